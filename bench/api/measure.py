@@ -20,7 +20,7 @@ from goclaw_py.app.loop import collect_less_often
 from goclaw_py.gateway.service import StoreControl
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.store.postgres import Address, PostgresStore
-from goclaw_py.web.api import make_api
+from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import Access, tcp_server
 from goclaw_py.web.tcp import listen_tcp
 

@@ -22,10 +22,19 @@ BEGIN, END = signal.SIGUSR1, signal.SIGUSR2
 
 OTHER = "other"
 _PACKAGES = (
-    ("goclaw_py/runtime/", "runtime"),
-    ("goclaw_py/store/", "store"),
-    ("goclaw_py/core/", "core"),
-    ("goclaw_py/web/", "web"),
+    *(
+        (f"goclaw_py/{feature}/", feature)
+        for feature in (
+            "scheduler",
+            "messages",
+            "chats",
+            "runs",
+            "delivery",
+            "jobs",
+            "store",
+            "web",
+        )
+    ),
     ("goclaw_py/", "goclaw_py, rest"),
     ("channels/telegram/http.py", "our HTTP"),
     ("channels/telegram/via_", "our client"),

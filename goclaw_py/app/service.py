@@ -13,16 +13,16 @@ from importlib.metadata import version
 from typing import Any
 
 from goclaw_py.app.banner import banner
+from goclaw_py.app.cluster_settings import settings_digest
 from goclaw_py.app.database import Database
+from goclaw_py.app.gateway_config import scheduler, surroundings
 from goclaw_py.app.health import GatewayHealth
 from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.app.jobs import job_setup
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.loop import end
 from goclaw_py.app.parts import Parts
-from goclaw_py.app.peers import settings_digest
 from goclaw_py.app.status import Snapshots
-from goclaw_py.app.surroundings import scheduler, surroundings
 from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.cluster.membership import Cluster
 from goclaw_py.cluster.rpc import DRAIN, Facts
@@ -42,7 +42,7 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import NodeState, Notice, Recovery, Store
 from goclaw_py.runs.tracing_port import NO_SPANS, Spans
-from goclaw_py.web.api import make_api
+from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import tcp_server
 from goclaw_py.web.pages import make_site
 from goclaw_py.web.server import ApiServer, HttpServer

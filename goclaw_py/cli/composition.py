@@ -15,11 +15,11 @@ from goclaw_py.model.errors import ChannelError, NotSent
 from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
-    from goclaw_py.app.backup import Saved
+    from goclaw_py.app.backup.backup import Saved
+    from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
     from goclaw_py.app.progress import Tell
-    from goclaw_py.app.restore import Backup, InTheWay, Restored
     from goclaw_py.app.service import Front
-    from goclaw_py.app.simulation import Forecast, Given
+    from goclaw_py.app.simulation.simulation import Forecast, Given
     from goclaw_py.common.redaction import Hider
     from goclaw_py.ports.channel import Channel
     from goclaw_py.store.migrate import Status
@@ -55,7 +55,7 @@ def simulate(
     tell: Callable[[float], None],
 ) -> Forecast:
     """Let jobs and heartbeats run on a virtual clock."""
-    from goclaw_py.app.simulation import simulate as simulated  # noqa: PLC0415
+    from goclaw_py.app.simulation.simulation import simulate as simulated  # noqa: PLC0415
 
     return simulated(settings, given, since=since, days=days, tell=tell)
 
@@ -67,7 +67,7 @@ async def check_parts(settings: Settings) -> None:
     do not go together. Nothing touches the network.
     """
     from goclaw_py.app.parts import build_agents, build_channels  # noqa: PLC0415
-    from goclaw_py.web.hooks import collect_hooks  # noqa: PLC0415
+    from goclaw_py.web.api.hooks import collect_hooks  # noqa: PLC0415
 
     channels = build_channels(settings)
     collect_hooks(channels.values())
@@ -169,21 +169,21 @@ async def migrate(settings: Settings) -> list[str]:
 
 async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tell) -> Saved:
     """Save everything into a file."""
-    from goclaw_py.app.backup import back_up as backed_up  # noqa: PLC0415
+    from goclaw_py.app.backup.backup import back_up as backed_up  # noqa: PLC0415
 
     return await backed_up(settings, to, files=files, tell=tell)
 
 
 def examine(file: Path, tell: Tell) -> Backup:
     """Read a whole backup. Raises ``BackupError`` unless it is one, and undamaged."""
-    from goclaw_py.app.restore import examine as examined  # noqa: PLC0415
+    from goclaw_py.app.backup.restore import examine as examined  # noqa: PLC0415
 
     return examined(file, tell)
 
 
 async def in_the_way(settings: Settings, backup: Backup, *, files: bool) -> InTheWay:
     """What restoring a backup would replace. Raises ``BackupError`` if it cannot be done."""
-    from goclaw_py.app.restore import look  # noqa: PLC0415
+    from goclaw_py.app.backup.restore import look  # noqa: PLC0415
 
     return await look(settings, backup, files=files)
 
@@ -192,6 +192,6 @@ async def restore(
     settings: Settings, backup: Backup, *, replace: bool, files: bool, tell: Tell
 ) -> Restored:
     """Put a backup in the place of what is there."""
-    from goclaw_py.app.restore import restore as restored  # noqa: PLC0415
+    from goclaw_py.app.backup.restore import restore as restored  # noqa: PLC0415
 
     return await restored(settings, backup, replace=replace, files=files, tell=tell)

@@ -152,7 +152,7 @@ async def connected(settings: Settings, *, create: bool = False) -> AsyncIterato
 
     path = socket_path(settings.state_folder)
     if is_answered(path):
-        from goclaw_py.cli.remote import RemoteControl  # noqa: PLC0415
+        from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
 
         async with RemoteControl(path) as remote:
             yield remote
@@ -166,7 +166,7 @@ async def connected(settings: Settings, *, create: bool = False) -> AsyncIterato
 @asynccontextmanager
 async def gateway_alone(settings: Settings) -> AsyncIterator[Control]:
     """The gateway of the state folder, whether it answers or not; the database is not opened."""
-    from goclaw_py.cli.remote import RemoteControl  # noqa: PLC0415
+    from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
     from goclaw_py.web.sockets import socket_path  # noqa: PLC0415
 
     async with RemoteControl(socket_path(settings.state_folder)) as remote:

@@ -31,7 +31,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  (typer gives it so)
     if wanted:
-        from goclaw_py.cli.setup import version  # noqa: PLC0415
+        from goclaw_py.cli.system.setup import version  # noqa: PLC0415
 
         version()
         raise typer.Exit

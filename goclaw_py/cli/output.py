@@ -59,7 +59,7 @@ def clock(at: datetime | None) -> str:
 
 def show_json(kind: Any, value: object) -> None:
     """Write a value as the HTTP API would."""
-    from goclaw_py.web.wire import adapter  # noqa: PLC0415
+    from goclaw_py.web.api.wire import adapter  # noqa: PLC0415
 
     typer.echo(adapter(kind).dump_json(value, indent=2).decode())
 

@@ -183,7 +183,7 @@ class Watching:
             raise
 
     async def _connected(self) -> Control:
-        from goclaw_py.cli.remote import RemoteControl  # noqa: PLC0415
+        from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
         from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
         path = socket_path(self._settings.state_folder)
@@ -252,9 +252,9 @@ def _look(watching: Watching, show: Show, screen: Screen, *, interactive: bool) 
 
 
 def _now() -> datetime:
-    from goclaw_py.cli import post  # noqa: PLC0415
+    from goclaw_py.cli.messages import display  # noqa: PLC0415
 
-    return post.now()
+    return display.now()
 
 
 def _write(text: str) -> None:

@@ -19,8 +19,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.signin import cookie_of, is_signed_in
-from goclaw_py.web.wire import ApiError, dump
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """What needs no token: it tells nothing but that something answers, and whether it can work."""

@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from goclaw_py.web.wire import ApiError, dump
+from goclaw_py.web.api.wire import ApiError, dump
 
 
 class BodyLimit:

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from goclaw_py.web.api import closing_of
-from goclaw_py.web.wire import ApiError, dump
+from goclaw_py.web.api.routes import closing_of
+from goclaw_py.web.api.wire import ApiError, dump
 
 GRACE_S: Final = 2
 """How long requests may go on after ``stop``, in seconds."""

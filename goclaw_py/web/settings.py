@@ -16,7 +16,7 @@ from goclaw_py.ports.control import Control
 from goclaw_py.ports.settings import Setting
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView
-from goclaw_py.web.wire import dump
+from goclaw_py.web.api.wire import dump
 
 _LOOKED_AT: Final = 200
 """How many of the newest chats and messages are looked through for when a channel was last used."""

@@ -27,8 +27,8 @@ from goclaw_py.model.ids import AgentName, JobId, Owner
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.store import JobQuery, Notice, Store
-from goclaw_py.store.memory import jobs as memory_jobs
-from goclaw_py.store.postgres import jobs as postgres_jobs
+from goclaw_py.store.memory.jobs import jobs as memory_jobs
+from goclaw_py.store.postgres.jobs import jobs as postgres_jobs
 from tests.support.store_jobs import (
     OWNER,
     a_job,

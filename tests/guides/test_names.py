@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from goclaw_py.model.chat_commands import our_command
-from goclaw_py.web.api import make_api
-from goclaw_py.web.description import operations
+from goclaw_py.web.api.openapi import operations
+from goclaw_py.web.api.routes import make_api
 from tests.deploy.commands import commands_in, is_command
 from tests.deploy.offered import series
 from tests.deploy.places import PROMETHEUS, document

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e import test_why as processes
 from tests.support.guides import ROOT
 from tests.support.why import EXTRA, Row
-from tests.unit.runtime.why import (
+from tests.unit.gateway import (
     test_why_chats,
     test_why_gateway,
     test_why_heartbeat,

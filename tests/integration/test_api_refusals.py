@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from goclaw_py.web.api import make_api
-from goclaw_py.web.description import JSON, operations
+from goclaw_py.web.api.openapi import JSON, operations
+from goclaw_py.web.api.routes import make_api
+from goclaw_py.web.api.wire import MAX_BODY_BYTES
 from goclaw_py.web.front import Access, tcp_server
 from goclaw_py.web.guard import OPEN_PATHS
 from goclaw_py.web.tcp import listen_tcp
-from goclaw_py.web.wire import MAX_BODY_BYTES
 from tests.support.apps import lend_api
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl

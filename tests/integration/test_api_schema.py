@@ -23,7 +23,7 @@ from hypothesis.errors import Unsatisfiable
 from goclaw_py.jobs.models import Message, Prompt
 from goclaw_py.jobs.schedule import Cron, Every
 from goclaw_py.ports.jobs import Asker, JobDraft
-from goclaw_py.web.api import make_api
+from goclaw_py.web.api.routes import make_api
 from tests.unit.web.fake_health import FakeHealth
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl

@@ -15,11 +15,11 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
-from goclaw_py.app import restore as restoring
-from goclaw_py.app.backup import Saved, back_up
+from goclaw_py.app.backup import restore as restoring
+from goclaw_py.app.backup.backup import Saved, back_up
+from goclaw_py.app.backup.restore import Backup, Restored, examine, look, restore
+from goclaw_py.app.backup.workspaces import Staging
 from goclaw_py.app.database import Database as AppDatabase
-from goclaw_py.app.restore import Backup, Restored, examine, look, restore
-from goclaw_py.app.workspaces import Staging
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
 from goclaw_py.config.models import Database as DatabaseSection

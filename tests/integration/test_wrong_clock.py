@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.app.backup.restore import examine, look
 from goclaw_py.app.control import open_control
-from goclaw_py.app.restore import examine, look
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
 from goclaw_py.model.errors import BackupError

@@ -21,7 +21,7 @@ from goclaw_py.messages.ingestion import Gateway
 from goclaw_py.scheduler.models import SessionQueue
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.store.memory.inbox import Inbox
-from goclaw_py.store.memory.job_tables import JobTables
+from goclaw_py.store.memory.jobs.tables import JobTables
 from goclaw_py.store.memory.runs import Runs
 from tests.chaos.law import Rule
 from tests.simulation import scenes

@@ -10,7 +10,7 @@ from typing import Any, cast
 from fastapi import FastAPI
 
 from goclaw_py.ports.control import Control, Terminals
-from goclaw_py.web.api import closing_of, make_api
+from goclaw_py.web.api.routes import closing_of, make_api
 
 RELEASE = "1.2.3"
 

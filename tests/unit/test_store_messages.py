@@ -21,7 +21,7 @@ from goclaw_py.model.messages import (
     Sender,
     Target,
 )
-from goclaw_py.store.postgres.messages import amendment, inbound, outbound, packed
+from goclaw_py.store.postgres.messages.message_json import amendment, inbound, outbound, packed
 from goclaw_py.store.text import storable
 
 SENT_AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

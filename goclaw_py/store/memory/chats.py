@@ -11,8 +11,8 @@ from goclaw_py.model.messages import OutboundMessage, PeerKind, Target, TopicSta
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.pairing_codes import Verdict
 from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat, Topic
-from goclaw_py.store.memory import requests
-from goclaw_py.store.memory.moves import Moves
+from goclaw_py.store.memory import access_requests
+from goclaw_py.store.memory.cluster.transfers import Moves
 from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import ChatKey, Part
 from goclaw_py.store.rules import last_sight_of_each
@@ -68,9 +68,9 @@ class Chats(Part):
         """Again is harmless."""
         key = storable((channel, account, chat))
         verdict = Verdict.APPROVE if allowed else Verdict.DENY
-        request = requests.of_chat(self._db, Target(*key), verdict)
+        request = access_requests.of_chat(self._db, Target(*key), verdict)
         if request is not None:
-            await requests.decide_chat(self._db, request, verdict, "", now)
+            await access_requests.decide_chat(self._db, request, verdict, "", now)
             return
         known = self._db.chats.get(key) or _unknown(key, PeerKind.GROUP, now)
         self._db.chats[key] = replace(known, allowed=allowed)

@@ -24,7 +24,8 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import beat_rules, job_rules, rules
-from goclaw_py.store.memory import beats, occurrences
+from goclaw_py.store.memory.heartbeat import runs
+from goclaw_py.store.memory.jobs import occurrences
 from goclaw_py.store.memory.tables import DraftRecord, Part, RunRecord, SessionRecord
 from goclaw_py.store.text import storable
 
@@ -126,7 +127,7 @@ class Runs(Part):
         self._db.end_run(run, end)
         # After the run, since its usage counts. Only who ends an occurrence speaks of it.
         ended_before = end.occurrence is not None and not occurrences.end(self._db, end.occurrence)
-        if end.beat is not None and not beats.end(self._db, end.beat):
+        if end.beat is not None and not runs.end(self._db, end.beat):
             ended_before = True
         if ended_before:
             end = replace(end, say=())
@@ -214,7 +215,7 @@ class Runs(Part):
         if end.occurrence is not None:
             occurrences.check(self._db, end.occurrence.id, node)
         if end.beat is not None:
-            beats.check(self._db, end.beat.id, node)
+            runs.check(self._db, end.beat.id, node)
         return run
 
     def _asked(self, run: NewRun) -> rules.Asked:

@@ -9,18 +9,19 @@ from goclaw_py.model.outcomes import FAILURES
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.scheduler.views import Backlog
 from goclaw_py.store.memory.background import Background
-from goclaw_py.store.memory.beats import Beats
-from goclaw_py.store.memory.calls import Calls
 from goclaw_py.store.memory.chats import Chats
+from goclaw_py.store.memory.cluster.calls import Calls
+from goclaw_py.store.memory.cluster.lanes import Lanes
+from goclaw_py.store.memory.cluster.nodes import Nodes
+from goclaw_py.store.memory.dead_letters import Letters
 from goclaw_py.store.memory.drafts import Drafts
-from goclaw_py.store.memory.heartbeats import Heartbeats
+from goclaw_py.store.memory.heartbeat.heartbeats import Heartbeats
+from goclaw_py.store.memory.heartbeat.runs import Beats
 from goclaw_py.store.memory.inbox import Inbox
 from goclaw_py.store.memory.incidents import Incidents
-from goclaw_py.store.memory.jobs import Jobs
-from goclaw_py.store.memory.lanes import Lanes
-from goclaw_py.store.memory.letters import Letters
-from goclaw_py.store.memory.nodes import Nodes
-from goclaw_py.store.memory.occurrences import Occurrences
+from goclaw_py.store.memory.jobs.jobs import Jobs
+from goclaw_py.store.memory.jobs.occurrences import Occurrences
+from goclaw_py.store.memory.jobs.work import WorkItems
 from goclaw_py.store.memory.outbox import Outbox
 from goclaw_py.store.memory.people import People
 from goclaw_py.store.memory.records import Records
@@ -28,7 +29,6 @@ from goclaw_py.store.memory.runs import Runs
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.memory.upkeep import Upkeep
 from goclaw_py.store.memory.usage import UsageSums
-from goclaw_py.store.memory.work import WorkItems
 
 
 class MemoryStore(

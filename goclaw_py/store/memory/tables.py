@@ -35,9 +35,9 @@ from goclaw_py.ports.store import (
 from goclaw_py.ports.store.work import Work
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
-from goclaw_py.store.memory.beat_tables import BeatTables
-from goclaw_py.store.memory.job_tables import JobTables
-from goclaw_py.store.memory.node_tables import CallTable, LeaseRecord, PlaceTable
+from goclaw_py.store.memory.cluster.tables import CallTable, LeaseRecord, PlaceTable
+from goclaw_py.store.memory.heartbeat.tables import BeatTables
+from goclaw_py.store.memory.jobs.tables import JobTables
 
 ExternalKey = tuple[str, str, str]
 """Channel, account, external id."""

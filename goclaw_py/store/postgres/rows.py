@@ -36,9 +36,9 @@ from goclaw_py.ports.store import (
     Unanswered,
 )
 from goclaw_py.scheduler.models import Mode
-from goclaw_py.store.postgres.messages import inbound, outbound, packed
+from goclaw_py.store.postgres.messages.message_json import inbound, outbound, packed
 from goclaw_py.store.postgres.pool import Row
-from goclaw_py.store.postgres.tools import calls
+from goclaw_py.store.postgres.runs.tools import calls
 from goclaw_py.store.text import storable
 
 

@@ -8,29 +8,29 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from goclaw_py.ports.store import Notice
-from goclaw_py.store.postgres.background import Background
-from goclaw_py.store.postgres.beats import Beats
-from goclaw_py.store.postgres.calls import Calls
-from goclaw_py.store.postgres.chats import Chats
-from goclaw_py.store.postgres.drafts import Drafts
+from goclaw_py.store.postgres.cluster.calls import Calls
+from goclaw_py.store.postgres.cluster.lanes import Lanes
+from goclaw_py.store.postgres.cluster.nodes import Nodes
+from goclaw_py.store.postgres.delivery.drafts import Drafts
+from goclaw_py.store.postgres.delivery.outbox import Outbox
 from goclaw_py.store.postgres.fitness import ensure_writable
-from goclaw_py.store.postgres.heartbeats import Heartbeats
-from goclaw_py.store.postgres.inbox import Inbox
-from goclaw_py.store.postgres.incidents import Incidents
-from goclaw_py.store.postgres.jobs import Jobs
-from goclaw_py.store.postgres.lanes import Lanes
-from goclaw_py.store.postgres.letters import Letters
+from goclaw_py.store.postgres.heartbeat.heartbeats import Heartbeats
+from goclaw_py.store.postgres.heartbeat.runs import Beats
+from goclaw_py.store.postgres.jobs.jobs import Jobs
+from goclaw_py.store.postgres.jobs.occurrences import Occurrences
+from goclaw_py.store.postgres.jobs.work import WorkItems
 from goclaw_py.store.postgres.listener import Listener
-from goclaw_py.store.postgres.nodes import Nodes
-from goclaw_py.store.postgres.occurrences import Occurrences
-from goclaw_py.store.postgres.outbox import Outbox
-from goclaw_py.store.postgres.people import People
+from goclaw_py.store.postgres.messages.background import Background
+from goclaw_py.store.postgres.messages.chats import Chats
+from goclaw_py.store.postgres.messages.dead_letters import Letters
+from goclaw_py.store.postgres.messages.inbox import Inbox
+from goclaw_py.store.postgres.messages.incidents import Incidents
+from goclaw_py.store.postgres.messages.people import People
 from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
-from goclaw_py.store.postgres.records import Records
-from goclaw_py.store.postgres.runs import Runs
+from goclaw_py.store.postgres.runs.records import Records
+from goclaw_py.store.postgres.runs.runs import Runs
+from goclaw_py.store.postgres.runs.usage import UsageSums
 from goclaw_py.store.postgres.upkeep import Upkeep
-from goclaw_py.store.postgres.usage import UsageSums
-from goclaw_py.store.postgres.work import WorkItems
 
 
 @asynccontextmanager

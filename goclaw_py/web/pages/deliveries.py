@@ -13,8 +13,8 @@ from starlette.routing import Route
 
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.web.api.wire import MAX_ROW_ID
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
-from goclaw_py.web.wire import MAX_ROW_ID
 
 SHOWN: Final = 50
 

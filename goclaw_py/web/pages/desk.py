@@ -15,10 +15,10 @@ from starlette.routing import Route
 
 from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.ports.control import Control
+from goclaw_py.web.api.streams import ClosedStream
+from goclaw_py.web.api.wire import MAX_BODY_BYTES
 from goclaw_py.web.pages.hub import Hub, Part
 from goclaw_py.web.pages.rendering import Pages
-from goclaw_py.web.streams import ClosedStream
-from goclaw_py.web.wire import MAX_BODY_BYTES
 
 MAX_FORM_BYTES: Final = MAX_BODY_BYTES
 MAX_FIELDS: Final = 200

@@ -17,7 +17,7 @@ from goclaw_py.model.errors import HeartbeatError, StoreUnavailable, UnknownAgen
 from goclaw_py.model.ids import AgentName, BeatId
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.heartbeat import NoBeat
-from goclaw_py.web.heartbeat_faults import STATUS_OF
+from goclaw_py.web.api.heartbeat_errors import STATUS_OF
 from goclaw_py.web.pages.beat_words import OUTCOMES, BeatLine, Card, beat_line, card_of, steps_of
 from goclaw_py.web.pages.checklists import Checklists, Draft
 from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form, place

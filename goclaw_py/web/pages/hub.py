@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from goclaw_py.model.errors import GoclawError
-from goclaw_py.web.wire import PING, PING_S
+from goclaw_py.web.api.wire import PING, PING_S
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from goclaw_py.model.errors import JobError, UnknownJob
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.jobs import Asker
-from goclaw_py.web.job_faults import STATUS_OF
+from goclaw_py.web.api.job_errors import STATUS_OF
 from goclaw_py.web.pages.desk import Desk, Facts, Query
 from goclaw_py.web.pages.desk import place as place_in
 from goclaw_py.web.pages.durations import plot_of

@@ -20,7 +20,8 @@ from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
-from goclaw_py.web.api import closing_of
+from goclaw_py.web.api.routes import closing_of
+from goclaw_py.web.api.wire import STATUS_OF, ApiError, dump
 from goclaw_py.web.front import Access
 from goclaw_py.web.pages import (
     chat,
@@ -40,7 +41,6 @@ from goclaw_py.web.pages.desk import Desk
 from goclaw_py.web.pages.hub import Hub
 from goclaw_py.web.pages.rendering import Assets, Pages, Read
 from goclaw_py.web.pages.sign import Gate, sign_routes
-from goclaw_py.web.wire import STATUS_OF, ApiError, dump
 
 log = logging.getLogger(__name__)
 

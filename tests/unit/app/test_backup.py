@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.app.backup import _new_file
+from goclaw_py.app.backup.backup import _new_file
 from goclaw_py.model.errors import BackupError
 
 

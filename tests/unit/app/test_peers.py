@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from goclaw_py.app.peers import settings_digest
+from goclaw_py.app.cluster_settings import settings_digest
 from goclaw_py.config import Settings
 from goclaw_py.config.lanes import LaneSettings
 from goclaw_py.config.models import Database, Log, LogLevel, State

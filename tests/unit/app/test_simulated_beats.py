@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.app import simulated_beats, simulation
 from goclaw_py.app.jobs import job_rules
-from goclaw_py.app.simulated_beats import ForeseenBeats, KnownHeartbeat
-from goclaw_py.app.simulation import Assumed, Forecast, Given, simulate
+from goclaw_py.app.simulation import heartbeats as simulated_beats
+from goclaw_py.app.simulation import simulation
+from goclaw_py.app.simulation.heartbeats import ForeseenBeats, KnownHeartbeat
+from goclaw_py.app.simulation.simulation import Assumed, Forecast, Given, simulate
 from goclaw_py.common.jitter import beat_offset
 from goclaw_py.config import Settings, load
 from goclaw_py.heartbeat.models import BeatStatus, Heartbeat, Skip

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.app import simulation
 from goclaw_py.app.jobs import job_rules
-from goclaw_py.app.simulation import Assumed, Forecast, Foreseen, Given, simulate
+from goclaw_py.app.simulation import simulation
+from goclaw_py.app.simulation.simulation import Assumed, Forecast, Foreseen, Given, simulate
 from goclaw_py.config import Settings, load
 from goclaw_py.jobs.creation import made
 from goclaw_py.jobs.execution_models import Status, Why

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.app.workspaces import (
+from goclaw_py.app.backup.workspaces import (
     LeftOut,
     Staging,
     files_in,

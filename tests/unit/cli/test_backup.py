@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from goclaw_py.app.backup import Saved
+from goclaw_py.app.backup.backup import Saved
+from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
 from goclaw_py.app.progress import Step, Tell
-from goclaw_py.app.restore import Backup, InTheWay, Restored
 from goclaw_py.cli import composition
-from goclaw_py.cli.backup import telling
+from goclaw_py.cli.system.backup import telling
 from goclaw_py.model.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
 from tests.unit.cli.conftest import Shell
@@ -199,7 +199,7 @@ def test_a_file_that_is_there_is_not_overwritten(goclaw: Shell, tmp_path: Path) 
 
 SHOWING = """
 from goclaw_py.app.progress import Step
-from goclaw_py.cli.backup import telling
+from goclaw_py.cli.system.backup import telling
 with telling() as tell:
     tell(Step("inbox [red]", 2_000_000, 4_000_000))
 print("done")

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.cli import composition
-from goclaw_py.cli import gateway as gateway_command
+from goclaw_py.cli.system import gateway as gateway_command
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import LaneName, NodeId

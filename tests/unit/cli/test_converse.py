@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.cli.converse import SEEN_ROWS, Conversation, settled
-from goclaw_py.cli.transcript import PROMPT
+from goclaw_py.cli.chats.conversation import SEEN_ROWS, Conversation, settled
+from goclaw_py.cli.chats.transcript import PROMPT
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunText
 from goclaw_py.ports.control import NoGateway, Said
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.web.wire import MAX_LIMIT
+from goclaw_py.web.api.wire import MAX_LIMIT
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl

@@ -9,7 +9,8 @@ from datetime import timedelta
 import pytest
 import typer
 
-from goclaw_py.cli import cron_list, cron_show
+from goclaw_py.cli.cron import listing as cron_list
+from goclaw_py.cli.cron import show
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.jobs.creation import Rules
 from goclaw_py.jobs.execution_models import JobUpdate, Status, Why
@@ -173,7 +174,7 @@ def test_without_jobs_that_is_said(goclaw: Shell, cron: JobControl) -> None:
 
 def test_the_names_of_states_are_those_that_there_are() -> None:
     assert set(cron_list._STATES) == set(JobState)
-    assert set(cron_show._STATUSES) == set(Status)
+    assert set(show._STATUSES) == set(Status)
 
 
 # ---------------------------------------------------------------------------- show

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.cli import cron_files, cron_yaml
+from goclaw_py.cli.cron import files as cron_files
+from goclaw_py.cli.cron import yaml_format
 from goclaw_py.jobs.creation import Rules
 from goclaw_py.jobs.models import JobState, Message, Program, Prompt, TargetKind
 from goclaw_py.jobs.policy import PROFILES
@@ -450,7 +451,7 @@ def test_aliases_that_stand_for_aliases_are_refused(
 
 
 def test_a_few_aliases_are_read() -> None:
-    assert cron_yaml.read_yaml("a: &a {x: 1}\nb: *a") == {"a": {"x": 1}, "b": {"x": 1}}
+    assert yaml_format.read_yaml("a: &a {x: 1}\nb: *a") == {"a": {"x": 1}, "b": {"x": 1}}
 
 
 def test_a_file_without_bounds_is_not_read(

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.cli.follow import lines
 from goclaw_py.cli.output import clock
+from goclaw_py.cli.runs.follow import lines
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import Usage
 from goclaw_py.runs.live_events import LiveEnded, LiveEvent, LiveMissed, LiveNow

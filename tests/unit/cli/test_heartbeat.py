@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.cli import heartbeat_run, heartbeat_show
+from goclaw_py.cli.heartbeat import run as heartbeat_run
+from goclaw_py.cli.heartbeat import show
 from goclaw_py.heartbeat.chat_texts import mute_too_long, unknown_duration
 from goclaw_py.heartbeat.models import Beat, BeatStatus, Skip
 from goclaw_py.heartbeat.mute import LONGEST_MUTE
@@ -165,7 +166,7 @@ def test_beats_of_an_agent_that_is_gone_are_shown_in_utc(
 def test_every_outcome_can_be_asked_for() -> None:
     """SPEC HB-9."""
     statuses = {status.value for status in BeatStatus if status is not BeatStatus.SKIPPED}
-    assert set(heartbeat_show.OUTCOMES) == statuses | {f"skipped:{skip}" for skip in Skip}
+    assert set(show.OUTCOMES) == statuses | {f"skipped:{skip}" for skip in Skip}
 
 
 # ---------------------------------------------------------------------------- run

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.cli import post
-from goclaw_py.cli.outbox import _STATES
+from goclaw_py.cli.messages import display as post
+from goclaw_py.cli.messages.outbox import _STATES
 from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.ports.store import OutboxState
 from tests.unit.cli.conftest import Shell, ThreadGateway

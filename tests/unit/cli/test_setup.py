@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.agents.models import catalog
-from goclaw_py.cli import composition, main, setup
+from goclaw_py.cli import composition, main
 from goclaw_py.cli.doctor import machine
 from goclaw_py.cli.doctor.agents import check_budgets, check_heartbeats
 from goclaw_py.cli.entry import run
-from goclaw_py.cli.example import EXAMPLE
+from goclaw_py.cli.system import setup
+from goclaw_py.cli.system.example import EXAMPLE
 from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
 from goclaw_py.config.lanes import DEFAULT_LANES
 from goclaw_py.heartbeat.decisions import A_BEAT, HeartbeatPolicy

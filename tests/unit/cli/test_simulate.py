@@ -15,9 +15,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from goclaw_py.app import simulation
-from goclaw_py.cli import simulate_known as command
+from goclaw_py.app.simulation import simulation
 from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.simulate import known as command
 from goclaw_py.jobs.models import Message, Prompt
 from goclaw_py.jobs.schedule import Cron, Every
 from goclaw_py.ports.jobs import JobDraft

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from goclaw_py.app import simulated_beats
+from goclaw_py.app.simulation import heartbeats as simulated_beats
 from goclaw_py.cli import composition
 from goclaw_py.config import Settings
 from goclaw_py.jobs.models import Prompt

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.cli.chats.transcript import PROMPT
 from goclaw_py.cli.keyboard import MAX_WAITING_LINES, StandardTerminal, standard_terminal
-from goclaw_py.cli.transcript import PROMPT
 from tests.unit.cli.conftest import ThreadGateway
 from tests.unit.web import fakes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.cli.transcript import PROMPT, Transcript
+from goclaw_py.cli.chats.transcript import PROMPT, Transcript
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from goclaw_py.cli import why
 from goclaw_py.cli.doctor.checks import Report
 from goclaw_py.cli.doctor.finding import Level
+from goclaw_py.cli.runs import why
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl

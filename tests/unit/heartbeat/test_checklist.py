@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.cli.setup import heartbeat_example
+from goclaw_py.cli.system.setup import heartbeat_example
 from goclaw_py.heartbeat.checklist.checklist import ITEM_CHARS, Due, parse, with_done, with_item
 from goclaw_py.heartbeat.checklist.intervals import FRESH, Clock, Span, read_interval
 from goclaw_py.model.errors import BadChecklist, UnknownZone

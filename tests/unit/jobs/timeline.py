@@ -35,7 +35,7 @@ from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.jobs import WorkSource
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
-from goclaw_py.store.memory.job_tables import JobTables
+from goclaw_py.store.memory.jobs.tables import JobTables
 from goclaw_py.testing.agents import Fail, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START, LoopClock

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from goclaw_py.web import description
-from goclaw_py.web.api import make_api
-from goclaw_py.web.description import operations
+from goclaw_py.web.api import openapi as description
+from goclaw_py.web.api.openapi import operations
+from goclaw_py.web.api.routes import make_api
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
 

@@ -12,7 +12,7 @@ import pytest
 
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
 from goclaw_py.web import server as web_server
-from goclaw_py.web.api import closing_of, make_api
+from goclaw_py.web.api.routes import closing_of, make_api
 from goclaw_py.web.front import Access, tcp_server
 from goclaw_py.web.tcp import listen_tcp, url_of
 from tests.unit.web.fake_terminals import FakeTerminals

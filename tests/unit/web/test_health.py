@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from goclaw_py.observability.readiness import Condition, Vitals
 from goclaw_py.ports.health import Exposition
-from goclaw_py.web.api import make_api
+from goclaw_py.web.api.health import prefers_openmetrics
+from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import Access, tcp_server
-from goclaw_py.web.health import prefers_openmetrics
 from goclaw_py.web.tcp import listen_tcp, url_of
 from tests.unit.web.fake_health import FakeHealth
 from tests.unit.web.fakes import FakeControl

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.cli.remote_ask import Params
-from goclaw_py.cli.remote_heartbeats import RemoteHeartbeats
+from goclaw_py.cli.client.ask import Params
+from goclaw_py.cli.client.heartbeats import RemoteHeartbeats
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastUsed, Nowhere
 from goclaw_py.heartbeat.models import BeatStatus, Skip
 from goclaw_py.heartbeat.status_texts import why
@@ -36,11 +36,11 @@ from goclaw_py.model.errors import (
 from goclaw_py.model.ids import AgentName, BeatId
 from goclaw_py.model.routes import Route
 from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
-from goclaw_py.web.api import make_api
+from goclaw_py.web.api.heartbeat_errors import HeartbeatFault, error_of, fault_of
+from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of
+from goclaw_py.web.api.routes import make_api
+from goclaw_py.web.api.wire import dump, read
 from goclaw_py.web.guard import Guard
-from goclaw_py.web.heartbeat_faults import HeartbeatFault, error_of, fault_of
-from goclaw_py.web.heartbeats_wire import HeartbeatAnswer, answer_of
-from goclaw_py.web.wire import dump, read
 from tests.unit.web.fake_heartbeats import (
     AT,
     CHAT,

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.cli.remote import RemoteControl
-from goclaw_py.cli.remote_jobs import RemoteDesk
+from goclaw_py.cli.client.client import RemoteControl
+from goclaw_py.cli.client.jobs import RemoteDesk
 from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Status, Why
 from goclaw_py.jobs.models import JobState, Message, Notify, Program, Prompt, TargetKind
 from goclaw_py.jobs.policy import PROFILES
@@ -46,10 +46,9 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.control import NoGateway
 from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow
 from goclaw_py.ports.store import EndedOccurrence, JobQuery, Node
-from goclaw_py.web.api import make_api
-from goclaw_py.web.job_bodies import ChangeBody, DraftBody
-from goclaw_py.web.job_faults import JobFault, error_of, fault_of
-from goclaw_py.web.jobs_wire import (
+from goclaw_py.web.api.job_bodies import ChangeBody, DraftBody
+from goclaw_py.web.api.job_errors import JobFault, error_of, fault_of
+from goclaw_py.web.api.job_json import (
     asker_of,
     asker_params,
     change_json,
@@ -57,7 +56,8 @@ from goclaw_py.web.jobs_wire import (
     draft_json,
     draft_of,
 )
-from goclaw_py.web.wire import dump, read
+from goclaw_py.web.api.routes import make_api
+from goclaw_py.web.api.wire import dump, read
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import connected

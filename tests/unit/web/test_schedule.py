@@ -15,8 +15,8 @@ from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model.ids import Owner
 from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
-from goclaw_py.web.api import make_api
-from goclaw_py.web.schedule_words import least_interval
+from goclaw_py.web.api.routes import make_api
+from goclaw_py.web.caco.texts import least_interval
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl
 

@@ -14,7 +14,7 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.ports.settings import MASK, OriginKind, Setting
 from goclaw_py.ports.store import Heard, OutboxRow, OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView
-from goclaw_py.web.api import make_api
+from goclaw_py.web.api.routes import make_api
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 

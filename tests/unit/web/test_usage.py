@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.model.errors import BadUsageQuery, StoreUnavailable
 from goclaw_py.ports.control import NoGateway
 from goclaw_py.runs.usage_report import MAX_DAYS, Grouping, UsageQuery, UsageReport, UsageRow, Used
-from goclaw_py.web import wire
+from goclaw_py.web.api import wire
 from tests.unit.web import fake_usage
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import connected

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from goclaw_py.web.api import make_api
+from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import Access, Halves
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.web.api.wire import PING, PING_S
 from goclaw_py.web.pages.hub import Hub, Part
-from goclaw_py.web.wire import PING, PING_S
 
 
 class Page:

@@ -13,7 +13,7 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.store import OutboxState, RunSpan
 from goclaw_py.scheduler.views import ChannelState, ChannelView
-from goclaw_py.web.api import make_api
+from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import Access
 from goclaw_py.web.pages import make_site
 from goclaw_py.web.pages.desk import MAX_FORM_BYTES

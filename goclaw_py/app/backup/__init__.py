@@ -1,0 +1,1 @@
+"""Backup and restore of a gateway (SPEC DB-5)."""

@@ -1,0 +1,195 @@
+"""Backups: everything that would be missed, in one file (SPEC DB-5)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from goclaw_py.app.backup.workspaces import LeftOut, files_in, is_storable, never_saved, workspaces
+from goclaw_py.app.database import Database
+from goclaw_py.app.progress import Step, Tell, in_thread
+from goclaw_py.common.clock import SystemClock
+from goclaw_py.config import Settings, secrets_in
+from goclaw_py.model.errors import BackupError
+from goclaw_py.store import migrate
+from goclaw_py.store.backup.manifest import Applied, Manifest
+from goclaw_py.store.backup.writing import ArchiveWriter, TableWriter
+from goclaw_py.store.postgres import connection
+from goclaw_py.store.postgres.copying import Snapshot, Table, snapshot
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a disk says to somebody who writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A backup that was made, or looked at.
+
+    ``size`` is that of the file in bytes, ``tables`` counts rows, ``files`` counts files by agent.
+    """
+
+    file: Path
+    size: int
+    release: str
+    made_at: datetime
+    schema: int
+    tables: dict[str, int]
+    files: dict[str, int]
+    has_settings: bool
+    notes: tuple[str, ...]
+
+
+def saved(file: Path, size: int, manifest: Manifest) -> Saved:
+    """What there is to say about a backup."""
+    return Saved(
+        file,
+        size,
+        manifest.release,
+        manifest.made_at,
+        manifest.version,
+        {name: table.count for name, table in sorted(manifest.tables.items())},
+        {agent: content.count for agent, content in sorted(manifest.files.items())},
+        manifest.settings is not None,
+        manifest.notes,
+    )
+
+
+async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tell) -> Saved:
+    """Save the database and, with ``files``, workspaces and settings, while others work.
+
+    ``to`` is a file that does not exist, or a folder; by default the current one. Raises
+    ``BackupError``, ``StoreError``; then there is no file.
+    """
+    now = SystemClock().now()
+    file = _destination(to, now)
+    with _new_file(file) as (out, part):
+        writer = ArchiveWriter(out, release=version("goclaw_py"), made_at=now)
+        try:
+            manifest = await _fill(writer, settings, part, files=files, tell=tell)
+        except BaseException:
+            writer.abandon()
+            raise
+    return saved(file, file.stat().st_size, manifest)
+
+
+async def _fill(
+    writer: ArchiveWriter, settings: Settings, part: Path, *, files: bool, tell: Tell
+) -> Manifest:
+    if files:
+        _add_settings(writer, settings)
+    database = Database(settings, say=lambda _line: None, create=False)
+    try:
+        async with (
+            connection(await database.address()) as one,
+            snapshot(one, migrate.known()) as now,
+        ):
+            await _add_tables(writer, now, tell)
+            numbers = await now.sequences()
+    finally:
+        await database.close()
+    if files:
+        await _add_files(writer, settings, part, tell)
+    schema = [Applied(number, *found) for number, found in sorted(now.applied.items())]
+    return await in_thread(writer.finish, server=now.server, schema=schema, sequences=numbers)
+
+
+def _destination(to: Path | None, now: datetime) -> Path:
+    name = f"goclaw-backup-{now:%Y%m%d-%H%M%S}.tar.gz"
+    file = (to or Path()).absolute()
+    if file.is_dir():
+        file /= name
+    # Also a link that leads nowhere: it would be replaced.
+    if os.path.lexists(file):
+        raise BackupError(f"{file}: there is such a file already, which may be a good backup")
+    return file
+
+
+@contextmanager
+def _new_file(file: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """A file that has its name only when it is complete and on the disk; and what it is till then.
+
+    Raises ``BackupError`` where it cannot be written.
+    """
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        # The name of the part is of no use to anybody.
+        raise BackupError(f"{file}: cannot be written: {error.strerror}") from error
+    try:
+        with os.fdopen(number, "wb") as out:
+            yield out, part
+            out.flush()
+            os.fsync(out.fileno())
+        part.rename(file)
+        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise BackupError(f"{file}: cannot be written: {error.strerror}") from error
+        raise
+
+
+def _add_settings(writer: ArchiveWriter, settings: Settings) -> None:
+    if settings.file is None:
+        return
+    text = settings.file.read_text("utf-8")
+    hidden = secrets_in(text)
+    if hidden:
+        keys = ", ".join(hidden)
+        writer.notes.append(f"left out, secrets stand in it ({keys}): {settings.file}")
+    else:
+        writer.add_settings(text)
+
+
+async def _add_tables(writer: ArchiveWriter, now: Snapshot, tell: Tell) -> None:
+    done = 0
+    for table in now.tables:
+        target = writer.table(table.name, table.columns)
+        done = await _add_table(now, table, target, tell, done)
+        await in_thread(target.end)
+
+
+async def _add_table(
+    now: Snapshot, table: Table, target: TableWriter, tell: Tell, done: int
+) -> int:
+    """Copy one; the bytes there are by then."""
+
+    async def write(data: bytes) -> None:
+        nonlocal done
+        target.feed(data)
+        done += len(data)
+        tell(Step(table.name, done))
+        if target.is_full:
+            await in_thread(target.flush)
+
+    await now.copy(table, write)
+    return done
+
+
+async def _add_files(writer: ArchiveWriter, settings: Settings, part: Path, tell: Tell) -> None:
+    left_out, skipped, done = LeftOut(), never_saved(settings, part), 0
+    for agent, root in workspaces(settings).items():
+        found = files_in(root, skipped, left_out)
+        try:
+            while (each := await in_thread(next, found, None)) is not None:
+                path, file = each
+                if not is_storable(path):
+                    left_out.add("names that no workspace can have", str(root / path))
+                    continue
+                done += await in_thread(writer.add_file, agent, path, file)
+                tell(Step(f"files of {agent}", done))
+        finally:
+            found.close()
+    writer.notes += left_out.words()

@@ -1,0 +1,274 @@
+"""What a backup holds, put in the place of what is there (SPEC DB-5, SEC-4).
+
+``examine`` reads the whole file before anything is touched. ``restore`` reads it again, and what it
+has read by then is proven once more before it counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from goclaw_py.app.backup.backup import Saved, saved
+from goclaw_py.app.backup.workspaces import Staging, filled, homes_of, pieces_of
+from goclaw_py.app.database import Database
+from goclaw_py.app.progress import Step, Tell, in_thread
+from goclaw_py.config import Settings, load
+from goclaw_py.model.errors import BackupError
+from goclaw_py.store import migrate
+from goclaw_py.store.backup.manifest import Manifest
+from goclaw_py.store.backup.reading import ArchiveReader, Member, MemberKind, open_archive
+from goclaw_py.store.postgres import connection
+from goclaw_py.store.postgres.copying import (
+    Replacement,
+    Table,
+    filled_tables,
+    live_nodes,
+    moment,
+    refuse_if_filled,
+    refuse_if_used,
+    replacing,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A file that is a backup, and whole. ``settings`` is the text of its settings file."""
+
+    file: Path
+    size: int
+    manifest: Manifest
+    settings: str | None
+
+    @property
+    def saved(self) -> Saved:
+        """What there is to say about it."""
+        return saved(self.file, self.size, self.manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class InTheWay:
+    """What a restore would replace: tables with rows, folders with files."""
+
+    tables: tuple[str, ...]
+    folders: tuple[Path, ...]
+
+    def refuse(self) -> None:
+        """Raise ``BackupError`` if there is anything."""
+        refuse_if_filled(self.tables)
+        if self.folders:
+            raise BackupError(
+                f"there are files in {self.folders[0]}: --replace puts those of the backup in "
+                "their place, --no-files leaves them alone"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was put back. ``migrated`` names the files that brought the schema up to this release.
+
+    ``settings`` is the settings file if it was written.
+    """
+
+    backup: Saved
+    database: str
+    migrated: tuple[str, ...]
+    files: dict[str, int]
+    settings: Path | None
+
+
+# ---------------------------------------------------------------------------- before
+
+
+def examine(file: Path, tell: Tell) -> Backup:
+    """Read a whole backup and compare all of it with its manifest. Touches nothing, and blocks.
+
+    Raises ``BackupError`` for anything that is not an undamaged backup, or one of a newer release.
+    """
+    text: str | None = None
+    with open_archive(file) as opened, _about(file):
+        size = os.fstat(opened.fileno()).st_size
+        reader = ArchiveReader(opened)
+        for member in reader:
+            if member.kind is MemberKind.SETTINGS:
+                text = b"".join(iter(member.read, b"")).decode("utf-8")
+            while member.read():
+                tell(Step("checking", opened.tell(), size))
+        _check_schema(reader.manifest)
+    return Backup(file.absolute(), size, reader.manifest, text)
+
+
+@contextmanager
+def _about(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except BackupError as error:
+        raise BackupError(f"{file}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise BackupError(f"{file}: it is damaged: its settings are no text") from error
+
+
+def _check_schema(manifest: Manifest) -> None:
+    known = {each.version: each for each in migrate.known()}
+    for each in manifest.schema:
+        ours = known.get(each.version)
+        if ours is None:
+            raise BackupError(
+                f"it is newer than this release: its schema is at {manifest.schema[-1].label}, "
+                f"ours at {known[max(known)].label}; restore it with release {manifest.release}"
+            )
+        if (ours.name, ours.checksum) != (each.name, each.checksum):
+            raise BackupError(f"its schema is not one of ours: {each.label} is another file")
+
+
+@contextmanager
+def settings_for(settings: Settings, backup: Backup, *, keep: bool) -> Iterator[Settings]:
+    """The settings to restore with: those of the backup where there is no settings file.
+
+    They say where workspaces are. With ``keep`` they are written, unless the block raises. Raises
+    ``SettingError`` if they are wrong.
+    """
+    if settings.file is not None or backup.settings is None:
+        yield settings
+        return
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Beside its final place, because paths in it are seen from there.
+    part = settings.home / f".goclaw.toml.{os.getpid()}.part"
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            out.write(backup.settings)
+        yield load(part)
+        if keep:
+            part.rename(settings.home / "goclaw.toml")
+    finally:
+        part.unlink(missing_ok=True)
+
+
+async def look(settings: Settings, backup: Backup, *, files: bool) -> InTheWay:
+    """What a restore would replace. Raises ``BackupError`` if it cannot be done at all."""
+    with settings_for(settings, backup, keep=False) as ours:
+        roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
+        database = Database(ours, say=lambda _line: None)
+        try:
+            async with connection(await database.address()) as one:
+                await migrate.check_server(one)
+                await migrate.status(one)
+                refuse_if_used(await live_nodes(one, now=await moment(one)))
+                tables = await filled_tables(one, migrate.known())
+        finally:
+            await database.close()
+        return InTheWay(tuple(tables), tuple(filled(roots)))
+
+
+# ---------------------------------------------------------------------------- the restore
+
+
+async def restore(
+    settings: Settings, backup: Backup, *, replace: bool, files: bool, tell: Tell
+) -> Restored:
+    """Put everything back in one transaction; whatever is raised, all is as it was.
+
+    Work that was running when the backup was made is recovered by the next gateway as after a
+    crash. With ``replace`` it takes the place of what is there, otherwise there must be nothing.
+    Raises ``BackupError``, ``StoreError``, ``SettingError``.
+    """
+    with settings_for(settings, backup, keep=files) as ours:
+        roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
+        if not replace:
+            InTheWay((), tuple(filled(roots))).refuse()
+        database = Database(ours, say=lambda _line: None)
+        work = _Restoring(backup, Staging(roots), tell)
+        try:
+            migrated = await work.run(database, replace=replace)
+        finally:
+            await database.close()
+        return Restored(
+            backup.saved,
+            database.kind,
+            tuple(migrated),
+            {agent: backup.manifest.files[agent].count for agent in roots},
+            None if ours is settings or not files else settings.home / "goclaw.toml",
+        )
+
+
+class _Restoring:
+    """One restore."""
+
+    def __init__(self, backup: Backup, staging: Staging, tell: Tell) -> None:
+        self._backup = backup
+        self._staging = staging
+        self._tell = tell
+        self._done = 0
+
+    async def run(self, database: Database, *, replace: bool) -> list[str]:
+        """Do it; the names of the migrations that were run at its end."""
+        migrations = migrate.known()
+        manifest = self._backup.manifest
+        try:
+            async with connection(await database.address()) as one:
+                now = await moment(one)
+                async with replacing(
+                    one, migrations, manifest.version, now=now, may_replace=replace
+                ) as replacement:
+                    await self._fill(replacement)
+                    migrated = await replacement.finish(manifest.sequences, now=now)
+                    # The last thing before the commit, and the only one that a kill -9 does not
+                    # undo.
+                    await in_thread(self._staging.swap)
+        except BaseException:
+            await in_thread(self._staging.undo)
+            raise
+        await in_thread(self._staging.clear)
+        return migrated
+
+    async def _fill(self, replacement: Replacement) -> None:
+        self._check_tables(replacement)
+        with open_archive(self._backup.file) as file, _about(self._backup.file):
+            reader = ArchiveReader(file)
+            await self._copy(reader, replacement)
+            if reader.manifest != self._backup.manifest:
+                raise BackupError("it has been changed meanwhile")
+
+    def _check_tables(self, replacement: Replacement) -> None:
+        ours = {name: table.columns for name, table in replacement.tables.items()}
+        theirs = {name: table.columns for name, table in self._backup.manifest.tables.items()}
+        if ours.keys() != theirs.keys() or any(
+            sorted(columns) != sorted(theirs[name]) for name, columns in ours.items()
+        ):
+            raise BackupError("its tables are not those of its schema")
+
+    async def _copy(self, reader: ArchiveReader, replacement: Replacement) -> None:
+        await in_thread(self._staging.prepare)
+        members = iter(reader)
+        while (member := await in_thread(next, members, None)) is not None:
+            match member.kind:
+                case MemberKind.ROWS:
+                    await replacement.copy(self._table(member), self._pieces(member))
+                case MemberKind.FILE if self._staging.takes(member.name):
+                    await in_thread(self._add_file, member)
+                case _:
+                    pass
+
+    def _table(self, member: Member) -> Table:
+        known = self._backup.manifest.tables.get(member.name)
+        if known is None:
+            raise BackupError("it has been changed meanwhile")
+        # In the order of the backup: columns may stand in another order in another database.
+        return Table(member.name, known.columns)
+
+    async def _pieces(self, member: Member) -> AsyncIterator[bytes]:
+        while data := await in_thread(member.read):
+            self._count(member.name, len(data))
+            yield data
+
+    def _add_file(self, member: Member) -> None:
+        what = f"files of {member.name}"
+        pieces = pieces_of(member.read, lambda size: self._count(what, size))
+        self._staging.add(member.name, member.path, member.mode, pieces)
+
+    def _count(self, what: str, size: int) -> None:
+        self._done += size
+        self._tell(Step(what, self._done, self._backup.manifest.total_bytes))

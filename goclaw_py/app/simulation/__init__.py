@@ -1,0 +1,1 @@
+"""Simulated time: what jobs and heartbeats would do (SPEC OPS-6)."""

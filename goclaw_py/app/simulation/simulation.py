@@ -1,0 +1,365 @@
+"""What jobs and heartbeats will do in the days to come: the real services on a virtual clock.
+
+Only three things are played: the clock, the database (in memory) and the agents, each of whose runs
+takes as long and costs as much as is assumed of its job or its heartbeat, and which find that all
+is well. Checklists are the real ones, as they are now. Nothing is sent and nothing is stored.
+Source: SPEC OPS-6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from goclaw_py.app.jobs import agent_limits, job_rules
+from goclaw_py.app.simulation.heartbeats import (
+    BeatEvent,
+    ForeseenBeats,
+    KnownHeartbeat,
+    WatchedBeats,
+    all_is_well,
+    foreseen,
+    played_setup,
+)
+from goclaw_py.app.simulation.runs import PlayedRuns
+from goclaw_py.config.models import Settings
+from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.jobs.execution_models import OccurrenceEnd, Status, Why
+from goclaw_py.jobs.models import Job, Prompt, TargetKind
+from goclaw_py.jobs.module import JobSetup
+from goclaw_py.jobs.policy import SessionKind
+from goclaw_py.model.ids import AgentName, JobId, NodeId
+from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
+from goclaw_py.ports.store import EndedOccurrence, Node
+from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
+from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.store.memory import MemoryStore
+from goclaw_py.testing.clock import LoopClock
+from goclaw_py.testing.loop import VirtualLoop
+
+MOST_RUNS = 2_000_000
+"""A simulation ends after so many runs, those of beats included: each of them takes some memory.
+Beats that are skipped do not count; see ``MOST_BEATS``."""
+
+_STEPS = 200
+"""How often the progress of a simulation is told."""
+
+MOST_DAYS = 3_660
+_LONGEST_S = MOST_DAYS * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What one run of a job takes: seconds, and US dollars as far as that is known."""
+
+    seconds: float = 20.0
+    usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a simulation begins with: jobs and heartbeats as they stand, and what runs take."""
+
+    jobs: Sequence[Job]
+    assumed: Mapping[JobId, Assumed]
+    heartbeats: Sequence[KnownHeartbeat] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An occurrence as it went. ``due_at`` is by the schedule."""
+
+    job: JobId
+    due_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    status: Status
+    why: Why | None
+
+
+@dataclass(slots=True)
+class Foreseen:
+    """What became of one job. What has not ended when the simulation ends does not count.
+
+    Args:
+        coalesced: Firings that came while it could not run.
+        model_calls: Runs that ask a model.
+        usd: None where no cost is known.
+        waited_s: The longest time from due to start.
+    """
+
+    job: Job
+    runs: int = 0
+    coalesced: int = 0
+    skipped: Counter[Why] = field(default_factory=Counter)
+    model_calls: int = 0
+    usd: Decimal | None = None
+    worked_s: float = 0.0
+    waited_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """All of it. ``until`` is earlier than asked for if there were too many runs or beats.
+
+    Args:
+        beats: Each beat of ``heartbeats``, in the order of their due times.
+    """
+
+    since: datetime
+    until: datetime
+    jobs: tuple[Foreseen, ...]
+    events: tuple[Event, ...]
+    cut: bool = False
+    heartbeats: tuple[ForeseenBeats, ...] = ()
+    beats: tuple[BeatEvent, ...] = ()
+
+
+def simulate(
+    settings: Settings,
+    given: Given,
+    *,
+    since: datetime,
+    days: int,
+    tell: Callable[[float], None] | None = None,
+) -> Forecast:
+    """Let jobs run and agents beat for so many days from ``since`` on.
+
+    Jobs that are paused or over do nothing, nor do heartbeats that are off, that are not named, or
+    whose agents the settings do not have. Blocks until it is done: give it a thread. Only errors of
+    it are logged. ``tell`` hears from time to time which part of the days is over. Raises
+    ``ValueError`` for days out of range, and for runs that take no time that there is.
+    """
+    if not 1 <= days <= MOST_DAYS:
+        raise ValueError(f"days are from 1 to {MOST_DAYS}: {days}")
+    taken = [one.seconds for one in given.assumed.values()]
+    for seconds in (*taken, *(one.seconds for one in given.heartbeats)):
+        if not 0 <= seconds < _LONGEST_S:
+            raise ValueError(f"a run does not take {seconds} s")
+    with _quiet(), TemporaryDirectory() as folder, asyncio.Runner(loop_factory=VirtualLoop) as loop:
+        played = _Simulation(settings, given, since)
+        return loop.run(played.run(days, Path(folder), tell))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let the services say nothing but errors: their warnings are about what is only played.
+
+    Other threads are heard as always.
+    """
+    here = threading.get_ident()
+
+    def is_real(record: logging.LogRecord) -> bool:
+        return record.thread != here or record.levelno >= logging.ERROR
+
+    handlers = list(logging.getLogger().handlers)
+    if logging.lastResort is not None:
+        handlers.append(logging.lastResort)
+    for handler in handlers:
+        handler.addFilter(is_real)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(is_real)
+
+
+class _Watched(WatchedBeats):
+    """Counts what becomes of occurrences as they end, and of beats."""
+
+    def __init__(self, jobs: Sequence[Job], assumed: Mapping[JobId, Assumed]) -> None:
+        super().__init__()
+        self._assumed = assumed
+        self.seen = {job.id: Foreseen(job) for job in jobs}
+        self.job_events: list[Event] = []
+
+    async def end_occurrences(
+        self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
+    ) -> None:
+        # Before the end is stored: a job that is deleted with it may take its log along.
+        for one in ends:
+            self._note(self._db.cron.logs[one.end.id].scheduled_at, one.end)
+        await super().end_occurrences(ends, node=node)
+
+    def _note(self, due_at: datetime, end: OccurrenceEnd) -> None:
+        found = self.seen[end.job]
+        found.coalesced += 0 if end.update is None else end.update.coalesced
+        if end.status is Status.SKIPPED:
+            found.skipped[end.why or Why.BUSY] += 1
+        elif end.started_at is not None:
+            self._count(found, end.started_at, end.finished_at, due_at)
+        self.job_events.append(
+            Event(end.job, due_at, end.started_at, end.finished_at, end.status, end.why)
+        )
+        self.look_if_full()
+
+    def _count(
+        self, found: Foreseen, started_at: datetime, finished_at: datetime, due_at: datetime
+    ) -> None:
+        found.runs += 1
+        if isinstance(found.job.spec.payload, Prompt):
+            found.model_calls += 1
+            usd = self._assumed.get(found.job.id, Assumed()).usd
+            if usd is not None:
+                found.usd = (found.usd or Decimal(0)) + usd
+        found.worked_s += (finished_at - started_at).total_seconds()
+        found.waited_s = max(found.waited_s, (started_at - due_at).total_seconds())
+
+    def look_if_full(self) -> None:
+        """See ``MOST_RUNS``."""
+        super().look_if_full()
+        if len(self.job_events) + self.beats_asked >= MOST_RUNS:
+            self.full.set()
+
+
+class _Pretender:
+    """An agent whose beats take what is assumed."""
+
+    def __init__(self, heartbeats: Mapping[AgentName, KnownHeartbeat]) -> None:
+        self._heartbeats = heartbeats
+
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """Take the time."""
+        del emit
+        return await all_is_well(self._heartbeats[request.agent])
+
+    async def warm_up(self) -> None:
+        """Nothing is slow here."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class _NoTools:
+    def toolbox(self, here: Here) -> Toolbox:
+        del here
+        return NO_TOOLS
+
+
+class _Simulation:
+    def __init__(
+        self,
+        settings: Settings,
+        given: Given,
+        since: datetime,
+    ) -> None:
+        self._settings = settings
+        self._jobs = given.jobs
+        self._assumed = given.assumed
+        self._heartbeats = given.heartbeats
+        self._setup = played_setup(settings, given.heartbeats)
+        self._since = since
+
+    async def run(
+        self, days: int, folder: Path, tell: Callable[[float], None] | None = None
+    ) -> Forecast:
+        """Simulate; runs work in ``folder``."""
+        store = _Watched(self._jobs, self._assumed)
+        clock = LoopClock(self._since)
+        until = self._since + timedelta(days=days)
+        node = Node(NodeId("simulation"), "", 0, "", self._since, until + timedelta(days=1))
+        await store.join(node)
+        for job in self._jobs:
+            await store.add_job(self._played(job), most=len(self._jobs) + 1)
+        for one in self._heartbeats:
+            if one.agent in self._setup.plans:
+                store.enter_heartbeat(one, self._since)
+        works = self._works(store, clock, node.id, folder)
+        for loop in (works.office.loop, works.heartbeats.loop):
+            loop.look_s = timedelta(days=1).total_seconds()
+        store.on_notice(lambda _: works.look_for_due())
+        await _until_full(works, store, timedelta(days=days).total_seconds(), tell)
+        return self._forecast(store, min(clock.now(), until))
+
+    def _played(self, job: Job) -> Job:
+        """A job as it is, but it sends nothing and takes no work."""
+        spec = job.spec
+        target = spec.target
+        kind = spec.policy.get("session", job_rules(self._settings).base.session)
+        if kind != SessionKind.MAIN:
+            # Nothing is sent, so nobody needs to look for the chat.
+            target = TargetKind.NONE
+        spec = replace(spec, target=target, source="")
+        return replace(job, spec=spec, running=None)
+
+    def _takes(self, job: Job) -> float:
+        return self._assumed.get(job.id, Assumed()).seconds
+
+    def _works(self, store: MemoryStore, clock: LoopClock, node: NodeId, folder: Path) -> Works:
+        settings = self._settings
+        names = [AgentName(name) for name in settings.agents]
+        names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
+        beating = {one.agent: one for one in self._heartbeats}
+        pretender: AgentLoop = _Pretender(beating)
+        limits = agent_limits(settings)
+        rules = replace(job_rules(settings), enabled=True)
+        around = Surroundings(
+            channels={},
+            rules={},
+            agents=dict.fromkeys(names, pretender),
+            workspaces=dict.fromkeys(names, folder),
+            context_windows=dict.fromkeys(names, 1_000_000),
+            toolmaker=_NoTools(),
+            jobs=JobSetup(
+                rules=rules,
+                limits=limits,
+                runs=partial(PlayedRuns, takes=self._takes),
+            ),
+            heartbeats=self._setup,
+        )
+        scheduler = Scheduler(settings.lane_sizes, agents=limits)
+        return Works(store, clock, scheduler, around, lambda: node)
+
+    def _forecast(self, store: _Watched, until: datetime) -> Forecast:
+        # Files are read in threads: what is due together may end in any order.
+        beats = sorted(store.beat_events, key=lambda beat: (beat.due_at, beat.agent))
+        return Forecast(
+            self._since,
+            until,
+            tuple(store.seen.values()),
+            tuple(store.job_events),
+            store.full.is_set(),
+            foreseen(self._setup, self._heartbeats, beats),
+            tuple(beats),
+        )
+
+
+async def _until_full(
+    works: Works, store: _Watched, limit_s: float, tell: Callable[[float], None] | None
+) -> None:
+    """Let jobs run and agents beat for so long, or until there is enough of it."""
+    running = [
+        asyncio.create_task(works.office.loop.run()),
+        asyncio.create_task(works.heartbeats.run()),
+    ]
+    if tell is not None:
+        running.append(asyncio.create_task(_tell(tell, limit_s)))
+    full = asyncio.create_task(store.full.wait())
+    await asyncio.wait({full, *running}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    works.office.loop.close()
+    works.heartbeats.loop.close()
+    works.dispatcher.interrupt()
+    for task in (*running, full):
+        task.cancel()
+    await asyncio.wait({*running, full})
+    for task in running:
+        if not task.cancelled():
+            task.result()
+
+
+async def _tell(tell: Callable[[float], None], limit_s: float) -> None:
+    """Tell the progress until cancelled."""
+    for step in count(1):
+        await asyncio.sleep(limit_s / _STEPS)
+        tell(min(step / _STEPS, 1.0))

@@ -1,0 +1,1 @@
+"""The ``chat``, ``send``, ``sessions``, ``groups`` and ``pairing`` commands."""

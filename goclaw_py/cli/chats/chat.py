@@ -1,0 +1,95 @@
+"""``goclaw chat``: talk to the agent through the running gateway, or one of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from goclaw_py.cli.context import cli, waited_for
+from goclaw_py.cli.exits import ExitCode
+
+if TYPE_CHECKING:
+    from goclaw_py.config import Settings
+    from goclaw_py.ports.control import Control, Terminals
+
+CONSOLE_CHAT: Final = "local"
+
+WAIT_S: Final = 60.0
+"""How long the end of a pipe waits for the answers."""
+
+
+def _chat(name: str) -> str:
+    from goclaw_py.model.session_keys import is_chat_name  # noqa: PLC0415  (not needed for --help)
+
+    if not is_chat_name(name):
+        raise typer.BadParameter("must be up to 64 of A-Z a-z 0-9 . _ -")
+    return name
+
+
+def chat(
+    ctx: typer.Context,
+    chat: Annotated[
+        str, typer.Option(callback=_chat, help="Name of the chat; each has its own session.")
+    ] = CONSOLE_CHAT,
+    wait: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds to wait for answers at the end of piped input."),
+    ] = WAIT_S,
+) -> None:
+    """Chat here. Ctrl-C stops the run, again within 2 s or Ctrl-D leaves."""
+    settings = cli(ctx).settings()
+    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
+
+    path = socket_path(settings.state_folder)
+    if is_answered(path):
+        answered = waited_for(_talk(path, chat, wait))
+    else:
+        answered = _talk_to_ourselves(settings, chat, wait)
+    if not answered:
+        typer.echo(f"goclaw: not everything was answered within {wait:g} s", err=True)
+        raise typer.Exit(ExitCode.FAILED)
+
+
+async def _talk(path: Path, chat: str, wait_s: float) -> bool:
+    """Chat through the gateway that runs."""
+    from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
+
+    async with RemoteControl(path) as remote:
+        here = Here(chat, wait_s)
+        await here(remote, remote)
+        return here.answered
+
+
+def _talk_to_ourselves(settings: Settings, chat: str, wait_s: float) -> bool:
+    """Chat through a gateway of our own, which ends with the conversation."""
+    from goclaw_py.cli import composition  # noqa: PLC0415
+    from goclaw_py.cli.system.gateway import say  # noqa: PLC0415
+
+    here = Here(chat, wait_s)
+    composition.run_gateway(settings, say=say, front=here, may_migrate=True)
+    return here.answered
+
+
+class Here:
+    """A conversation at this terminal, as what runs in the foreground of a gateway.
+
+    ``answered`` tells afterwards whether everything that was piped in got its answer.
+    """
+
+    def __init__(self, chat: str, wait_s: float = WAIT_S) -> None:
+        self._chat = chat
+        self._wait_s = wait_s
+        self.answered = True
+
+    async def __call__(self, control: Control, terminals: Terminals) -> None:
+        """Talk until the person leaves."""
+        from goclaw_py.cli.chats.conversation import Conversation, settled  # noqa: PLC0415
+        from goclaw_py.cli.keyboard import standard_terminal  # noqa: PLC0415
+
+        with standard_terminal() as terminal:
+            conversation = Conversation(terminals, terminal, self._chat)
+            self.answered = await conversation.run(
+                lambda: settled(control, self._chat), self._wait_s
+            )

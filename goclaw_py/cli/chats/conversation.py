@@ -1,0 +1,190 @@
+"""A person at a terminal talks to an agent (SPEC CHAN-9)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+from uuid import uuid4
+
+from goclaw_py.cli.chats.transcript import Transcript
+from goclaw_py.cli.keyboard import Terminal
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.ports.control import ChatEvent, Control, Said, Terminals
+from goclaw_py.ports.store import OutboxState
+
+LEAVE_WITHIN_S: Final = 2.0
+"""A second Ctrl-C within this time leaves."""
+
+SEEN_ROWS: Final = 1000
+"""How many unsent messages ``settled`` looks through; the API gives no more at once."""
+
+_LOOK_S: Final = 0.3
+_RETRY_S: Final = (0.5, 1.0, 2.0, 5.0)
+_UNSENT: Final = (OutboxState.PENDING, OutboxState.SENDING)
+
+
+class Conversation:
+    """One terminal in one chat, from its first prompt until it leaves."""
+
+    def __init__(self, terminals: Terminals, terminal: Terminal, chat: str) -> None:
+        self._terminals = terminals
+        self._terminal = terminal
+        self._chat = chat
+        self._transcript = Transcript(interactive=terminal.interactive)
+        self._prefix = uuid4().hex[:12]
+        self._count = 0
+        self._interrupted_at: float | None = None
+        self._leave = asyncio.Event()
+        self._side: set[asyncio.Task[None]] = set()
+
+    async def run(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
+        """Talk until the person leaves, input ends or nobody reads any more.
+
+        At the end of a pipe it waits until ``settled`` says that every answer was shown, at most
+        ``wait_s`` seconds; False if that was not enough. Raises ``NoGateway`` when the gateway goes
+        away.
+        """
+        # Ctrl-C is ours before there is a prompt to press it at.
+        with self._interrupts():
+            events = asyncio.ensure_future(self._show_events())
+            # The terminal is attached before the first line is said.
+            await asyncio.sleep(0)
+            typing = asyncio.ensure_future(self._take_lines(settled, wait_s))
+            leaving = asyncio.ensure_future(self._left())
+            tasks = [events, typing, leaving]
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                return next(task.result() for task in tasks if task.done())
+            except OSError:
+                return True  # nobody reads: the other end of a pipe has closed
+            finally:
+                await _end([*tasks, *self._side])
+                await self._say_goodbye()
+
+    async def _left(self) -> bool:
+        await self._leave.wait()
+        return True
+
+    async def _say_goodbye(self) -> None:
+        try:
+            await self._terminal.write(self._transcript.leave())
+        except OSError:
+            return  # nobody reads it
+
+    async def _show_events(self) -> bool:
+        await self._terminal.write(self._transcript.prompt())
+        events = self._terminals.attach(self._chat)
+        try:
+            async for event in events:
+                await self._terminal.write(self._transcript.show(event))
+                # Only now has the person seen it; before, it would be lost with this process.
+                if isinstance(event, Said):
+                    self._terminals.confirm(event.receipt)
+        finally:
+            await _close(events)
+        return True
+
+    async def _take_lines(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
+        while (line := await self._terminal.read()) is not None:
+            self._transcript.entered()
+            if line.strip():
+                await self._say(line)
+            else:
+                await self._terminal.write(self._transcript.prompt())
+        if self._terminal.interactive:
+            return True
+        return await _wait_for(settled, wait_s)
+
+    async def _say(self, text: str) -> None:
+        self._count += 1
+        message_id = f"{self._prefix}-{self._count}"
+        for attempt in range(1_000_000):
+            try:
+                await self._terminals.say(self._chat, message_id, text)
+            except StoreUnavailable as error:
+                if attempt == 0:
+                    note = f"not taken yet, trying again: {error}"
+                    await self._terminal.write(self._transcript.note(note))
+                await asyncio.sleep(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
+            else:
+                return
+
+    def interrupt(self) -> None:
+        """Ctrl-C: stop the run; again within two seconds: leave."""
+        now = asyncio.get_running_loop().time()
+        last, self._interrupted_at = self._interrupted_at, now
+        if last is not None and now - last <= LEAVE_WITHIN_S:
+            self._leave.set()
+            return
+        task = asyncio.ensure_future(self._stop())
+        self._side.add(task)
+        task.add_done_callback(self._side_done)
+
+    async def _stop(self) -> None:
+        self._transcript.entered()
+        await self._terminal.write(self._transcript.note("\nCtrl-C again leaves"))
+        await self._say("/stop")
+
+    def _side_done(self, task: asyncio.Task[None]) -> None:
+        self._side.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            # The gateway or the terminal is gone; the event stream says so in its own words.
+            self._leave.set()
+
+    @contextmanager
+    def _interrupts(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        try:
+            loop.add_signal_handler(signal.SIGINT, self.interrupt)
+        except (RuntimeError, ValueError):
+            yield  # not the main thread: whoever runs us has the signals
+            return
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+
+async def settled(control: Control, chat: str) -> bool:
+    """Whether everything said in a chat of the console was answered and shown.
+
+    Of the unsent messages of all chats it sees the newest ``SEEN_ROWS`` in each state, so it
+    overlooks an answer behind which as many younger messages wait.
+    """
+    status = await control.status()
+    ending = f":console:direct:{chat}"
+    if any(run.session.endswith(ending) for run in status.runs):
+        return False
+    for state in _UNSENT:
+        for row in await control.outbox(limit=SEEN_ROWS, state=state):
+            if (row.message.target.channel, row.message.target.chat) == ("console", chat):
+                return False
+    return True
+
+
+async def _wait_for(settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
+    # Twice in a row: between two looks a message may be on its way from one table to another.
+    seen = 0
+    try:
+        async with asyncio.timeout(wait_s):
+            while seen < 2:
+                await asyncio.sleep(_LOOK_S)
+                seen = seen + 1 if await settled() else 0
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _end(tasks: Sequence[asyncio.Task[bool] | asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _close(events: AsyncIterator[ChatEvent]) -> None:
+    # ``Terminals`` promises an iterator; the generators that implement it want to be closed.
+    if close := getattr(events, "aclose", None):
+        await close()

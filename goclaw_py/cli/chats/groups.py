@@ -1,0 +1,261 @@
+"""``goclaw groups``: in which groups the agent listens (SPEC CHAN-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+from unicodedata import normalize
+
+import typer
+
+from goclaw_py.cli.context import AsJson, cli, named
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import one_line, show_json, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.config.resolve import ChannelAccount
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.store import Chat
+
+app = typer.Typer(help="In which groups the agent listens.", no_args_is_help=True)
+
+_NAME = 40
+_NAMED = 3
+_IDS = {"ignore_unknown_options": True}
+"""Else an id such as -1001 is taken for an option that nobody knows."""
+
+Place = tuple[str, str]
+_Where = tuple[str | None, str | None]
+"""Channel and account; None is any."""
+
+Channel = Annotated[str | None, typer.Option(help="Only on this channel.")]
+Group = Annotated[
+    str,
+    typer.Argument(callback=named, help="Its id, or a unique beginning of its id or name."),
+]
+Account = Annotated[str | None, typer.Option(help="Only on this account.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Whether the agent listens in a group, None while nobody has decided.
+
+    ``settings`` is the setting that says so, "" if none does: it goes before what is decided here.
+    """
+
+    listens: bool | None
+    settings: str = ""
+
+    @property
+    def words(self) -> str:
+        """The verdict for people."""
+        said = _STATES[self.listens]
+        return f"{said} ({self.settings})" if self.settings else said
+
+
+_STATES = {True: "allowed", False: "denied", None: "waits for a decision"}
+
+
+def _verdict(chat: Chat, accounts: Mapping[Place, ChannelAccount]) -> _Verdict:
+    account = accounts.get((chat.channel, chat.account))
+    if account is None:
+        return _Verdict(chat.allowed)
+    if account.groups.value == "disabled":
+        return _Verdict(listens=False, settings="groups = disabled")
+    listed = account.chats.get(chat.chat)
+    if listed is not None:
+        return _Verdict(listed.enabled, "listed in chats")
+    if chat.allowed is None and account.groups.value == "open":
+        return _Verdict(listens=True, settings="groups = open")
+    return _Verdict(chat.allowed)
+
+
+def _accounts(ctx: typer.Context) -> dict[Place, ChannelAccount]:
+    """Those that are set up."""
+    from goclaw_py.config import accounts  # noqa: PLC0415  (not needed for --help)
+
+    return {(one.channel, one.name): one for one in accounts(cli(ctx).settings())}
+
+
+async def _groups(control: Control) -> list[Chat]:
+    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
+
+    return [chat for chat in await control.chats() if chat.peer is PeerKind.GROUP]
+
+
+# ---------------------------------------------------------------------------- list
+
+
+@app.command("list")
+def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+    """List groups, those that wait for a decision first.
+
+    WITHOUT A MENTION: when a group in which the agent listens was heard last by a message that did
+    not mention the bot. Why a group gets no answer: goclaw why GROUP.
+    """
+    accounts = _accounts(ctx)
+    judged = [(chat, _verdict(chat, accounts)) for chat in cli(ctx).ask(_groups)]
+    judged.sort(key=lambda one: one[1].listens is not None)
+    if as_json:
+        from goclaw_py.ports.store import Chat  # noqa: PLC0415
+
+        show_json(list[Chat], [chat for chat, _ in judged])
+        return
+    several = len({_where(chat) for chat, _ in judged}) > 1
+    columns = ["NAME", "ID", *(["CHANNEL"] if several else []), "STATE", "LAST SEEN"]
+    columns += ["WITHOUT A MENTION", "PROBLEM"]
+    seen_at = display.now()
+    rows = [
+        (
+            _name(chat),
+            display.cell(chat.chat),
+            *((_where(chat),) if several else ()),
+            verdict.words,
+            f"{display.age(chat.last_seen_at, seen_at)} ago",
+            ""
+            if chat.unmentioned_at is None
+            else f"{display.age(chat.unmentioned_at, seen_at)} ago",
+            f"cannot be written to: {one_line(chat.gone)}" if chat.gone else "",
+        )
+        for chat, verdict in judged
+    ]
+    show_table(columns, rows, empty="no groups yet; add the bot to one and write there")
+
+
+def _name(chat: Chat) -> str:
+    return one_line(chat.name, _NAME)
+
+
+def _where(chat: Chat) -> str:
+    return display.cell(f"{chat.channel}/{chat.account}")
+
+
+# ---------------------------------------------------------------------------- allow, deny
+
+
+@app.command(context_settings=_IDS)
+def allow(
+    ctx: typer.Context,
+    group: Group,
+    channel: Channel = None,
+    account: Account = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Let the agent listen in a group.
+
+    One that the bot was never seen in needs its whole id and --channel.
+    """
+    _decide(ctx, group, (channel, account), allowed=True, as_json=as_json)
+
+
+@app.command(context_settings=_IDS)
+def deny(
+    ctx: typer.Context,
+    group: Group,
+    channel: Channel = None,
+    account: Account = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Let the agent be silent in a group.
+
+    One that the bot was never seen in needs its whole id and --channel.
+    """
+    _decide(ctx, group, (channel, account), allowed=False, as_json=as_json)
+
+
+def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool, as_json: bool) -> None:
+    from goclaw_py.model.session_keys import DEFAULT_ACCOUNT  # noqa: PLC0415
+
+    accounts = _accounts(ctx)
+
+    async def ask(control: Control) -> tuple[Chat | None, Place, str]:
+        found = _find(await _groups(control), group, where)
+        if found is not None:
+            channel, account, chat = found.channel, found.account, found.chat
+        else:
+            channel, account, chat = where[0] or "", where[1] or DEFAULT_ACCOUNT, group
+            _check_unseen(chat, (channel, account), accounts)
+        await control.allow_chat(channel, account, chat, allowed=allowed)
+        return found, (channel, account), chat
+
+    found, place, chat_id = cli(ctx).ask(ask)
+    if as_json:
+        decided = dict(zip(("channel", "account", "chat"), (*place, chat_id), strict=True))
+        show_json(dict[str, str | bool], {**decided, "allowed": allowed})
+    else:
+        _tell(found, place, chat_id, allowed=allowed)
+    if found is None:
+        return
+    verdict = _verdict(replace(found, allowed=allowed), accounts)
+    if verdict.listens is not allowed:
+        typer.echo(f"but the settings go before that, and there it is {verdict.words}", err=True)
+    if allowed and found.gone:
+        typer.echo(f"but it cannot be written to: {display.cell(found.gone)}", err=True)
+
+
+def _tell(found: Chat | None, place: Place, chat: str, *, allowed: bool) -> None:
+    """Say what was decided. ``found`` is None for a group that was never seen."""
+    if found is None:
+        name = display.cell(f"{chat} on {'/'.join(place)}")
+        typer.echo(f"{name} is {_STATES[allowed]}; the bot was not seen in it yet")
+        return
+    already = " already" if found.allowed is allowed else ""
+    typer.echo(f"{_called(found)} on {_where(found)} is {_STATES[allowed]}{already}")
+
+
+def _check_unseen(chat: str, place: Place, accounts: Collection[Place]) -> None:
+    """A slip of the finger would be stored for ever. Raises ``BadParameter``."""
+    if not chat.isprintable():
+        raise typer.BadParameter(f"no chat has the id {chat!r}")
+    if place not in accounts:
+        known = ", ".join(map("/".join, accounts)) or "none"
+        raise typer.BadParameter(f"no account {'/'.join(place)!r} is set up; there are: {known}")
+
+
+def _find(groups: Sequence[Chat], wanted: str, where: _Where) -> Chat | None:
+    """The group that is meant; None if it was never seen but may exist. Raises ``NotFound``.
+
+    A whole id goes before anything else. A name never decides between several groups: everybody
+    may call theirs as they like.
+    """
+    from goclaw_py.ports.control import NotFound  # noqa: PLC0415
+
+    channel, account = where
+    there = [
+        chat
+        for chat in groups
+        if channel in (None, chat.channel) and account in (None, chat.account)
+    ]
+    found = [chat for chat in there if chat.chat == wanted] or [
+        chat for chat in there if chat.chat.startswith(wanted) or _begins(chat.name, wanted)
+    ]
+    if len({chat.chat for chat in found}) > 1:
+        names = ", ".join(_called(chat) for chat in found[:_NAMED])
+        more = ", …" if len(found) > _NAMED else ""
+        raise NotFound(f"group {wanted!r} is not unique, give its id: {names}{more}")
+    if len(found) > 1:
+        places = ", ".join(map(_where, found))
+        raise NotFound(f"{_called(found[0])} is on {places}: add --channel or --account")
+    if not found and channel is None:
+        raise NotFound(
+            f"there is no group {wanted!r}; for one that the bot was never seen in, "
+            "give its whole id and --channel"
+        )
+    return found[0] if found else None
+
+
+def _called(chat: Chat) -> str:
+    return f"{_name(chat)} ({display.cell(chat.chat)})" if chat.name else display.cell(chat.chat)
+
+
+def _begins(name: str, wanted: str) -> bool:
+    # Nothing that can be seen begins every name.
+    return bool(key := _key(wanted)) and _key(name).startswith(key)
+
+
+def _key(name: str) -> str:
+    """A name without the differences that nobody sees."""
+    return display.cell(normalize("NFKC", name)).casefold()

@@ -1,0 +1,275 @@
+"""``goclaw pairing``: who may talk to the agent (SPEC CHAN-5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, cli, named
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import clock, show_json, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from goclaw_py.ports.control import Asking, Control
+    from goclaw_py.ports.store import Chat, Heard, Person
+
+app = typer.Typer(help="Who may talk to the agent.", no_args_is_help=True)
+
+_NOBODY = "nobody yet; whoever writes to the bot gets a code for: goclaw pairing approve CODE"
+_HEARD = 1000
+
+
+@app.command("list")
+def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+    """List who may talk and who asked to."""
+
+    async def ask(control: Control) -> tuple[list[Person], list[Asking]]:
+        return await control.people(), await control.pairing_requests()
+
+    people, asking = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.control import Asking  # noqa: PLC0415
+        from goclaw_py.ports.store import Person  # noqa: PLC0415
+
+        show_json(tuple[list[Person], list[Asking]], (people, asking))
+        return
+    rows = [(display.who(one.sender), _where(one), one.standing.value, "") for one in people] + [
+        (display.who(one.sender), _where(one), "asks", clock(one.expires_at)) for one in asking
+    ]
+    show_table(("WHO", "CHANNEL", "STANDING", "CODE VALID UNTIL"), rows, empty=_NOBODY)
+
+
+@app.command()
+def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+    """List who talks and when they last did.
+
+    These are owners, guests, and people whom the settings let talk without an approval.
+    """
+
+    async def ask(control: Control) -> tuple[list[Person], list[Heard], list[Chat]]:
+        found = await control.people()
+        return found, await control.heard(limit=_HEARD), await _unapproved(control, found)
+
+    found, heard, unapproved = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Chat, Person  # noqa: PLC0415
+
+        show_json(tuple[list[Person], list[Chat]], (found, unapproved))
+        return
+    # Of each chat only the last speaker is known; with a direct chat of their own that is enough.
+    # The newest comes first and has to win.
+    last = {(one.target.channel, one.target.account, one.sender_id): one for one in reversed(heard)}
+    seen_at = display.now()
+    rows = [
+        (
+            display.who(one.sender),
+            _where(one),
+            one.standing.value,
+            clock(one.approved_at),
+            _last(last.get((one.channel, one.account, one.sender.id)), seen_at),
+        )
+        for one in found
+    ] + [
+        (
+            _called(one),
+            _where(one),
+            "denied" if one.allowed is False else "not approved",
+            clock(one.first_seen_at),
+            # What is stored of the chat is an hour old at most.
+            _last(last.get((one.channel, one.account, one.chat)), seen_at)
+            or f"{display.age(one.last_seen_at, seen_at)} ago",
+        )
+        for one in unapproved
+    ]
+    show_table(("WHO", "CHANNEL", "STANDING", "SINCE", "LAST SPOKE"), rows, empty=_NOBODY)
+
+
+async def _unapproved(control: Control, people: Sequence[Person]) -> list[Chat]:
+    from goclaw_py.ports.store import unapproved  # noqa: PLC0415
+
+    return unapproved(people, await control.chats())
+
+
+def _called(chat: Chat) -> str:
+    return display.cell(f"{chat.chat} ({chat.name})" if chat.name else chat.chat)
+
+
+def _last(heard: Heard | None, seen_at: datetime) -> str:
+    if heard is None:
+        return ""
+    return f"{display.age(heard.at, seen_at)} ago in {display.place(heard.target)}"
+
+
+def _where(one: Person | Asking | Chat) -> str:
+    return display.cell(f"{one.channel}/{one.account}")
+
+
+@app.command()
+def approve(
+    ctx: typer.Context,
+    code: Annotated[
+        str, typer.Argument(callback=named, help="The code that the person was shown.")
+    ],
+    *,
+    guest: Annotated[
+        bool, typer.Option("--guest", help="Approve as guest (no owner commands).")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let the person with this code talk.
+
+    They are told, and what they have written is answered.
+    """
+
+    async def ask(control: Control) -> Person:
+        return await control.approve(code, guest=guest)
+
+    person = cli(ctx).ask(ask)
+    if as_json:
+        _show_person(person)
+        return
+    typer.echo(f"{display.who(person.sender)} is {person.standing.value} on {person.channel}")
+
+
+@app.command()
+def revoke(
+    ctx: typer.Context,
+    who: Annotated[str, typer.Argument(callback=named, help="An id, or @username.")],
+    channel: Annotated[str | None, typer.Option(help="Only on this channel.")] = None,
+    account: Annotated[str | None, typer.Option(help="Only on this account.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a person, by id or @username."""
+
+    async def ask(control: Control) -> Person:
+        from goclaw_py.ports.control import NotFound  # noqa: PLC0415
+
+        found = [
+            person
+            for person in await control.people()
+            if who in (person.sender.id, f"@{person.sender.username}")
+            and channel in (None, person.channel)
+            and account in (None, person.account)
+        ]
+        if not found:
+            raise NotFound(f"nobody who may talk is {who}")
+        if len(found) > 1:
+            raise NotFound(f"{who} is on several channels: add --channel or --account")
+        (person,) = found
+        await control.revoke(person.channel, person.account, person.sender.id)
+        return person
+
+    person = cli(ctx).ask(ask)
+    if as_json:
+        _show_person(person)
+        return
+    typer.echo(f"{display.who(person.sender)} may not talk any more on {person.channel}")
+
+
+@app.command()
+def deny(
+    ctx: typer.Context,
+    who: Annotated[str, typer.Argument(callback=named, help="An id, or @username.")],
+    channel: Annotated[str | None, typer.Option(help="Only on this channel.")] = None,
+    account: Annotated[str | None, typer.Option(help="Only on this account.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Ignore a person nobody approved.
+
+    Also a person with a pending request, who is not told. Only in their direct chat; the settings
+    go before it.
+    """
+    _decide(ctx, who, (channel, account), allowed=False, as_json=as_json)
+
+
+@app.command()
+def allow(
+    ctx: typer.Context,
+    who: Annotated[str, typer.Argument(callback=named, help="An id, or @username.")],
+    channel: Annotated[str | None, typer.Option(help="Only on this channel.")] = None,
+    account: Annotated[str | None, typer.Option(help="Only on this account.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Undo a denial.
+
+    The settings decide again whether the person may talk.
+    """
+    _decide(ctx, who, (channel, account), allowed=True, as_json=as_json)
+
+
+def _decide(
+    ctx: typer.Context,
+    who: str,
+    where: tuple[str | None, str | None],
+    *,
+    allowed: bool,
+    as_json: bool,
+) -> None:
+    channel, account = where
+
+    async def ask(control: Control) -> Chat:
+        from goclaw_py.ports.control import NotFound  # noqa: PLC0415
+
+        found = [
+            chat
+            for chat in await _undecided(control, allowed=allowed)
+            if (who == chat.chat or (who.startswith("@") and _has_name(chat, who)))
+            and channel in (None, chat.channel)
+            and account in (None, chat.account)
+        ]
+        if not found:
+            raise NotFound(
+                f"nobody who asks, or talks without an approval, is {who}; see: "
+                "goclaw pairing list, goclaw pairing people; "
+                f"for an approved person: goclaw pairing revoke {who}"
+            )
+        if len(found) > 1:
+            names = ", ".join(f"{_called(chat)} on {_where(chat)}" for chat in found)
+            raise NotFound(f"{who} is not unique: {names}; give the id, --channel or --account")
+        (chat,) = found
+        await control.allow_chat(chat.channel, chat.account, chat.chat, allowed=allowed)
+        return chat
+
+    chat = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Chat  # noqa: PLC0415
+
+        show_json(Chat, replace(chat, allowed=allowed))
+        return
+    typer.echo(f"{_called(chat)} on {_where(chat)} is {'allowed' if allowed else 'denied'}")
+
+
+async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
+    """The direct chats that can be allowed or denied; whoever has a code can only be denied."""
+    from goclaw_py.chats.access_texts import name  # noqa: PLC0415
+    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
+    from goclaw_py.ports.store import Chat  # noqa: PLC0415
+
+    found = await _unapproved(control, await control.people())
+    if allowed:
+        return found
+    there = {(chat.channel, chat.account, chat.chat) for chat in found}
+    for one in await control.pairing_requests():
+        place = one.channel, one.account, one.chat
+        if place not in there:
+            at = one.created_at
+            found.append(Chat(*place, PeerKind.DIRECT, name(one.sender), None, "", at, at))
+    return found
+
+
+def _has_name(chat: Chat, who: str) -> bool:
+    return chat.name == who or chat.name.endswith(f"({who})")
+
+
+def _show_person(person: Person) -> None:
+    from goclaw_py.ports.store import Person  # noqa: PLC0415
+
+    show_json(Person, person)

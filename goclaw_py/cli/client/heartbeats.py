@@ -1,0 +1,160 @@
+"""Heartbeats as seen from another process: ``HeartbeatDesk`` over the gateway's socket."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Final
+from urllib.parse import quote
+
+from goclaw_py.cli.client.ask import Ask, Params, given
+from goclaw_py.cli.client.refusals import NotTaken
+from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
+from goclaw_py.heartbeat.models import Beat, Event
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.errors import BadChecklist, GoclawError, HeartbeatError, UnknownAgent
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.ports.control import NotFound
+from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.web.api import heartbeat_json, wire
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""What an agent can be called; nothing else is to stand in a path."""
+
+
+class RemoteHeartbeats:
+    """Implements ``ports.heartbeat.HeartbeatDesk``; every method may raise ``NoGateway``.
+
+    What needs no waiting (``agents``) is known once anything was asked.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._agents: tuple[AgentName, ...] | None = None
+
+    @property
+    def agents(self) -> tuple[AgentName, ...]:
+        """See ``HeartbeatDesk``."""
+        if self._agents is None:
+            raise GoclawError("the gateway was not asked yet which agents it has")
+        return self._agents
+
+    # ------------------------------------------------------------------ looking
+
+    async def view(self, agent: AgentName) -> HeartbeatView:
+        """See ``HeartbeatDesk``."""
+        return wire.read(HeartbeatView, await self._request("GET", _path(agent)))
+
+    async def log(
+        self,
+        agent: AgentName | None,
+        *,
+        limit: int = 50,
+        outcome: str | None = None,
+        before: Cursor | None = None,
+    ) -> list[Beat]:
+        """See ``HeartbeatDesk``."""
+        path = "/api/beats" if agent is None else _path(agent, "beats")
+        params = given(limit=limit, outcome=outcome, before=before)
+        return wire.read(list[Beat], await self._request("GET", path, params=params))
+
+    async def beat(self, beat: BeatId) -> Beat | None:
+        """See ``HeartbeatDesk``."""
+        try:
+            raw = await self._request("GET", f"/api/beats/{quote(beat, safe='')}")
+        except NotFound:
+            return None
+        return wire.read(Beat, raw)
+
+    async def rehearse(self, agent: AgentName) -> Rehearsal:
+        """See ``HeartbeatDesk``."""
+        return wire.read(Rehearsal, await self._request("GET", _path(agent, "rehearsal")))
+
+    # ------------------------------------------------------------------ changing
+
+    async def run_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+        """See ``HeartbeatDesk``."""
+        raw = await self._request("POST", _path(agent, "run"))
+        return heartbeat_json.begun_of(wire.read(heartbeat_json.RanBeat, raw))
+
+    async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
+        """See ``HeartbeatDesk``."""
+        body = {"on": on}
+        return wire.read(HeartbeatView, await self._request("PUT", _path(agent, "switch"), body))
+
+    async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:
+        """See ``HeartbeatDesk``."""
+        body = {"until": until}
+        return wire.read(HeartbeatView, await self._request("PUT", _path(agent, "mute"), body))
+
+    # ------------------------------------------------------------------ events
+
+    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> Event:
+        """See ``HeartbeatDesk``."""
+        path, body = f"/api/agents/{_name(agent)}/events", {"text": text, "now": wake}
+        return wire.read(Event, await self._request("POST", path, body))
+
+    async def events(self, agent: AgentName) -> list[Event]:
+        """See ``HeartbeatDesk``."""
+        path = f"/api/agents/{_name(agent)}/events"
+        return wire.read(list[Event], await self._request("GET", path))
+
+    # ------------------------------------------------------------------ checklist
+
+    async def checklist(self, agent: AgentName) -> Checklist:
+        """See ``HeartbeatDesk``."""
+        return await self._checklist("GET", _path(agent, "checklist"))
+
+    async def add_item(self, agent: AgentName, text: str) -> Checklist:
+        """See ``HeartbeatDesk``."""
+        return await self._checklist("POST", _path(agent, "checklist/items"), {"text": text})
+
+    async def complete_item(
+        self, agent: AgentName, number: int, *, expected: str | None = None
+    ) -> Checklist:
+        """See ``HeartbeatDesk``."""
+        path, body = _path(agent, f"checklist/items/{number}/done"), {"version": expected}
+        return await self._checklist("POST", path, body)
+
+    async def write_checklist(
+        self, agent: AgentName, text: str, *, expected: str | None = None
+    ) -> Checklist:
+        """See ``HeartbeatDesk``."""
+        body = {"text": text, "version": expected}
+        return await self._checklist("PUT", _path(agent, "checklist"), body)
+
+    # ------------------------------------------------------------------ HTTP
+
+    async def _checklist(self, method: str, path: str, body: object = None) -> Checklist:
+        try:
+            raw = await self._request(method, path, body)
+            return parse(wire.read(heartbeat_json.ChecklistAnswer, raw).text)
+        except HeartbeatError as error:
+            if type(error) is HeartbeatError:
+                raise BadChecklist(str(error)) from error
+            raise
+
+    async def _request(
+        self, method: str, path: str, body: object = None, *, params: Params | None = None
+    ) -> bytes:
+        if self._agents is None:
+            raw = await self._ask("GET", "/api/agents")
+            views = wire.read(list[heartbeat_json.AgentView], raw)
+            self._agents = tuple(view.name for view in views)
+        try:
+            return await self._ask(method, path, body, params=params)
+        except NotTaken as error:
+            # Without a gateway the desk itself looks at it, and finds it wrong.
+            raise HeartbeatError(str(error)) from error
+
+
+def _name(agent: AgentName) -> str:
+    if not _NAME.fullmatch(agent):
+        raise UnknownAgent(agent)
+    return agent
+
+
+def _path(agent: AgentName, what: str = "") -> str:
+    path = f"/api/heartbeats/{_name(agent)}"
+    return f"{path}/{what}" if what else path

@@ -1,0 +1,213 @@
+"""Jobs as seen from another process: ``JobDesk`` over the gateway's socket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from goclaw_py.cli.client.ask import Ask, Params, given
+from goclaw_py.cli.client.refusals import NotTaken
+from goclaw_py.common.clock import SystemClock
+from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.job_json import job_of
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.jobs.policy import Profile
+from goclaw_py.jobs.schedule import upcoming
+from goclaw_py.model.errors import BadJob, GoclawError
+from goclaw_py.model.ids import OccurrenceId
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.store import JobPage, JobQuery
+from goclaw_py.web.api import job_json, wire
+
+_CLOCK = SystemClock()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the gateway has said of all jobs, and how far its clock is ahead of ours."""
+
+    view: job_json.DeskView
+    ahead: timedelta
+
+
+class RemoteDesk:
+    """Implements ``ports.jobs.JobDesk``; every method may raise ``NoGateway``.
+
+    What needs no waiting (``profile``, ``enabled``, ``most``) is known once anything was asked.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._known: _Known | None = None
+
+    @property
+    def profile(self) -> Profile:
+        """See ``JobDesk``."""
+        return self._view.profile
+
+    @property
+    def enabled(self) -> bool:
+        """See ``JobDesk``."""
+        return self._view.enabled
+
+    @property
+    def most(self) -> int:
+        """See ``JobDesk``."""
+        return self._view.most
+
+    def now(self) -> datetime:
+        """The gateway's clock; before anything was asked that of this machine, which is its own."""
+        ahead = timedelta() if self._known is None else self._known.ahead
+        return _CLOCK.now() + ahead
+
+    async def look(self) -> None:
+        """Learn what the settings say of all jobs, unless that is known."""
+        if self._known is None:
+            view = wire.read(job_json.DeskView, await self._ask("GET", "/api/scheduler"))
+            self._known = _Known(view, view.now - _CLOCK.now())
+
+    # ------------------------------------------------------------------ making and changing
+
+    async def create(self, draft: JobDraft, by: Asker) -> Job:
+        """See ``JobDesk``."""
+        return await self._job("POST", "/api/jobs", by, job_json.draft_json(draft))
+
+    async def edit(self, asked: str, change: JobChange, by: Asker) -> Job:
+        """See ``JobDesk``."""
+        return await self._job("PATCH", _path(asked), by, job_json.change_json(change))
+
+    async def delete(self, asked: str, by: Asker) -> Job:
+        """See ``JobDesk``."""
+        return await self._job("DELETE", _path(asked), by)
+
+    async def run_now(self, asked: str, by: Asker) -> StartedNow | RunNow:
+        """See ``JobDesk``."""
+        raw = await self._request("POST", f"{_path(asked)}/run", by)
+        return job_json.started_now(wire.read(job_json.RanNow, raw))
+
+    # ------------------------------------------------------------------ looking
+
+    async def get(self, asked: str, by: Asker) -> Job:
+        """See ``JobDesk``."""
+        return await self._job("GET", _path(asked), by)
+
+    async def search(self, query: JobQuery, by: Asker) -> JobPage:
+        """See ``JobDesk``."""
+        raw = await self._request("GET", "/api/jobs", by, params=_params(query))
+        page = wire.read(dict[str, Any], raw)
+        return JobPage(tuple(job_of(one) for one in page["jobs"]), page["total"])
+
+    async def log(
+        self,
+        asked: str | None,
+        by: Asker,
+        *,
+        limit: int = 50,
+        status: Status | None = None,
+        before: Cursor | None = None,
+    ) -> list[Logged]:
+        """See ``JobDesk``."""
+        path = "/api/occurrences" if asked is None else f"{_path(asked)}/log"
+        params = given(limit=limit, status=status, before=before)
+        return wire.read(list[Logged], await self._request("GET", path, by, params=params))
+
+    async def logged(self, occurrence: OccurrenceId, by: Asker) -> Logged:
+        """See ``JobDesk``."""
+        path = f"/api/occurrences/{quote(occurrence, safe='')}"
+        return wire.read(Logged, await self._request("GET", path, by))
+
+    async def stats(self, asked: str | None, by: Asker, *, since: datetime) -> JobStats:
+        """See ``JobDesk``."""
+        path = "/api/scheduler/stats" if asked is None else f"{_path(asked)}/stats"
+        params = {"since": since.isoformat()}
+        return wire.read(JobStats, await self._request("GET", path, by, params=params))
+
+    def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
+        """See ``JobDesk``. Computed here: the job and the settings say it all."""
+        if job.state is not JobState.ACTIVE or job.next_run_at is None or count < 1:
+            return []
+        timing = job.timing(self.profile.policy)
+        return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
+
+    async def no_route(self, asked: str, by: Asker) -> str:
+        """See ``JobDesk``."""
+        raw = await self._request("GET", f"{_path(asked)}/route", by)
+        return wire.read(job_json.RouteView, raw).problem
+
+    async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
+        """See ``JobDesk``."""
+        body, params = job_json.draft_json(draft), {"count": count}
+        raw = await self._request("POST", "/api/scheduler/preview", by, body, params=params)
+        return wire.read(job_json.Times, raw).times
+
+    # ------------------------------------------------------------------ zones
+
+    async def zone(self, by: Asker) -> str:
+        """See ``JobDesk``."""
+        raw = await self._request("GET", "/api/scheduler/zone", by)
+        return wire.read(job_json.ZoneView, raw).zone
+
+    async def choose_zone(self, zone: str | None, by: Asker) -> str:
+        """See ``JobDesk``."""
+        raw = await self._request("PUT", "/api/scheduler/zone", by, job_json.ZoneBody(zone))
+        return wire.read(job_json.ZoneView, raw).zone
+
+    # ------------------------------------------------------------------ HTTP
+
+    @property
+    def _view(self) -> job_json.DeskView:
+        if self._known is None:
+            raise GoclawError("the gateway was not asked yet what it says of all jobs")
+        return self._known.view
+
+    async def _job(self, method: str, path: str, by: Asker, body: object = None) -> Job:
+        return job_of(wire.read(dict[str, Any], await self._request(method, path, by, body)))
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        by: Asker,
+        body: object = None,
+        *,
+        params: Params | None = None,
+    ) -> bytes:
+        await self.look()
+        asker = job_json.asker_params(by)
+        try:
+            return await self._ask(method, path, body, params={**asker, **(params or {})})
+        except NotTaken as error:
+            # Without a gateway the job itself is looked at, and found wrong.
+            raise _bad_job(str(error)) from error
+
+
+def _bad_job(sentence: str) -> BadJob:
+    key, colon, allowed = sentence.partition(": ")
+    return BadJob(key, allowed) if colon else BadJob("job", sentence)
+
+
+def _path(asked: str) -> str:
+    return f"/api/jobs/{quote(asked, safe='')}"
+
+
+def _params(query: JobQuery) -> Params:
+    params: dict[str, str | int | bool | list[str]] = {
+        "limit": query.limit,
+        "offset": query.offset,
+        "name": query.name,
+        "state": [state.value for state in query.states],
+        "kind": list(query.kinds),
+    }
+    if query.owner is not None:
+        params["owner"] = query.owner
+    if query.agent is not None:
+        params["agent"] = query.agent
+    if query.notify is not None:
+        params["notify"] = query.notify.value
+    if query.target is not None:
+        params["target"] = target_text(query.target)
+    return params

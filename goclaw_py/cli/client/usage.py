@@ -1,0 +1,21 @@
+"""What runs have used, as asked of a gateway."""
+
+from __future__ import annotations
+
+from goclaw_py.cli.client.ask import Ask
+from goclaw_py.cli.client.refusals import NotTaken
+from goclaw_py.model.errors import BadUsageQuery
+from goclaw_py.runs.usage_report import UsageQuery, UsageReport
+from goclaw_py.web.api import wire
+
+
+async def ask_usage(ask: Ask, query: UsageQuery) -> UsageReport:
+    """Raises ``BadUsageQuery`` for what only the gateway's clock tells to be wrong."""
+    given = {"since": query.since, "until": query.until, "days": query.days}
+    params = {name: str(value) for name, value in given.items() if value is not None}
+    params |= {"by": ",".join(query.by), "tz": query.zone}
+    try:
+        return wire.read(UsageReport, await ask("GET", "/api/usage", params=params))
+    except NotTaken as error:
+        key, _, problem = str(error).partition(": ")
+        raise BadUsageQuery(key, problem) from error

@@ -1,0 +1,1 @@
+"""The ``cron`` commands: jobs listed, shown, added, changed, imported."""

@@ -1,0 +1,141 @@
+"""``goclaw cron``: jobs, and when they run (SPEC OPS-1, section 6)."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from goclaw_py.cli.context import AsJson, cli
+from goclaw_py.cli.cron import add, imports, listing, show
+from goclaw_py.cli.cron.texts import JobName, Seen, label, operator, routed, say_next
+from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import plain, show_json
+
+if TYPE_CHECKING:
+    from goclaw_py.jobs.models import Job, JobState
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.jobs import RunNow, StartedNow
+
+app = typer.Typer(help="Jobs: what runs at which time.", no_args_is_help=True)
+
+app.command("list")(listing.list_)
+app.command("show")(show.show)
+app.command("add")(add.add)
+app.command("edit")(add.edit)
+
+
+# ---------------------------------------------------------------------------- pause, resume
+
+
+@app.command()
+def pause(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
+    """Let a job run no more until it is resumed. What runs of it now goes on."""
+    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
+
+    _set(ctx, job, JobState.PAUSED, as_json=as_json)
+
+
+@app.command()
+def resume(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
+    """Let a job run again that is paused, or was switched off after failures."""
+    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
+
+    _set(ctx, job, JobState.ACTIVE, as_json=as_json)
+
+
+def _set(ctx: typer.Context, job: str, state: JobState, *, as_json: bool) -> None:
+    async def ask(control: Control) -> Seen:
+        from goclaw_py.ports.jobs import JobChange  # noqa: PLC0415
+
+        edited = await control.jobs.edit(job, JobChange(state=state), operator())
+        return await routed(control.jobs, edited)
+
+    say_next(cli(ctx).ask(ask), as_json=as_json)
+
+
+# ---------------------------------------------------------------------------- run
+
+
+_REFUSED = {
+    "already_running": "it is running already",
+    "at_capacity": "as many jobs run as may at once",
+    "no_work": "its work source has no work",
+}
+
+
+@app.command()
+def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
+    """Run a job now, whatever its state. Prints the id of the run, or why there is none.
+
+    That is one of already_running, at_capacity, no_work and off.
+    """
+
+    async def ask(control: Control) -> tuple[StartedNow | RunNow, bool]:
+        return await control.jobs.run_now(job, operator()), control.jobs.enabled
+
+    found, enabled = cli(ctx).ask(ask)
+    _say_started(found, as_json=as_json)
+    word = getattr(found, "value", "")
+    if not word:
+        return
+    if word != "off":
+        typer.echo(f"goclaw: {_REFUSED[word]}", err=True)
+        raise typer.Exit(ExitCode.FAILED)
+    if enabled:
+        typer.echo("goclaw: no gateway is running here", err=True)
+        raise typer.Exit(ExitCode.UNREACHABLE)
+    typer.echo("goclaw: the scheduler is off (scheduler.enabled)", err=True)
+    raise typer.Exit(ExitCode.FAILED)
+
+
+def _say_started(found: StartedNow | RunNow, *, as_json: bool) -> None:
+    from goclaw_py.ports.jobs import StartedNow  # noqa: PLC0415
+
+    if not isinstance(found, StartedNow):
+        if as_json:
+            show_json(dict[str, str], {"status": found.value})
+        else:
+            typer.echo(found.value)
+    elif as_json:
+        said = {"status": "started", "run": found.run, "occurrence": found.occurrence}
+        show_json(dict[str, str | None], said)
+    else:
+        typer.echo(found.run or "done")
+
+
+app.command("runs")(show.runs)
+app.command("next")(listing.next_)
+
+
+# ---------------------------------------------------------------------------- rm
+
+
+@app.command()
+def rm(
+    ctx: typer.Context, job: JobName, *, yes: display.Yes = False, as_json: AsJson = False
+) -> None:
+    """Delete a job. What runs of it now goes on."""
+
+    async def look(control: Control) -> Job:
+        return await control.jobs.get(job, operator())
+
+    found = cli(ctx).ask(look)
+    if not yes and sys.stdin.isatty():
+        # Between two questions: while a person thinks, nothing is kept open.
+        typer.confirm(plain(f"Delete {label(found)}?"), abort=True, err=True)
+
+    async def delete(control: Control) -> Job:
+        return await control.jobs.delete(found.id, operator())
+
+    gone = cli(ctx).ask(delete)
+    if as_json:
+        show_json(dict[str, str], {"deleted": gone.spec.slug, "id": gone.id})
+    else:
+        typer.echo(plain(f"{label(gone)} is deleted"))
+
+
+app.command("import")(imports.import_)
+app.command("export")(imports.export)

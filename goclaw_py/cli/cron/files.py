@@ -1,0 +1,279 @@
+"""Reads the definitions of jobs from files: our own JSON, folders of caco, YAML of herdctl."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import isfinite
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from goclaw_py.cli.cron.yaml_format import MAX_BYTES as MAX_YAML_BYTES
+from goclaw_py.cli.cron.yaml_format import BadYaml, herdctl_jobs, is_herdctl, read_yaml
+from goclaw_py.jobs.job_json import spec_of
+from goclaw_py.jobs.models import OPERATOR, JobSpec, Prompt
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, schedule_of
+from goclaw_py.model.errors import BadInterval, BadJob, BadSchedule, JobError
+from goclaw_py.model.ids import Owner
+from goclaw_py.model.owners import Maker
+from goclaw_py.ports.jobs import JobDraft
+
+MAX_JSON_BYTES: Final = 16 * 1024 * 1024
+_DEFINITION: Final = "definition.json"
+_LAST_RUN: Final = "last-run.json"
+_CRONTAB: Final = re.compile(
+    rb"^[ \t]*(?:@(?:reboot|yearly|annually|monthly|weekly|daily|midnight|hourly)"
+    rb"|[0-9*][0-9*,/-]*(?:[ \t]+[0-9A-Za-z*,/-]+){4})[ \t]+\S",
+    re.MULTILINE,
+)
+_NO_CRONTABS: Final = (
+    "it is a crontab; import reads JSON of goclaw cron export, folders of caco and YAML of "
+    'herdctl. Add each line by itself: goclaw cron add NAME --cron "0 9 * * *" --command -- PROGRAM'
+)
+_YAML: Final = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A job as a file has it.
+
+    Args:
+        where: The file, and where in it.
+        draft: Its first run may be over; then it is due at once.
+        paused: Whether it runs at all.
+        whole: The file decides everything; else what is not in it stays as it is.
+    """
+
+    where: str
+    draft: JobDraft
+    paused: bool = False
+    whole: bool = False
+    owner: Owner = OPERATOR
+    maker: Maker = Maker.OPERATOR
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something in a file that cannot be imported, and why."""
+
+    where: str
+    why: str
+
+
+class _Unreadable(Exception):
+    """A file cannot be read; the text is a line for people."""
+
+
+def read_all(paths: Iterable[Path]) -> Iterator[Definition | Trouble]:
+    """All jobs of files and folders, in a stable order, with whatever is wrong with others."""
+    for path in paths:
+        if path.is_dir():
+            yield from _read_folder(path)
+        else:
+            yield from _read_file(path, alone=True)
+
+
+def _read_folder(folder: Path) -> Iterator[Definition | Trouble]:
+    """What is in it and in the folders right below; state and hidden things are not jobs."""
+    found = 0
+    for path in _files_of(folder):
+        for each in _read_file(path, alone=False):
+            found += 1
+            yield each
+    if not found:
+        yield Trouble(str(folder), "there is nothing to import in it")
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    try:
+        entries = sorted(folder.iterdir())
+        below = [
+            sorted(entry.iterdir())
+            for entry in entries
+            if entry.is_dir() and not entry.name.startswith(".")
+        ]
+    except OSError:
+        # Trouble with it is told by whoever finds nothing in it.
+        return
+    for path in [*entries, *(path for paths in below for path in paths)]:
+        if path.is_file() and (path.name == _DEFINITION or path.suffix in _YAML):
+            yield path
+
+
+def _read_file(path: Path, *, alone: bool) -> Iterator[Definition | Trouble]:
+    """The jobs of a file. ``alone``: it was named, so there should be some in it."""
+    try:
+        if path.suffix in _YAML:
+            yield from _read_herdctl(path, alone=alone)
+        else:
+            yield from _read_json(path)
+    except (_Unreadable, BadYaml, JobError) as error:
+        yield Trouble(str(path), str(error))
+
+
+def _text_of(path: Path, most: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(most + 1)
+    except OSError as error:
+        raise _Unreadable(error.strerror or str(error)) from error
+    if len(raw) > most:
+        raise _Unreadable(f"it is larger than {most // 1024} KiB")
+    return raw
+
+
+def _read_herdctl(path: Path, *, alone: bool) -> Iterator[Definition | Trouble]:
+    try:
+        text = _text_of(path, MAX_YAML_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise _Unreadable("it is not UTF-8") from error
+    document = read_yaml(text)
+    found = 0
+    if isinstance(document, Mapping) and is_herdctl(document):
+        for each in herdctl_jobs(document, str(path)):
+            found += 1
+            yield each
+    if alone and not found:
+        raise _Unreadable("there are no schedules in it")
+
+
+def _json_of(path: Path) -> object:
+    text = _text_of(path, MAX_JSON_BYTES)
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if _CRONTAB.search(text):
+            raise _Unreadable(_NO_CRONTABS) from error
+        raise _Unreadable(f"it is not JSON: {error}") from error
+
+
+def _read_json(path: Path) -> Iterator[Definition | Trouble]:
+    document = _json_of(path)
+    if isinstance(document, list):
+        for number, each in enumerate(document, 1):
+            where = f"{path}: job {number}"
+            try:
+                yield _ours(_object(each, "job"), where)
+            except JobError as error:
+                yield Trouble(where, str(error))
+        return
+    given = _object(document, "file")
+    yield _ours(given, str(path)) if "payload" in given else _cacos(given, path)
+
+
+def _object(given: object, key: str) -> Mapping[str, object]:
+    if not isinstance(given, Mapping):
+        raise BadJob(key, "must be an object")
+    return given
+
+
+# ---------------------------------------------------------------------------- ours
+
+
+def _ours(given: Mapping[str, object], where: str) -> Definition:
+    """What ``goclaw cron export`` has written."""
+    owner, maker = given.get("owner", OPERATOR), given.get("maker", Maker.OPERATOR.value)
+    if not isinstance(owner, str) or not owner or not owner.isprintable():
+        raise BadJob("owner", "must be a text")
+    if maker not in tuple(Maker):
+        raise BadJob("maker", f"must be one of {', '.join(Maker)}")
+    spec = spec_of(given)
+    return Definition(
+        where,
+        _draft(spec),
+        paused=given.get("paused", False) is True,
+        whole=True,
+        owner=Owner(owner),
+        maker=Maker(str(maker)),
+    )
+
+
+def _draft(spec: JobSpec) -> JobDraft:
+    return JobDraft(
+        schedule=spec.schedule,
+        payload=spec.payload,
+        slug=spec.slug,
+        name=spec.name,
+        zone=spec.zone,
+        agent=spec.agent,
+        target=spec.target,
+        peer=spec.peer,
+        notify=spec.notify,
+        session=spec.session,
+        policy=spec.policy,
+        max_runs=spec.max_runs,
+        not_after=spec.not_after,
+        wake_heartbeat=spec.wake_heartbeat,
+        source=spec.source,
+    )
+
+
+# ---------------------------------------------------------------------------- caco
+
+
+def _cacos(given: Mapping[str, object], path: Path) -> Definition:
+    """A folder of caco: what runs, and beside it how that stands."""
+    if not isinstance(prompt := given.get("prompt"), str):
+        raise BadJob("prompt", "is required")
+    session = _object(given.get("sessionConfig") or {}, "sessionConfig")
+    model = session.get("model") or ""
+    if not isinstance(model, str):
+        raise BadJob("model", "must be a text")
+    slug = given.get("slug", path.parent.name)
+    if not isinstance(slug, str) or not slug:
+        raise BadJob("slug", "must be a text")
+    schedule = _object(given.get("schedule"), "schedule")
+    zone = schedule.get("timezone") or PROFILES["caco"].zone
+    if not isinstance(zone, str):
+        raise BadJob("timezone", "must be the name of a zone")
+    draft = JobDraft(
+        schedule=_schedule(schedule),
+        payload=Prompt(prompt, model),
+        slug=slug,
+        zone=zone,
+        policy={"session": "fresh" if session.get("persistSession") is False else "job"},
+        next_run_at=_next_run(path.with_name(_LAST_RUN)),
+    )
+    return Definition(str(path), draft, paused=given.get("enabled") is False)
+
+
+def _schedule(given: Mapping[str, object]) -> Schedule:
+    match given.get("type"):
+        case "cron" if isinstance(expression := given.get("expression"), str):
+            return Cron(expression)
+        case "interval" if "everyMs" in given:
+            return Every(_interval(given["everyMs"], timedelta(milliseconds=1)))
+        case "interval":
+            return Every(_interval(given.get("intervalMinutes"), timedelta(minutes=1)))
+        case "at" if isinstance(at := given.get("at"), str):
+            return schedule_of({"kind": "at", "at": at})
+    raise BadJob("schedule", "with type and expression/intervalMinutes is required")
+
+
+def _interval(number: object, unit: timedelta) -> timedelta:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number):
+        raise BadInterval("an interval must be a number")
+    try:
+        return number * unit
+    except OverflowError as error:
+        raise BadInterval(f"an interval of {number} is too long") from error
+
+
+def _next_run(path: Path) -> datetime | None:
+    """The run that was to come next; None without such a file, or if it knows none."""
+    if not path.is_file():
+        return None
+    try:
+        next_run = _object(_json_of(path), _LAST_RUN).get("nextRun")
+        if next_run is None:
+            return None
+        found = schedule_of({"kind": "at", "at": next_run})
+    except (_Unreadable, BadSchedule) as error:
+        raise BadJob(_LAST_RUN, str(error)) from error
+    assert isinstance(found, At)
+    return found.at

@@ -1,0 +1,194 @@
+"""``goclaw cron list`` and ``next``: which jobs there are, and what runs next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, Limit, Watch, cli, is_live, look
+from goclaw_py.cli.cron import texts as words
+from goclaw_py.cli.cron.texts import OfJob, Seen, maybe_named, operator, seen
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.options import with_options
+from goclaw_py.cli.output import one_line, show_json, show_table
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goclaw_py.jobs.models import Job, JobState
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.jobs import JobDesk
+    from goclaw_py.ports.store import JobQuery
+
+_STATES = ("active", "paused", "completed", "failed", "disabled")
+_TEXT = 60
+PAGE = 500
+"""As many jobs as one question asks for."""
+
+
+def _state(text: str | None) -> str | None:
+    if text is not None and text not in _STATES:
+        raise typer.BadParameter(f"must be {', '.join(_STATES)}")
+    return text
+
+
+# ---------------------------------------------------------------------------- list
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    jobs: list[Seen]
+    total: int
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which jobs are listed."""
+
+    everything: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False
+    owner: Annotated[
+        str | None, typer.Option(callback=maybe_named, help="Only jobs of this owner.")
+    ] = None
+    agent: Annotated[str | None, typer.Option(help="Only jobs of this agent.")] = None
+    state: Annotated[
+        str | None, typer.Option(callback=_state, help=f"Only those {', '.join(_STATES)}.")
+    ] = None
+    name: Annotated[
+        str | None, typer.Option(callback=maybe_named, help="Only with this in their names.")
+    ] = None
+    limit: Limit = 200
+
+    def query(self) -> JobQuery:
+        """The question to the jobs."""
+        from goclaw_py.jobs.models import JobState  # noqa: PLC0415
+        from goclaw_py.model.ids import AgentName, Owner  # noqa: PLC0415
+        from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
+
+        states: tuple[JobState, ...] = ()
+        if self.state is not None:
+            states = (JobState(self.state),)
+        elif not self.everything:
+            states = tuple(state for state in JobState if state is not JobState.COMPLETED)
+        return JobQuery(
+            owner=None if self.owner is None else Owner(self.owner),
+            agent=None if self.agent is None else AgentName(self.agent),
+            name=self.name or "",
+            states=states,
+            limit=self.limit,
+        )
+
+
+@with_options(Filters)
+def list_(
+    ctx: typer.Context, wanted: Filters, *, watch: Watch = None, as_json: AsJson = False
+) -> None:
+    """List jobs, those that run next first."""
+
+    async def ask(control: Control) -> _Page:
+        desk = control.jobs
+        page = await desk.search(wanted.query(), operator())
+        return _Page(
+            [seen(desk, job, 1 if as_json else 0) for job in page.jobs],
+            page.total,
+            await is_live(control),
+        )
+
+    look(ctx, lambda asks: _show_all(asks.ask(ask), as_json=as_json), watch, as_json=as_json)
+
+
+def _show_all(found: _Page, *, as_json: bool) -> None:
+    if as_json:
+        show_json(list[dict[str, object]], [words.document(one) for one in found.jobs])
+        return
+    if not found.live and found.jobs:
+        typer.echo("no gateway is running here; nothing runs until one does", err=True)
+    several = len({one.job.owner for one in found.jobs}) > 1
+    columns = ("JOB", *(("OWNER",) if several else ()), "STATE", "WHEN", "NEXT RUN", "LAST RUN")
+    rows = [_row(one, with_owner=several) for one in found.jobs]
+    show_table((*columns, "RESULT", "REMARK"), rows, empty="no jobs")
+    if found.total > len(rows):
+        typer.echo(f"these are {len(rows)} of {found.total}; see --limit", err=True)
+
+
+def _row(found: Seen, *, with_owner: bool) -> tuple[str, ...]:
+    job, zone = found.job, found.job.spec.zone
+    return (
+        job.spec.slug,
+        *((display.cell(job.owner),) if with_owner else ()),
+        job.state.value,
+        words.plan(job),
+        words.when(job.next_run_at, zone, found.now),
+        words.when(job.last_run_at, zone, found.now),
+        job.last_status,
+        found.remark,
+    )
+
+
+# ---------------------------------------------------------------------------- next
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    at: datetime
+    job: Job
+
+
+def next_(
+    ctx: typer.Context,
+    number: Annotated[int, typer.Argument(min=1, max=1000, help="How many.")] = 10,
+    job: OfJob = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """List the next runs of all jobs, without those that come from failures or by hand."""
+
+    async def ask(control: Control) -> tuple[list[_Due], datetime, bool]:
+        desk = control.jobs
+        if job is not None:
+            one = await desk.get(job, operator())
+            ahead = [_Due(at, one) for at in desk.upcoming(one, number)]
+        else:
+            ahead = await _ahead(desk, number)
+        return ahead, desk.now(), desk.enabled
+
+    found, now, enabled = cli(ctx).ask(ask)
+    if as_json:
+        shown = [{"at": due.at.isoformat(), "slug": due.job.spec.slug} for due in found]
+        show_json(list[dict[str, str]], shown)
+        return
+    if not enabled:
+        typer.echo("the scheduler is off (scheduler.enabled)", err=True)
+    rows = [_due_row(due, now) for due in found]
+    show_table(("WHEN", "ZONE", "JOB", "WHAT"), rows, empty="no job will run")
+
+
+def _due_row(due: _Due, now: datetime) -> tuple[str, ...]:
+    spec = due.job.spec
+    from goclaw_py.jobs.view_texts import kind_and_text  # noqa: PLC0415
+
+    _, text = kind_and_text(spec.payload)
+    return (words.when(due.at, spec.zone, now), spec.zone, spec.slug, one_line(text, _TEXT))
+
+
+async def _ahead(desk: JobDesk, number: int) -> list[_Due]:
+    """The next runs of all jobs. These come in the order of their next ones: that ends it."""
+    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
+    from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
+
+    found: list[_Due] = []
+    offset = 0
+    while True:
+        query = JobQuery(states=(JobState.ACTIVE,), limit=PAGE, offset=offset)
+        page = (await desk.search(query, operator())).jobs
+        for job in page:
+            last = found[number - 1].at if len(found) >= number else None
+            if job.next_run_at is None or (last is not None and job.next_run_at > last):
+                return found
+            found += [_Due(at, job) for at in desk.upcoming(job, number)]
+            found = sorted(found, key=lambda due: due.at)[:number]
+        if len(page) < PAGE:
+            return found
+        offset += PAGE

@@ -1,0 +1,144 @@
+"""Schedules of herdctl: agents in YAML, each with ``schedules``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.model.errors import BadJob, JobError
+
+if TYPE_CHECKING:
+    from goclaw_py.cli.cron.files import Definition, Trouble
+    from goclaw_py.jobs.schedule import Schedule
+
+MAX_BYTES: Final = 256 * 1024
+_MAX_DEPTH: Final = 50
+_MAX_ALIASES: Final = 20
+"""An alias stands for what may hold aliases again: many of them have no bounds."""
+
+
+class BadYaml(Exception):
+    """It cannot be read; the text is a line for people."""
+
+
+def read_yaml(text: str) -> object:
+    """Read one document. Raises ``BadYaml``, for what would take too much memory as well."""
+    import yaml  # noqa: PLC0415  (not needed for --help)
+
+    try:
+        depth = aliases = 0
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            aliases += isinstance(event, yaml.AliasEvent)
+            if depth > _MAX_DEPTH or aliases > _MAX_ALIASES:
+                raise BadYaml("it is nested too deeply, or has too many aliases")
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        where = "" if error.problem_mark is None else f" in line {error.problem_mark.line + 1}"
+        raise BadYaml(f"it is not YAML: {error.problem or error.context}{where}") from error
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise BadYaml(f"it is not YAML: {reason}") from error
+
+
+def is_herdctl(document: object) -> bool:
+    """Whether a document says something of agents or schedules at all."""
+    return isinstance(document, Mapping) and bool({"schedules", "agents"} & document.keys())
+
+
+def herdctl_jobs(document: Mapping[object, object], file: str) -> Iterator[Definition | Trouble]:
+    """The jobs of a document: that of an agent, or of a fleet that has its agents in it."""
+    for agent, schedules in _agents(document):
+        if not isinstance(schedules, Mapping):
+            yield _trouble(f"{file}: {agent}", BadJob("schedules", "must be names with schedules"))
+            continue
+        for name, schedule in schedules.items():
+            where = f"{file}: {agent}/{name}"
+            try:
+                yield _definition(agent, str(name), schedule, where)
+            except JobError as error:
+                yield _trouble(where, error)
+
+
+def _agents(document: Mapping[object, object]) -> Iterator[tuple[str, object]]:
+    """Names of agents with their schedules. An agent that is in another file has none here."""
+    if "schedules" in document:
+        yield _agent_name(document), document["schedules"] or {}
+    agents = document.get("agents")
+    if isinstance(agents, Mapping):
+        agents = [
+            {"name": name, **each} for name, each in agents.items() if isinstance(each, Mapping)
+        ]
+    for each in agents if isinstance(agents, list) else ():
+        if isinstance(each, Mapping) and "schedules" in each:
+            yield _agent_name(each), each["schedules"] or {}
+
+
+def _agent_name(agent: Mapping[object, object]) -> str:
+    return str(agent.get("name", "") or "main")
+
+
+def _definition(agent: str, name: str, schedule: object, where: str) -> Definition:
+    from goclaw_py.cli.cron.files import Definition  # noqa: PLC0415
+    from goclaw_py.jobs.models import Prompt  # noqa: PLC0415
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
+    from goclaw_py.ports.jobs import JobDraft  # noqa: PLC0415
+
+    if not isinstance(schedule, Mapping):
+        raise BadJob("schedule", "must have type and interval or expression")
+    prompt = schedule.get("prompt")
+    if prompt is None:
+        prompt = PROFILES["herdctl"].default_prompt
+    if not isinstance(prompt, str):
+        raise BadJob("prompt", "must be a text")
+    draft = JobDraft(
+        schedule=_schedule(schedule),
+        payload=Prompt(prompt),
+        slug=_slug(f"{agent}-{name}"),
+        name=f"{agent}/{name}",
+        zone=_text(schedule, "timezone") or PROFILES["herdctl"].zone,
+        agent=AgentName(agent),
+        source=_source(schedule.get("work_source")),
+    )
+    enabled = schedule.get("enabled", True)
+    return Definition(where, draft, paused=enabled is False)
+
+
+def _schedule(given: Mapping[object, object]) -> Schedule:
+    from goclaw_py.jobs.schedule import Cron, Every, parse_interval  # noqa: PLC0415
+
+    kind = given.get("type")
+    if kind == "interval":
+        return Every(parse_interval(_text(given, "interval")))
+    if kind == "cron":
+        return Cron(_text(given, "expression") or _text(given, "cron"))
+    raise BadJob("type", "must be interval or cron; others do not run by time")
+
+
+def _source(given: object) -> str:
+    """The name of a work source: it stands for itself, or is a part of its definition."""
+    if isinstance(given, Mapping):
+        given = given.get("name") or given.get("type")
+    if given is not None and not isinstance(given, str):
+        raise BadJob("work_source", "must be a name, or have one")
+    return given or ""
+
+
+def _text(given: Mapping[object, object], key: str) -> str:
+    value = given.get(key)
+    if value is not None and not isinstance(value, str):
+        raise BadJob(key, "must be a text")
+    return value or ""
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-_")[:64]
+
+
+def _trouble(where: str, error: JobError) -> Trouble:
+    from goclaw_py.cli.cron.files import Trouble  # noqa: PLC0415
+
+    return Trouble(where, str(error))

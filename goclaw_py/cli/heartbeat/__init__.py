@@ -1,0 +1,1 @@
+"""The ``heartbeat`` and ``event`` commands."""

@@ -1,0 +1,203 @@
+"""``goclaw heartbeat`` and ``goclaw event``: what agents look after (SPEC OPS-1, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, cli, is_live
+from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.heartbeat import run, show
+from goclaw_py.cli.heartbeat import texts as words
+from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentOption
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import plain, show_json
+
+if TYPE_CHECKING:
+    from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
+    from goclaw_py.heartbeat.models import Event
+    from goclaw_py.heartbeat.views import HeartbeatView
+    from goclaw_py.model.ids import AgentName
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.heartbeat import HeartbeatDesk
+
+app = typer.Typer(help="Heartbeats: what agents look after by themselves.", no_args_is_help=True)
+
+app.command("status")(show.status)
+app.command("why")(show.why)
+app.command("logs")(show.logs)
+app.command("run")(run.run)
+
+
+# ---------------------------------------------------------------------------- on, off, mute
+
+_Change = Callable[["HeartbeatDesk", "AgentName"], Awaitable["HeartbeatView"]]
+
+
+@app.command()
+def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
+    """Let a heart beat that was switched off."""
+    view = _change(ctx, agent, lambda desk, name: desk.switch(name, on=True), as_json=as_json)
+    if not view.heartbeat.is_on:
+        from goclaw_py.heartbeat.status_texts import BY_SETTINGS  # noqa: PLC0415
+
+        typer.echo(f"goclaw: {BY_SETTINGS}", err=True)
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@app.command()
+def off(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
+    """Let a heart beat no more until it is switched on. A beat that is at work goes on."""
+    _change(ctx, agent, lambda desk, name: desk.switch(name, on=False), as_json=as_json)
+
+
+@app.command()
+def auto(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
+    """Let the settings decide again whether a heart beats."""
+    _change(ctx, agent, lambda desk, name: desk.switch(name, on=None), as_json=as_json)
+
+
+@app.command()
+def mute(
+    ctx: typer.Context,
+    when: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DURATION", help="Such as 30m, 1h30m, 2 hours, until 18:00; off ends it."
+        ),
+    ],
+    agent: AgentOption = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Let a heartbeat be silent for a while: beats are skipped."""
+    text = " ".join(when)
+
+    async def change(desk: HeartbeatDesk, name: AgentName) -> HeartbeatView:
+        from goclaw_py.heartbeat.mute import mute_end  # noqa: PLC0415
+
+        view = await desk.view(name)
+        until = mute_end(text, asked_at=view.now, zone=view.policy.zone)
+        return await desk.mute(name, until)
+
+    _change(ctx, agent, change, as_json=as_json)
+
+
+def _change(
+    ctx: typer.Context, agent: str | None, change: _Change, *, as_json: bool
+) -> HeartbeatView:
+    async def ask(control: Control) -> tuple[HeartbeatView, bool]:
+        desk = control.heartbeats
+        view = await change(desk, await words.chosen(desk, agent))
+        return view, await is_live(control)
+
+    view, live = cli(ctx).ask(ask, create=True)
+    if as_json:
+        from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of  # noqa: PLC0415
+
+        show_json(HeartbeatAnswer, answer_of(view))
+        return view
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
+
+    typer.echo(plain(f"{view.heartbeat.agent}: {said.state_words(view)}"))
+    typer.echo(plain(said.why(view)[1]))
+    if not live:
+        typer.echo(words.NO_GATEWAY, err=True)
+    return view
+
+
+# ---------------------------------------------------------------------------- the checklist
+
+app.command("show")(show.show)
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="What to look after.")],
+    agent: AgentOption = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Write one more item into HEARTBEAT.md, such as: every 2h: is the build green?"""
+
+    async def ask(control: Control) -> tuple[Checklist, Item | None]:
+        from goclaw_py.heartbeat.checklist.items import as_item, open_item  # noqa: PLC0415
+
+        desk, given = control.heartbeats, words.text_of(text)
+        name = await words.chosen(desk, agent)
+        there = await desk.checklist(name)
+        if (same := open_item(there, as_item(given))) is not None:
+            return there, same
+        return await desk.add_item(name, given), None
+
+    found, same = cli(ctx).ask(ask, create=True)
+    if same is not None:
+        _tell(f"item {same.number} says this already: {display.cell(same.text)}", as_json=as_json)
+    show.show_checklist(found, as_json=as_json)
+
+
+@app.command()
+def done(
+    ctx: typer.Context,
+    number: Annotated[int, typer.Argument(min=1, max=100_000, metavar="N", help="Its number.")],
+    agent: AgentOption = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Tick an item of HEARTBEAT.md off, by its number in the list."""
+
+    async def ask(control: Control) -> tuple[Checklist, str]:
+        desk = control.heartbeats
+        name = await words.chosen(desk, agent)
+        before = await desk.checklist(name)
+        after = await desk.complete_item(name, number, expected=before.version)
+        ticked = [item.text for item in before.items if item.number == number]
+        return after, ticked[0] if ticked else f"item {number}"
+
+    found, ticked = cli(ctx).ask(ask)
+    _tell(f"ticked off: {display.cell(ticked)}", as_json=as_json)
+    show.show_checklist(found, as_json=as_json)
+
+
+def _tell(line: str, *, as_json: bool) -> None:
+    """Say something before a list; beside it, where a program reads that."""
+    typer.echo(plain(line), err=as_json)
+
+
+# ---------------------------------------------------------------------------- events
+
+app.command("events")(show.events)
+
+
+def event(
+    ctx: typer.Context,
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="What it is to know.")],
+    agent: AgentOption = None,
+    *,
+    now: Annotated[bool, typer.Option("--now", help="Let a beat come as soon as may be.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell an agent something with its next beat."""
+
+    async def ask(control: Control) -> tuple[Event, HeartbeatView, bool]:
+        desk = control.heartbeats
+        name = await words.chosen(desk, agent)
+        told = await desk.add_event(name, words.text_of(text), wake=now)
+        return told, await desk.view(name), await is_live(control)
+
+    told, view, live = cli(ctx).ask(ask, create=True)
+    if as_json:
+        from goclaw_py.heartbeat.models import Event  # noqa: PLC0415
+
+        show_json(Event, told)
+        return
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
+
+    promise = "is woken to be told" if now else "will be told with its next beat"
+    typer.echo(plain(f"{told.agent} {promise}."))
+    typer.echo(plain(said.why(view)[1]))
+    if not live:
+        typer.echo(words.NO_GATEWAY, err=True)

@@ -1,0 +1,255 @@
+"""``goclaw heartbeat status``, ``why``, ``logs``, ``show``, ``events``: how heartbeats stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, is_live, look
+from goclaw_py.cli.cron import texts
+from goclaw_py.cli.heartbeat import texts as words
+from goclaw_py.cli.heartbeat.texts import AgentArgument
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import plain, show_facts, show_json, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.heartbeat.checklist.checklist import Checklist
+    from goclaw_py.heartbeat.models import Beat, Event
+    from goclaw_py.heartbeat.views import HeartbeatView
+    from goclaw_py.ports.control import Control
+
+_LAST_BEATS = 5
+_COLUMNS = ("AGENT", "STATE", "NEXT BEAT", "LAST BEAT", "OUTCOME", "ALERTS GO", "TODAY", "MONTH")
+_STATUSES = (
+    *("running", "deferred", "ok", "alerted", "duplicate", "no_route", "cancelled", "failed"),
+    *("delivery_failed", "lost"),
+)
+_SKIPS = (
+    *("disabled", "muted", "quiet_hours", "no_file", "unreadable", "empty", "nothing_due"),
+    "budget",
+)
+OUTCOMES = (*_STATUSES, *(f"skipped:{skip}" for skip in _SKIPS))
+
+
+# ---------------------------------------------------------------------------- status
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    views: list[HeartbeatView]
+    log: list[Beat]
+    live: bool
+
+
+def status(
+    ctx: typer.Context,
+    agent: AgentArgument = None,
+    *,
+    watch: Watch = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how the heartbeat of an agent stands, or those of all."""
+
+    async def ask(control: Control) -> _Seen:
+        desk = control.heartbeats
+        agents = await words.some(desk, agent)
+        views = [await desk.view(one) for one in agents]
+        log = await desk.log(agents[0], limit=_LAST_BEATS) if len(agents) == 1 else []
+        return _Seen(views, log, await is_live(control))
+
+    def show_all(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if as_json:
+            _show_json(found.views, one=agent is not None)
+        else:
+            _show_status(found)
+
+    look(ctx, show_all, watch, as_json=as_json)
+
+
+def _show_status(found: _Seen) -> None:
+    if not found.live:
+        typer.echo(words.NO_GATEWAY, err=True)
+    if len(found.views) != 1:
+        show_table(_COLUMNS, map(_row, found.views), empty="there are no agents")
+        return
+    view = found.views[0]
+    show_facts(_facts(view))
+    typer.echo()
+    words.show_beats(found.log, {view.heartbeat.agent: view.policy.zone}, with_agent=False)
+
+
+def _show_json(views: list[HeartbeatView], *, one: bool) -> None:
+    from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of  # noqa: PLC0415
+
+    answers = [answer_of(view) for view in views]
+    if one:
+        show_json(HeartbeatAnswer, answers[0])
+    else:
+        show_json(list[HeartbeatAnswer], answers)
+
+
+def _row(view: HeartbeatView) -> tuple[str, ...]:
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
+
+    last = view.last
+    began = "" if last is None else texts.when(last.claimed_at, view.policy.zone, view.now)
+    return (
+        display.cell(view.heartbeat.agent),
+        said.state_words(view),
+        words.due(view),
+        began,
+        "" if last is None else words.outcome(last),
+        display.cell(said.route_words(view.route, view.policy)),
+        words.cost(view.today),
+        words.cost(view.month),
+    )
+
+
+def _facts(view: HeartbeatView) -> Iterator[tuple[str, str]]:
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
+
+    last, ahead = said.why(view)
+    yield "agent", display.cell(view.heartbeat.agent)
+    yield "state", said.state_words(view)
+    yield "last", display.cell(last)
+    yield "next", display.cell(ahead)
+    yield "zone", view.policy.zone
+    yield "alerts go", display.cell(said.route_words(view.route, view.policy))
+    yield "events", f"{view.events} for the next beat" if view.events else "none wait"
+    yield "used", said.spent_words(view)
+
+
+# ---------------------------------------------------------------------------- why
+
+
+def why(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
+    """Say why the last beat came to what it did, and when the next is due."""
+
+    async def ask(control: Control) -> tuple[list[HeartbeatView], bool]:
+        desk = control.heartbeats
+        views = [await desk.view(one) for one in await words.some(desk, agent)]
+        return views, await is_live(control)
+
+    views, live = cli(ctx).ask(ask)
+    if as_json:
+        _show_json(views, one=agent is not None)
+        return
+    if not live:
+        typer.echo(words.NO_GATEWAY, err=True)
+    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
+
+    for number, view in enumerate(views):
+        if number:
+            typer.echo()
+        if len(views) > 1:
+            typer.echo(display.cell(view.heartbeat.agent))
+        for line in said.why(view):
+            typer.echo(plain(line))
+
+
+# ---------------------------------------------------------------------------- logs
+
+
+def _outcome(text: str | None) -> str | None:
+    if text is not None and text not in OUTCOMES:
+        raise typer.BadParameter(f"must be {', '.join(OUTCOMES)}")
+    return text
+
+
+def logs(
+    ctx: typer.Context,
+    agent: AgentArgument = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(callback=_outcome, help="Only those that came to this: ok, skipped:empty …"),
+    ] = None,
+    limit: Limit = 50,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """List what became of beats, the newest first."""
+
+    async def ask(control: Control) -> tuple[list[Beat], dict[str, str]]:
+        from goclaw_py.model.ids import AgentName  # noqa: PLC0415
+
+        desk = control.heartbeats
+        name = None if agent is None else AgentName(agent)
+        beats = await desk.log(name, limit=limit, outcome=outcome)
+        seen = {beat.agent for beat in beats}.intersection(await words.every(desk))
+        return beats, {one: (await desk.view(one)).policy.zone for one in seen}
+
+    beats, zones = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.heartbeat.models import Beat  # noqa: PLC0415
+
+        show_json(list[Beat], beats)
+        return
+    words.show_beats(beats, zones, with_agent=agent is None)
+
+
+# ---------------------------------------------------------------------------- show
+
+
+def show(
+    ctx: typer.Context,
+    agent: AgentArgument = None,
+    *,
+    whole: Annotated[bool, typer.Option("--file", help="HEARTBEAT.md as it is.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the items of HEARTBEAT.md that are not ticked off."""
+
+    async def ask(control: Control) -> Checklist:
+        desk = control.heartbeats
+        return await desk.checklist(await words.chosen(desk, agent))
+
+    found = cli(ctx).ask(ask)
+    if whole and not as_json:
+        typer.echo(plain(found.text), nl=not found.text.endswith("\n"))
+        return
+    show_checklist(found, as_json=as_json)
+
+
+def show_checklist(found: Checklist, *, as_json: bool) -> None:
+    """Write the items of a checklist; its text, if that has no items but says something."""
+    if as_json:
+        from goclaw_py.web.api.heartbeat_json import ChecklistAnswer, checklist_answer  # noqa: PLC0415
+
+        show_json(ChecklistAnswer, checklist_answer(found))
+    elif found.items or found.is_empty:
+        rows = [
+            (
+                str(item.number),
+                display.cell(item.every or "with each beat"),
+                display.cell(item.text),
+            )
+            for item in found.items
+        ]
+        show_table(("ITEM", "EVERY", "TEXT"), rows, empty="HEARTBEAT.md asks for nothing")
+    else:
+        display.show_text("HEARTBEAT.md", found.text)
+
+
+# ---------------------------------------------------------------------------- events
+
+
+def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
+    """List what the agent will be told with its next beat, the oldest first."""
+
+    async def ask(control: Control) -> tuple[list[Event], str]:
+        desk = control.heartbeats
+        name = await words.chosen(desk, agent)
+        return await desk.events(name), (await desk.view(name)).policy.zone
+
+    found, zone = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.heartbeat.models import Event  # noqa: PLC0415
+
+        show_json(list[Event], found)
+        return
+    rows = [(texts.local(event.at, zone), display.cell(event.text)) for event in found]
+    show_table(("CAME", "TEXT"), rows, empty="no event waits")

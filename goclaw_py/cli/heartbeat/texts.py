@@ -1,0 +1,168 @@
+"""What the commands about heartbeats share: whose it is, and its beats as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli import completion
+from goclaw_py.cli.context import named
+from goclaw_py.cli.cron import texts
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import duration, one_line, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.heartbeat.models import Beat
+    from goclaw_py.heartbeat.views import HeartbeatView
+    from goclaw_py.model.ids import AgentName
+    from goclaw_py.model.run_events import Usage
+    from goclaw_py.ports.heartbeat import HeartbeatDesk
+
+_TEXT = 200
+NO_GATEWAY = "no gateway is running here; nothing beats until one does"
+
+
+def _maybe_named(text: str | None) -> str | None:
+    return None if text is None else named(text)
+
+
+AgentArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[AGENT]",
+        callback=_maybe_named,
+        show_default=False,
+        autocompletion=completion.agents,
+        help="Whose; main, or the only one, or all where that can be.",
+    ),
+]
+"""Whose heartbeat; ``main``, or the only one there is."""
+
+AgentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--agent", callback=_maybe_named, autocompletion=completion.agents, help="Default main."
+    ),
+]
+
+
+# ---------------------------------------------------------------------------- whose
+
+
+async def every(desk: HeartbeatDesk) -> tuple[AgentName, ...]:
+    """All agents."""
+    from contextlib import suppress  # noqa: PLC0415
+
+    from goclaw_py.model.errors import UnknownAgent  # noqa: PLC0415
+    from goclaw_py.model.ids import MAIN_AGENT  # noqa: PLC0415
+
+    with suppress(UnknownAgent):
+        # A gateway is known only once it was asked something.
+        await desk.events(MAIN_AGENT)
+    return desk.agents
+
+
+async def chosen(desk: HeartbeatDesk, asked: str | None) -> AgentName:
+    """The agent that is meant; without a name ``main``, or the only one.
+
+    Raises ``HeartbeatError`` if there are several others.
+    """
+    from goclaw_py.model.errors import HeartbeatError  # noqa: PLC0415
+    from goclaw_py.model.ids import MAIN_AGENT, AgentName  # noqa: PLC0415
+
+    if asked is not None:
+        return AgentName(asked)
+    agents = await every(desk)
+    if MAIN_AGENT in agents:
+        return MAIN_AGENT
+    if len(agents) != 1:
+        raise HeartbeatError(f"say which agent is meant: {', '.join(agents) or 'there is none'}")
+    return agents[0]
+
+
+async def some(desk: HeartbeatDesk, asked: str | None) -> tuple[AgentName, ...]:
+    """The agent that is meant, or all of them."""
+    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
+
+    return await every(desk) if asked is None else (AgentName(asked),)
+
+
+def text_of(given: Sequence[str]) -> str:
+    """What was written, with or without quotes. A terminal may give what is no text."""
+    text = " ".join(given)
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise typer.BadParameter("TEXT is not text in the encoding of this terminal")
+    return text
+
+
+# ---------------------------------------------------------------------------- beats
+
+_KINDS = {"interval": "", "manual": "by hand", "event": "for an event", "job": "after a job"}
+
+
+def show_beats(beats: Sequence[Beat], zones: Mapping[str, str], *, with_agent: bool) -> None:
+    """Write what became of beats, in the zones of their agents."""
+    columns = (
+        *("BEGAN", "", "TOOK", "OUTCOME", "TRIES", "DELIVERY", "COST"),
+        *("WHAT CAME OF IT", "SAID"),
+    )
+    rows = [
+        (
+            *((display.cell(beat.agent),) if with_agent else ()),
+            texts.local(beat.claimed_at, zones.get(beat.agent, "UTC")),
+            _KINDS[beat.kind.value],
+            took(beat),
+            outcome(beat),
+            str(beat.attempts or ""),
+            beat.delivery,
+            cost(beat.usage),
+            remark(beat),
+            one_line(said(beat), _TEXT),
+        )
+        for beat in beats
+    ]
+    show_table((*(("AGENT",) if with_agent else ()), *columns), rows, empty="no beats yet")
+
+
+def outcome(beat: Beat) -> str:
+    """How it stands or ended; the alert that will not arrive is none."""
+    from goclaw_py.heartbeat.status_texts import is_undelivered  # noqa: PLC0415
+
+    return "delivery_failed" if is_undelivered(beat) else beat.outcome
+
+
+def remark(beat: Beat) -> str:
+    """What came of it, in words."""
+    from goclaw_py.heartbeat.status_texts import outcome_words  # noqa: PLC0415
+
+    return one_line(outcome_words(beat), _TEXT)
+
+
+def said(beat: Beat) -> str:
+    """What its agent had to say, as people would read it; "" if it said nothing."""
+    from goclaw_py.delivery.ok_token import without_token  # noqa: PLC0415
+
+    return without_token(beat.reply).strip()
+
+
+def took(beat: Beat) -> str:
+    """How long its agent worked, "" if it did not or still does."""
+    if beat.started_at is None or beat.finished_at is None:
+        return ""
+    return duration(max(0.0, (beat.finished_at - beat.started_at).total_seconds()))
+
+
+def cost(used: Usage | None) -> str:
+    """What was used: money, or tokens where the price is not known."""
+    from goclaw_py.heartbeat.status_texts import money  # noqa: PLC0415
+
+    if used is None:
+        return ""
+    return money(used) or f"{used.tokens:,} tokens"
+
+
+def due(view: HeartbeatView) -> str:
+    """When the next beat is due by the grid, in the zone of the agent; "" for none."""
+    return texts.when(view.heartbeat.next_at, view.policy.zone, view.now)

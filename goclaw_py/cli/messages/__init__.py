@@ -1,0 +1,1 @@
+"""The ``inbox``, ``outbox`` and ``queue`` commands: messages that wait or failed."""

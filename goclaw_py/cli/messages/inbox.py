@@ -1,0 +1,204 @@
+"""``goclaw inbox``: messages that could not be worked on, or are not done (SPEC IO-2, OPS-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, look
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import clock, show_facts, show_json, show_table
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goclaw_py.model.messages import Attachment, InboundMessage
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.store import Letter, Unanswered
+
+app = typer.Typer(help="Messages that could not be worked on.", no_args_is_help=True)
+
+_COLUMNS = ("ID", "WHERE", "FROM", "AGE", "TRIES", "WHY", "TEXT")
+
+All = Annotated[bool, typer.Option("--all", help="All that could not be worked on.")]
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    limit: Limit = 50,
+    *,
+    waiting: Annotated[bool, typer.Option("--waiting", help="Those that are not done.")] = False,
+    watch: Watch = None,
+    as_json: AsJson = False,
+) -> None:
+    """List messages that could not be worked on, the newest first."""
+
+    async def ask(control: Control) -> list[Letter]:
+        return await control.letters(waiting=waiting, limit=limit)
+
+    def show_all(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if as_json:
+            from goclaw_py.ports.store import Letter  # noqa: PLC0415
+
+            show_json(list[Letter], found)
+            return
+        seen_at = display.now()
+        empty = "no message is waiting" if waiting else "every message could be worked on"
+        show_table(_COLUMNS, [_row(one, seen_at) for one in found], empty=empty)
+
+    look(ctx, show_all, watch, as_json=as_json)
+
+
+def _row(letter: Letter, seen_at: datetime) -> tuple[str, ...]:
+    row = letter.row
+    return (
+        str(row.id),
+        display.place(row.message.target),
+        display.who(row.message.sender),
+        display.age(row.received_at, seen_at),
+        str(letter.attempts),
+        _why(row),
+        display.words(row.message.text) or _without_text(row.message),
+    )
+
+
+def _why(row: Unanswered) -> str:
+    """Why it has no answer."""
+    from goclaw_py.scheduler.texts import why  # noqa: PLC0415
+
+    if row.outcome is not None:
+        return why(row.outcome, row.reason, row.run_id)
+    return f"run {row.run_id} has begun with it" if row.run_id else "waits for a run"
+
+
+def _without_text(message: InboundMessage) -> str:
+    """What it is made of if it says nothing."""
+    kinds = [file.kind.value for file in message.attachments]
+    return f"({display.cell(', '.join(kinds) or message.unsupported or 'no text')})"
+
+
+# ---------------------------------------------------------------------------- show
+
+
+@app.command()
+def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
+    """Show everything about a message, with its whole text."""
+
+    async def ask(control: Control) -> Letter:
+        return await control.letter(row_id)
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import Letter  # noqa: PLC0415
+
+        show_json(Letter, found)
+        return
+    message = found.row.message
+    show_facts([*_facts(found, display.now()), *_message(message), *_what_to_do(found)])
+    if message.quote:
+        display.show_text("quoted", message.quote)
+    if message.text:
+        display.show_text("text", message.text)
+
+
+def _facts(letter: Letter, seen_at: datetime) -> Iterator[tuple[str, str]]:
+    row = letter.row
+    message = row.message
+    yield "message", str(row.id)
+    yield "state", _why(row)
+    yield "where", display.place(message.target)
+    if message.place_name:
+        yield "chat", display.cell(message.place_name)
+    yield "from", display.who(message.sender)
+    yield "session", display.cell(letter.session)
+    yield "agent", letter.agent
+    yield "run", row.run_id or "none"
+    yield "sent", clock(message.sent_at)
+    yield "received", f"{clock(row.received_at)} ({display.age(row.received_at, seen_at)} ago)"
+    yield "ended", clock(row.finished_at) or "not yet"
+    yield "tries", str(letter.attempts)
+    yield "received as", display.cell(message.external_id)
+
+
+def _message(message: InboundMessage) -> Iterator[tuple[str, str]]:
+    """What not every message has."""
+    known = (
+        ("reply to", message.reply_to),
+        ("edits", message.edits),
+        ("album", message.album),
+        ("button", message.press),
+        ("unsupported", message.unsupported),
+    )
+    yield from ((name, display.cell(value)) for name, value in known if value)
+    if message.cut:
+        yield "cut", "the channel cut the text here; the sender's next message goes on"
+    for file in message.attachments:
+        yield "file", _file(file)
+
+
+def _file(file: Attachment) -> str:
+    size = "" if file.size is None else f"{file.size} bytes"
+    about = ", ".join(filter(None, (file.kind.value, display.cell(file.mime), size)))
+    return f"{display.cell(file.name) or 'without a name'} ({about})"
+
+
+def _what_to_do(letter: Letter) -> Iterator[tuple[str, str]]:
+    if not _no_change(letter):
+        yield "try again", f"goclaw inbox retry {letter.row.id}"
+
+
+# ---------------------------------------------------------------------------- retry, drop
+
+
+def _no_change(letter: Letter) -> str:
+    """Why it can be neither tried again nor given up, "" if it can."""
+    outcome = letter.row.outcome
+    if outcome is None:
+        return "is not done yet"
+    return "is done" if outcome.value == "completed" else ""
+
+
+def _line(letter: Letter) -> str:
+    message = letter.row.message
+    where, words = display.place(message.target), display.words(message.text)
+    return f"{letter.row.id}  from {display.who(message.sender)} in {where}: {words}"
+
+
+_BOX: display.Box[Letter] = display.Box(
+    one=lambda control, row_id: control.letter(row_id),
+    every=lambda control: control.letters(limit=display.PAGE),
+    id_of=lambda letter: letter.row.id,
+    line=_line,
+)
+_RETRY = display.Change(_BOX, lambda control, ids: control.retry_letters(ids), _no_change)
+_DROP = display.Change(
+    _BOX,
+    lambda control, ids: control.dismiss_letters(ids),
+    _no_change,
+    consequence="Nobody will answer what is given up, and it is listed no more",
+)
+
+
+@app.command()
+def retry(
+    ctx: typer.Context, ids: display.Ids = None, *, everything: All = False, as_json: AsJson = False
+) -> None:
+    """Let messages that ended without an answer run again."""
+    display.retry(ctx, _RETRY, display.Wish(ids, everything, as_json))
+
+
+@app.command()
+def drop(
+    ctx: typer.Context,
+    ids: display.Ids = None,
+    *,
+    everything: All = False,
+    yes: display.Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show messages that ended without an answer no more."""
+    display.drop(ctx, _DROP, display.Wish(ids, everything, as_json, yes))

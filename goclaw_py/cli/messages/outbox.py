@@ -1,0 +1,260 @@
+"""``goclaw outbox``: messages on their way out, and what became of them (SPEC IO-3, OPS-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, look
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import clock, one_line, show_facts, show_json, show_table
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goclaw_py.model.messages import OutboundMessage, Target
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.store import OutboxRow
+
+app = typer.Typer(help="Messages on their way out.", no_args_is_help=True)
+
+_STATES = ("pending", "sending", "sent", "dead", "dropped")
+_COLUMNS = ("ID", "STATE", "WHERE", "AGE", "TRIES", "NEXT TRY", "PROBLEM", "TEXT")
+_PROBLEM = 80
+
+All = Annotated[bool, typer.Option("--all", help="All dead messages.")]
+
+
+def _state(text: str | None) -> str | None:
+    if text is not None and text not in _STATES:
+        raise typer.BadParameter(f"must be {', '.join(_STATES)}")
+    return text
+
+
+# ---------------------------------------------------------------------------- list
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    rows: list[OutboxRow]
+    dead: int
+    searched_all: bool
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    state: Annotated[
+        str | None,
+        typer.Option(callback=_state, help=f"Only those that are {', '.join(_STATES)}."),
+    ] = None,
+    chat: Annotated[
+        str | None, typer.Option(help="Only to this chat: its id, or its beginning of WHERE.")
+    ] = None,
+    limit: Limit = 50,
+    *,
+    watch: Watch = None,
+    as_json: AsJson = False,
+) -> None:
+    """List messages, the newest first."""
+    from goclaw_py.ports.store import OutboxRow, OutboxState  # noqa: PLC0415
+
+    wanted = None if state is None else OutboxState(state)
+
+    async def ask(control: Control) -> _Listed:
+        found = await control.outbox(limit=limit if chat is None else display.PAGE, state=wanted)
+        dead: list[OutboxRow] = []
+        if wanted is None and not as_json:
+            dead = await control.outbox(limit=display.PAGE, state=OutboxState.DEAD)
+        rows = [row for row in found if _goes_to(row.message.target, chat)]
+        in_chat = sum(_goes_to(row.message.target, chat) for row in dead)
+        return _Listed(rows[:limit], in_chat, len(found) < display.PAGE or len(rows) >= limit)
+
+    def show_all(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if chat is not None and not found.searched_all:
+            typer.echo(f"only the newest {display.PAGE} messages were looked through", err=True)
+        if as_json:
+            show_json(list[OutboxRow], found.rows)
+            return
+        if found.dead:
+            what = display.count_of(found.dead)
+            typer.echo(f"{what} could not be sent; see: goclaw outbox list --state dead", err=True)
+        seen_at = display.now()
+        show_table(_COLUMNS, [_row(one, seen_at) for one in found.rows], empty="no messages")
+
+    look(ctx, show_all, watch, as_json=as_json)
+
+
+def _goes_to(target: Target, chat: str | None) -> bool:
+    """Whether a message goes to a chat, given by its id or by the beginning of its place."""
+    if chat is None or chat == target.chat:
+        return True
+    return f"{display.place(target)}/".startswith(f"{chat}/")
+
+
+def _row(row: OutboxRow, seen_at: datetime) -> tuple[str, ...]:
+    return (
+        str(row.id),
+        row.state.value,
+        display.place(row.message.target),
+        display.age(row.created_at, seen_at),
+        str(row.attempts),
+        _next_try(row, seen_at),
+        _problem(row),
+        display.words(row.message.text) or _without_text(row.message),
+    )
+
+
+def _next_try(row: OutboxRow, seen_at: datetime) -> str:
+    from goclaw_py.ports.store import OutboxState  # noqa: PLC0415
+
+    if row.state is not OutboxState.PENDING:
+        return ""
+    if row.next_attempt_at <= seen_at:
+        return "due"
+    return f"in {display.age(seen_at, row.next_attempt_at)}"
+
+
+def _problem(row: OutboxRow) -> str:
+    problems = [one_line(row.error, _PROBLEM)] if row.error else []
+    if row.possible_duplicate:
+        problems.append("may appear twice")
+    return "; ".join(problems)
+
+
+def _without_text(message: OutboundMessage) -> str:
+    return "" if message.file is None else f"({message.file.kind.value})"
+
+
+# ---------------------------------------------------------------------------- show
+
+
+@app.command()
+def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
+    """Show everything about a message, with its whole text."""
+
+    async def ask(control: Control) -> OutboxRow:
+        return await control.outbox_row(row_id)
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.store import OutboxRow  # noqa: PLC0415
+
+        show_json(OutboxRow, found)
+        return
+    seen_at = display.now()
+    show_facts([*_facts(found, seen_at), *_message(found.message), *_what_to_do(found)])
+    if found.message.text:
+        display.show_text("text", found.message.text)
+
+
+def _facts(row: OutboxRow, seen_at: datetime) -> Iterator[tuple[str, str]]:
+    yield "message", str(row.id)
+    yield "state", row.state.value
+    yield "where", display.place(row.message.target)
+    yield "session", display.cell(row.session or "none")
+    yield "run", display.cell(row.message.run_id or "none")
+    yield "created", f"{clock(row.created_at)} ({display.age(row.created_at, seen_at)} ago)"
+    yield "tries", str(row.attempts)
+    if next_try := _next_try(row, seen_at):
+        yield "next try", f"{clock(row.next_attempt_at)} ({next_try})"
+    if row.error:
+        yield "problem", display.cell(row.error)
+    if row.possible_duplicate:
+        yield "duplicate", "possible: it was sent again without an answer to the first try"
+    yield "delivered", clock(row.sent_at) or "not confirmed by the channel"
+    if row.external_id:
+        yield "sent as", display.cell(row.external_id)
+
+
+def _message(message: OutboundMessage) -> Iterator[tuple[str, str]]:
+    if message.reply_to:
+        yield "reply to", display.cell(message.reply_to)
+    if message.draft:
+        yield "draft", f"{display.cell(message.draft)}, which it finishes"
+    if message.file is not None:
+        file = message.file
+        about = ", ".join(filter(None, (file.kind.value, display.cell(file.mime))))
+        yield "file", f"{display.cell(file.name)} ({about}) from {display.cell(file.path)}"
+    if message.album:
+        yield "album", f"sent together with the other files of {display.cell(message.album)}"
+    for line in message.buttons:
+        yield "buttons", " | ".join(display.cell(button.text) for button in line)
+
+
+def _what_to_do(row: OutboxRow) -> Iterator[tuple[str, str]]:
+    if not _no_retry(row):
+        yield "try again", f"goclaw outbox retry {row.id}"
+    if not _no_drop(row):
+        yield "give up", f"goclaw outbox drop {row.id}"
+
+
+# ---------------------------------------------------------------------------- retry, drop
+
+
+def _no_retry(row: OutboxRow) -> str:
+    """Why it cannot be tried again, "" if it can."""
+    state = row.state.value
+    return "" if state in ("dead", "dropped") else f"is {state}, neither dead nor dropped"
+
+
+def _no_drop(row: OutboxRow) -> str:
+    """Why it cannot be given up, "" if it can."""
+    match row.state.value:
+        case "dead" | "pending":
+            return ""
+        case "sending":
+            return "is being sent right now"
+        case state:
+            return f"is {state} already"
+
+
+async def _dead(control: Control) -> Sequence[OutboxRow]:
+    from goclaw_py.ports.store import OutboxState  # noqa: PLC0415
+
+    return await control.outbox(limit=display.PAGE, state=OutboxState.DEAD)
+
+
+def _line(row: OutboxRow) -> str:
+    message = row.message
+    return f"{row.id}  to {display.place(message.target)}: {display.words(message.text)}"
+
+
+_BOX: display.Box[OutboxRow] = display.Box(
+    one=lambda control, row_id: control.outbox_row(row_id),
+    every=_dead,
+    id_of=lambda row: row.id,
+    line=_line,
+)
+_RETRY = display.Change(_BOX, lambda control, ids: control.retry_outbox(ids), _no_retry)
+_DROP = display.Change(
+    _BOX,
+    lambda control, ids: control.drop_outbox(ids),
+    _no_drop,
+    consequence="Nobody will receive what is given up",
+)
+
+
+@app.command()
+def retry(
+    ctx: typer.Context, ids: display.Ids = None, *, everything: All = False, as_json: AsJson = False
+) -> None:
+    """Try dead and dropped messages again; with --all the dead ones."""
+    display.retry(ctx, _RETRY, display.Wish(ids, everything, as_json))
+
+
+@app.command()
+def drop(
+    ctx: typer.Context,
+    ids: display.Ids = None,
+    *,
+    everything: All = False,
+    yes: display.Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give up messages that are dead or wait; with --all the dead ones."""
+    display.drop(ctx, _DROP, display.Wish(ids, everything, as_json, yes))

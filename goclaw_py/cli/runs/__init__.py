@@ -1,0 +1,1 @@
+"""The ``runs``, ``usage``, ``lanes`` and ``why`` commands."""

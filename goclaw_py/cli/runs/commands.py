@@ -1,0 +1,195 @@
+"""``goclaw runs``: what agents did and do."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from goclaw_py.cli import completion
+from goclaw_py.cli.context import AsJson, Asks, Limit, RunName, Watch, cli, look, named
+from goclaw_py.cli.options import with_options
+from goclaw_py.cli.output import clock, duration, show_json, show_table
+from goclaw_py.model.outcomes import Outcome, Trigger
+
+if TYPE_CHECKING:
+    from goclaw_py.model.ids import RunId
+    from goclaw_py.ports.control import Control, RunRecord
+    from goclaw_py.ports.store import Run
+    from goclaw_py.scheduler.views import ActiveRuns
+
+app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
+
+
+@app.callback()
+def runs(
+    ctx: typer.Context,
+    *,
+    active: Annotated[
+        bool, typer.Option("--active", help="Show who runs where since when, and who waits.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What agents did and do."""
+    if ctx.invoked_subcommand is not None:
+        if active or as_json:
+            raise typer.BadParameter("options stand behind the last word: runs list --active")
+        return
+    if not active:
+        raise typer.BadParameter("say what to show: --active, list, show or follow")
+
+    async def ask(control: Control) -> ActiveRuns:
+        return await control.active()
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.scheduler.views import ActiveRuns  # noqa: PLC0415
+
+        show_json(ActiveRuns, found)
+        return
+    _show_active(found)
+
+
+def _show_active(found: ActiveRuns) -> None:
+    from goclaw_py.scheduler.texts import waits_for  # noqa: PLC0415
+
+    if not found.live:
+        typer.echo("no gateway is running here; this is what the database knows", err=True)
+    rows = [
+        (
+            _name(run.id),
+            run.session,
+            run.agent,
+            run.lane,
+            run.state.value,
+            clock(found.at - timedelta(seconds=run.for_s)),
+            duration(run.for_s),
+            waits_for(run),
+        )
+        for run in found.runs
+    ]
+    columns = ("RUN", "SESSION", "AGENT", "LANE", "STATE", "SINCE", "FOR", "WAITS FOR")
+    show_table(columns, rows, empty="nothing is running or waiting")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Which runs are listed, and how."""
+
+    session: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=completion.sessions,
+            help="Only of this session: any unique part of its key.",
+        ),
+    ] = None
+    agent: Annotated[
+        str | None,
+        typer.Option(autocompletion=completion.agents, help="Only of this agent."),
+    ] = None
+    trigger: Annotated[Trigger | None, typer.Option(help="Only those asked for by this.")] = None
+    outcome: Annotated[Outcome | None, typer.Option(help="Only those that ended so.")] = None
+    limit: Limit = 50
+    active: Annotated[bool, typer.Option("--active", help="Only those that work now.")] = False
+    watch: Watch = None
+    as_json: AsJson = False
+
+    @property
+    def is_picked(self) -> bool:
+        """Whether some runs are left out."""
+        picked = (self.session, self.agent, self.trigger, self.outcome)
+        return self.active or any(one is not None for one in picked)
+
+
+@app.command("list")
+@with_options(Listed)
+def list_(ctx: typer.Context, wanted: Listed) -> None:
+    """List runs, the newest first."""
+    if wanted.active and wanted.outcome is not None:
+        raise typer.BadParameter("--active: what works now has no outcome yet")
+
+    async def ask(control: Control) -> list[Run]:
+        from goclaw_py.model.ids import AgentName  # noqa: PLC0415
+        from goclaw_py.ports.store import RunFilter  # noqa: PLC0415
+
+        key = None if wanted.session is None else (await control.session(wanted.session)).key
+        agent = None if wanted.agent is None else AgentName(wanted.agent)
+        only = RunFilter(agent, wanted.trigger, wanted.outcome)
+        return await control.runs(limit=wanted.limit, session=key, active=wanted.active, only=only)
+
+    def show_all(asks: Asks) -> None:
+        found = asks.ask(ask)
+        if wanted.as_json:
+            from goclaw_py.ports.store import Run  # noqa: PLC0415
+
+            show_json(list[Run], found)
+            return
+        none = "no such runs; see all with: goclaw runs list" if wanted.is_picked else "no runs yet"
+        show_table(_COLUMNS, [_row(one) for one in found], empty=none)
+
+    look(ctx, show_all, wanted.watch, as_json=wanted.as_json)
+
+
+_TELLING: Final = len("01a20492-c3f7-7c11")
+"""Of an id so much is the time, to a millisecond, and what tells runs of one apart."""
+
+_COLUMNS = ("RUN", "SESSION", "TRIGGER", "STARTED", "TOOK", "OUTCOME")
+
+
+def _row(run: Run) -> tuple[str, ...]:
+    from goclaw_py.cli.runs.record import outcome, took  # noqa: PLC0415
+
+    trigger, started = run.trigger.value, clock(run.started_at)
+    return _name(run.id), run.session, trigger, started, took(run), outcome(run)
+
+
+def _name(run: RunId) -> str:
+    """A terminal has no room for the whole id; its beginning is enough to name the run."""
+    return run[:_TELLING] if sys.stdout.isatty() else run
+
+
+@app.command()
+def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
+    """Show everything about a run: words, tools, cost, delivery."""
+
+    async def ask(control: Control) -> RunRecord:
+        return await control.run_record(run)
+
+    found = cli(ctx).ask(ask)
+    if as_json:
+        from goclaw_py.ports.control import RunRecord  # noqa: PLC0415
+
+        show_json(RunRecord, found)
+        return
+    from goclaw_py.cli.runs.record import show_record  # noqa: PLC0415
+
+    show_record(found)
+
+
+def _maybe_named(text: str | None) -> str | None:
+    return None if text is None else named(text)
+
+
+@app.command()
+def follow(
+    ctx: typer.Context,
+    session: Annotated[
+        str | None,
+        typer.Argument(
+            callback=_maybe_named,
+            autocompletion=completion.sessions,
+            help="Only this one: any unique part of its key.",
+        ),
+    ] = None,
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs: one JSON object a line.")
+    ] = False,
+) -> None:
+    """Show what runs do while they do it, until Ctrl-C."""
+    from goclaw_py.cli.runs.follow import follow_runs  # noqa: PLC0415
+
+    follow_runs(cli(ctx).settings(), session, as_json=as_json)

@@ -1,0 +1,131 @@
+"""Shows what runs do while they do it, one line an event."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import aclosing
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, assert_never
+
+import typer
+
+from goclaw_py.cli.context import connected
+from goclaw_py.cli.output import clock, duration, one_line
+from goclaw_py.cli.readers import cut_without_a_reader, forget_output
+from goclaw_py.runs.live_events import (
+    LiveAsked,
+    LiveEnded,
+    LiveEvent,
+    LiveJoined,
+    LiveMissed,
+    LiveNow,
+    LiveStarted,
+    LiveText,
+    LiveTool,
+    LiveUsage,
+    RunEvent,
+)
+from goclaw_py.scheduler.texts import waits_for
+
+if TYPE_CHECKING:
+    from goclaw_py.config import Settings
+    from goclaw_py.model.ids import AgentName, SessionKey
+    from goclaw_py.model.run_events import Usage
+    from goclaw_py.scheduler.views import RunView
+
+_ALL: Final = sys.maxsize
+"""Nothing is cut: a line may be as long as it is."""
+
+
+def follow_runs(settings: Settings, session: str | None, *, as_json: bool) -> None:
+    """Show events until Ctrl-C. Raises ``NoGateway``, at the end of the gateway too."""
+    try:
+        asyncio.run(_follow(settings, session, as_json=as_json))
+    except KeyboardInterrupt:
+        # That is how it ends. The terminal has shown ^C and stands behind it.
+        if sys.stdout.isatty():
+            typer.echo()
+    except BrokenPipeError:
+        # Whoever read it has seen enough.
+        forget_output()
+
+
+async def _follow(settings: Settings, session: str | None, *, as_json: bool) -> None:
+    async with connected(settings) as control, aclosing(control.follow(session)) as events:
+        with cut_without_a_reader():
+            async for event in events:
+                for line in [_json(event)] if as_json else lines(event):
+                    sys.stdout.write(f"{line}\n")
+                sys.stdout.flush()
+
+
+def _json(event: LiveEvent) -> str:
+    from goclaw_py.web.api.wire import dump  # noqa: PLC0415
+
+    return dump(type(event), event).decode()
+
+
+def lines(event: LiveEvent) -> Iterator[str]:
+    """What people read of an event."""
+    match event:
+        case LiveNow():
+            yield from _now(event)
+        case LiveMissed(at, count):
+            lost = "1 event was" if count == 1 else f"{count} events were"
+            yield f"{clock(at)}  {lost} lost: this reader is too slow"
+        case LiveText(text=text) if not text.strip():
+            return
+        case _:
+            yield _line(event.at, event.run.agent, event.run.session, _what(event))
+
+
+def _now(event: LiveNow) -> Iterator[str]:
+    whom = "all sessions" if event.session is None else one_line(event.session, _ALL)
+    yield f"{clock(event.at)}  following {whom}; Ctrl-C ends"
+    for run in event.runs:
+        since = event.at - timedelta(seconds=run.for_s)
+        yield _line(since, run.agent, run.session, _state(run))
+
+
+def _state(run: RunView) -> str:
+    waits = waits_for(run)
+    what = f"waits for {waits}" if waits else run.state.value
+    return f"{what} since {duration(run.for_s)} (run {run.id})"
+
+
+def _what(event: RunEvent) -> str:
+    match event:
+        case LiveAsked(run=run):
+            below = f" by run {run.parent}" if run.parent else ""
+            return f"asked for{below} (run {run.id})"
+        case LiveJoined(run=run, into=into):
+            return f"run {run.id} became part of run {into}"
+        case LiveStarted(run=run):
+            return f"started (run {run.id})"
+        case LiveText(text=text):
+            return f"says: {text}"
+        case LiveTool(name=name, ok=ok):
+            return {None: f"calls {name}", True: f"{name} came back", False: f"{name} failed"}[ok]
+        case LiveUsage(usage=usage, model=model):
+            by = f" by {model}" if model else ""
+            return f"has used {_used(usage)}{by}"
+        case LiveEnded(run=run, outcome=outcome, reason=reason, usage=usage):
+            why = f" ({reason.value})" if reason else ""
+            used = f", used {_used(usage)}" if usage and usage.requests else ""
+            return f"{outcome.value}{why}{used} (run {run.id})"
+        case _:
+            assert_never(event)
+
+
+def _used(usage: Usage) -> str:
+    requests = "1 request" if usage.requests == 1 else f"{usage.requests} requests"
+    cost = "" if usage.cost_usd is None else f", {usage.cost_usd} USD"
+    return f"{requests}, {usage.input_tokens} tokens in, {usage.output_tokens} out{cost}"
+
+
+def _line(at: datetime, agent: AgentName, session: SessionKey, what: str) -> str:
+    # The agent stands before it already.
+    short = session.removeprefix(f"agent:{agent}:")
+    return f"{clock(at)}  {'  '.join(one_line(word, _ALL) for word in (agent, short, what))}"

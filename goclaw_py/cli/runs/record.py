@@ -1,0 +1,101 @@
+"""Everything that is known of a run, for people: its facts, tools, words and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import clock, duration, one_line, plain, show_facts, show_table
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import RunRecord
+    from goclaw_py.ports.store import OutboxRow, Run, ToolCall
+
+_TOOLS = ("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS")
+_SAID = ("ID", "STATE", "WHERE", "SENT", "PROBLEM", "TEXT")
+_CELL = 200
+
+
+def show_record(record: RunRecord) -> None:
+    """Write it. Of what tools got and gave a line is shown; ``--json`` has all of it."""
+    run = record.run
+    show_facts(_facts(run))
+    if run.tools:
+        typer.echo()
+        show_table(_TOOLS, [_call(call) for call in run.tools], empty="")
+    for stored in record.entries:
+        typer.echo(f"\n{clock(stored.at)}  {stored.entry.role.value}\n{plain(stored.entry.text)}")
+    if not record.entries:
+        nothing = "it has added nothing to the history of its session"
+        typer.echo(f"\n{nothing if run.outcome else 'what it says is stored when it ends'}")
+    typer.echo()
+    rows = [_message(row) for row in record.said]
+    show_table(_SAID, rows, empty="it has sent no message to a chat")
+
+
+def took(run: Run) -> str:
+    """How long it worked, "" while it does."""
+    if run.finished_at is None:
+        return ""
+    return duration((run.finished_at - run.started_at).total_seconds())
+
+
+def outcome(run: Run) -> str:
+    """How it ended, and why."""
+    if run.outcome is None:
+        return "working"
+    return f"{run.outcome.value} ({run.reason.value})" if run.reason else run.outcome.value
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    yield "run", run.id
+    yield "session", run.session
+    yield "agent", run.agent
+    yield "trigger", run.trigger.value
+    yield "lane", run.lane
+    yield "node", run.node
+    yield "model", run.model or "unknown"
+    yield "asked for", clock(run.submitted_at)
+    waited = duration((run.started_at - run.submitted_at).total_seconds())
+    yield "started", f"{clock(run.started_at)}, after {waited}"
+    yield "first word", clock(run.first_text_at) or "none"
+    yield "finished", clock(run.finished_at) or "not yet"
+    yield "took", took(run) or "still working"
+    yield "outcome", outcome(run)
+    if run.error:
+        yield "error", run.error
+    if run.parent:
+        yield "parent", run.parent
+        yield "paid by", run.payer
+    yield from _usage(run)
+
+
+def _usage(run: Run) -> Iterator[tuple[str, str]]:
+    usage = run.usage
+    if usage is None:
+        return
+    yield "requests", str(usage.requests)
+    cached = f"{usage.input_tokens} in ({usage.cached_tokens} cached)"
+    yield "tokens", f"{cached}, {usage.output_tokens} out"
+    yield "cost", "unknown" if usage.cost_usd is None else f"{usage.cost_usd} USD"
+
+
+def _call(call: ToolCall) -> tuple[str, ...]:
+    lasted = "" if call.seconds is None else duration(call.seconds)
+    ended = {None: "never came back", True: "ok", False: "failed"}[call.ok]
+    result = f"{ended}: {one_line(call.result, _CELL)}" if call.result else ended
+    return call.name, clock(call.started_at), lasted, result, one_line(call.arguments, _CELL)
+
+
+def _message(row: OutboxRow) -> tuple[str, ...]:
+    return (
+        str(row.id),
+        row.state.value,
+        display.place(row.message.target),
+        clock(row.sent_at) or "not yet",
+        one_line(row.error or "", _CELL),
+        one_line(row.message.text, _CELL) or "(no text)",
+    )

@@ -1,0 +1,1 @@
+"""The ``simulate`` command: what would run when, without running it."""

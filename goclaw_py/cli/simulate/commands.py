@@ -1,0 +1,191 @@
+"""``goclaw simulate``: what jobs and heartbeats will do in the days to come (SPEC OPS-6)."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, cli
+from goclaw_py.cli.output import clock, duration, one_line, show_json, show_table
+from goclaw_py.cli.progress import working
+from goclaw_py.cli.simulate.texts import beats_row, heart_name, reach, row, total
+
+if TYPE_CHECKING:
+    from goclaw_py.app.simulation.heartbeats import ForeseenBeats
+    from goclaw_py.app.simulation.simulation import Forecast, Foreseen
+
+_JOBS = ("JOB", "STATE", "RUNS", "COALESCED", "SKIPPED", "MODEL CALLS", "USD", "LATEST START")
+_HEARTBEATS = ("AGENT", "BEATS", "MODEL CALLS", "SKIPPED", "USD")
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDEST = 60
+
+
+def _finite(value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter("must be a number")
+    return value
+
+
+def simulate(
+    ctx: typer.Context,
+    *,
+    days: Annotated[int, typer.Option(min=1, max=3660, help="How many days from now on.")] = 30,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=86_400,
+            callback=_finite,
+            help="How long a run takes of a job or a heartbeat of which none is known.",
+        ),
+    ] = 20.0,
+    usd: Annotated[
+        float | None,
+        typer.Option(min=0, max=10_000, callback=_finite, help="What such a run costs."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with a plot here.", dir_okay=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let jobs and heartbeats run on a virtual clock. It tells how often, how late, and the cost.
+
+    Nothing is sent or stored. Each run takes and costs what those of the last 30 days did.
+    """
+    from goclaw_py.cli import composition  # noqa: PLC0415
+    from goclaw_py.cli.simulate.known import Guess, known  # noqa: PLC0415
+
+    guess = Guess(seconds, None if usd is None else Decimal(str(usd)))
+    settings = cli(ctx).settings()
+    at_first = cli(ctx).ask(lambda control: known(control, tuple(settings.agents), guess))
+    with working(f"simulating {days} {'day' if days == 1 else 'days'}", bar=True) as tell:
+        found = composition.simulate(
+            settings,
+            at_first.given,
+            since=at_first.now.replace(microsecond=0),
+            days=days,
+            tell=tell,
+        )
+    if html is not None:
+        from goclaw_py.cli.simulate.page import page  # noqa: PLC0415
+
+        html.write_text(page(found), encoding="utf-8")
+    if as_json:
+        show_json(dict[str, object], _document(found))
+        return
+    _show(found)
+    if html is not None:
+        typer.echo(f"written to {html}", err=True)
+
+
+def _show(found: Forecast) -> None:
+    show_table(_JOBS, [row(one) for one in found.jobs], empty="no jobs")
+    if found.heartbeats:
+        typer.echo("")
+        show_table(_HEARTBEATS, [beats_row(one) for one in found.heartbeats], empty="")
+    if not found.jobs and not found.heartbeats:
+        return
+    typer.echo("")
+    typer.echo(f"{clock(found.since)} to {clock(found.until)}: {total(found)}")
+    if found.cut:
+        typer.echo(f"it ends there, after {reach(found)}", err=True)
+    if lines := plot(found):
+        typer.echo("")
+        for line in lines:
+            typer.echo(line)
+
+
+def plot(found: Forecast) -> list[str]:
+    """Runs over time as bars, a line for each job and heartbeat with any, the same scale for all.
+
+    A beat that was skipped is none.
+    """
+    lanes = _lanes(found)
+    if not lanes:
+        return []
+    span = (found.until - found.since).total_seconds() or 1.0
+    width = max(1, min(_WIDEST, round(span / 3600)))
+    counts = [[0] * width for _ in lanes]
+    for (_, starts), line in zip(lanes, counts, strict=True):
+        for at in starts:
+            place = int((at - found.since).total_seconds() / span * width)
+            line[min(max(place, 0), width - 1)] += 1
+    most = max(max(line) for line in counts)
+    names = [one_line(name, 24) for name, _ in lanes]
+    column = max(map(len, names))
+    lines = [
+        f"{name:<{column}}  {''.join(_bar(count, most) for count in line)}"
+        for name, line in zip(names, counts, strict=True)
+    ]
+    step = duration(span / width)
+    runs = "1 run" if most == 1 else f"{most} runs"
+    return [*lines, f"each sign is {step}; the highest one is {runs}"]
+
+
+def _lanes(found: Forecast) -> list[tuple[str, list[datetime]]]:
+    """What ran, with when each of its runs began."""
+    jobs: dict[str, list[datetime]] = {one.job.id: [] for one in found.jobs}
+    for event in found.events:
+        if event.started_at is not None:
+            jobs[event.job].append(event.started_at)
+    hearts: dict[str, list[datetime]] = {one.agent: [] for one in found.heartbeats}
+    for beat in found.beats:
+        if beat.started_at is not None:
+            hearts[beat.agent].append(beat.started_at)
+    lanes = [(one.job.spec.slug, jobs[one.job.id]) for one in found.jobs if one.runs]
+    lanes += [(heart_name(one), hearts[one.agent]) for one in found.heartbeats]
+    return [(name, starts) for name, starts in lanes if starts]
+
+
+def _bar(count: int, most: int) -> str:
+    if not count:
+        return "·"
+    return _BARS[max(0, -(-count * len(_BARS) // most) - 1)]
+
+
+def _document(found: Forecast) -> dict[str, object]:
+    return {
+        "since": found.since.isoformat(),
+        "until": found.until.isoformat(),
+        "cut": found.cut,
+        "jobs": [_job(one) for one in found.jobs],
+        "heartbeats": [_heartbeat(one) for one in found.heartbeats],
+    }
+
+
+def _job(one: Foreseen) -> dict[str, object]:
+    return {
+        "id": one.job.id,
+        "slug": one.job.spec.slug,
+        "state": one.job.state.value,
+        "runs": one.runs,
+        "coalesced": one.coalesced,
+        "skipped": {why.value: count for why, count in one.skipped.items()},
+        "model_calls": one.model_calls,
+        "usd": _money(one.usd),
+        "worked_s": round(one.worked_s, 3),
+        "waited_s": round(one.waited_s, 3),
+    }
+
+
+def _heartbeat(one: ForeseenBeats) -> dict[str, object]:
+    return {
+        "agent": one.agent,
+        "on": one.is_on,
+        "beats": one.beats,
+        "skipped": {skip.value: count for skip, count in one.skipped.items()},
+        "failed": one.failed,
+        "model_calls": one.model_calls,
+        "usd": _money(one.usd),
+        "worked_s": round(one.worked_s, 3),
+        "waited_s": round(one.waited_s, 3),
+    }
+
+
+def _money(usd: Decimal | None) -> str | None:
+    return None if usd is None else f"{usd:.6f}"

@@ -1,0 +1,60 @@
+"""A forecast in words and numbers, for the terminal and for the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goclaw_py.cli.output import duration
+
+if TYPE_CHECKING:
+    from goclaw_py.app.simulation.heartbeats import ForeseenBeats
+    from goclaw_py.app.simulation.simulation import Forecast, Foreseen
+
+
+def row(one: Foreseen) -> tuple[str, ...]:
+    """Slug, state, runs, coalesced, skipped, model calls, cost, and how late a run began."""
+    skipped = ", ".join(f"{count} {why.value}" for why, count in sorted(one.skipped.items()))
+    return (
+        one.job.spec.slug,
+        one.job.state.value,
+        str(one.runs),
+        str(one.coalesced),
+        skipped,
+        str(one.model_calls),
+        "" if one.usd is None else f"{one.usd:.2f}",
+        f"+{duration(max(one.waited_s, 0.0))}" if one.runs else "",
+    )
+
+
+def beats_row(one: ForeseenBeats) -> tuple[str, ...]:
+    """Agent, beats, model calls, skipped, cost."""
+    beats = str(one.beats) if one.is_on or one.beats else "off"
+    failed = f" ({one.failed} failed)" if one.failed else ""
+    return (
+        one.agent,
+        beats + failed,
+        str(one.model_calls),
+        ", ".join(f"{count} {skip.value}" for skip, count in sorted(one.skipped.items())),
+        "" if one.usd is None else f"{one.usd:.2f}",
+    )
+
+
+def heart_name(one: ForeseenBeats) -> str:
+    """What a heartbeat is called beside jobs."""
+    return f"heartbeat {one.agent}"
+
+
+def total(found: Forecast) -> str:
+    """What all jobs and heartbeats together ask of models."""
+    every: list[Foreseen | ForeseenBeats] = [*found.jobs, *found.heartbeats]
+    calls = sum(one.model_calls for one in every)
+    costs = [one.usd for one in every if one.usd is not None]
+    cost = f", about {sum(costs):.2f} USD as far as costs are known" if costs else ""
+    return f"{calls} model call{'' if calls == 1 else 's'}{cost}"
+
+
+def reach(found: Forecast) -> str:
+    """How many runs and beats there were when it was cut."""
+    runs = f"{len(found.events)} runs" if found.events else ""
+    beats = f"{len(found.beats)} beats" if found.beats else ""
+    return " and ".join(filter(None, (runs, beats)))

@@ -1,0 +1,1 @@
+"""The gateway itself: ``init``, ``run``, ``config``, ``nodes``, ``backup``, ``migrate``."""

@@ -1,0 +1,177 @@
+"""``goclaw backup`` and ``goclaw restore`` (SPEC DB-5)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goclaw_py.cli.context import AsJson, cli, waited_for
+from goclaw_py.cli.messages.display import Yes
+from goclaw_py.cli.options import with_options
+from goclaw_py.cli.output import clock, plain, show_facts, show_json
+
+if TYPE_CHECKING:
+    from goclaw_py.app.backup.backup import Saved
+    from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
+    from goclaw_py.app.progress import Step, Tell
+
+Files = Annotated[
+    bool, typer.Option("--files/--no-files", help="The agents' workspaces and the settings file.")
+]
+
+
+def backup(
+    ctx: typer.Context,
+    to: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE|FOLDER]",
+            help="Default: goclaw-backup-YYYYMMDD-HHMMSS.tar.gz (UTC) in the current folder.",
+        ),
+    ] = None,
+    *,
+    files: Files = True,
+    as_json: AsJson = False,
+) -> None:
+    """Save everything into a file that only you can read. A gateway may go on working."""
+    settings = cli(ctx).settings()
+    from goclaw_py.cli import composition  # noqa: PLC0415
+
+    with telling() as tell:
+        done = waited_for(composition.back_up(settings, to, files=files, tell=tell))
+    _show_saved(done, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The options of ``goclaw restore``."""
+
+    check: Annotated[
+        bool, typer.Option("--check", help="Only read it, and say whether it is whole.")
+    ] = False
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put it in the place of what is there.")
+    ] = False
+    files: Files = True
+    yes: Yes = False
+    as_json: AsJson = False
+
+
+@with_options(Choices)
+def restore(
+    ctx: typer.Context,
+    chosen: Choices,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What goclaw backup has written.")],
+) -> None:
+    """Bring back what a backup holds. No gateway may run."""
+    from goclaw_py.cli import composition  # noqa: PLC0415
+
+    with telling() as tell:
+        found = composition.examine(file, tell)
+    if chosen.check:
+        _show_saved(found.saved, as_json=chosen.as_json)
+        return
+    settings = cli(ctx).settings()
+    there = waited_for(composition.in_the_way(settings, found, files=chosen.files))
+    _agree(there, found, chosen)
+    with telling() as tell:
+        work = composition.restore(
+            settings, found, replace=chosen.replace, files=chosen.files, tell=tell
+        )
+        done = waited_for(work)
+    _show_restored(done, as_json=chosen.as_json)
+
+
+def _agree(there: InTheWay, found: Backup, chosen: Choices) -> None:
+    """Ask a person at a terminal whether what is there may go. Raises ``BackupError``."""
+    if not chosen.replace:
+        there.refuse()
+        return
+    lost = [f"{len(there.tables)} tables with rows"] if there.tables else []
+    lost += [f"the files in {folder}" for folder in there.folders]
+    if chosen.yes or not lost or not sys.stdin.isatty():
+        return
+    made = f"the backup of {clock(found.manifest.made_at)}"
+    question = f"Replace {' and '.join(lost)} by {made}? What is there is lost."
+    typer.confirm(plain(question), abort=True, err=True)
+
+
+def _show_saved(done: Saved, *, as_json: bool) -> None:
+    if as_json:
+        from goclaw_py.app.backup.backup import Saved  # noqa: PLC0415
+
+        show_json(Saved, done)
+        return
+    show_facts(
+        [
+            ("file", f"{done.file}, {done.size:,} bytes"),
+            ("made", f"{clock(done.made_at)}, release {done.release}, schema {done.schema}"),
+            ("rows", f"{sum(done.tables.values()):,} in {len(done.tables)} tables"),
+            ("files", _files(done.files)),
+            ("settings", "included" if done.has_settings else "not included"),
+        ]
+    )
+    for note in done.notes:
+        typer.echo(f"note: {plain(note)}", err=True)
+
+
+def _files(files: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} of {agent}" for agent, count in files.items()) or "none"
+
+
+def _show_restored(done: Restored, *, as_json: bool) -> None:
+    if as_json:
+        from goclaw_py.app.backup.restore import Restored  # noqa: PLC0415
+
+        show_json(Restored, done)
+        return
+    for line in _restored(done):
+        typer.echo(plain(line))
+
+
+def _restored(done: Restored) -> Iterable[str]:
+    rows, made = sum(done.backup.tables.values()), clock(done.backup.made_at)
+    yield f"restored {rows:,} rows of {made} into the {done.database} database"
+    if done.files:
+        yield f"restored files: {_files(done.files)}"
+    if done.settings is not None:
+        yield f"wrote {done.settings}"
+    for name in done.migrated:
+        yield f"ran {name}"
+    yield "next: goclaw run"
+
+
+@contextmanager
+def telling() -> Iterator[Tell]:
+    """Show how far something is, on standard error if that is a terminal; gone when it ends."""
+    if not sys.stderr.isatty():
+        yield lambda _step: None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("", total=None)
+
+        def tell(step: Step) -> None:
+            shown.update(task, description=step.what, completed=step.done, total=step.total)
+
+        yield tell

@@ -1,0 +1,133 @@
+"""Nodes, their leases, and what dead ones left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.model.ids import NodeId, SessionKey
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery, Renewed
+from goclaw_py.store import rules
+from goclaw_py.store.memory.cluster.tables import LeaseRecord
+from goclaw_py.store.memory.heartbeat.runs import leave_behind
+from goclaw_py.store.memory.jobs.occurrences import let_go
+from goclaw_py.store.memory.tables import Part, RunRecord
+from goclaw_py.store.text import storable
+
+
+class Nodes(Part):
+    """Implements ``NodeStore``."""
+
+    async def time(self) -> datetime | None:
+        """Memory has no clock."""
+        return None
+
+    async def join(self, node: Node) -> None:
+        """Entering a node twice renews it."""
+        known = self._db.nodes.get(node.id)
+        entered = storable(node) if known is None else replace(known, lease_until=node.lease_until)
+        self._db.nodes[node.id] = entered
+        self._db.notify(Notice.NODES)
+
+    async def renew(
+        self,
+        node: NodeId,
+        *,
+        until: datetime,
+        state: NodeState | None = None,
+        put_back: bool = False,
+    ) -> Renewed | None:
+        """Its state is the one that came last."""
+        known = self._db.nodes.get(node)
+        if known is None:
+            return None
+        state = known.state if state is None else storable(state)
+        if not put_back:
+            until = max(known.lease_until, until)
+        self._db.nodes[node] = replace(known, lease_until=until, state=state)
+        return Renewed(among_others=len(self._db.nodes) > 1)
+
+    async def end_lease(self, node: NodeId, *, now: datetime) -> None:
+        """An unknown node is left alone."""
+        if (known := self._db.nodes.get(node)) is not None:
+            self._db.nodes[node] = replace(known, lease_until=now)
+
+    async def leave(self, node: NodeId, *, now: datetime) -> None:
+        """Runs that nobody finished end ``interrupted``; their attempts are taken back."""
+        if node in self._db.nodes:
+            cut = self._db.end_runs_of([node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
+            self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
+            self._db.close_forsaken_drafts(now)
+            self._let_go([node], Status.INTERRUPTED, now)
+            leave_behind(self._db, [node], now, died=False)
+            self._db.free([node])
+
+    async def nodes(self) -> list[Node]:
+        """Dead ones included."""
+        return self._db.nodes_by_age()
+
+    async def owner(self, session: SessionKey) -> NodeId | None:
+        """Of a session that is known."""
+        known = self._db.sessions.get(storable(session))
+        return None if known is None else known.owner
+
+    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+        """A node that has not joined gets no lease."""
+        lease = self._db.leases.setdefault(name, LeaseRecord())
+        if lease.owner == node:
+            return True
+        if node not in self._db.nodes or self._db.is_live(lease.owner, now):
+            return False
+        lease.owner = node
+        lease.fence += 1
+        return True
+
+    async def drop_lease(self, name: str, node: NodeId) -> None:
+        """Another node's lease is left alone."""
+        lease = self._db.leases.get(name)
+        if lease is not None and lease.owner == node:
+            lease.owner = None
+            self._db.notify(Notice.NODES)
+
+    async def recover(
+        self,
+        *,
+        now: datetime,
+        max_attempts: int,
+        apology: str,
+        only: Collection[NodeId] | None = None,
+    ) -> Recovery:
+        """Nothing is there to do for the second of two callers."""
+        ended = [node.id for node in self._db.nodes_by_age() if not node.is_live(now)]
+        dead = [node for node in ended if only is None or node in only]
+        if not dead:
+            return Recovery()
+        cut = self._db.end_runs_of(dead, Outcome.LOST, Reason.CRASHED, now)
+        ids = {run.new.id for run in cut}
+        lost = [row for row in self._db.rows_of(ids) if row.attempts >= max_attempts]
+        for row in lost:
+            self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
+        self._db.free_rows(ids, attempts_back=0)
+        self._db.close_forsaken_drafts(now)
+        self._let_go(dead, Status.LOST, now)
+        leave_behind(self._db, dead, now, died=True)
+        self._db.free(dead)
+        rows = [(row.id, row.session, row.message) for row in lost]
+        for session, message in rules.apologies(rows, apology):
+            self._db.enqueue([message], session=session, now=now)
+        return Recovery(tuple(dead), tuple(_cut_run(run) for run in cut), len(lost))
+
+    def _let_go(self, nodes: Collection[NodeId], status: Status, now: datetime) -> None:
+        """Let others claim the occurrences of jobs that these nodes did not end."""
+        left = self._db.cron.claimed_by(nodes)
+        let_go(self._db, left, status, now)
+        if left:
+            self._db.notify(Notice.CRON)
+
+
+def _cut_run(run: RunRecord) -> CutRun:
+    outcome = Outcome.LOST if run.end is None else run.end.outcome
+    return CutRun(run.new.id, run.new.session, run.new.target, outcome)

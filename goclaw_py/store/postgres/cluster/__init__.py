@@ -1,0 +1,1 @@
+"""Nodes, their leases and calls; shared lanes; transfers of sessions."""

@@ -1,0 +1,188 @@
+"""Nodes, their leases, and what dead ones left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from goclaw_py.jobs.execution_models import Status
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery, Renewed
+from goclaw_py.store import rules
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.heartbeat.run_endings import leave_behind
+from goclaw_py.store.postgres.messages.message_json import inbound
+from goclaw_py.store.postgres.part import Part, enqueue, notify
+from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.postgres.runs.endings import let_go_of
+from goclaw_py.store.sql import queries
+
+_SQL = queries("nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class _GaveUp:
+    """An inbox row whose attempts are used up."""
+
+    id: int
+    session: SessionKey
+    message: InboundMessage
+
+
+class Nodes(Part):
+    """Implements ``NodeStore``."""
+
+    async def time(self) -> datetime | None:
+        """The server's clock, as it is when the statement runs."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["time"])
+        return None if row is None else row["time"]
+
+    async def join(self, node: Node) -> None:
+        """Entering a node twice renews it, so a lost answer can be repeated."""
+        async with self._pool.transaction() as connection:
+            await connection.fetch(
+                _SQL["join"],
+                node.id,
+                node.host,
+                node.pid,
+                node.release,
+                node.started_at,
+                node.lease_until,
+                rows.node_state_json(node.state),
+            )
+            await notify(connection, [Notice.NODES])
+
+    async def renew(
+        self,
+        node: NodeId,
+        *,
+        until: datetime,
+        state: NodeState | None = None,
+        put_back: bool = False,
+    ) -> Renewed | None:
+        """Waits for a recovery of this node that is under way, and then says None."""
+        told = None if state is None else rows.node_state_json(state)
+        async with self._pool.connection() as connection:
+            renewed = await connection.row(_SQL["renew"], node, until, told, put_back)
+        return None if renewed is None else Renewed(renewed["among_others"])
+
+    async def end_lease(self, node: NodeId, *, now: datetime) -> None:
+        """Waits for a recovery of this node that is under way."""
+        async with self._pool.connection() as connection:
+            await connection.fetch(_SQL["end_lease"], node, now)
+
+    async def leave(self, node: NodeId, *, now: datetime) -> None:
+        """Runs that nobody finished end ``interrupted``; their attempts are taken back."""
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["lock_node"], node) is None:
+                return
+            runs = await _end_runs(connection, [node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
+            await connection.fetch(_SQL["free_rows"], [run["id"] for run in runs], 1)
+            await close_forsaken(connection, now=now)
+            await let_go_of(connection, [node], Status.INTERRUPTED, now)
+            await leave_behind(connection, [node], now, died=False)
+            await _free(connection, [node])
+
+    async def nodes(self) -> list[Node]:
+        """Dead ones included."""
+        async with self._pool.connection() as connection:
+            return [rows.node(row) for row in await connection.fetch(_SQL["list"])]
+
+    async def owner(self, session: SessionKey) -> NodeId | None:
+        """Of a session that is known."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["owner"], session)
+        return None if row is None or row["owner"] is None else NodeId(row["owner"])
+
+    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+        """A node that has not joined gets no lease."""
+        async with self._pool.transaction() as connection:
+            held = await connection.row(_SQL["lock_lease"], name)
+            if held is None:
+                await connection.fetch(_SQL["enter_lease"], name)
+                held = await connection.row(_SQL["lock_lease"], name)
+            if held is not None and held["owner"] == node:
+                return True
+            return await connection.row(_SQL["take_lease"], name, node, now) is not None
+
+    async def drop_lease(self, name: str, node: NodeId) -> None:
+        """Another node's lease is left alone."""
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["drop_lease"], name, node) is not None:
+                await notify(connection, [Notice.NODES])
+
+    async def recover(
+        self,
+        *,
+        now: datetime,
+        max_attempts: int,
+        apology: str,
+        only: Collection[NodeId] | None = None,
+    ) -> Recovery:
+        """Nodes that somebody else is recovering at the moment are skipped."""
+        wanted = None if only is None else list(only)
+        async with self._pool.transaction() as connection:
+            locked = await connection.fetch(_SQL["lock_dead"], now, wanted)
+            dead = [NodeId(row["id"]) for row in locked]
+            if not dead:
+                return Recovery()
+            runs = await _end_runs(connection, dead, Outcome.LOST, Reason.CRASHED, now)
+            ids = [run["id"] for run in runs]
+            ended = await connection.fetch(_SQL["end_crashed_rows"], ids, max_attempts, now)
+            await connection.fetch(_SQL["free_rows"], ids, 0)
+            await close_forsaken(connection, now=now)
+            await let_go_of(connection, dead, Status.LOST, now)
+            await leave_behind(connection, dead, now, died=True)
+            await _free(connection, dead)
+            await _apologise(connection, [_gave_up(row) for row in ended], apology, now)
+        return Recovery(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
+
+
+def _cut_run(row: Row) -> CutRun:
+    session, outcome = SessionKey(row["session"]), Outcome(row["outcome"])
+    return CutRun(RunId(row["id"]), session, rows.target(row), outcome)
+
+
+def _gave_up(row: Row) -> _GaveUp:
+    return _GaveUp(row["id"], SessionKey(row["session"]), inbound(row["message"]))
+
+
+async def _end_runs(
+    connection: Connection,
+    nodes: Sequence[NodeId],
+    outcome: Outcome,
+    reason: Reason,
+    now: datetime,
+) -> list[Row]:
+    """End the runs that these nodes did not finish, the oldest first.
+
+    The sessions are locked before: a node that is finishing a run is then either done with it or
+    finds that it lost it.
+    """
+    await connection.fetch(_SQL["lock_sessions_of"], nodes)
+    runs = await connection.fetch(_SQL["end_runs_of"], nodes, outcome, reason, now)
+    return sorted(runs, key=lambda run: (run["started_at"], run["id"]))
+
+
+async def _free(connection: Connection, nodes: Sequence[NodeId]) -> None:
+    """Free all that these nodes own, remove them, and tell the others."""
+    unsent = await connection.fetch(_SQL["free_outbox"], nodes)
+    await connection.fetch(_SQL["free_sessions"], nodes)
+    await connection.fetch(_SQL["free_leases"], nodes)
+    await connection.fetch(_SQL["remove"], nodes)
+    unsent_too = [Notice.OUTBOX] if unsent else []
+    await notify(connection, [Notice.INBOX, Notice.CRON, Notice.NODES, *unsent_too])
+
+
+async def _apologise(
+    connection: Connection, ended: Sequence[_GaveUp], apology: str, now: datetime
+) -> None:
+    for session, message in rules.apologies(
+        [(row.id, row.session, row.message) for row in ended], apology
+    ):
+        await enqueue(connection, [message], session=session, now=now)

@@ -1,0 +1,1 @@
+"""What goes out: the outbox and growing replies."""

@@ -1,0 +1,225 @@
+"""Heartbeats, and the beats that are due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+
+from goclaw_py.heartbeat.models import WAKES_APART, BeatEnd, ClaimedBeat, Heartbeat, Plan
+from goclaw_py.model.errors import Fenced, StoreError
+from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.ports.store import Notice
+from goclaw_py.store import beat_rules
+from goclaw_py.store.postgres.group import Group
+from goclaw_py.store.postgres.heartbeat import rows
+from goclaw_py.store.postgres.heartbeat.run_endings import (
+    LockedBeats,
+    end_beats,
+    give_back,
+    refusal,
+)
+from goclaw_py.store.postgres.part import Part, enqueue_each, notify
+from goclaw_py.store.postgres.pool import Connection, Pool
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("beats")
+
+
+class _Said(NamedTuple):
+    end: BeatEnd
+    say: Sequence[OutboundMessage] = ()
+
+
+class _Ending(NamedTuple):
+    ends: Sequence[_Said]
+    node: NodeId
+
+
+class Heartbeats(Part):
+    """Implements what people and the clock do, of ``BeatStore``.
+
+    Ends that come while others are being committed share the next transaction.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._beat_ends = self._ending(Group(self._end_beats))
+
+    async def plan_heartbeats(self, plans: Sequence[Plan], *, now: datetime) -> None:
+        """Of several plans for an agent the last one holds."""
+        wanted = {plan.agent: plan for plan in storable(tuple(plans))}
+        async with self._pool.transaction() as connection:
+            await connection.fetch(_SQL["enter"], list(wanted))
+            await change(
+                connection,
+                list(wanted),
+                lambda known: beat_rules.planned(known, wanted[known.agent], now),
+            )
+
+    async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
+        """An agent that is not planned has none."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["list"], None if agents is None else list(agents))
+        return [rows.heartbeat(row) for row in found]
+
+    async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
+        """Sends a notice only if that moves its next beat."""
+        return await self._change_heartbeat(
+            agent, lambda known: beat_rules.switched(known, on=on, now=now)
+        )
+
+    async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
+        """It goes on to beat."""
+        return await self._change_heartbeat(agent, lambda known: replace(known, muted_until=until))
+
+    async def wake_heartbeat(self, agent: AgentName, kind: BeatKind, *, now: datetime) -> bool:
+        """Also one that is off: the beat then says so."""
+        return await self._change_heartbeat(agent, lambda known: beat_rules.woken(known, kind, now))
+
+    async def _change_heartbeat(
+        self, agent: AgentName, how: Callable[[Heartbeat], Heartbeat]
+    ) -> bool:
+        async with self._pool.transaction() as connection:
+            return bool(await change(connection, [agent], how))
+
+    # ------------------------------------------------------------------ when they are due
+
+    async def next_beat_due(
+        self, agents: Collection[AgentName], *, wakes: bool = True
+    ) -> datetime | None:
+        """Looks at all of them."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["next_due"], _listed(agents), wakes, WAKES_APART)
+        due_at: datetime | None = None if row is None else row["due_at"]
+        return due_at
+
+    async def claim_beats(
+        self,
+        node: NodeId,
+        agents: Collection[AgentName],
+        *,
+        now: datetime,
+        ids: Sequence[BeatId],
+        wakes: int,
+    ) -> list[ClaimedBeat]:
+        """Looks at all of them, and costs as much as there is due."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(
+                _SQL["claim"], node, _listed(agents), now, list(ids), WAKES_APART, wakes
+            )
+        if not found[0]["alive"]:
+            raise Fenced(f"node {node} is not alive")
+        return [rows.claimed(row) for row in found if row["agent"] is not None]
+
+    async def claim_beat_now(
+        self, node: NodeId, agent: AgentName, *, now: datetime, beat: BeatId
+    ) -> ClaimedBeat | None:
+        """The same beat again is told as it was claimed."""
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["lock_node"], node) is None:
+                raise Fenced(f"node {node} is not alive")
+            row = await connection.row(_SQL["lock"], [agent])
+            if row is None:
+                return None
+            if row["beat"] is None:
+                await connection.fetch(_SQL["claim_now"], agent, beat, now, node)
+            elif (row["beat"], row["node"]) != (storable(beat), node):
+                return None
+            claimed = await connection.row(_SQL["in_hand"], agent)
+        return None if claimed is None else rows.claimed(claimed)
+
+    async def defer_beat(self, beat: BeatId, *, node: NodeId, detail: str) -> None:
+        """One that has ended is in nobody's hand, and refused too."""
+        async with self._pool.connection() as connection:
+            if await connection.row(_SQL["defer"], beat, node, detail) is None:
+                raise Fenced(f"beat {beat} is not this node's any more")
+
+    async def end_beats(self, ends: Sequence[BeatEnd], *, node: NodeId) -> None:
+        """One that is not kept any more counts as ended."""
+        await self._beat_ends(_Ending([_Said(end) for end in ends], node))
+
+    async def tell_of_beat(
+        self, end: BeatEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    ) -> None:
+        """What is said names the beat."""
+        await self._beat_ends(_Ending([_Said(end, say)], node))
+
+    async def _end_beats(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
+        if (silent := _silent(endings)) is not None:
+            # One statement, which is a transaction of its own.
+            async with self._pool.connection() as connection:
+                holders = [ending.node for ending in endings]
+                refused = await end_beats(connection, list(map(storable, silent)), holders)
+            return [refusal(end) if storable(end.id) in refused else None for end in silent]
+        return await self._end_and_say(endings)
+
+    async def _end_and_say(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
+        async with self._pool.transaction() as connection:
+            locked = await LockedBeats.of(
+                connection, [one.end for ending in endings for one in ending.ends]
+            )
+            refused = [
+                next(filter(None, (locked.refusal(one.end, node) for one in ends)), None)
+                for ends, node in endings
+            ]
+            first: dict[BeatId, _Said] = {}
+            for ending, error in zip(endings, refused, strict=True):
+                for one in ending.ends if error is None else ():
+                    if locked.is_open(one.end):
+                        first.setdefault(storable(one.end.id), one)
+            await locked.end(connection, [one.end for one in first.values()])
+            said = [
+                (one.end.finished_at, message)
+                for id_, one in first.items()
+                for message in beat_rules.marked(one.say, id_)
+            ]
+            await enqueue_each(connection, said)
+        return [*refused]
+
+    async def give_back_beats(self, ids: Collection[BeatId], *, node: NodeId) -> None:
+        """What is not this node's is left alone."""
+        async with self._pool.transaction() as connection:
+            held = await connection.fetch(_SQL["lock_held"], [node], list(ids))
+            await give_back(connection, held)
+
+    async def give_back_unknown_beats(self, known: Collection[BeatId], *, node: NodeId) -> None:
+        """What somebody has asked for just now is left alone: that call can be repeated."""
+        async with self._pool.transaction() as connection:
+            held = await connection.fetch(_SQL["lock_unknown"], node, list(known))
+            await give_back(connection, held)
+
+
+async def change(
+    connection: Connection, agents: Sequence[AgentName], how: Callable[[Heartbeat], Heartbeat]
+) -> list[Heartbeat]:
+    """Change heartbeats, within the caller's transaction, as they are then; those there are.
+
+    Tells everybody if a beat is due at another time.
+    """
+    locked = await connection.fetch(_SQL["lock"], list(agents))
+    before = [rows.heartbeat(row) for row in locked]
+    after = [how(known) for known in before]
+    changed = [new for old, new in zip(before, after, strict=True) if new != old]
+    if changed:
+        await connection.fetch(_SQL["put"], *rows.columns(changed))
+    if any(beat_rules.is_moved(old, new) for old, new in zip(before, after, strict=True)):
+        await notify(connection, [Notice.CRON])
+    return after
+
+
+def _silent(endings: Sequence[_Ending]) -> list[BeatEnd] | None:
+    """Ends of single beats, each of another one, of which nothing is said; None if some are not."""
+    ends = [one.end for ending in endings for one in ending.ends if not one.say]
+    single = all(len(ending.ends) == 1 for ending in endings)
+    several = len({storable(end.id) for end in ends})
+    return ends if single and len(ends) == len(endings) == several else None
+
+
+def _listed(agents: Collection[AgentName]) -> str:
+    """Names in one text: the client looks at each element of an array, and there are many."""
+    return ",".join(storable(tuple(agents)))

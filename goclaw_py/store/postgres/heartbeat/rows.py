@@ -1,0 +1,157 @@
+"""Rows of heartbeats and of their log to values and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from goclaw_py.heartbeat.models import (
+    Beat,
+    BeatEnd,
+    BeatStatus,
+    ClaimedBeat,
+    Event,
+    Heartbeat,
+    Looks,
+    Skip,
+    Undelivered,
+)
+from goclaw_py.model.ids import AgentName, BeatId, NodeId, RunId
+from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.run_events import Usage
+from goclaw_py.ports.store import OutboxState
+from goclaw_py.store import beat_rules
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.messages.message_json import outbound
+from goclaw_py.store.postgres.pool import Row
+
+_US = timedelta(microseconds=1)
+
+
+def heartbeat(row: Row) -> Heartbeat:
+    """A row of ``heartbeats``."""
+    return Heartbeat(
+        agent=AgentName(row["agent"]),
+        interval=None if row["interval_us"] is None else row["interval_us"] * _US,
+        anchor=row["anchor"],
+        next_at=row["next_at"],
+        wake_at=row["wake_at"],
+        wake_kind=None if row["wake_kind"] is None else BeatKind(row["wake_kind"]),
+        switched=row["switched"],
+        muted_until=row["muted_until"],
+        began_at=row["began_at"],
+        failures=row["failures"],
+        beat=None if row["beat"] is None else BeatId(row["beat"]),
+        node=None if row["node"] is None else NodeId(row["node"]),
+    )
+
+
+def columns(heartbeats: Sequence[Heartbeat]) -> tuple[list[object], ...]:
+    """The arrays that ``beats.put`` takes."""
+    return (
+        [one.agent for one in heartbeats],
+        [None if one.interval is None else one.interval // _US for one in heartbeats],
+        [one.anchor for one in heartbeats],
+        [one.next_at for one in heartbeats],
+        [one.wake_at for one in heartbeats],
+        [one.wake_kind for one in heartbeats],
+        [one.switched for one in heartbeats],
+        [one.muted_until for one in heartbeats],
+    )
+
+
+def claimed(row: Row) -> ClaimedBeat:
+    """A heartbeat with the beat that was claimed."""
+    return ClaimedBeat(
+        id=BeatId(row["beat"]),
+        agent=AgentName(row["agent"]),
+        kind=BeatKind(row["kind"]),
+        due_at=row["due_at"],
+        claimed_at=row["claimed_at"],
+        next_at=row["next_at"],
+        heartbeat=heartbeat(row),
+    )
+
+
+def end_line(end: BeatEnd, holder: NodeId | None) -> dict[str, object]:
+    """One record of what ``beats.end`` takes; without a holder nobody is refused."""
+    place = rows.Place.of(end.target)
+    line: dict[str, object] = {
+        "id": end.id,
+        "agent": end.agent,
+        "holder": holder,
+        "status": end.status,
+        "skip": end.skip,
+        "detail": end.detail,
+        "reply": end.reply,
+        "channel": place.channel,
+        "account": place.account,
+        "chat": place.chat,
+        "thread": place.thread,
+        "started_at": end.started_at,
+        "finished_at": end.finished_at,
+        "noted_at": end.noted_at,
+        "attempts": end.attempts,
+        "failed": end.failed,
+        "events": end.events,
+        "done": end.done,
+    }
+    if (usage := end.usage) is not None:
+        line |= rows.usage_line(usage)
+    return line
+
+
+def used(row: Row) -> Usage | None:
+    """What beats have used; None: nothing."""
+    return None if row["requests"] is None else rows.usage(row)
+
+
+def beat(row: Row) -> Beat:
+    """A row of ``heartbeat_run_logs`` with its runs and its messages."""
+    found = Beat(
+        id=BeatId(row["id"]),
+        agent=AgentName(row["agent"]),
+        kind=BeatKind(row["kind"]),
+        due_at=row["due_at"],
+        claimed_at=row["claimed_at"],
+        status=BeatStatus(row["status"]),
+        started_at=row["started_at"] or row["began_at"],
+        finished_at=row["finished_at"],
+        # Another release may know more reasons.
+        skip=Skip(row["skip"]) if row["skip"] in {*Skip} else None,
+        detail=row["detail"],
+        reply=row["reply"],
+        target=rows.target(row),
+        attempts=row["attempts"],
+        node=None if row["node"] is None else NodeId(row["node"]),
+        usage=used(row),
+        runs=tuple(map(RunId, row["runs"])),
+    )
+    return beat_rules.shown(found, [OutboxState(one) for one in row["states"]], row["errors"])
+
+
+def event(row: Row) -> Event:
+    """A row of ``heartbeat_events``."""
+    return Event(row["id"], AgentName(row["agent"]), row["text"], row["at"])
+
+
+def looks(agent: AgentName, row: Row) -> Looks:
+    """What ``beats.look`` tells."""
+    events = zip(row["event_ids"], row["event_texts"], row["event_times"], strict=True)
+    return Looks(
+        events=tuple(Event(number, agent, text, at) for number, text, at in events),
+        done=dict(zip(row["keys"], row["done"], strict=True)),
+        is_busy=row["is_busy"],
+        spent=used(row),
+    )
+
+
+def undelivered(row: Row) -> Undelivered:
+    """An alert that died."""
+    return Undelivered(
+        beat=BeatId(row["id"]),
+        agent=AgentName(row["agent"]),
+        target=rows.target(row) or outbound(row["message"]).target,
+        said=tuple(map(outbound, row["said"])),
+        why=row["error"] or "",
+    )

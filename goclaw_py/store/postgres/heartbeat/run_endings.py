@@ -1,0 +1,135 @@
+"""How beats end, or are given back, within the transactions of others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Self
+
+import orjson
+
+from goclaw_py.heartbeat.models import BeatEnd, BeatStatus
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import BeatId, NodeId
+from goclaw_py.ports.store import Notice
+from goclaw_py.store import beat_rules
+from goclaw_py.store.postgres.heartbeat import rows as beat_rows
+from goclaw_py.store.postgres.part import notify
+from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("beats")
+
+
+class LockedBeats:
+    """Beats that are about to end, locked with their heartbeats until the transaction does."""
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self._rows = rows
+
+    @classmethod
+    async def of(cls, connection: Connection, ends: Iterable[BeatEnd]) -> Self:
+        """Lock them, after the sessions of their runs and the occurrences of jobs."""
+        agents = {storable(end.id): storable(end.agent) for end in ends}
+        if not agents:
+            return cls({})
+        locked = await connection.fetch(
+            _SQL["lock_beats"], list(agents), list(set(agents.values()))
+        )
+        return cls({row["id"]: row for row in locked})
+
+    def is_open(self, end: BeatEnd) -> bool:
+        """Whether it has not ended, and is kept."""
+        row = self._rows.get(storable(end.id))
+        return row is not None and row["finished_at"] is None
+
+    def refusal(self, end: BeatEnd | None, node: NodeId) -> Fenced | None:
+        """Why a node cannot end it; None if it can, or if nothing is to be ended any more."""
+        if end is None or not self.is_open(end):
+            return None
+        if self._rows[storable(end.id)]["node"] == node:
+            return None
+        return refusal(end)
+
+    async def end(self, connection: Connection, ends: Iterable[BeatEnd]) -> None:
+        """End those of them that are open, each once."""
+        ending: dict[BeatId, BeatEnd] = {}
+        for end in ends:
+            if self.is_open(end):
+                ending.setdefault(storable(end.id), storable(end))
+        await end_beats(connection, ending.values())
+
+
+def refusal(end: BeatEnd) -> Fenced:
+    """Why somebody else cannot end it."""
+    return Fenced(f"beat {end.id} is not this node's any more")
+
+
+async def end_beats(
+    connection: Connection,
+    ends: Collection[BeatEnd],
+    holders: Sequence[NodeId | None] | None = None,
+) -> set[BeatId]:
+    """End beats that are open, each of another heartbeat; nothing is said of them.
+
+    Those that name a holder which does not hold them are refused. Returns these.
+    """
+    if not ends:
+        return set()
+    told = await connection.row(
+        _SQL["end"],
+        orjson.dumps(
+            [
+                beat_rows.end_line(*one)
+                for one in zip(ends, holders or [None] * len(ends), strict=True)
+            ]
+        ).decode(),
+        [end.id for end in ends],
+        beat_rules.KEPT_ROWS,
+        beat_rules.COUNTED,
+    )
+    assert told is not None
+    if told["due"]:
+        await notify(connection, [Notice.CRON])
+    return set(told["refused"])
+
+
+async def give_back(connection: Connection, held: Sequence[Row]) -> None:
+    """Let the beats of locked heartbeats be claimed again, and tell everybody."""
+    if held:
+        await connection.fetch(
+            _SQL["give_back"], [row["beat"] for row in held], [row["agent"] for row in held]
+        )
+        await notify(connection, [Notice.CRON])
+
+
+async def leave_behind(
+    connection: Connection, nodes: Sequence[NodeId], now: datetime, *, died: bool
+) -> None:
+    """Let others claim what some locked nodes had in hand.
+
+    Where they ``died`` while its agent worked, it is lost. The runs of the nodes have ended.
+    """
+    held = await connection.fetch(_SQL["lock_held"], list(nodes), None)
+    if not held:
+        return
+    attempts: dict[str, int] = {}
+    if died:
+        found = await connection.fetch(_SQL["attempts"], [row["beat"] for row in held])
+        attempts = {row["beat"]: row["attempts"] for row in found}
+    lost = {
+        row["beat"]: BeatEnd(
+            row["beat"],
+            row["agent"],
+            BeatStatus.LOST,
+            now,
+            detail=beat_rules.LOST,
+            attempts=attempts[row["beat"]],
+        )
+        for row in held
+        if row["beat"] in attempts
+    }
+    await end_beats(connection, lost.values())
+    await give_back(connection, [row for row in held if row["beat"] not in lost])
+    await notify(connection, [Notice.CRON])

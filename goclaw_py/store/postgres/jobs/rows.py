@@ -1,0 +1,230 @@
+"""Rows of jobs and of their log to values and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+import orjson
+
+from goclaw_py.jobs.execution_models import (
+    Claimed,
+    JobStats,
+    Logged,
+    OccurrenceEnd,
+    Status,
+    Untold,
+    Why,
+)
+from goclaw_py.jobs.job_json import job_json
+from goclaw_py.jobs.models import Job, JobSpec, JobState
+from goclaw_py.jobs.schedule import schedule_json
+from goclaw_py.model.errors import BadJob
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.owners import Maker
+from goclaw_py.ports.store import OutboxState
+from goclaw_py.store import job_reading, job_rules
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.messages import message_json
+from goclaw_py.store.postgres.pool import Row
+from goclaw_py.store.text import storable
+
+
+def packed(job: Job) -> str:
+    """A job as the JSON of a row of ``cron_jobs``."""
+    job = storable(job)
+    target = job.spec.target
+    place = rows.Place.of(target if isinstance(target, Target) else None)
+    line = job_json(job) | {
+        "slug": job.spec.slug,
+        "name": job.spec.name,
+        "words": job_rules.words(job.spec.slug, job.spec.name),
+        "agent": job.spec.agent,
+        "kind": schedule_json(job.spec.schedule)["kind"],
+        "notify": job.spec.notify,
+        "channel": place.channel,
+        "account": place.account,
+        "chat": place.chat,
+    }
+    return orjson.dumps(line).decode()
+
+
+def job(row: Row) -> Job:
+    """A row of ``cron_jobs``, as far as this release can read it: see ``job_reading``."""
+    try:
+        return readable_job(row)
+    except BadJob as flaw:
+        # The strictest one: nobody knows what the maker's name stands for.
+        maker = Maker(row["maker"]) if row["maker"] in {*Maker} else Maker.MODEL
+        spec = job_reading.salvaged(
+            orjson.loads(row["spec"]), slug=row["slug"], created_at=row["created_at"]
+        )
+        return replace(_job(row, spec, maker), last_error=str(flaw))
+
+
+def readable_job(row: Row) -> Job:
+    """A row of ``cron_jobs``. Raises ``BadJob`` if this release cannot read it."""
+    spec = job_reading.read_spec(orjson.loads(row["spec"]))
+    if row["maker"] not in {*Maker}:
+        raise job_reading.unreadable(BadJob("maker", f"is {row['maker']!r}"))
+    return _job(row, spec, Maker(row["maker"]))
+
+
+def is_readable(row: Row) -> bool:
+    """Whether this release can read a row of ``cron_jobs``."""
+    try:
+        readable_job(row)
+    except BadJob:
+        return False
+    return True
+
+
+def _job(row: Row, spec: JobSpec, maker: Maker) -> Job:
+    return Job(
+        id=JobId(row["id"]),
+        owner=Owner(row["owner"]),
+        maker=maker,
+        spec=spec,
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        state=JobState(row["state"]),
+        revision=row["revision"],
+        next_run_at=row["next_run_at"],
+        running=None if row["running"] is None else OccurrenceId(row["running"]),
+        last_run_at=row["last_run_at"],
+        last_status=row["last_status"],
+        last_error=row["last_error"],
+        failures=row["failures"],
+        runs=row["runs"],
+        coalesced=row["coalesced"],
+        creator=row["creator"],
+    )
+
+
+def claimed(row: Row, now: datetime) -> Claimed | OccurrenceEnd:
+    """A job with the occurrence that was claimed, as ``occurrences.claim_due`` tells of it.
+
+    If this release cannot read it, the end of that.
+    """
+    occurrence, definition = OccurrenceId(row["id"]), orjson.loads(row["definition"])
+    try:
+        job = job_reading.read_job(definition)
+    except BadJob as flaw:
+        return job_reading.switched_off(
+            occurrence, JobId(row["job"]), definition["revision"], cause=flaw, now=now
+        )
+    return Claimed(
+        id=occurrence,
+        job=replace(job, running=occurrence),
+        due_at=row["scheduled_at"],
+        claimed_at=row["claimed_at"],
+        claims=row["claims"],
+        attempts=row["attempts"],
+        by_hand=row["by_hand"],
+        interrupted=row["interrupted"],
+        called=tuple(row["called"] or ()),
+    )
+
+
+def end_line(end: OccurrenceEnd) -> dict[str, object]:
+    """One record of what ``occurrences.end`` takes."""
+    line: dict[str, object] = {
+        "id": end.id,
+        "revision": end.revision,
+        "status": end.status,
+        "why": end.why,
+        "finished_at": end.finished_at,
+        "started_at": end.started_at,
+        "attempts": end.attempts,
+        "output": end.output,
+        "error": end.error,
+        "changes": end.update is not None,
+        "coalesced": 0,
+        "ran": False,
+    }
+    if (update := end.update) is not None:
+        line |= {
+            "next_run_at": update.next_run_at,
+            "state": job_rules.state_of(update),
+            "failed": update.failed,
+            "coalesced": update.coalesced,
+            "ran": update.ran,
+            "removes": update.delete,
+            "forgets": update.forget,
+            "waits": update.when_delivered,
+        }
+    if (usage := end.usage) is not None:
+        line |= rows.usage_line(usage)
+    return line
+
+
+def logged(row: Row) -> Logged:
+    """A row of ``cron_run_logs`` with its runs and the states of its messages."""
+    occurrence = OccurrenceId(row["id"])
+    return Logged(
+        id=occurrence,
+        job=JobId(row["job"]),
+        slug=row["slug"],
+        owner=Owner(row["owner"]),
+        scheduled_at=row["scheduled_at"],
+        claimed_at=row["claimed_at"],
+        started_at=row["started_at"] or row["began_at"],
+        finished_at=row["finished_at"],
+        status=Status(row["status"]),
+        # Another release may know more reasons.
+        why=Why(row["why"]) if row["why"] in {*Why} else None,
+        attempts=row["attempts"],
+        claims=row["claims"],
+        by_hand=row["by_hand"],
+        node=None if row["node"] is None else NodeId(row["node"]),
+        output=row["output"],
+        error=row["error"],
+        usage=None if row["requests"] is None else rows.usage(row),
+        runs=tuple(map(RunId, row["runs"])),
+        delivery=job_rules.delivery([OutboxState(state) for state in row["deliveries"]]),
+        definition=_definition(orjson.loads(row["definition"]), occurrence),
+        told_at=row["told_at"],
+        waits_for=SessionKey(row["waits_for"]) if row["status"] == Status.WAITING else None,
+    )
+
+
+def untold(row: Row) -> Untold | None:
+    """A row of ``occurrences.untold``; None if this release cannot read its job."""
+    try:
+        job = job_reading.read_job(orjson.loads(row["definition"]))
+    except BadJob:
+        return None
+    return Untold(
+        id=OccurrenceId(row["id"]),
+        job=job,
+        due_at=row["scheduled_at"],
+        output=row["output"],
+        error=row["error"],
+        refused_by=None if row["message"] is None else message_json.outbound(row["message"]).target,
+    )
+
+
+def _definition(stored: object, occurrence: OccurrenceId) -> Mapping[str, object]:
+    """A job as it was claimed; word for word if this release cannot read it.
+
+    The database wrote it when the job was about to be marked.
+    """
+    try:
+        return job_json(replace(job_reading.read_job(stored), running=occurrence))
+    except BadJob:
+        return {**stored, "running": occurrence} if isinstance(stored, dict) else {}
+
+
+def stats(row: Row) -> JobStats:
+    """What ``occurrences.stats`` counts."""
+    return JobStats(
+        runs=row["runs"],
+        ok=row["ok"],
+        failed=row["failed"],
+        skipped=row["skipped"],
+        mean_s=None if row["mean_s"] is None else float(row["mean_s"]),
+        p95_s=None if row["p95_s"] is None else float(row["p95_s"]),
+        cost_usd=row["cost_usd"],
+    )

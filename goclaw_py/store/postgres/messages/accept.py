@@ -1,0 +1,295 @@
+"""Messages into the inbox: the batches of many callers in few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias
+
+import orjson
+
+from goclaw_py.model.ids import NodeId, SessionKey
+from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice
+from goclaw_py.store import rules
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.messages.message_json import prepared
+from goclaw_py.store.postgres.part import claim, enqueue, notify
+from goclaw_py.store.postgres.pool import Connection, Pool, Row
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("inbox")
+_PEOPLE = queries("people")
+
+_Key: TypeAlias = tuple[str, str, str]
+"""Channel, account and external id of a message, as they are stored."""
+
+
+# Made for every message, so these are not frozen: that would cost more than all they do.
+@dataclass(slots=True)
+class _Offered:
+    """A row that can be stored, and its message as JSON.
+
+    ``name`` is the external id as the caller knows it, which may differ from what can be stored.
+    """
+
+    row: NewInbox
+    name: str
+    message: bytes
+
+
+@dataclass(slots=True)
+class Offer:
+    """What one caller wants to have accepted; of an id that comes twice only the first row."""
+
+    rows: dict[_Key, _Offered]
+    sessions: set[SessionKey]
+    pairings: Sequence[NewPairing]
+    node: NodeId
+    now: datetime
+
+
+@dataclass(slots=True)
+class _Stored:
+    """What became of rows that were not known: the answer of the database for each, by key."""
+
+    rows: dict[_Key, Row]
+    before: dict[SessionKey, Sequence[int]]
+    """What waited in each session before."""
+    strange: set[SessionKey]
+    """Sessions that belong to others, and those with work that belong to nobody."""
+
+
+def offer(
+    batch: Iterable[NewInbox], pairings: Sequence[NewPairing], node: NodeId, now: datetime
+) -> Offer:
+    """Prepare a batch, while the database is busy with those of others."""
+    offered: dict[_Key, _Offered] = {}
+    for row in batch:
+        name = row.message.external_id
+        message, text = prepared(row.message)
+        session, agent = storable(row.session), storable(row.agent)
+        if message is not row.message or session is not row.session or agent is not row.agent:
+            row = replace(row, message=message, session=session, agent=agent)  # noqa: PLW2901 - the same row
+        key = (message.target.channel, message.target.account, message.external_id)
+        if key not in offered:
+            offered[key] = _Offered(row, name, text)
+    sessions = {one.row.session for one in offered.values()}
+    return Offer(offered, sessions, pairings, node, now)
+
+
+async def accept(pool: Pool, offers: Sequence[Offer]) -> list[Accepted]:
+    """Accept what callers of one node offer, in the order of their calls, in one transaction.
+
+    As a rule all sessions belong to the node already, or are new: then one statement does it.
+    """
+    batch = _Batch(offers)
+    pairings = [pairing for offer in offers for pairing in offer.pairings]
+    if not pairings and not batch.stops:
+        stored = await batch.store(pool)
+        if stored is not None:
+            return batch.answers(stored)
+    async with pool.transaction() as connection:
+        if batch.stops:
+            await connection.fetch(_SQL["lock_sessions_named"], batch.sessions)
+        stored = await batch.store_whole(connection)
+        await batch.stop(connection)
+        await _request_pairings(connection, pairings, now=batch.now)
+    return batch.answers(stored)
+
+
+async def enter(connection: Connection, rows: Sequence[NewInbox], *, now: datetime) -> None:
+    """Store rows in the caller's transaction; the node that owns their session takes them up."""
+    await _Batch([offer(rows, (), NodeId(""), now)]).store_whole(connection)
+
+
+class _Batch:
+    """The rows of some offers. Who offers a message first gets it; for others it is known."""
+
+    def __init__(self, offers: Sequence[Offer]) -> None:
+        self._offers = offers
+        self._node = offers[0].node
+        self.now = max(offer.now for offer in offers)
+        self._rows: dict[_Key, _Offered] = {}
+        lines: list[dict[str, object]] = []
+        for offer in offers:
+            for key, offered in offer.rows.items():
+                if self._rows.setdefault(key, offered) is offered:
+                    lines.append(_line(offered, offer.now))
+        self._keys = list(self._rows)
+        self.stops = [one.row for one in self._rows.values() if one.row.stops is not None]
+        """The rows that have stopped something."""
+        self.sessions = sorted({one.row.session for one in self._rows.values()})
+        self._json = orjson.dumps(lines).decode()
+
+    async def store(self, pool: Pool) -> _Stored | None:
+        """Store all rows, or none if a session has to be claimed for it."""
+        if not self._keys:
+            return _Stored({}, {}, set())
+        async with pool.connection() as connection:
+            stored = await self._store(connection, whole=False)
+        return None if stored.strange else stored
+
+    async def store_whole(self, connection: Connection) -> _Stored:
+        """Store all rows in a transaction, and claim what can be claimed.
+
+        A session that this node does not own is claimed only if nothing older waits in it: whoever
+        claims such a one, by ``claim_pending``, gets its rows in order.
+        """
+        if not self._keys:
+            return _Stored({}, {}, set())
+        stored = await self._store(connection, whole=False)
+        if stored.strange:
+            # Locked by now, so a second statement sees its true owner.
+            await claim(
+                connection, stored.strange, node=self._node, now=self.now, only_from_start=True
+            )
+            stored = await self._store(connection, whole=True)
+            if stored.strange:
+                await notify(connection, [Notice.INBOX])
+        return stored
+
+    async def stop(self, connection: Connection) -> None:
+        """End what was stopped: also what came in the same batch, so it is stored by now."""
+        stopped = [
+            (row.message.target.channel, row.message.target.account, name, row.stops.reason)
+            for row in self.stops
+            if row.stops is not None
+            for name in storable(row.stops.messages)
+        ]
+        if stopped:
+            columns = map(list, zip(*stopped, strict=True))
+            if await connection.fetch(_SQL["stop"], *columns, self.now, self._node):
+                await close_forsaken(connection, now=self.now)
+
+    async def _store(self, connection: Connection, *, whole: bool) -> _Stored:
+        found = await connection.fetch(_SQL["accept"], self._node, self.now, self._json, whole)
+        stored: dict[_Key, Row] = {}
+        before: dict[SessionKey, Sequence[int]] = {}
+        strange: set[SessionKey] = set()
+        for row in found:
+            key = self._keys[row["ordinal"] - 1]
+            stored[key] = row
+            offered = self._rows[key].row
+            if row["before"] is not None:
+                before[offered.session] = row["before"]
+            if row["owner"] != self._node and (offered.outcome is None or row["owner"]):
+                strange.add(offered.session)
+        return _Stored(stored, before, strange)
+
+    def answers(self, stored: _Stored) -> list[Accepted]:
+        """What each of the callers is told."""
+        return [self._answer(offer, stored) for offer in self._offers]
+
+    def _answer(self, offer: Offer, stored: _Stored) -> Accepted:
+        listed: list[InboxRow] = []
+        duplicates: list[str] = []
+        before: set[int] = set()
+        for key, offered in offer.rows.items():
+            found = stored.rows.get(key)
+            if found is None or found["id"] is None or self._rows[key] is not offered:
+                duplicates.append(offered.name)
+            elif _is_listed(offered.row, found["owner"], self._node):
+                listed.append(_accepted(found, offered.row, offer.now))
+                if offered.row.outcome is None:
+                    before.update(stored.before[offered.row.session])
+        return Accepted(tuple(listed), frozenset(duplicates), frozenset(before))
+
+
+def _line(offered: _Offered, now: datetime) -> dict[str, object]:
+    """One record of what ``inbox.accept`` takes."""
+    row = offered.row
+    return {
+        "message": orjson.Fragment(offered.message),
+        "session": row.session,
+        "agent": row.agent,
+        "kind": row.kind,
+        "outcome": row.outcome,
+        "reason": row.reason,
+        "received_at": now,
+    }
+
+
+def _is_listed(row: NewInbox, owner: NodeId | None, node: NodeId) -> bool:
+    if owner is None or owner == node:
+        return owner == node if row.outcome is None else row.kind is InboxKind.COMMAND
+    return False
+
+
+def _accepted(found: Row, row: NewInbox, now: datetime) -> InboxRow:
+    return InboxRow(
+        id=found["id"],
+        message=row.message,
+        session=row.session,
+        agent=row.agent,
+        kind=row.kind,
+        attempts=0,
+        received_at=now,
+        mode=rows.queue_mode(found),
+    )
+
+
+async def _request_pairings(
+    connection: Connection, pairings: Sequence[NewPairing], *, now: datetime
+) -> None:
+    """Keep what nobody has asked yet, with what is said to it; else only what was written."""
+    if not pairings:
+        return
+    wanted = rules.first_request_of_each(storable(tuple(pairings)))
+    requests = [pairing.request for pairing in wanted]
+    kept = await connection.fetch(
+        _PEOPLE["request_pairing"],
+        [request.channel for request in requests],
+        [request.account for request in requests],
+        [request.sender.id for request in requests],
+        [request.sender.name for request in requests],
+        [request.sender.username for request in requests],
+        [request.code_hash for request in requests],
+        [request.created_at for request in requests],
+        [request.expires_at for request in requests],
+        now,
+        [request.id for request in requests],
+        [request.chat for request in requests],
+        [request.peer for request in requests],
+        [rows.kept_json(pairing.rows) for pairing in wanted],
+    )
+    fresh = {row["ordinal"] - 1 for row in kept}
+    for number, pairing in enumerate(wanted):
+        if pairing.rows and number not in fresh:
+            request = pairing.request
+            await connection.fetch(
+                _PEOPLE["keep_messages"],
+                request.channel,
+                request.account,
+                request.sender.id,
+                rows.kept_json(pairing.rows),
+                rules.MESSAGES_KEPT,
+            )
+    new = [wanted[number] for number in sorted(fresh)]
+    new = await _without_decided(connection, new, now=now)
+    said = [message for pairing in new for message in pairing.say]
+    await enqueue(connection, said, session=None, now=now)
+    if new:
+        await notify(connection, [Notice.PEOPLE])
+
+
+async def _without_decided(
+    connection: Connection, new: Sequence[NewPairing], *, now: datetime
+) -> list[NewPairing]:
+    """Take out requests that a node has made which had not heard of a decision yet.
+
+    What was written by somebody who was let in is answered.
+    """
+    decided: set[str] = set()
+    if new:
+        found = await connection.fetch(
+            _PEOPLE["remove_decided"], [pairing.request.id for pairing in new]
+        )
+        for row in found:
+            decided.add(row["id"])
+            wrote = rows.kept(row["messages"])
+            if row["is_known"] and wrote:
+                await enter(connection, wrote, now=now)
+    return [pairing for pairing in new if pairing.request.id not in decided]

@@ -1,0 +1,80 @@
+"""What follows a decision about who asks for access, within the caller's transaction."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.model.pairing_codes import Verdict, about_request
+from goclaw_py.ports.store import Notice, Person
+from goclaw_py.store import rules
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.messages.accept import enter
+from goclaw_py.store.postgres.messages.message_json import outbound
+from goclaw_py.store.postgres.part import enqueue, notify
+from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.sql import queries
+
+_SQL = queries("people")
+
+
+async def let_in(
+    connection: Connection, taken: Row, verdict: Verdict, *, sure: bool, by: str, now: datetime
+) -> Person:
+    """Make a person of a request that was taken out.
+
+    ``sure``: a guest stays one, though nobody else is there yet.
+    """
+    request = rows.pairing_request(taken)
+    person = await connection.row(
+        _SQL["approve"],
+        request.channel,
+        request.account,
+        request.sender.id,
+        request.sender.name,
+        request.sender.username,
+        verdict is Verdict.GUEST,
+        now,
+        sure,
+    )
+    assert person is not None
+    await enqueue(connection, [rules.welcome(request)], session=None, now=now)
+    wrote = rows.kept(taken["messages"])
+    if wrote:
+        await enter(connection, rules.opening(wrote, request.id), now=now)
+    await _close(connection, taken, verdict, by=by, now=now)
+    return rows.person(person)
+
+
+async def decide_chat(
+    connection: Connection, taken: Row, verdict: Verdict, *, by: str, now: datetime
+) -> None:
+    """Allow a group, or deny a group or a person, whose request was taken out."""
+    request = rows.pairing_request(taken)
+    await connection.fetch(
+        _SQL["decide_chat"],
+        request.channel,
+        request.account,
+        request.chat,
+        request.peer,
+        rules.called(request),
+        verdict is not Verdict.DENY,
+        now,
+    )
+    await _close(connection, taken, verdict, by=by, now=now)
+
+
+async def _close(
+    connection: Connection, taken: Row, verdict: Verdict, *, by: str, now: datetime
+) -> None:
+    """Let the messages that asked owners say who has decided, or not be sent any more."""
+    request = rows.pairing_request(taken)
+    about = about_request(request.id)
+    dropped = await connection.fetch(_SQL["drop_asking"], about, now, rules.DECIDED)
+    asked = await connection.fetch(_SQL["asked"], about)
+    said = [
+        rules.decided(outbound(row["message"]), row["external_id"], request, verdict, by)
+        for row in asked
+    ]
+    await enqueue(connection, said, session=None, now=now)
+    notices = [Notice.PEOPLE, Notice.OUTBOX] if dropped else [Notice.PEOPLE]
+    await notify(connection, notices)

@@ -1,0 +1,171 @@
+"""Chats: what was decided about them, whether they can be written to, where people spoke last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Target, TopicState
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.pairing_codes import Verdict
+from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat, Topic
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.cluster.transfers import move
+from goclaw_py.store.postgres.messages import access_requests
+from goclaw_py.store.postgres.pages import place
+from goclaw_py.store.postgres.part import Part, enqueue, notify, place_columns
+from goclaw_py.store.rules import last_sight_of_each
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("chats")
+_PEOPLE = queries("people")
+
+
+class Chats(Part):
+    """Implements ``ChatStore``."""
+
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
+        """Of all channels and accounts."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["chats"], limit, *place(before, keys=3))
+        return [rows.chat(row) for row in found]
+
+    async def chat(self, target: Target) -> Chat | None:
+        """By its key."""
+        key = storable((target.channel, target.account, target.chat))
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["chat"], *key)
+        return None if row is None else rows.chat(row)
+
+    async def marked_chats(self) -> list[Chat]:
+        """From an index that holds no other chats."""
+        async with self._pool.connection() as connection:
+            return [rows.chat(row) for row in await connection.fetch(_SQL["marked"])]
+
+    async def undecided(
+        self, places: Collection[Place], *, besides: Collection[Target] = ()
+    ) -> int:
+        """From an index that holds no other chats."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(
+                _SQL["undecided"],
+                *place_columns(places),
+                [target.channel for target in besides],
+                [target.account for target in besides],
+                [target.chat for target in besides],
+            )
+        count: int = 0 if row is None else row["count"]
+        return count
+
+    async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
+        """A name that the channel did not tell stays as it was."""
+        chats = last_sight_of_each(seen)
+        if not chats:
+            return
+        async with self._pool.connection() as connection:
+            await connection.fetch(
+                _SQL["note"],
+                [chat.target.channel for chat in chats],
+                [chat.target.account for chat in chats],
+                [chat.target.chat for chat in chats],
+                [chat.peer for chat in chats],
+                [chat.name for chat in chats],
+                now,
+                [chat.unmentioned for chat in chats],
+            )
+
+    async def allow_chat(
+        self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
+    ) -> None:
+        """Again is harmless."""
+        verdict = Verdict.APPROVE if allowed else Verdict.DENY
+        async with self._pool.transaction() as connection:
+            taken = await connection.row(
+                _PEOPLE["take_request_of_chat"], channel, account, chat, allowed
+            )
+            if taken is not None:
+                await access_requests.decide_chat(connection, taken, verdict, by="", now=now)
+            await connection.fetch(_SQL["allow"], channel, account, chat, allowed, now)
+            await notify(connection, [Notice.PEOPLE])
+
+    async def mark_chat(self, target: Target, peer: PeerKind, *, gone: str, now: datetime) -> None:
+        """Another reason is news too. A chat that nothing is known about can be written to."""
+        async with self._pool.transaction() as connection:
+            news = await connection.row(
+                _SQL["mark"], target.channel, target.account, target.chat, peer, gone, now
+            )
+            if news is not None:
+                await notify(connection, [Notice.PEOPLE])
+
+    async def topic(self, target: Target) -> Topic:
+        """By its key."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["topic"], *_topic_key(target))
+        return Topic(target) if row is None else rows.topic(row)
+
+    async def gone_topics(self) -> list[Topic]:
+        """From an index that holds no other topics."""
+        async with self._pool.connection() as connection:
+            return [rows.topic(row) for row in await connection.fetch(_SQL["gone_topics"])]
+
+    async def note_topic(
+        self,
+        target: Target,
+        *,
+        name: str = "",
+        renamed: bool = False,
+        state: TopicState | None = None,
+    ) -> None:
+        """A topic that nothing is known about is open and has no name."""
+        async with self._pool.transaction() as connection:
+            key = _topic_key(target)
+            if await connection.row(_SQL["note_topic"], *key, name, renamed, state) is not None:
+                await notify(connection, [Notice.PEOPLE])
+
+    async def tell_topic_gone(
+        self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """What is said belongs to no session."""
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["tell_topic"], *_topic_key(target)) is None:
+                return False
+            await enqueue(connection, say, session=None, now=now)
+        return True
+
+    async def move_chat(
+        self, channel: str, account: str, *, old: str, new: str, now: datetime
+    ) -> bool:
+        """Ids of messages mean nothing in the new chat: replies, edits and drafts are let go.
+
+        A run that works in a session of the old chat ends in the one of the new chat. Where the
+        two sessions belong to two nodes, the new one's keeps both; the other node's run is
+        ``lost``, cannot be finished any more, and its messages wait again, no attempt counted.
+        Sends ``Notice.INBOX`` and ``Notice.CRON`` too.
+        """
+        if old == new:
+            return False
+        async with self._pool.transaction() as connection:
+            moved = await move(connection, Target(channel, account, old), new, now=now)
+            if moved:
+                await notify(connection, [Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX, Notice.CRON])
+        return moved
+
+    async def heard(
+        self,
+        *,
+        agent: AgentName | None = None,
+        direct: bool = False,
+        limit: int = 20,
+        before: Cursor | None = None,
+    ) -> list[Heard]:
+        """Reads from the end of an index, whatever the number of sessions."""
+        there = place(before, keys=6)
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["heard"], agent, direct, limit, *there)
+        return [rows.heard(row) for row in found]
+
+
+def _topic_key(target: Target) -> tuple[str, str, str, str]:
+    return target.channel, target.account, target.chat, target.thread or ""

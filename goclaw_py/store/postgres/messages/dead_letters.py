@@ -1,0 +1,99 @@
+"""Messages that could not be worked on, and edits of those that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.ports.store import InboxKind, InboxRow, InboxState, Letter, Notice
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.messages.message_json import amendment
+from goclaw_py.store.postgres.pages import row_place
+from goclaw_py.store.postgres.part import Part, notify
+from goclaw_py.store.postgres.pool import Row
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("letters")
+_INBOX = queries("inbox")
+
+
+class Letters(Part):
+    """Implements the rest of ``InboxStore``."""
+
+    async def amend(self, edit: InboxRow) -> bool:
+        """Again is harmless, so a lost answer can be repeated."""
+        target = edit.message.target
+        async with self._pool.transaction() as connection:
+            locked = await connection.fetch(
+                _SQL["lock_edited"], edit.id, target.channel, target.account, edit.message.edits
+            )
+            own = next((row for row in locked if row["id"] == edit.id), None)
+            original = next((row for row in locked if row["id"] != edit.id), None)
+            if own is None or original is None or not (_counts(own) and _waits(original)):
+                return False
+            await connection.fetch(_SQL["amend"], original["id"], amendment(edit.message))
+            # It is brought in as it comes in.
+            await connection.fetch(
+                _INBOX["settle"], [edit.id], Outcome.COMPLETED, None, edit.received_at, None
+            )
+        return True
+
+    async def is_known(self, channel: str, account: str, external_id: str) -> bool:
+        """As long as finished rows are kept."""
+        async with self._pool.connection() as connection:
+            found = await connection.row(_SQL["is_known"], channel, account, external_id)
+        return found is not None
+
+    async def letters(
+        self, *, ended: bool, limit: int = 50, before: int | None = None
+    ) -> list[Letter]:
+        """Each of the two has its own index."""
+        query = _SQL["ended"] if ended else _SQL["waiting"]
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(query, limit, row_place(before))
+        return [rows.letter(row) for row in found]
+
+    async def letter(self, row_id: int) -> Letter | None:
+        """Commands too."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["letter"], row_id)
+        return None if row is None else rows.letter(row)
+
+    async def letter_named(self, channel: str, account: str, external_id: str) -> Letter | None:
+        """Commands too."""
+        name = storable((channel, account, external_id))
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["letter_named"], *name)
+        return None if row is None else rows.letter(row)
+
+    async def letters_of(self, run: RunId) -> list[Letter]:
+        """From an index of their own."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["letters_of"], run)
+        return [rows.letter(row) for row in found]
+
+    async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
+        """They go ahead of younger messages of their session, dismissed or not."""
+        async with self._pool.transaction() as connection:
+            revived = await connection.fetch(_SQL["retry"], list(ids))
+            if revived:
+                await notify(connection, [Notice.INBOX])
+        return len(revived)
+
+    async def dismiss_letters(self, ids: Collection[int]) -> int:
+        """Those that were dismissed before do not count."""
+        async with self._pool.connection() as connection:
+            return len(await connection.fetch(_SQL["dismiss"], list(ids)))
+
+
+def _counts(edit: Row) -> bool:
+    """Whether an edit still waits, or was brought in by an earlier try."""
+    return bool(edit["state"] == InboxState.PENDING or edit["outcome"] == Outcome.COMPLETED)
+
+
+def _waits(original: Row) -> bool:
+    state = original["kind"], original["state"], original["run_id"]
+    return state == (InboxKind.MESSAGE, InboxState.PENDING, None)

@@ -1,0 +1,144 @@
+"""Messages on their way to the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import partial
+from operator import attrgetter
+
+from goclaw_py.model.ids import NodeId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.ports.store import (
+    Accepted,
+    InboxRow,
+    NewInbox,
+    NewPairing,
+    Notice,
+    Place,
+    Unanswered,
+)
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.group import Group
+from goclaw_py.store.postgres.messages.accept import accept, offer
+from goclaw_py.store.postgres.part import Part, claim, enqueue, notify, place_columns
+from goclaw_py.store.postgres.pool import Pool
+from goclaw_py.store.sql import queries
+
+_SQL = queries("inbox")
+
+_FLIGHTS = 2
+"""Transactions that accept at a time: while one waits for the disk, the next is prepared."""
+
+_MOST = 40
+"""How many calls share one, or sessions: larger ones end later, smaller ones cost more."""
+
+
+class Inbox(Part):
+    """Implements ``InboxStore``."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._accepting = self._ending(
+            Group(
+                partial(accept, pool),
+                keys=attrgetter("sessions"),
+                kind=attrgetter("node"),
+                flights=_FLIGHTS,
+                most=_MOST,
+            )
+        )
+
+    async def accept(
+        self,
+        batch: Sequence[NewInbox],
+        *,
+        node: NodeId,
+        now: datetime,
+        pairings: Sequence[NewPairing] = (),
+    ) -> Accepted:
+        """Calls that come while others are being committed share the next transaction.
+
+        The number of statements does not depend on how many messages that are.
+        """
+        return await self._accepting(offer(batch, pairings, node, now))
+
+    async def claim_pending(
+        self,
+        node: NodeId,
+        *,
+        now: datetime,
+        places: Collection[Place],
+        known: Collection[int] = (),
+    ) -> list[InboxRow]:
+        """Sessions that somebody else is looking at in this moment are left for the next call.
+
+        So are those of a dead node that has an unfinished run in them, until it is recovered.
+        """
+        async with self._pool.transaction() as connection:
+            waiting = await connection.fetch(
+                _SQL["lock_waiting_sessions"], node, now, *place_columns(places)
+            )
+            if waiting:
+                keys = [SessionKey(row["key"]) for row in waiting]
+                await claim(connection, keys, node=node, now=now)
+            found = await connection.fetch(_SQL["pending_of"], node, list(known))
+        return [rows.inbox_row(row) for row in found]
+
+    async def ended(self, rows: Collection[int]) -> set[int]:
+        """Costs a look into the index for each."""
+        async with self._pool.connection() as connection:
+            return {row["id"] for row in await connection.fetch(_SQL["ended"], list(rows))}
+
+    async def settle(
+        self,
+        rows: Collection[int],
+        outcome: Outcome,
+        *,
+        now: datetime,
+        reason: Reason | None = None,
+        say: Sequence[OutboundMessage] = (),
+        node: NodeId | None = None,
+    ) -> None:
+        """What is said belongs to the session of the rows, if all are of one."""
+        async with self._pool.transaction() as connection:
+            # As everybody does who writes rows of a session: so nobody meets another half way.
+            await connection.fetch(_SQL["lock_sessions_of"], list(rows))
+            ended = await connection.fetch(_SQL["settle"], list(rows), outcome, reason, now, node)
+            if ended or not rows:
+                sessions = {SessionKey(row["session"]) for row in ended}
+                session = sessions.pop() if len(sessions) == 1 else None
+                await enqueue(connection, say, session=session, now=now)
+            if ended:
+                await close_forsaken(connection, now=now)
+
+    async def unanswered(
+        self, session: SessionKey, *, ended: bool, limit: int = 50
+    ) -> list[Unanswered]:
+        """Each of the two has its own index."""
+        query = _SQL["unanswered"] if ended else _SQL["waiting"]
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(query, session, limit)
+        return [rows.unanswered(row) for row in found]
+
+    async def release_sessions(
+        self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False
+    ) -> None:
+        """One in which a run of this node works stays owned too."""
+        keys = sorted(sessions)
+        # By parts: those who want one of thousands do not wait for all of them.
+        for begin in range(0, len(keys), _MOST):
+            await self._release(node, keys[begin : begin + _MOST], waiting=waiting)
+
+    async def _release(self, node: NodeId, some: list[SessionKey], *, waiting: bool) -> None:
+        async with self._pool.transaction() as connection:
+            locked = await connection.fetch(_SQL["lock_sessions"], some, node)
+            if locked:
+                keys = [row["key"] for row in locked]
+                freed = await connection.fetch(_SQL["release_sessions"], keys, waiting)
+                if any(row["waits"] for row in freed):
+                    await notify(connection, [Notice.INBOX])
+                if any(row["is_wanted"] for row in freed):
+                    await notify(connection, [Notice.CRON])

@@ -1,0 +1,73 @@
+"""Who may talk to the agent."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.pairing_codes import Verdict
+from goclaw_py.ports.store import Notice, PairingRequest, Person, Place
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.messages import access_requests
+from goclaw_py.store.postgres.pages import place
+from goclaw_py.store.postgres.part import Part, notify
+from goclaw_py.store.sql import queries
+
+_SQL = queries("people")
+
+
+class People(Part):
+    """Implements ``PeopleStore``."""
+
+    async def people(
+        self, *, limit: int | None = None, before: Cursor | None = None
+    ) -> list[Person]:
+        """Of all channels and accounts."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["people"], limit, *place(before, keys=3))
+        return [rows.person(row) for row in found]
+
+    async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
+        """Of all channels and accounts."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["requests"], now)
+        return [rows.pairing_request(row) for row in found]
+
+    async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
+        """One approval at a time, so that only one guest can become owner by being first."""
+        async with self._pool.transaction() as connection:
+            await connection.script(_SQL["lock_people"])
+            taken = await connection.row(_SQL["take_request"], code_hash, now)
+            if taken is None:
+                return None
+            verdict = Verdict.GUEST if guest else Verdict.APPROVE
+            return await access_requests.let_in(
+                connection, taken, verdict, sure=False, by="", now=now
+            )
+
+    async def decide(
+        self, request_id: str, verdict: Verdict, *, place: Place, by: str, now: datetime
+    ) -> PairingRequest | None:
+        """One decision at a time, as with codes."""
+        async with self._pool.transaction() as connection:
+            await connection.script(_SQL["lock_people"])
+            found = await connection.row(_SQL["request"], request_id, *place)
+            if found is None:
+                return None
+            request = rows.pairing_request(found)
+            if request.expires_at <= now:
+                return request
+            await connection.fetch(_SQL["remove_request"], request_id)
+            if request.is_group or verdict is Verdict.DENY:
+                await access_requests.decide_chat(connection, found, verdict, by=by, now=now)
+            else:
+                await access_requests.let_in(connection, found, verdict, sure=True, by=by, now=now)
+        return request
+
+    async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
+        """They may ask for a pairing code again."""
+        async with self._pool.transaction() as connection:
+            gone = await connection.row(_SQL["revoke"], channel, account, sender_id)
+            if gone is not None:
+                await notify(connection, [Notice.PEOPLE])
+        return gone is not None

@@ -1,0 +1,207 @@
+"""Runs that begin, and the sessions in which they do, within the transactions of others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from goclaw_py.model.errors import Fenced, LeaseEnded, StoreUnavailable
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import LostDraft
+from goclaw_py.ports.store import Begun, NewRun, ToolCall
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.part import claim
+from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.postgres.runs import tools
+from goclaw_py.store.sql import queries
+
+_SQL = queries("runs")
+
+
+async def begin(
+    connection: Connection, runs: Sequence[NewRun], node: NodeId
+) -> tuple[dict[RunId, Begun], bool]:
+    """Begin those of the runs that are new, in sessions that are the node's own.
+
+    Also tells whether a draft is left over that none of them goes on with.
+    """
+    found = await connection.fetch(
+        _SQL["begin"],
+        node,
+        orjson.dumps([_line(run) for run in runs]).decode(),
+        [run.session for run in runs],
+        [row for run in runs for row in (*run.inbox, *(one.row for one in run.dropped))],
+    )
+    begun = {RunId(run_id): await _begun(connection, told) for run_id, told in _each(found).items()}
+    return begun, any(row["left_over"] for row in found[:1])
+
+
+async def begun_before(
+    connection: Connection, run: NewRun, node: NodeId, session: SessionKey
+) -> Begun:
+    """What a run was told that this node has begun before. Raises ``Fenced`` for any other."""
+    told = await connection.fetch(_SQL["begun_before"], run.id, session, list(run.inbox))
+    if not told or told[0]["node"] != node or told[0]["outcome"] is not None:
+        raise Fenced(f"run {run.id} is not this node's any more")
+    return await _begun(connection, told)
+
+
+async def with_their_times(
+    connection: Connection, runs: Sequence[NewRun], node: NodeId
+) -> list[NewRun]:
+    """Those that work for no time of a job and no beat, or for what the node has claimed."""
+    times = [run.occurrence for run in runs if run.occurrence is not None]
+    beats = [run.beat for run in runs if run.beat is not None]
+    lost: set[str | None] = set()
+    if times:
+        lost |= {row["id"] for row in await connection.fetch(_SQL["lost_times"], times, node)}
+    if beats:
+        lost |= {row["id"] for row in await connection.fetch(_SQL["lost_beats"], beats, node)}
+    return [run for run in runs if run.occurrence not in lost and run.beat not in lost]
+
+
+async def own_sessions(
+    connection: Connection, runs: Sequence[NewRun], node: NodeId
+) -> set[SessionKey]:
+    """Lock the runs' sessions, made and claimed for the node where that can be; those it owns.
+
+    A run claims nothing for messages of which one is done, or before which others wait: whoever
+    took them up owned the session then, and somebody else has had it in between.
+    """
+    places = [rows.Place.of(run.target) for run in runs]
+    locked = await connection.fetch(
+        _SQL["enter_sessions"],
+        [run.session for run in runs],
+        [run.agent for run in runs],
+        [place.channel for place in places],
+        [place.account for place in places],
+        [place.chat for place in places],
+        [place.thread for place in places],
+        [run.started_at for run in runs],
+        node,
+    )
+    late = await _not_next(connection, [(run.session, run) for run in runs])
+    strange = [
+        key
+        for row in locked
+        if row["owner"] != node and (key := SessionKey(row["key"])) not in late
+    ]
+    now = max(run.started_at for run in runs)
+    claimed = await claim(connection, strange, node=node, now=now)
+    return claimed | {SessionKey(row["key"]) for row in locked if row["owner"] == node}
+
+
+async def own_session(connection: Connection, run: NewRun, node: NodeId) -> SessionKey:
+    """Lock the run's session, claimed for the node; its key now.
+
+    Raises ``Fenced``, or ``LeaseEnded`` if the node has to renew its lease first.
+    """
+    row = await connection.row(_SQL["lock_session"], run.session)
+    if row is None:
+        row = await _enter_session(connection, run)
+    key, owner = SessionKey(row["key"]), row["owner"]
+    if owner != node:
+        if not await _not_next(connection, [(key, run)]):
+            if await claim(connection, [key], node=node, now=run.started_at):
+                return key
+            if await connection.row(_SQL["overdue"], node, run.started_at) is not None:
+                raise LeaseEnded(f"the lease of node {node} has ended")
+        raise Fenced(f"session {key} belongs to {owner or 'nobody'}, not {node}")
+    return key
+
+
+async def _not_next(
+    connection: Connection, runs: Sequence[tuple[SessionKey, NewRun]]
+) -> set[SessionKey]:
+    """The locked sessions of runs for messages of which one is done, or that are not the oldest."""
+    asked = [(key, row) for key, run in runs for row in run.inbox]
+    if not asked:
+        return set()
+    sessions, messages = map(list, zip(*asked, strict=True))
+    found = await connection.fetch(_SQL["not_next"], sessions, messages)
+    return {SessionKey(row["session"]) for row in found}
+
+
+async def _enter_session(connection: Connection, run: NewRun) -> Row:
+    """Lock the session that a run's session has moved into, or make it."""
+    moved = await connection.row(_SQL["moved_to"], run.session)
+    key = run.session if moved is None else SessionKey(moved["moved_to"])
+    if moved is None:
+        place = rows.Place.of(run.target)
+        await connection.fetch(
+            _SQL["enter_session"],
+            key,
+            run.agent,
+            place.channel,
+            place.account,
+            place.chat,
+            place.thread,
+            run.started_at,
+        )
+    session = await connection.row(_SQL["lock_session"], key)
+    if session is None:
+        raise StoreUnavailable(f"session {key} moved on while a run began in it")
+    return session
+
+
+def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each run."""
+    of_run: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in found:
+        of_run[row["id"]].append(row)
+    return of_run
+
+
+async def _begun(connection: Connection, told: Sequence[Row]) -> Begun:
+    """What ``runs.begin`` tells of one run, and what those had called that it follows."""
+    cut: tuple[ToolCall, ...] = ()
+    if told[0]["follows"] is not None:
+        for row in await connection.fetch(_SQL["cut_calls"], told[0]["follows"]):
+            cut += tools.calls(row["tools"])
+    first, entries = told[0], [row for row in told if row["role"]]
+    return Begun(
+        tuple(map(rows.entry, entries)),
+        draft=first["draft"],
+        lost=_lost(first),
+        places=tuple(row["place"] for row in entries),
+        summary=first["summary"],
+        pinned=tuple(first["pinned"]),
+        ended=frozenset(first["ended"]),
+        cut_calls=cut,
+    )
+
+
+def _lost(row: Row) -> LostDraft | None:
+    """The draft of which nobody knows the id, if the one of the run is such."""
+    if row["opened_by"] is None or row["draft"] is not None:
+        return None
+    return LostDraft(RunId(row["opened_by"]), row["after_message"])
+
+
+def _line(run: NewRun) -> dict[str, object]:
+    """One record of what ``runs.begin`` takes."""
+    place = rows.Place.of(run.target)
+    return {
+        "id": run.id,
+        "session": run.session,
+        "agent": run.agent,
+        "trigger": run.trigger,
+        "lane": run.lane,
+        "parent": run.parent,
+        "model": run.model,
+        "channel": place.channel,
+        "account": place.account,
+        "chat": place.chat,
+        "thread": place.thread,
+        "started_at": run.started_at,
+        "payer": run.payer,
+        "submitted_at": run.submitted_at,
+        "inbox": run.inbox,
+        "occurrence": run.occurrence,
+        "beat": run.beat,
+        "dropped": [
+            {"id": one.row, "outcome": one.outcome, "reason": one.reason} for one in run.dropped
+        ],
+    }

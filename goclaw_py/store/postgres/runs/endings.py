@@ -1,0 +1,114 @@
+"""How occurrences of jobs end, or are given back, within the transactions of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Self
+
+import orjson
+
+from goclaw_py.jobs.execution_models import OccurrenceEnd, Status
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId
+from goclaw_py.ports.store import Notice
+from goclaw_py.store.postgres.jobs import rows as job_rows
+from goclaw_py.store.postgres.part import notify
+from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("occurrences")
+
+
+class Locked:
+    """Occurrences that are about to end, locked with their jobs until the transaction does."""
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self._rows = rows
+
+    @classmethod
+    async def of(cls, connection: Connection, ends: Iterable[OccurrenceEnd]) -> Self:
+        """Lock them, after the sessions of their runs."""
+        pairs = {(storable(end.id), storable(end.job)) for end in ends}
+        return cls(await _lock(connection, pairs))
+
+    def is_open(self, end: OccurrenceEnd) -> bool:
+        """Whether it has not ended, and is kept."""
+        row = self._rows.get(storable(end.id))
+        return row is not None and row["finished_at"] is None
+
+    def refusal(self, end: OccurrenceEnd | None, node: NodeId | None) -> Fenced | None:
+        """Why a node cannot end it; None if it can, or if nothing is to be ended any more."""
+        if end is None or not self.is_open(end):
+            return None
+        if self._rows[storable(end.id)]["node"] == node:
+            return None
+        return Fenced(f"occurrence {end.id} is not this node's any more")
+
+    async def end(self, connection: Connection, ends: Iterable[OccurrenceEnd]) -> None:
+        """End those of them that are open, each once."""
+        ending: dict[OccurrenceId, OccurrenceEnd] = {}
+        for end in ends:
+            if self.is_open(end):
+                ending.setdefault(storable(end.id), storable(end))
+        if not ending:
+            return
+        jobs = {id_: self._rows[id_]["job"] for id_ in ending}
+        await connection.fetch(
+            _SQL["end"],
+            orjson.dumps([job_rows.end_line(end) for end in ending.values()]).decode(),
+            list(ending),
+            list(jobs.values()),
+        )
+        await connection.fetch(
+            _SQL["prune"], list(jobs.values()), [end.keep for end in ending.values()]
+        )
+
+
+async def let_go(
+    connection: Connection,
+    pairs: Sequence[Row],
+    nodes: Sequence[NodeId],
+    status: Status,
+    now: datetime | None = None,
+) -> None:
+    """Let occurrences be claimed again that are these nodes', and tell everybody.
+
+    ``pairs`` name them and their jobs; without ``now`` those that cannot be claimed again end with
+    the last of their runs.
+    """
+    locked = await _lock(connection, {(row["id"], row["job"]) for row in pairs})
+    mine = [row["id"] for row in locked.values() if row["node"] in nodes]
+    if mine:
+        await connection.fetch(_SQL["let_go"], mine, status, now)
+        await notify(connection, [Notice.CRON])
+
+
+async def end_left(connection: Connection, job: JobId) -> None:
+    """End what was given back of a locked job that has other plans by now, or is gone.
+
+    Nobody would claim it, and it would stay open for ever (SPEC CRON-11).
+    """
+    left = await connection.fetch(_SQL["left_of"], job)
+    if left:
+        await connection.fetch(_SQL["let_go"], [row["id"] for row in left], None, None)
+
+
+async def let_go_of(
+    connection: Connection, nodes: Sequence[NodeId], status: Status, now: datetime
+) -> None:
+    """Let others claim what some locked nodes did not end."""
+    pairs = await connection.fetch(_SQL["claimed_by"], nodes)
+    await let_go(connection, pairs, nodes, status, now)
+
+
+async def _lock(
+    connection: Connection, pairs: Iterable[tuple[OccurrenceId, str]]
+) -> dict[str, Row]:
+    """Lock occurrences after their jobs, which may be gone."""
+    known = dict(pairs)
+    if not known:
+        return {}
+    locked = await connection.fetch(_SQL["lock"], list(known), list(set(known.values())))
+    return {row["id"]: row for row in locked}

@@ -1,0 +1,306 @@
+"""Runs, sessions and their history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple, Protocol, TypeVar
+
+import orjson
+
+from goclaw_py.model.errors import Fenced, LeaseEnded, NeverBegan, StoreError
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.ports.agent import HistoryEntry
+from goclaw_py.ports.store import Begun, NewRun, Notice, RunEnd, RunSoFar
+from goclaw_py.scheduler.models import Mode
+from goclaw_py.store import beat_rules, job_rules
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.group import Group
+from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.pool import Pool, Row
+from goclaw_py.store.postgres.runs.beginnings import (
+    begin,
+    begun_before,
+    own_session,
+    own_sessions,
+    with_their_times,
+)
+from goclaw_py.store.postgres.runs.run_subjects import Works
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("runs")
+_INBOX = queries("inbox")
+
+_FLIGHTS = 2
+_MOST = 32
+"""How many runs share a transaction: each that begins reads its history."""
+
+
+class _OfRun(Protocol):
+    @property
+    def id(self) -> RunId: ...
+
+
+Item = TypeVar("Item", bound=_OfRun)
+
+
+class _Beginning(NamedTuple):
+    run: NewRun
+    """As it is stored."""
+    node: NodeId
+
+
+class _Ending(NamedTuple):
+    id: RunId
+    """The run's, as it is stored."""
+    end: RunEnd
+    node: NodeId
+
+
+class Runs(Part):
+    """Implements ``RunStore`` but for what ``Records`` reads.
+
+    Runs that begin, or end, while others are being committed share the next transaction.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._beginnings = self._ending(
+            Group(
+                self._begin,
+                keys=_session_of,
+                kind=attrgetter("node"),
+                flights=_FLIGHTS,
+                most=_MOST,
+            )
+        )
+        self._endings = self._ending(
+            Group(self._finish, keys=_run_of, flights=_FLIGHTS, most=_MOST)
+        )
+
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
+        """Beginning the same run again counts no second attempt, so a lost answer can be repeated.
+
+        A node that has not joined, or was declared dead, is fenced too. A run of a session whose
+        chat was given another id begins in the session of the new one.
+        """
+        return await self._beginnings(_Beginning(storable(run), node))
+
+    async def _begin(self, runs: Sequence[_Beginning]) -> list[Begun | StoreError]:
+        """As a rule the sessions are ours, since their messages were accepted here."""
+        async with self._pool.connection() as connection:
+            begun, left_over = await begin(
+                connection, _once([one.run for one in runs]), runs[0].node
+            )
+        if left_over:
+            async with self._pool.transaction() as connection:
+                await close_forsaken(connection, now=runs[0].run.started_at)
+        strange = _once([one.run for one in runs if one.run.id not in begun])
+        begun |= await self._begin_in_strange(strange, runs[0].node)
+        return [begun.get(one.run.id) or await self._begin_anyhow(*one) for one in runs]
+
+    async def _begin_in_strange(self, runs: Sequence[NewRun], node: NodeId) -> dict[RunId, Begun]:
+        """Begin several runs in sessions that are to be made or claimed, as those of jobs are.
+
+        Leaves out what takes a closer look.
+        """
+        if len(runs) < 2:
+            return {}
+        try:
+            async with self._pool.transaction() as connection:
+                runs = await with_their_times(connection, runs, node)
+                if not runs:
+                    return {}
+                if not await own_sessions(connection, runs, node) >= {run.session for run in runs}:
+                    raise Fenced("one of the sessions is not to be had")
+                begun, left_over = await begin(connection, runs, node)
+                if left_over:
+                    await close_forsaken(connection, now=runs[0].started_at)
+        except Fenced:
+            return {}  # No session was made: each of the runs tells for itself.
+        return begun
+
+    async def _begin_anyhow(self, run: NewRun, node: NodeId) -> Begun | StoreError:
+        """Begin a run that was begun before, or in a session that is to be made or claimed."""
+        try:
+            async with self._pool.transaction() as connection:
+                key = await own_session(connection, run, node)
+                begun, left_over = await begin(connection, [replace(run, session=key)], node)
+                if left_over:
+                    await close_forsaken(connection, now=run.started_at)
+                return begun.get(run.id) or await begun_before(connection, run, node, key)
+        except (Fenced, LeaseEnded) as error:
+            return error
+
+    async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
+        """Locks the run alone."""
+        usage = known.usage
+        used: tuple[object, ...] = (None,) * 5
+        if usage is not None:
+            tokens = usage.input_tokens, usage.output_tokens, usage.cached_tokens
+            used = (usage.requests, *tokens, usage.cost_usd)
+        tools = orjson.dumps(storable(known.tools)).decode() if known.tools else None
+        model = storable(known.model) or None
+        async with self._pool.connection() as connection:
+            if await connection.row(_SQL["note"], run, node, tools, *used, model) is None:
+                raise Fenced(f"run {run} is not this node's any more")
+
+    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
+        """The history goes to the epoch in which the run began, even after a reset.
+
+        Raises ``NeverBegan`` too.
+        """
+        await self._endings(_Ending(storable(end.id), end, node))
+
+    async def _finish(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
+        ids = [ending.id for ending in endings]
+        async with self._pool.transaction() as connection:
+            locked = await connection.fetch(_SQL["lock_sessions_of_runs"], ids)
+            found = {row["id"]: row for row in locked}
+            works = await Works.of(
+                connection, [one.end for one in endings if _is_at_work(found.get(one.id))]
+            )
+            refused = [
+                _refusal(one.end, found.get(one.id), one.node) or works.refusal(one.end, one.node)
+                for one in endings
+            ]
+            ending = _once(
+                one for one, error in zip(endings, refused, strict=True) if error is None
+            )
+            ends = works.silenced([one.end for one in ending])
+            ending = [one._replace(end=end) for one, end in zip(ending, ends, strict=True)]
+            for one in ending:
+                if (summary := one.end.summary) is not None:
+                    # Before the end, which nothing may follow.
+                    await connection.fetch(_SQL["summarize"], one.id, summary.text, summary.upto)
+            if ending:
+                told = await connection.row(_SQL["finish"], *_end_columns(ending, found))
+                await works.end(connection, ends)
+                # Also one of a message that this run has taken in.
+                if (told and told["left_over"]) or any(one.end.taken_in for one in ending):
+                    now = max(one.end.finished_at for one in ending)
+                    await close_forsaken(connection, now=now)
+        return refused
+
+    async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
+        """A session that does not exist has a fresh history already."""
+        async with self._pool.connection() as connection:
+            await connection.fetch(_SQL["reset"], key, now)
+
+    async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
+        """Waits for whoever takes the session over; then the run has ended, and it is False too."""
+        async with self._pool.transaction() as connection:
+            await connection.fetch(_SQL["lock_sessions_of_runs"], [run])
+            return await connection.row(_SQL["pin"], key, list(pinned), run) is not None
+
+    async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
+        """Stays through a reset."""
+        async with self._pool.connection() as connection:
+            await connection.fetch(_SQL["choose_mode"], key, mode)
+
+    async def note(
+        self, key: SessionKey, entry: HistoryEntry, *, rows: Collection[int], now: datetime
+    ) -> None:
+        """Without rows it is added in any case, if the session exists."""
+        async with self._pool.transaction() as connection:
+            session = await connection.row(_SQL["lock_session"], key)
+            ended = await connection.fetch(
+                _INBOX["settle"], list(rows), Outcome.COMPLETED, None, now, None
+            )
+            if session is not None and (ended or not rows):
+                await connection.fetch(
+                    _SQL["remember"], key, session["epoch"], now, *_entry_columns([entry])
+                )
+
+
+def _session_of(beginning: _Beginning) -> tuple[SessionKey]:
+    return (beginning.run.session,)
+
+
+def _run_of(ending: _Ending) -> tuple[RunId]:
+    return (ending.id,)
+
+
+def _once(items: Iterable[Item]) -> list[Item]:
+    """The first item of each run: another one is the same call again."""
+    first: dict[RunId, Item] = {}
+    for item in items:
+        first.setdefault(item.id, item)
+    return list(first.values())
+
+
+def _is_at_work(run: Row | None) -> bool:
+    return run is not None and run["outcome"] is None
+
+
+def _marked(end: RunEnd, run: Row) -> tuple[OutboundMessage, ...]:
+    """What a run says, as messages of what it worked for."""
+    return beat_rules.marked(job_rules.marked(end.say, run["occurrence"]), run["beat"])
+
+
+def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
+    """Why a run cannot be ended; None if it can, or has been ended by this node before."""
+    if run is None:
+        return NeverBegan(f"run {end.id} never began")
+    if run["outcome"] == Outcome.LOST:
+        return Fenced(f"run {end.id} was given up: {run['error'] or 'its node was dead'}")
+    if run["outcome"] is not None and run["node"] == node and run["node_exists"]:
+        return None
+    if (run["node"], run["owner"], run["session_fence"]) != (node, node, run["fence"]):
+        return Fenced(f"session {run['session']} has changed hands since {end.id} began")
+    return None
+
+
+def _end_columns(endings: Sequence[_Ending], runs: Mapping[str, Row]) -> tuple[object, ...]:
+    entries = [(one.id, entry) for one in endings for entry in one.end.history]
+    said = [(one.id, message) for one in endings for message in _marked(one.end, runs[one.id])]
+    return (
+        orjson.dumps([_end_line(one) for one in endings]).decode(),
+        [one.id for one in endings],
+        [row for one in endings for row in one.end.taken_in],
+        [run_id for run_id, _ in entries],
+        *_entry_columns([entry for _, entry in entries]),
+        [run_id for run_id, _ in said],
+        *rows.outbox_columns([message for _, message in said]),
+        Notice.OUTBOX,
+    )
+
+
+def _end_line(ending: _Ending) -> dict[str, object]:
+    """One record of what ``runs.finish`` takes."""
+    end, usage = ending.end, ending.end.usage
+    line: dict[str, object] = {
+        "id": ending.id,
+        "outcome": end.outcome,
+        "finished_at": end.finished_at,
+        "reason": end.reason,
+        "error": storable(end.error),
+        "model": storable(end.model) or None,
+        "tools": storable(end.tools) or None,
+        "first_text_at": end.first_text_at,
+        "taken_in": end.taken_in,
+    }
+    if usage is not None:
+        line |= {
+            "requests": usage.requests,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+        }
+    return line
+
+
+def _entry_columns(entries: Sequence[HistoryEntry]) -> tuple[object, ...]:
+    return (
+        [entry.role for entry in entries],
+        [entry.text for entry in entries],
+        [entry.native for entry in entries],
+        [entry.format for entry in entries],
+    )

@@ -1,0 +1,136 @@
+"""Routes for the programs that watch a gateway: probes and Prometheus (SPEC OPS-2).
+
+``/healthz`` and ``/readyz`` need no token over TCP, so they tell nothing but states; ``/metrics``
+needs the one that is set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from goclaw_py.observability.readiness import Check, Readiness
+from goclaw_py.ports.health import Health
+from goclaw_py.web.api.wire import dump
+
+OPENMETRICS = "application/openmetrics-text"
+_PLAIN = "text/plain"
+_VERSIONS = ("", "0.0.1", "1.0.0")
+"""Of OpenMetrics, those that our text is."""
+
+_JSON = "application/json"
+_NO_CACHE = {"Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a probe is told when work may be sent here."""
+
+    ready: bool
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotReady:
+    """What it is told when not; ``error`` says why in a sentence."""
+
+    error: str
+    ready: bool
+    checks: tuple[Check, ...]
+
+
+_READY: dict[int | str, dict[str, Any]] = {503: {"model": NotReady}}
+_ALIVE: dict[int | str, dict[str, Any]] = {200: {"content": {_JSON: {"example": {"status": "ok"}}}}}
+_METRICS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The figures as text",
+        "content": {
+            _PLAIN: {
+                "schema": {"type": "string"},
+                "example": '# TYPE goclaw_lane_slots gauge\ngoclaw_lane_slots{lane="main"} 4.0\n',
+            },
+            OPENMETRICS: {"schema": {"type": "string"}},
+        },
+    }
+}
+
+
+def alive_routes() -> APIRouter:
+    """What every app has."""
+    api = APIRouter()
+
+    @api.get("/healthz", responses=_ALIVE)
+    async def healthz() -> dict[str, str]:
+        """Answers as long as the event loop turns."""
+        return {"status": "ok"}
+
+    @api.head("/healthz", include_in_schema=False)
+    async def alive() -> Response:
+        """The same for whoever needs no body, such as a load balancer."""
+        return Response(media_type=_JSON)
+
+    return api
+
+
+def health_routes(health: Health) -> APIRouter:
+    """What a running gateway has besides."""
+    api = APIRouter()
+
+    @api.get("/readyz", response_model=Ready, responses=_READY)
+    async def readyz() -> Response:
+        """Whether work may be sent here: 200, or 503 with the parts that fail."""
+        return _told(health.readiness())
+
+    @api.head("/readyz", include_in_schema=False)
+    async def is_ready() -> Response:
+        """The same for whoever needs no body."""
+        code = 200 if health.readiness().ready else 503
+        return Response(status_code=code, media_type=_JSON, headers=_NO_CACHE)
+
+    @api.get("/metrics", response_class=Response, responses=_METRICS)
+    async def metrics(request: Request) -> Response:
+        """All figures, for Prometheus; in the format of OpenMetrics for whoever prefers that."""
+        wanted = prefers_openmetrics(request.headers.getlist("accept"))
+        found = await health.metrics(openmetrics=wanted)
+        return Response(
+            found.text, media_type=None, headers=_NO_CACHE | {"Content-Type": found.media_type}
+        )
+
+    return api
+
+
+def _told(found: Readiness) -> Response:
+    if found.ready:
+        body, code = dump(Ready, Ready(ready=True, checks=found.checks)), 200
+    else:
+        not_ready = NotReady(found.words, ready=False, checks=found.checks)
+        body, code = dump(NotReady, not_ready), 503
+    return Response(body, status_code=code, media_type=_JSON, headers=_NO_CACHE)
+
+
+def prefers_openmetrics(accept: list[str]) -> bool:
+    """Whether the ``Accept`` headers want OpenMetrics at least as much as plain text.
+
+    What nobody can read counts as nothing. The library's own choice puts parts of the header into
+    the answer, and breaks on some.
+    """
+    wanted = {OPENMETRICS: 0.0, _PLAIN: 0.0}
+    for part in ",".join(accept).split(","):
+        media, *rest = (piece.strip().lower() for piece in part.split(";"))
+        options = dict(option.partition("=")[::2] for option in rest)
+        if media == OPENMETRICS and options.get("version", "") not in _VERSIONS:
+            continue
+        if media in wanted:
+            wanted[media] = max(wanted[media], _quality(options.get("q", "1")))
+    return 0 < wanted[OPENMETRICS] >= wanted[_PLAIN]
+
+
+def _quality(text: str) -> float:
+    try:
+        quality = float(text)
+    except ValueError:
+        return 0.0
+    return quality if 0 <= quality <= 1 else 0.0

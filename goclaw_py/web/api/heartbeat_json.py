@@ -1,0 +1,173 @@
+"""What goes over the wire about heartbeats, for the server and for its client alike.
+
+Imports no web framework.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, ConfigDict, Field, StrictBool
+
+from goclaw_py.common.durations import read as read_interval
+from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
+from goclaw_py.heartbeat.status_texts import state_words, why
+from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.errors import HeartbeatError
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.web.api.job_bodies import Body, ShortText, Text
+
+# ---------------------------------------------------------------------------- bodies
+
+
+class EventBody(Body):
+    """Something that an agent is told with its next beat; with ``now`` as soon as may be."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "The build is red."}]})
+
+    text: Text
+    now: StrictBool = False
+
+
+class SwitchBody(Body):
+    """Whether a heartbeat beats; null: the settings decide again."""
+
+    on: StrictBool | None
+
+
+class MuteBody(Body):
+    """How long a heartbeat is silent: ``until`` a time, or ``for`` so long, such as ``2h``.
+
+    ``{"until": null}`` ends the silence.
+    """
+
+    model_config = ConfigDict(
+        # A null in an example is dropped on the way into OpenAPI, and {} is no such body.
+        json_schema_extra={"examples": [{"for": "2h"}, {"until": "2030-01-01T09:00:00+01:00"}]}
+    )
+
+    until: AwareDatetime | None = None
+    for_: Annotated[ShortText | None, Field(alias="for")] = None
+
+
+Seen = Annotated[str | None, Field(max_length=64)]
+
+
+class ChecklistBody(Body):
+    """The whole HEARTBEAT.md.
+
+    With the ``version`` that was read it is written only if the file has not changed since.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "- [ ] look at the mail"}]})
+
+    text: Text
+    version: Seen = None
+
+
+class DoneBody(Body):
+    """In which ``version`` of the checklist the number was read."""
+
+    version: Seen = None
+
+
+class ItemBody(Body):
+    """One more item, without bullet and box."""
+
+    text: Text
+
+
+def muted_until(body: MuteBody, now: datetime) -> datetime | None:
+    """Until when somebody wants silence, None to end it; in UTC.
+
+    Raises ``HeartbeatError`` unless the body says either, for a time that is over, and
+    ``BadInterval``.
+    """
+    if len(body.model_fields_set) != 1:
+        raise HeartbeatError(
+            'give either until, a time, or for, such as 2h; {"until": null} ends a mute'
+        )
+    if "for_" in body.model_fields_set:
+        if body.for_ is None:
+            raise HeartbeatError("for: must be such as 30m, 2h or 1d; until = null ends it")
+        return now + read_interval(body.for_)
+    if body.until is None:
+        return None
+    try:
+        until = body.until.astimezone(UTC)
+    except OverflowError:
+        raise HeartbeatError("until: no calendar has this time in UTC") from None
+    if until <= now:
+        raise HeartbeatError(f"until: {until.isoformat()} is over; null ends the silence")
+    return until
+
+
+# ---------------------------------------------------------------------------- answers
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """An agent of the settings."""
+
+    name: AgentName
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswer(HeartbeatView):
+    """How a heartbeat stands, and the same in words.
+
+    Args:
+        on: Whether it beats: by what people have chosen, else by the settings.
+        state: That in words, with interval, hours and silence.
+        why: One line that explains the last beat, and one about the next.
+    """
+
+    on: bool = False
+    state: str = ""
+    why: tuple[str, str] = ("", "")
+
+
+def answer_of(view: HeartbeatView) -> HeartbeatAnswer:
+    """The view with what is said about it."""
+    known: dict[str, Any] = {each.name: getattr(view, each.name) for each in fields(HeartbeatView)}
+    said = state_words(view)
+    return HeartbeatAnswer(**known, on=view.heartbeat.is_on, state=said, why=why(view))
+
+
+@dataclass(frozen=True, slots=True)
+class ChecklistAnswer:
+    """A HEARTBEAT.md: the whole file, and its items that are not ticked off.
+
+    Args:
+        version: Names what the file says. Whoever sends it with a change changes nothing else.
+    """
+
+    text: str
+    items: tuple[Item, ...] = ()
+    version: str = ""
+
+
+def checklist_answer(found: Checklist) -> ChecklistAnswer:
+    """What of a checklist is told to others."""
+    return ChecklistAnswer(found.text, found.items, found.version)
+
+
+@dataclass(frozen=True, slots=True)
+class RanBeat:
+    """What a beat by hand came to: the beat that began, or why there is none."""
+
+    beat: BeatId | None = None
+    refused: NoBeat | None = None
+
+
+def ran_beat(result: BeatBegun | NoBeat) -> RanBeat:
+    """The answer to a beat by hand."""
+    return RanBeat(refused=result) if isinstance(result, NoBeat) else RanBeat(result.beat)
+
+
+def begun_of(answer: RanBeat) -> BeatBegun | NoBeat:
+    """What was answered to a beat by hand."""
+    return answer.refused or NoBeat.OFF if answer.beat is None else BeatBegun(answer.beat)

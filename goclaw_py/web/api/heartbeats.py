@@ -1,0 +1,184 @@
+"""Everything about heartbeats, for operators and their programs (SPEC HB-9, HB-11, HB-13)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from goclaw_py.heartbeat.checklist.checklist import Checklist
+from goclaw_py.heartbeat.models import Beat, Event
+from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.ports.control import Control, NotFound
+from goclaw_py.web.api.heartbeat_errors import HeartbeatFault
+from goclaw_py.web.api.heartbeat_json import (
+    AgentView,
+    ChecklistAnswer,
+    ChecklistBody,
+    DoneBody,
+    EventBody,
+    HeartbeatAnswer,
+    ItemBody,
+    MuteBody,
+    RanBeat,
+    SwitchBody,
+    answer_of,
+    checklist_answer,
+    muted_until,
+    ran_beat,
+)
+from goclaw_py.web.api.paging import LINK, Before, Limit, cursor, page
+from goclaw_py.web.api.wire import dump
+
+Outcome = Annotated[
+    str | None, Query(max_length=64, pattern=r"^[a-z_:]+$", examples=["ok", "skipped:empty"])
+]
+Agent = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["main"])]
+Beats = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+Number = Annotated[int, Path(ge=1, le=100_000)]
+
+_FAULTS: Final[dict[int | str, dict[str, Any]]] = {
+    code: {"model": HeartbeatFault} for code in (404, 409)
+}
+
+
+def heartbeat_routes(control: Control) -> APIRouter:
+    """The routes below ``/api/heartbeats``."""
+    api = APIRouter(responses=_FAULTS, tags=["heartbeats"])
+    _looking(api, control)
+    _changing(api, control)
+    _checklist(api, control)
+    return api
+
+
+def _looking(api: APIRouter, control: Control) -> None:
+    @api.get("", response_model=list[HeartbeatAnswer])
+    async def every() -> Response:
+        """How the heartbeats of all agents stand, in the order of the settings."""
+        desk = control.heartbeats
+        seen = [answer_of(await desk.view(agent)) for agent in desk.agents]
+        return _answer(list[HeartbeatAnswer], seen)
+
+    @api.get("/{agent}", response_model=HeartbeatAnswer)
+    async def one(agent: Agent) -> Response:
+        """How one stands, why its last beat came to what it did, and when the next is due."""
+        return await _view(control.heartbeats.view(AgentName(agent)))
+
+    @api.get("/{agent}/beats", response_model=list[Beat], responses=LINK)
+    async def beats(
+        request: Request, agent: Agent, before: Before, limit: Limit = 50, outcome: Outcome = None
+    ) -> Response:
+        """What became of its beats, the newest first; `outcome` as in `skipped:empty`."""
+        name = AgentName(agent)
+        rows = await control.heartbeats.log(name, limit=limit + 1, outcome=outcome, before=before)
+        return page(Beat, rows, limit, request, cursor)
+
+    @api.get("/{agent}/rehearsal", response_model=Rehearsal)
+    async def rehearsal(agent: Agent) -> Response:
+        """What a run by hand would do now: all checks, no model."""
+        return _answer(Rehearsal, await control.heartbeats.rehearse(AgentName(agent)))
+
+
+def _changing(api: APIRouter, control: Control) -> None:
+    @api.post("/{agent}/run", response_model=RanBeat)
+    async def run(agent: Agent) -> Response:
+        """Let it beat now; its beat is found below ``/api/beats``."""
+        return _answer(RanBeat, ran_beat(await control.heartbeats.run_now(AgentName(agent))))
+
+    @api.put("/{agent}/switch", response_model=HeartbeatAnswer)
+    async def switch(agent: Agent, body: SwitchBody) -> Response:
+        """Switch it on or off, over restarts; null: the settings decide again."""
+        return await _view(control.heartbeats.switch(AgentName(agent), on=body.on))
+
+    @api.put("/{agent}/mute", response_model=HeartbeatAnswer)
+    async def mute(agent: Agent, body: MuteBody) -> Response:
+        """Let it be silent for a while."""
+        desk, name = control.heartbeats, AgentName(agent)
+        until = muted_until(body, (await desk.view(name)).now)
+        return await _view(desk.mute(name, until))
+
+
+def _checklist(api: APIRouter, control: Control) -> None:
+    @api.get("/{agent}/checklist", response_model=ChecklistAnswer)
+    async def checklist(agent: Agent) -> Response:
+        """Its HEARTBEAT.md, with the items that are not ticked off."""
+        return await _list(control.heartbeats.checklist(AgentName(agent)))
+
+    @api.put("/{agent}/checklist", response_model=ChecklistAnswer)
+    async def write(agent: Agent, body: ChecklistBody) -> Response:
+        """Write the whole file anew; with `version` only if it has not changed since (409)."""
+        desk, name = control.heartbeats, AgentName(agent)
+        return await _list(desk.write_checklist(name, body.text, expected=body.version))
+
+    @api.post("/{agent}/checklist/items", response_model=ChecklistAnswer)
+    async def add(agent: Agent, body: ItemBody) -> Response:
+        """Write one more item into it."""
+        return await _list(control.heartbeats.add_item(AgentName(agent), body.text))
+
+    @api.post("/{agent}/checklist/items/{number}/done", response_model=ChecklistAnswer)
+    async def done(agent: Agent, number: Number, body: DoneBody | None = None) -> Response:
+        """Tick an item off, by its number in the list; with `version` only in that list (409)."""
+        desk, name = control.heartbeats, AgentName(agent)
+        seen = None if body is None else body.version
+        return await _list(desk.complete_item(name, number, expected=seen))
+
+
+def beat_routes(control: Control) -> APIRouter:
+    """The routes below ``/api/beats``."""
+    api = APIRouter(tags=["heartbeats"])
+
+    @api.get("", response_model=list[Beat], responses=LINK)
+    async def log(
+        request: Request, before: Before, limit: Limit = 50, outcome: Outcome = None
+    ) -> Response:
+        """What became of the beats of all agents, the newest first."""
+        rows = await control.heartbeats.log(None, limit=limit + 1, outcome=outcome, before=before)
+        return page(Beat, rows, limit, request, cursor)
+
+    @api.get("/{beat}", response_model=Beat)
+    async def one(beat: Beats) -> Response:
+        """One of them, by its whole id."""
+        found = await control.heartbeats.beat(BeatId(beat))
+        if found is None:
+            raise NotFound(f"there is no beat {beat!r}")
+        return _answer(Beat, found)
+
+    return api
+
+
+def agent_routes(control: Control) -> APIRouter:
+    """The routes below ``/api/agents``."""
+    api = APIRouter(responses=_FAULTS, tags=["heartbeats"])
+
+    @api.get("", response_model=list[AgentView])
+    async def agents() -> Response:
+        """All agents, in the order of the settings."""
+        return _answer(list[AgentView], [AgentView(name) for name in control.heartbeats.agents])
+
+    @api.get("/{agent}/events", response_model=list[Event])
+    async def events(agent: Agent) -> Response:
+        """What it is told with its next beat, the oldest first."""
+        return _answer(list[Event], await control.heartbeats.events(AgentName(agent)))
+
+    @api.post("/{agent}/events", response_model=Event, status_code=201)
+    async def tell(agent: Agent, body: EventBody) -> Response:
+        """Tell it something with its next beat, with ``now`` as soon as may be."""
+        event = await control.heartbeats.add_event(AgentName(agent), body.text, wake=body.now)
+        return _answer(Event, event, status_code=201)
+
+    return api
+
+
+async def _view(asked: Awaitable[HeartbeatView]) -> Response:
+    return _answer(HeartbeatAnswer, answer_of(await asked))
+
+
+async def _list(asked: Awaitable[Checklist]) -> Response:
+    return _answer(ChecklistAnswer, checklist_answer(await asked))
+
+
+def _answer(kind: Any, value: object, *, status_code: int = 200) -> Response:
+    return Response(dump(kind, value), status_code=status_code, media_type="application/json")

@@ -1,0 +1,266 @@
+"""Everything about jobs, for operators and their programs (SPEC CRON-2, CRON-11, CRON-12, SEC-3).
+
+Whoever reaches this API is an operator. One that asks as somebody (``asker``) may do what that
+owner may, and no more; as a person, unless another ``maker`` is named.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.responses import Response
+from pydantic import AwareDatetime
+
+from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.job_json import job_json
+from goclaw_py.jobs.models import Job, JobState, Notify
+from goclaw_py.model.errors import BadJob
+from goclaw_py.model.ids import AgentName, OccurrenceId, Owner
+from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.targets import TARGET_FORM, parse_target
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.jobs import Asker
+from goclaw_py.ports.store import JobQuery
+from goclaw_py.web.api.job_bodies import ChangeBody, DraftBody, JobView, PageView
+from goclaw_py.web.api.job_errors import JobFault
+from goclaw_py.web.api.job_json import (
+    MAX_TIMES,
+    DeskView,
+    RanNow,
+    RouteView,
+    Times,
+    ZoneBody,
+    ZoneView,
+    asker_of,
+    change_of,
+    draft_of,
+    ran_now,
+)
+from goclaw_py.web.api.paging import LINK, Before, Limit, cursor, page
+from goclaw_py.web.api.wire import dump
+
+Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
+Count = Annotated[int, Query(ge=1, le=MAX_TIMES)]
+Since = Annotated[AwareDatetime, Query(examples=["2026-01-01T00:00:00Z"])]
+Asked = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["standup"])]
+Part = Annotated[str | None, Query(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Kind = Annotated[list[str], Query(max_length=3)]
+States = Annotated[list[JobState], Query(max_length=len(JobState))]
+
+_FAULTS: Final[dict[int | str, dict[str, Any]]] = {code: {"model": JobFault} for code in (403, 409)}
+_KINDS: Final = ("at", "every", "cron")
+
+
+async def _asker(
+    asker: Part = None,
+    asker_agent: Part = None,
+    maker: Maker | None = None,
+    chat: Part = None,
+    peer: PeerKind = PeerKind.DIRECT,
+) -> Asker:
+    return asker_of(asker, asker_agent, maker, chat, peer)
+
+
+By = Annotated[Asker, Depends(_asker)]
+
+
+async def _query(
+    owner: Part = None,
+    agent: Part = None,
+    name: Annotated[str, Query(max_length=256, pattern=r"^[^\x00]*$")] = "",
+    state: States = (),  # type: ignore[assignment]  # FastAPI makes a list of it
+    kind: Kind = (),  # type: ignore[assignment]
+    notify: Notify | None = None,
+) -> JobQuery:
+    if unknown := set(kind).difference(_KINDS):
+        raise BadJob("kind", f"{min(unknown)!r} is none of {', '.join(_KINDS)}")
+    return JobQuery(
+        owner=None if owner is None else Owner(owner),
+        agent=None if agent is None else AgentName(agent),
+        name=name,
+        states=tuple(state),
+        kinds=tuple(kind),
+        notify=notify,
+    )
+
+
+def job_routes(control: Control) -> APIRouter:
+    """The routes below ``/api/jobs``."""
+    api = APIRouter(responses=_FAULTS, tags=["jobs"])
+    _looking(api, control)
+    _history(api, control)
+    _changing(api, control)
+    return api
+
+
+def _looking(api: APIRouter, control: Control) -> None:
+    @api.get("", response_model=PageView)
+    async def search(
+        query: Annotated[JobQuery, Depends(_query)],
+        by: By,
+        target: Part = None,
+        limit: Limit = 50,
+        offset: Offset = 0,
+    ) -> Response:
+        """Jobs, the next one to run first; ``target`` are those that tell their results there."""
+        page = await control.jobs.search(
+            JobQuery(
+                owner=query.owner,
+                agent=query.agent,
+                name=query.name,
+                states=query.states,
+                kinds=query.kinds,
+                notify=query.notify,
+                target=_target(target),
+                limit=limit,
+                offset=offset,
+            ),
+            by,
+        )
+        return _json({"jobs": [job_json(job) for job in page.jobs], "total": page.total})
+
+    @api.get("/{job}", response_model=JobView)
+    async def get(job: Asked, by: By) -> Response:
+        """One job, by its id, the beginning of its id, or its slug."""
+        return _job(await control.jobs.get(job, by))
+
+
+def _history(api: APIRouter, control: Control) -> None:
+    @api.get("/{job}/log", response_model=list[Logged], responses=LINK)
+    async def log(
+        request: Request,
+        job: Asked,
+        by: By,
+        before: Before,
+        limit: Limit = 50,
+        status: Status | None = None,
+    ) -> Response:
+        """What became of the times it was due, the newest first."""
+        rows = await control.jobs.log(job, by, limit=limit + 1, status=status, before=before)
+        return page(Logged, rows, limit, request, cursor)
+
+    @api.get("/{job}/stats", response_model=JobStats)
+    async def stats(job: Asked, since: Since, by: By) -> Response:
+        """What it did with what was due since then."""
+        return _answer(JobStats, await control.jobs.stats(job, by, since=_in_utc(since)))
+
+    @api.get("/{job}/upcoming", response_model=Times)
+    async def upcoming(job: Asked, by: By, count: Count = 3) -> Response:
+        """Its next times; none unless it is active."""
+        desk = control.jobs
+        found = await desk.get(job, by)
+        return _answer(Times, Times(desk.upcoming(found, count)))
+
+    @api.get("/{job}/route", response_model=RouteView)
+    async def route(job: Asked, by: By) -> Response:
+        """Whether there is a chat that its result can go to now."""
+        return _answer(RouteView, RouteView(await control.jobs.no_route(job, by)))
+
+
+def _changing(api: APIRouter, control: Control) -> None:
+    @api.post("", response_model=JobView, status_code=201)
+    async def create(body: DraftBody, by: By) -> Response:
+        """Make a job."""
+        return _job(await control.jobs.create(draft_of(body), by), status_code=201)
+
+    @api.patch("/{job}", response_model=JobView)
+    async def edit(job: Asked, body: ChangeBody, by: By) -> Response:
+        """Change some of it."""
+        return _job(await control.jobs.edit(job, change_of(body), by))
+
+    @api.delete("/{job}", response_model=JobView)
+    async def delete(job: Asked, by: By) -> Response:
+        """Delete it; the answer is what it was."""
+        return _job(await control.jobs.delete(job, by))
+
+    @api.post("/{job}/run", response_model=RanNow)
+    async def run(job: Asked, by: By) -> Response:
+        """Run it now, in whatever state it is."""
+        return _answer(RanNow, ran_now(await control.jobs.run_now(job, by)))
+
+
+def occurrence_routes(control: Control) -> APIRouter:
+    """The routes below ``/api/occurrences``."""
+    api = APIRouter(responses=_FAULTS, tags=["jobs"])
+
+    @api.get("", response_model=list[Logged], responses=LINK)
+    async def log(
+        request: Request,
+        by: By,
+        before: Before,
+        limit: Limit = 50,
+        status: Status | None = None,
+    ) -> Response:
+        """What became of the times that jobs were due, of all of them, the newest first."""
+        rows = await control.jobs.log(None, by, limit=limit + 1, status=status, before=before)
+        return page(Logged, rows, limit, request, cursor)
+
+    @api.get("/{occurrence}", response_model=Logged)
+    async def one(occurrence: Asked, by: By) -> Response:
+        """One of them, by its whole id."""
+        return _answer(Logged, await control.jobs.logged(OccurrenceId(occurrence), by))
+
+    return api
+
+
+def scheduler_routes(control: Control) -> APIRouter:
+    """The routes below ``/api/scheduler``: what concerns no single job."""
+    api = APIRouter(responses=_FAULTS, tags=["jobs"])
+
+    @api.get("", response_model=DeskView)
+    async def view() -> Response:
+        """What the settings say of all jobs."""
+        desk = control.jobs
+        return _answer(DeskView, DeskView(desk.profile, desk.enabled, desk.most, desk.now()))
+
+    @api.get("/stats", response_model=JobStats)
+    async def stats(since: Since, by: By) -> Response:
+        """What all jobs together did with what was due since then."""
+        return _answer(JobStats, await control.jobs.stats(None, by, since=_in_utc(since)))
+
+    @api.post("/preview", response_model=Times)
+    async def preview(body: DraftBody, by: By, count: Count = 3) -> Response:
+        """When a job would run that is not made yet."""
+        return _answer(Times, Times(await control.jobs.preview(draft_of(body), by, count)))
+
+    @api.get("/zone", response_model=ZoneView)
+    async def zone(by: By) -> Response:
+        """The time zone of what is made without naming one."""
+        return _answer(ZoneView, ZoneView(await control.jobs.zone(by)))
+
+    @api.put("/zone", response_model=ZoneView)
+    async def choose(body: ZoneBody, by: By) -> Response:
+        """Choose it; jobs that exist keep theirs."""
+        return _answer(ZoneView, ZoneView(await control.jobs.choose_zone(body.zone, by)))
+
+    return api
+
+
+def _target(text: str | None) -> Target | None:
+    target = None if text is None else parse_target(text)
+    if text is not None and target is None:
+        raise BadJob("target", f"must be {TARGET_FORM}")
+    return target
+
+
+def _in_utc(since: datetime) -> datetime:
+    try:
+        return since.astimezone(UTC)
+    except OverflowError:
+        raise BadJob("since", "no calendar has this time in UTC") from None
+
+
+def _answer(kind: Any, value: object) -> Response:
+    return Response(dump(kind, value), media_type="application/json")
+
+
+def _json(value: dict[str, object], *, status_code: int = 200) -> Response:
+    body = dump(dict[str, object], value)
+    return Response(body, status_code=status_code, media_type="application/json")
+
+
+def _job(job: Job, *, status_code: int = 200) -> Response:
+    return _json(job_json(job), status_code=status_code)

@@ -1,0 +1,111 @@
+"""Long lists, page by page (SPEC OPS-2).
+
+The answer is the list; ``Link`` has the address of the next page, and is left out on the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+
+from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
+from goclaw_py.web.api.wire import MAX_LIMIT, MAX_ROW_ID, dump
+
+T = TypeVar("T")
+
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The most that a page may have.")]
+
+_ABOUT: Final = "Go on behind this place of the list; `Link` of the page before has it."
+_Text = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=MAX_CURSOR_CHARS,
+        pattern="^[A-Za-z0-9_-]+$",
+        description=_ABOUT,
+        examples=["WyIyMDI2LTAxLTAyVDAzOjA0OjA1KzAwOjAwIiwiMDE5MC1hYWFhIl0"],
+    ),
+]
+RowBefore = Annotated[
+    int | None,
+    Query(ge=0, le=MAX_ROW_ID, description="Go on behind the row with this id.", examples=[120]),
+]
+
+
+def _reader(keys: int) -> Callable[..., Awaitable[Cursor | None]]:
+    async def read(before: _Text = None) -> Cursor | None:
+        return parsed("before", before, keys)
+
+    return read
+
+
+Before = Annotated[Cursor | None, Depends(_reader(1))]
+"""In lists of what has an id."""
+
+ChatBefore = Annotated[Cursor | None, Depends(_reader(3))]
+HeardBefore = Annotated[Cursor | None, Depends(_reader(6))]
+
+
+async def _after(after: _Text = None) -> Cursor | None:
+    return parsed("after", after, 1)
+
+
+After = Annotated[Cursor | None, Depends(_after)]
+"""In lists that show the oldest first."""
+
+
+def parsed(name: str, text: str | None, keys: int) -> Cursor | None:
+    """A place in a list. Raises ``RequestValidationError``."""
+    try:
+        return None if text is None else Cursor.parse(text, keys=keys)
+    except ValueError as error:
+        wrong = {"type": "value_error", "loc": ("query", name), "msg": str(error)}
+        raise RequestValidationError([wrong]) from None
+
+
+LINK: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "headers": {
+            "Link": {
+                "description": "The next page, as a reference relative to this one: "
+                '`<?limit=50&before=…>; rel="next"`. Not there on the last page.',
+                "schema": {"type": "string"},
+            }
+        }
+    }
+}
+"""What the description of a list says of its answer."""
+
+
+def page(
+    kind: type[T],
+    rows: Sequence[T],
+    limit: int,
+    request: Request,
+    place: Callable[[T], object],
+    *,
+    name: str = "before",
+) -> Response:
+    """A page of a list of which one row more was asked for than the page may have.
+
+    ``place`` is where the next page goes on, and ``name`` the parameter that says so.
+    """
+    headers = {}
+    if len(rows) > limit:
+        asked = parse_qsl(request.url.query, keep_blank_values=True)
+        kept = [(key, value) for key, value in asked if key != name]
+        query = urlencode([*kept, (name, str(place(rows[limit - 1])))])
+        headers["Link"] = f'<?{query}>; rel="next"'
+    body = dump(list[kind], rows[:limit])  # type: ignore[valid-type]
+    return Response(body, media_type="application/json", headers=headers)
+
+
+def cursor(row: Any) -> Cursor:
+    """The place of a row that has one."""
+    found: Cursor = row.cursor
+    return found

@@ -1,0 +1,158 @@
+"""Event streams: iterators as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Final, TypeVar
+
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from goclaw_py.ports.control import ChatEvent
+from goclaw_py.runs.live_events import LiveEvent
+from goclaw_py.web.api.wire import PING, PING_S, encode_event
+
+_MOST_TOGETHER: Final = 512
+"""How many events may be in one write."""
+
+_MOST_BYTES: Final = 64 * 1024
+"""A write that is so large takes in no more."""
+
+E = TypeVar("E", bound=ChatEvent | LiveEvent)
+
+
+class ClosedStream(StreamingResponse):
+    """An answer of ready-made server-sent events.
+
+    Args:
+        body: The events.
+        also: What they are made of. Both are closed at the end.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, body: AsyncIterator[bytes], *also: AsyncIterator[object]) -> None:
+        self._sources: tuple[AsyncIterator[object], ...] = (body, *also)
+        super().__init__(body, headers={"Cache-Control": "no-store"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer. Whoever has hung up leaves an iterator that has stopped anywhere."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            for source in self._sources:
+                await _close(source)
+
+
+class EventStream(ClosedStream):
+    """An answer of server-sent events; see ``stream``."""
+
+    def __init__(
+        self,
+        events: AsyncIterator[E],
+        closing: asyncio.Event,
+        first: bytes,
+        encode: Callable[[E], bytes] = encode_event,
+        gather_s: float = 0.0,
+    ) -> None:
+        super().__init__(stream(events, closing, first, encode, gather_s), events)
+
+
+async def stream(
+    events: AsyncIterator[E],
+    closing: asyncio.Event,
+    first: bytes,
+    encode: Callable[[E], bytes] = encode_event,
+    gather_s: float = 0.0,
+) -> AsyncIterator[bytes]:
+    """Server-sent events until ``closing`` is set, with signs of life in between.
+
+    Those that come within ``gather_s`` seconds go out together: writing and waking up cost more
+    than encoding does. While nothing can be written, few events are taken from ``events``.
+
+    ``first`` is sent when ``events`` has taken its next step. ``events`` is closed at the end.
+    """
+    woken = asyncio.Event()
+    gathered = _Gathered(gather_s, woken)
+    taking = asyncio.ensure_future(gathered.take_all(events, encode))
+    closed = asyncio.ensure_future(closing.wait())
+    for task in (taking, closed):
+        task.add_done_callback(lambda _: woken.set())
+    try:
+        # One turn of the loop lets the first step of the iterator attach the terminal.
+        await asyncio.sleep(0)
+        yield first
+        while not closed.done():
+            if not await _is_set(woken, PING_S):
+                yield PING
+                continue
+            woken.clear()
+            if not (taking.done() or closed.done()):
+                await asyncio.sleep(gather_s)
+            if ready := gathered.taken():
+                yield ready
+            if taking.done():
+                if ready := gathered.taken():
+                    yield ready
+                await taking
+                return
+    finally:
+        closed.cancel()
+        taking.cancel()
+        await asyncio.gather(taking, closed, return_exceptions=True)
+        await _close(events)
+
+
+class _Gathered:
+    """Events between their source and the one who writes them.
+
+    Args:
+        gather_s: How long what comes is gathered, in seconds.
+        woken: Set when there is something to write.
+    """
+
+    def __init__(self, gather_s: float, woken: asyncio.Event) -> None:
+        self._gather_s = gather_s
+        self._woken = woken
+        self._ready: list[bytes] = []
+        self._bytes = 0
+        self._room = asyncio.Event()
+
+    async def take_all(self, events: AsyncIterator[E], encode: Callable[[E], bytes]) -> None:
+        """Take events until their end, or for as long as there is room."""
+        async for event in events:
+            encoded = encode(event)
+            self._ready.append(encoded)
+            self._bytes += len(encoded)
+            if len(self._ready) == 1:
+                self._woken.set()
+                # The writer sleeps as long, and a moment longer: what has come by then is taken
+                # without another wait.
+                await asyncio.sleep(self._gather_s)
+            elif len(self._ready) >= _MOST_TOGETHER or self._bytes >= _MOST_BYTES:
+                self._room.clear()
+                await self._room.wait()
+
+    def taken(self) -> bytes:
+        """All that is there, for one write."""
+        data = b"".join(self._ready)
+        self._ready.clear()
+        self._bytes = 0
+        self._room.set()
+        return data
+
+
+async def _is_set(event: asyncio.Event, within_s: float) -> bool:
+    try:
+        async with asyncio.timeout(within_s):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _close(events: AsyncIterator[object]) -> None:
+    # The ports promise an iterator; the generators that implement it want to be closed.
+    if close := getattr(events, "aclose", None):
+        await close()

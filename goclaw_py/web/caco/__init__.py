@@ -1,0 +1,1 @@
+"""The schedule API of *caco*, for its clients (SPEC CRON-19)."""

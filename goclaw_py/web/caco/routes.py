@@ -1,0 +1,334 @@
+"""``/api/schedule`` and messages into sessions, as *caco* has them (SPEC CRON-19).
+
+Schedules here are the operator's jobs: a slug is unique among those of one owner, so the jobs of
+people in chats are not to be had by theirs. Everything about all jobs is below ``/api/jobs``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+
+from goclaw_py.jobs.models import OPERATOR, SLUG, Job, JobState, Payload, Prompt
+from goclaw_py.jobs.policy import SessionKind
+from goclaw_py.model.errors import (
+    JobChanged,
+    JobError,
+    NotYours,
+    SlugTaken,
+    StoreUnavailable,
+    TooManyJobs,
+    UnknownJob,
+)
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.session_keys import job_of
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDesk, JobDraft, Keep, RunNow
+from goclaw_py.ports.store import JobQuery, Session
+from goclaw_py.web.api.wire import DISPATCH_FAILED, MAX_LIMIT
+from goclaw_py.web.caco.texts import PROMPT_REQUIRED, not_found, said_of, words
+from goclaw_py.web.caco.wire import (
+    Accepted,
+    Deleted,
+    Executed,
+    Fault,
+    MessageBody,
+    PatchBody,
+    Put,
+    PutBody,
+    ScheduleView,
+    SessionConfig,
+    Wire,
+    Wrong,
+    kind_of,
+    moment,
+    schedule_from,
+    text_of,
+    view_of,
+)
+from goclaw_py.web.content import NOT_JSON, is_json
+
+BY: Final = Asker(owner=OPERATOR, maker=Maker.OPERATOR)
+EVERYBODY: Final = Asker(owner=None, maker=Maker.OPERATOR)
+
+Slug = Annotated[str, Path(examples=["daily-standup"])]
+KeyPath = Annotated[str, Path(min_length=1, max_length=512)]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
+Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
+
+_CONFLICTS = (JobChanged, SlugTaken, TooManyJobs)
+_REFUSED: Final = {
+    RunNow.ALREADY_RUNNING: "Schedule is already running",
+    RunNow.AT_CAPACITY: "As many jobs run as are allowed",
+    RunNow.NO_WORK: "There is no work for this schedule",
+    RunNow.OFF: "No jobs run here: there is no gateway, or the scheduler is switched off",
+}
+_FAULTS: Final[dict[int | str, dict[str, Any]]] = {
+    code: {"model": Fault} for code in (400, 404, 409, 413, 503)
+}
+
+
+class _Route(APIRoute):
+    """Answers with the statuses and sentences of *caco*."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except RequestValidationError as error:
+                if not is_json(request):
+                    return _fault(415, Fault(error=NOT_JSON))
+                return _fault(400, Fault(error=words(error.errors())))
+            except Wrong as error:
+                return _fault(400, Fault(error=str(error)))
+            except UnknownJob:
+                return _fault(404, Fault(error=not_found(request.path_params.get("slug", ""))))
+            except _CONFLICTS as error:
+                return _fault(409, Fault(error=str(error)))
+            except JobError as error:
+                text, detail = said_of(error)
+                return _fault(400, Fault(error=text, detail=detail))
+
+        return handle
+
+
+def _answer(value: Wire) -> Response:
+    return Response(value.model_dump_json(by_alias=True), media_type="application/json")
+
+
+def _fault(status: int, fault: Fault) -> Response:
+    body = fault.model_dump_json(by_alias=True, exclude_none=True)
+    return Response(body, status_code=status, media_type="application/json")
+
+
+def schedule_routes(control: Control) -> APIRouter:
+    """The routes below ``/api/schedule``."""
+    api = APIRouter(route_class=_Route, responses=_FAULTS, tags=["schedule"])
+    _looking(api, control)
+    _changing(api, control)
+    return api
+
+
+def _looking(api: APIRouter, control: Control) -> None:
+    @api.get("", response_model=list[ScheduleView])
+    async def schedules(limit: Limit = MAX_LIMIT, offset: Offset = 0) -> Response:
+        """All schedules of the operator, the next one to run first."""
+        desk = control.jobs
+        page = await desk.search(JobQuery(owner=OPERATOR, limit=limit, offset=offset), BY)
+        profile = desk.profile
+        shown = (view_of(job, profile).model_dump_json(by_alias=True) for job in page.jobs)
+        return Response(f"[{','.join(shown)}]", media_type="application/json")
+
+    @api.get("/{slug}", response_model=ScheduleView)
+    async def schedule(slug: Slug) -> Response:
+        """One schedule, with its state."""
+        desk = control.jobs
+        return _answer(view_of(await _found(desk, slug), desk.profile))
+
+
+def _changing(api: APIRouter, control: Control) -> None:
+    @api.put("/{slug}", response_model=Put)
+    async def put(slug: Slug, body: PutBody) -> Response:
+        """Make a schedule, or change one that is there.
+
+        Of one that is there ``enabled``, ``sessionConfig`` and the time zone stay as they are if
+        they are not given.
+        """
+        desk = control.jobs
+        _same(slug, body)
+        prompt = _prompt(body.prompt if body.prompt is not None else desk.profile.default_prompt)
+        after, created = await _put(desk, slug, body.model_copy(update={"prompt": prompt}))
+        return _answer(Put(slug=slug, next_run=moment(after.next_run_at), created=created))
+
+    @api.patch("/{slug}", response_model=ScheduleView)
+    async def patch(slug: Slug, body: PatchBody) -> Response:
+        """Change some of it; the schedule is given as a whole or not at all."""
+        desk = control.jobs
+        _same(slug, body)
+        before = await _found(desk, slug)
+        after = await desk.edit(before.id, _change(desk, before, body), BY)
+        return _answer(view_of(after, desk.profile))
+
+    @api.delete("/{slug}", response_model=Deleted)
+    async def delete(slug: Slug) -> Response:
+        """Delete it; a run of it goes on."""
+        desk = control.jobs
+        await desk.delete((await _found(desk, slug)).id, BY)
+        return _answer(Deleted(slug=slug))
+
+    @api.post("/{slug}/run", response_model=Executed)
+    async def run(slug: Slug) -> Response:
+        """Run it now, in whatever state it is; its next run stays when it is."""
+        desk = control.jobs
+        started = await desk.run_now((await _found(desk, slug)).id, BY)
+        if isinstance(started, RunNow):
+            return _fault(409, Fault(error=_REFUSED[started], code=started.name))
+        session = started.session or None
+        return _answer(Executed(slug=slug, run_id=started.run, session_id=session))
+
+
+def message_routes(control: Control) -> APIRouter:
+    """``POST /sessions/{key}/messages``."""
+    faults: dict[int | str, dict[str, Any]] = {**_FAULTS, 500: {"model": Fault}}
+    del faults[503]
+    api = APIRouter(route_class=_Route, responses=faults, tags=["schedule"])
+
+    @api.post("/sessions/{key:path}/messages", response_model=Accepted)
+    async def send(key: KeyPath, body: MessageBody, *, queue: bool = False) -> Response:
+        """Let the agent work on a message, as if it had come into the chat of this session.
+
+        409 with ``SESSION_BUSY`` when a run of it waits or works, unless it may ``queue``; with
+        ``NOT_A_CHAT`` for a session without a chat, such as that of a subagent. The answer in the
+        session of a job goes where the job tells its results; if that is nowhere, it is only in the
+        history. Once accepted a message is not lost, even by a crash.
+        """
+        if body.prompt is not None and body.message is not None:
+            raise Wrong("prompt: give prompt or message, not both")
+        text = _prompt(body.prompt if body.prompt is not None else body.message)
+        try:
+            sent = await control.send_message(key, text, queue=queue)
+        except StoreUnavailable as error:
+            return _fault(500, Fault(error=str(error), code=DISPATCH_FAILED))
+        return _answer(Accepted(session_id=sent.session, run_id=sent.run))
+
+    return api
+
+
+async def _put(desk: JobDesk, slug: str, body: PutBody) -> tuple[Job, bool]:
+    """The job as the body wants it, and whether it was made for that. Raises ``JobError``."""
+    try:
+        before = await _found(desk, slug)
+    except UnknownJob:
+        try:
+            return await desk.create(_draft(desk, slug, body), BY), True
+        except SlugTaken:
+            # Another request has made it meanwhile.
+            before = await _found(desk, slug)
+    return await desk.edit(before.id, _change(desk, before, body), BY), False
+
+
+async def _found(desk: JobDesk, slug: str) -> Job:
+    """The operator's job with exactly this slug. Raises ``UnknownJob``."""
+    if not SLUG.fullmatch(slug):
+        raise UnknownJob(slug)
+    # The desk also takes an id, and the beginning of one.
+    try:
+        job = await desk.get(slug, BY)
+    except NotYours as error:
+        raise UnknownJob(slug) from error
+    if job.spec.slug != slug:
+        raise UnknownJob(slug)
+    return job
+
+
+def _same(slug: str, body: PatchBody) -> None:
+    if not SLUG.fullmatch(slug):
+        raise Wrong("slug: must be up to 64 characters of a-z 0-9 _ -, the first no sign")
+    if body.slug not in (None, slug):
+        raise Wrong("slug: must be that of the path")
+
+
+def _prompt(text: str | None) -> str:
+    if text is None or not text.strip():
+        raise Wrong(PROMPT_REQUIRED)
+    return text
+
+
+def _draft(desk: JobDesk, slug: str, body: PutBody) -> JobDraft:
+    config = body.session_config or SessionConfig()
+    policy: dict[str, object] = {}
+    if config.persist_session is not None:
+        kind = SessionKind.JOB if config.persist_session else SessionKind.FRESH
+        policy["session"] = kind.value
+    return JobDraft(
+        schedule=schedule_from(body.schedule, desk.profile.policy.min_interval_s),
+        payload=Prompt(_prompt(body.prompt), config.model or ""),
+        slug=slug,
+        zone=body.schedule.timezone or "",
+        policy=policy,
+        paused=body.enabled is False,
+    )
+
+
+def _change(desk: JobDesk, job: Job, body: PatchBody) -> JobChange:
+    """What an edit of this job is to change."""
+    change = JobChange(payload=_payload(job, body))
+    if body.schedule is not None:
+        least_s = job.policy(desk.profile.policy).min_interval_s
+        change = replace(change, schedule=schedule_from(body.schedule, least_s))
+        if body.schedule.timezone is not None:
+            change = replace(change, zone=body.schedule.timezone)
+    if body.enabled is not None and body.enabled is not (job.state is JobState.ACTIVE):
+        state = JobState.ACTIVE if body.enabled else JobState.PAUSED
+        change = replace(change, state=state)
+    keeps = None if body.session_config is None else body.session_config.persist_session
+    kept = job.policy(desk.profile.policy).session is not SessionKind.FRESH
+    if keeps is not None and keeps is not kept:
+        kind = SessionKind.JOB if keeps else SessionKind.FRESH
+        change = replace(change, session="", policy={"session": kind.value})
+    return change
+
+
+def _payload(job: Job, body: PatchBody) -> Payload | Keep:
+    """What it is to do. A job that is no prompt stays what it is: no model is to get its text."""
+    given = body.session_config
+    before = job.spec.payload
+    if not isinstance(before, Prompt):
+        if body.prompt is not None and _prompt(body.prompt) != text_of(before):
+            raise Wrong(
+                f"prompt: this schedule runs a {kind_of(before)}, which stays as it is here"
+            )
+        if given is not None and given.model:
+            raise Wrong("sessionConfig.model: only a prompt is given to a model")
+        return KEEP
+    text = before.text if body.prompt is None else _prompt(body.prompt)
+    model = before.model
+    if given is not None and "model" in given.model_fields_set:
+        model = given.model or ""
+    return Prompt(text, model)
+
+
+# ---------------------------------------------------------------------------- sessions
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession(Session):
+    """A session; that of a job with the slug of this and its next run."""
+
+    scheduleSlug: str | None = None  # noqa: N815  (as in caco)
+    scheduleNextRun: str | None = None  # noqa: N815
+
+
+async def listed(desk: JobDesk, sessions: Sequence[Session]) -> list[ListedSession]:
+    """The sessions, with the jobs to which they belong."""
+    return list(await asyncio.gather(*(_listed(desk, session) for session in sessions)))
+
+
+async def _listed(desk: JobDesk, session: Session) -> ListedSession:
+    plain = {field.name: getattr(session, field.name) for field in fields(Session)}
+    job = await _job_of(desk, session.key)
+    if job is None:
+        return ListedSession(**plain)
+    return ListedSession(
+        **plain, scheduleSlug=job.spec.slug, scheduleNextRun=moment(job.next_run_at)
+    )
+
+
+async def _job_of(desk: JobDesk, session: SessionKey) -> Job | None:
+    job_id = job_of(session)
+    if job_id is None:
+        return None
+    try:
+        return await desk.get(job_id, EVERYBODY)
+    except UnknownJob:
+        return None

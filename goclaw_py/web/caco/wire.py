@@ -1,0 +1,377 @@
+"""The bodies of ``/api/schedule`` (SPEC CRON-19): names as in JavaScript, times with milliseconds.
+
+The reference is ``docs/guide/profiles.md``. Instants are ``2026-01-30T09:00:00.000Z``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from goclaw_py.jobs.cron.parser import MAX_CHARS
+from goclaw_py.jobs.models import (
+    MAX_TEXT_CHARS,
+    Job,
+    JobState,
+    Payload,
+    Program,
+    Prompt,
+    session_for,
+)
+from goclaw_py.jobs.policy import Profile, SessionKind
+from goclaw_py.jobs.schedule import MAX_INTERVAL, At, Cron, Every, Schedule, schedule_of
+from goclaw_py.web.caco.texts import SCHEDULE_REQUIRED, least_interval
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_MINUTE_MS: Final = 60_000
+_MAX_MS: Final = MAX_INTERVAL // _MILLISECOND
+_RESULTS: Final[Mapping[str, str]] = {"ok": "success", "failed": "error"}
+
+_BODY: Final[dict[str, Any]] = {
+    "slug": "daily-standup",
+    "prompt": "Generate daily standup summary from git commits",
+    "enabled": True,
+    "schedule": {"type": "cron", "expression": "0 9 * * 1-5", "timezone": "Europe/Berlin"},
+    "sessionConfig": {"model": "openai:gpt-4o", "persistSession": True},
+}
+_VIEW: Final[dict[str, Any]] = {
+    **_BODY,
+    "payload": "prompt",
+    "state": "active",
+    "lastRun": "2026-01-29T08:00:15.123Z",
+    "lastResult": "success",
+    "lastError": None,
+    "sessionId": "agent:main:cron:019c0000-0000-7000-8000-000000000000",
+    "nextRun": "2026-01-30T08:00:00.000Z",
+}
+
+
+_SHOWN_ONLY: Final = frozenset(
+    {"payload", "state", "lastRun", "lastResult", "lastError", "sessionId", "nextRun"}
+)
+"""What GET tells of a schedule and nobody can set."""
+
+
+class Wire(BaseModel):
+    """A body."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+
+class Given(Wire):
+    """A body that comes in. A key that is not known is refused: it may be a misspelled one.
+
+    What GET has given can be sent back: its keys that nobody can set are ignored, and in a schedule
+    those that are null.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _set_keys(body: object) -> object:
+    """A body without the keys that are only shown."""
+    if not isinstance(body, dict):
+        return body
+    return {key: value for key, value in body.items() if key not in _SHOWN_ONLY}
+
+
+def _given_keys(schedule: object) -> object:
+    """A schedule without the keys that are null: those of its other types are shown so."""
+    if not isinstance(schedule, dict):
+        return schedule
+    names = {to_camel(name) for name in ScheduleShape.model_fields}
+    return {k: value for k, value in schedule.items() if value is not None or k not in names}
+
+
+def _example(example: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [example]})
+
+
+Zone = Annotated[
+    str | None, Field(max_length=64, description="an IANA name; null: that of the settings")
+]
+
+
+class CronSchedule(Given):
+    """By the clock on the wall of its zone."""
+
+    type: Literal["cron"]
+    expression: Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
+    timezone: Zone = None
+
+
+class IntervalSchedule(Given):
+    """Again and again; one of the two lengths is given."""
+
+    type: Literal["interval"]
+    interval_minutes: Annotated[
+        StrictInt | StrictFloat | None, Field(json_schema_extra={"exclusiveMinimum": 0})
+    ] = None
+    every_ms: Annotated[StrictInt | None, Field(json_schema_extra={"exclusiveMinimum": 0})] = None
+    timezone: Zone = None
+
+
+class AtSchedule(Given):
+    """Once."""
+
+    type: Literal["at"]
+    at: Annotated[str, Field(max_length=64, description="ISO 8601 with the offset from UTC")]
+    timezone: Zone = None
+
+
+AnySchedule = Annotated[
+    CronSchedule | IntervalSchedule | AtSchedule,
+    Field(discriminator="type"),
+    BeforeValidator(_given_keys),
+]
+
+
+class SessionConfig(Given):
+    """How it runs. ``model``: null is the agent's own; ``persistSession``: it keeps its context."""
+
+    model: Annotated[str | None, Field(max_length=256)] = None
+    persist_session: StrictBool | None = None
+
+
+class PatchBody(Given):
+    """What is to be changed."""
+
+    model_config = _example({"enabled": False})
+
+    _shown = model_validator(mode="before")(_set_keys)
+
+    slug: Annotated[str | None, Field(description="that of the path, if it is given")] = None
+    prompt: Annotated[str | None, Field(max_length=MAX_TEXT_CHARS)] = None
+    enabled: StrictBool | None = None
+    schedule: AnySchedule | None = None
+    session_config: SessionConfig | None = None
+
+
+class PutBody(PatchBody):
+    """A schedule. ``prompt`` may be missing only where the settings have one for such jobs."""
+
+    model_config = _example(_BODY)
+
+    schedule: AnySchedule
+
+
+class ScheduleShape(Wire):
+    """When it runs, as it is shown."""
+
+    type: Literal["cron", "interval", "at"]
+    expression: str | None = None
+    interval_minutes: int | None = None
+    every_ms: int | None = None
+    at: str | None = None
+    timezone: str
+
+
+class ScheduleView(Wire):
+    """A schedule with its state.
+
+    ``payload`` says what ``prompt`` is: a prompt, a message that is sent as it stands, or a
+    command. ``lastResult``: ``success``, ``error``, or another word for how the last run ended.
+    ``sessionId`` is null if each run has a session of its own.
+    """
+
+    model_config = _example(_VIEW)
+
+    slug: str
+    prompt: str
+    payload: Literal["prompt", "message", "command"]
+    enabled: bool
+    schedule: ScheduleShape
+    session_config: SessionConfig
+    state: JobState
+    last_run: str | None
+    last_result: str | None
+    last_error: str | None
+    session_id: str | None
+    next_run: str | None
+
+
+class Put(Wire):
+    """What PUT has done."""
+
+    model_config = _example(
+        {"slug": "daily-standup", "nextRun": "2026-01-30T08:00:00.000Z", "created": True}
+    )
+
+    slug: str
+    next_run: str | None
+    created: bool
+
+
+class Deleted(Wire):
+    """What DELETE has done."""
+
+    model_config = _example({"slug": "daily-standup", "deleted": True})
+
+    slug: str
+    deleted: Literal[True] = True
+
+
+class Executed(Wire):
+    """A run by hand has begun. ``runId`` is null if there was nothing for an agent to do."""
+
+    model_config = _example(
+        {
+            "slug": "daily-standup",
+            "status": "executed",
+            "runId": "019c0000-0000-7000-8000-000000000001",
+            "sessionId": "agent:main:cron:019c0000-0000-7000-8000-000000000000",
+        }
+    )
+
+    slug: str
+    status: Literal["executed"] = "executed"
+    run_id: str | None
+    session_id: str | None
+
+
+class Accepted(Wire):
+    """A message is stored. ``runId`` is null if another process works on its session."""
+
+    model_config = _example(
+        {
+            "accepted": True,
+            "sessionId": "agent:main:telegram:direct:42",
+            "runId": "019c0000-0000-7000-8000-000000000001",
+        }
+    )
+
+    accepted: Literal[True] = True
+    session_id: str
+    run_id: str | None
+
+
+class MessageBody(Given):
+    """What the agent is told; one of the two is given."""
+
+    model_config = _example({"prompt": "what did I miss?"})
+
+    prompt: Annotated[str | None, Field(max_length=MAX_TEXT_CHARS)] = None
+    message: Annotated[str | None, Field(max_length=MAX_TEXT_CHARS)] = None
+
+
+class Fault(Wire):
+    """Why not. ``code`` is for programs; ``detail`` says more than ``error``."""
+
+    model_config = _example({"error": "Schedule not found: daily-standup"})
+
+    error: str
+    code: str | None = None
+    detail: str | None = None
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+class Wrong(Exception):
+    """A body that is not accepted; ``str()`` is the sentence."""
+
+
+def schedule_from(given: CronSchedule | IntervalSchedule | AtSchedule, least_s: float) -> Schedule:
+    """The schedule that is meant. Raises ``Wrong`` and ``BadSchedule``."""
+    match given:
+        case CronSchedule(expression=expression):
+            return Cron(expression)
+        case AtSchedule(at=at):
+            return schedule_of({"kind": "at", "at": at})
+        case IntervalSchedule(interval_minutes=None, every_ms=None):
+            raise Wrong(SCHEDULE_REQUIRED)
+        case IntervalSchedule(interval_minutes=None, every_ms=int(every_ms)):
+            return _every(every_ms, least_s)
+        case IntervalSchedule(interval_minutes=int(minutes) | float(minutes), every_ms=None):
+            # Also false for a NaN; far beyond what is allowed, so that it has milliseconds.
+            if not -_MAX_MS <= minutes <= _MAX_MS:
+                raise Wrong(f"schedule.intervalMinutes: may be at most {_MAX_MS // _MINUTE_MS}")
+            every_ms = round(minutes * _MINUTE_MS)
+            # Of 1.1 minutes there are not quite 66,000 milliseconds.
+            if abs(every_ms - minutes * _MINUTE_MS) > 1e-3:
+                raise Wrong("schedule.intervalMinutes: must be a whole number of milliseconds")
+            return _every(every_ms, least_s)
+    raise Wrong("schedule: give intervalMinutes or everyMs, not both")
+
+
+def _every(every_ms: int, least_s: float) -> Schedule:
+    if every_ms <= 0:
+        raise Wrong(least_interval(least_s))
+    return schedule_of({"kind": "every", "every_ms": every_ms})
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+def moment(at: datetime | None) -> str | None:
+    """An instant as JavaScript writes it."""
+    if at is None:
+        return None
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def view_of(job: Job, profile: Profile) -> ScheduleView:
+    """A job as a schedule, where the settings make ``profile`` of all jobs."""
+    payload = job.spec.payload
+    policy = job.policy(profile.policy)
+    model = payload.model if isinstance(payload, Prompt) else ""
+    return ScheduleView(
+        slug=job.spec.slug,
+        prompt=text_of(payload),
+        payload=kind_of(payload),
+        enabled=job.state is JobState.ACTIVE,
+        schedule=_shape(job.spec.schedule, job.spec.zone),
+        session_config=SessionConfig(
+            model=model or None, persist_session=policy.session is not SessionKind.FRESH
+        ),
+        state=job.state,
+        last_run=moment(job.last_run_at),
+        last_result=_RESULTS.get(job.last_status, job.last_status) or None,
+        last_error=job.last_error or None,
+        session_id=session_for(job, policy, None),
+        next_run=moment(job.next_run_at),
+    )
+
+
+def text_of(payload: Payload) -> str:
+    """What is shown as the prompt of a schedule, whatever it is."""
+    return shlex.join(payload.argv) if isinstance(payload, Program) else payload.text
+
+
+def kind_of(payload: Payload) -> Literal["prompt", "message", "command"]:
+    """What the shown prompt is."""
+    match payload:
+        case Prompt():
+            return "prompt"
+        case Program():
+            return "command"
+        case _:
+            return "message"
+
+
+def _shape(schedule: Schedule, zone: str) -> ScheduleShape:
+    match schedule:
+        case At(at):
+            return ScheduleShape(type="at", at=moment(at), timezone=zone)
+        case Cron(expression):
+            return ScheduleShape(type="cron", expression=expression, timezone=zone)
+        case Every(interval):
+            every_ms = interval // _MILLISECOND
+            if every_ms % _MINUTE_MS:
+                return ScheduleShape(type="interval", every_ms=every_ms, timezone=zone)
+            minutes = every_ms // _MINUTE_MS
+            return ScheduleShape(type="interval", interval_minutes=minutes, timezone=zone)
