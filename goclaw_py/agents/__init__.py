@@ -1,4 +1,4 @@
-"""Level 3: the agent loops that come with the product (SPEC AGENT-2)."""
+"""Agent loops that come with the product (SPEC AGENT-2)."""
 
 from goclaw_py.agents.build import build_agent, is_model
 from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths, program_loop

@@ -1,4 +1,4 @@
-"""Level 5: the command ``goclaw``. Heavy imports are made where a command needs them."""
+"""The command ``goclaw``. Heavy imports are made where a command needs them."""
 
 from __future__ import annotations
 

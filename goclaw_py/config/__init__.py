@@ -1,4 +1,4 @@
-"""Level 3: settings from file and environment."""
+"""Settings from file and environment."""
 
 from goclaw_py.config.beats import heartbeat_policy, plans, switched_off
 from goclaw_py.config.jobs import job_profile

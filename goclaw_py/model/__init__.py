@@ -1,1 +1,1 @@
-"""Values that every feature shares."""
+"""Records and enums that every feature shares. Pure: no I/O, no clock, no asyncio."""

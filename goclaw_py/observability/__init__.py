@@ -1,1 +1,1 @@
-"""What operators measure."""
+"""What operators measure: ``prometheus``, ``opentelemetry``, ``readiness``, ``loop_lag``."""

@@ -1,1 +1,1 @@
-"""Level 2: what the parts of level 3 offer and need."""
+"""Protocols between features and what stands behind them: channel, agent, store, tools, clock."""

@@ -1,4 +1,4 @@
-"""Level 3: where jobs get their work from (SPEC CRON-18). They implement ``ports.jobs.WorkSource``.
+"""Where jobs get their work from (SPEC CRON-18). They implement ``ports.jobs.WorkSource``.
 
 GitHub is not imported here: most gateways need no HTTP client for work.
 """

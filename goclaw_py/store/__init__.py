@@ -1,1 +1,5 @@
-"""Level 3: the database."""
+"""The database behind ``ports.store``: PostgreSQL, and memory for tests and simulation.
+
+Start at ``postgres.store``. SQL is in ``queries/*.sql``; rules that both stores share are in
+``*rules``; ``embedded`` runs a server of our own, ``migrate`` brings its schema up to date.
+"""

@@ -1,4 +1,4 @@
-"""Level 3: the tools that agents may call, and who may call which (SPEC AGENT-6)."""
+"""The tools that agents may call, and who may call which (SPEC AGENT-6)."""
 
 from goclaw_py.tools.agents import Delegate
 from goclaw_py.tools.chats import SendMessage

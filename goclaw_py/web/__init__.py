@@ -1,1 +1,5 @@
-"""Level 3: the HTTP API, over TCP and over the socket in the state folder."""
+"""The HTTP server: API, dashboard, webhooks, over TCP and over the socket in the state folder.
+
+Start at ``server``. ``api`` has a module for each resource, ``pages`` the dashboard, ``caco`` the
+schedule API of *caco*; ``guard`` and ``signin`` decide who may call.
+"""

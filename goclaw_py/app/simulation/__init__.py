@@ -1,1 +1,4 @@
-"""Simulated time: what jobs and heartbeats would do (SPEC OPS-6)."""
+"""``goclaw simulate``: the real services on simulated time (SPEC OPS-6).
+
+Start at ``simulation``; ``runs`` and ``heartbeats`` replace the agent.
+"""

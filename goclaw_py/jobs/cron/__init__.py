@@ -1,1 +1,1 @@
-"""Cron."""
+"""Cron expressions (SPEC CRON-3): ``parser`` reads them, ``expression`` finds the times."""

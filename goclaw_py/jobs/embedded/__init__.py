@@ -1,1 +1,1 @@
-"""Embedded."""
+"""Jobs for other programs: ``JobScheduler`` calls their functions when jobs are due."""
