@@ -41,7 +41,7 @@ def test_no_query_reads_the_servers_clock(file: str) -> None:
 
 def test_every_query_is_used_and_every_used_one_exists() -> None:
     used: set[tuple[str, str]] = set()
-    for path in (STORE / "postgres").glob("*.py"):
+    for path in (STORE / "postgres").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         tables = {
             node.targets[0].id: node.value.args[0].value
