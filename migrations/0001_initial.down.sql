@@ -1,12 +1,27 @@
--- Back to an empty database.
-
+-- In the reverse order: tables that refer to others come before them.
+drop table incidents;
+drop table heartbeat_items;
+drop table heartbeat_events;
+drop table heartbeat_run_logs;
+drop table heartbeats;
+drop table work_items;
+drop table owner_zones;
+drop table cron_run_logs;
+drop table cron_jobs;
 drop table pairing_requests;
 drop table people;
+drop table topics;
+drop table chats;
+drop table drafts;
 drop view outbox_heads;
 drop table outbox;
 drop table runs;
+drop table unmentioned;
 drop table inbox;
+drop table moved_sessions;
 drop table history;
 drop table sessions;
+drop table lane_places;
+drop table node_calls;
 drop table leases;
 drop table nodes;

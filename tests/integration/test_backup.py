@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -184,39 +185,48 @@ async def embedded(home: Settings) -> AsyncIterator[Address]:
         await database.close()
 
 
-@pytest.mark.parametrize("version", [1, 6, 8, LATEST - 1])
+@pytest.fixture
+def newer(tmp_path: Path) -> list[migrate.Migration]:
+    """The migrations of a later release."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(migrate.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    number = f"{LATEST + 1:04}"
+    (folder / f"{number}_pets.up.sql").write_text(
+        "create table pets (id bigint primary key);\n"
+        "alter table history add column mood text not null default '';"
+    )
+    (folder / f"{number}_pets.down.sql").write_text(
+        "alter table history drop column mood;\ndrop table pets;"
+    )
+    return migrate.known(folder)
+
+
 async def test_a_backup_of_an_older_schema_is_brought_up_to_date(
-    empty_database: Database, other: Address, file: Path, tmp_path: Path, version: int
+    filled: Address, newer: list[migrate.Migration], other: Address, file: Path, tmp_path: Path
 ) -> None:
     """DB-5, DB-2."""
-    async with connection(empty_database.address) as one:
-        await migrate.migrate(one, to=version)
-        await one.script(
-            "insert into sessions (key, agent, created_at, last_active_at) "
-            "values ('s', 'x', 'epoch', 'epoch'); "
-            "insert into history (session, epoch, role, text, at) "
-            "values ('s', 0, 'user', 'hello', 'epoch')"
-        )
-    saved = await save(settings_of(empty_database.address, tmp_path / "a"), file)
-    assert saved.schema == version
-    # The target may be up to date already, or empty: both ways lead to the same.
-    for target in (other, other):
-        restored = await bring_back(settings_of(target, tmp_path / "b"), file, replace=True)
-        assert len(restored.migrated) == LATEST - version
-        rows = await all_rows(target)
-        assert (len(rows["sessions"]), len(rows["history"])) == (1, 1)
-        async with connection(target) as two:
-            assert (await migrate.status(two)).pending == ()
+    saved = await save(settings_of(filled, tmp_path / "a"), file)
+    assert saved.schema == LATEST
+    count = {table: len(rows) for table, rows in (await all_rows(filled)).items()}
+    with patch.object(migrate, "known", return_value=newer):
+        # The target may be up to date already, or empty: both ways lead to the same.
+        for target in (other, other):
+            restored = await bring_back(settings_of(target, tmp_path / "b"), file, replace=True)
+            assert restored.migrated == (f"{LATEST + 1:04}_pets.up.sql",)
+            rows = await all_rows(target)
+            assert {table: len(rows[table]) for table in count} == count
+            async with connection(target) as two:
+                assert (await migrate.status(two)).pending == ()
 
 
 async def test_a_backup_of_a_newer_release_is_refused(
-    filled: Address, file: Path, tmp_path: Path
+    filled: Address, newer: list[migrate.Migration], file: Path, tmp_path: Path
 ) -> None:
-    await save(settings_of(filled, tmp_path), file)
-    with (
-        patch.object(migrate, "known", return_value=migrate.known()[:-1]),
-        pytest.raises(BackupError, match="newer than this release: its schema is at") as refused,
-    ):
+    with patch.object(migrate, "known", return_value=newer):
+        async with connection(filled) as one:
+            await migrate.migrate(one)
+        await save(settings_of(filled, tmp_path), file)
+    with pytest.raises(BackupError, match="newer than this release: its schema is at") as refused:
         examine(file, quiet)
     assert "\n" not in str(refused.value)
 

@@ -76,47 +76,6 @@ async def test_down_and_up_again_gives_the_same_schema(opened: Connection) -> No
     assert await shape(opened) == before
 
 
-async def test_what_was_given_up_in_the_outbox_is_dead_for_the_release_before(
-    opened: Connection,
-) -> None:
-    await m.migrate(opened)
-    await opened.script(
-        "insert into outbox (channel, account, chat, message, state, created_at, next_attempt_at, "
-        "finished_at) values ('c', 'a', 'k', '{}', 'dropped', 'epoch', 'epoch', 'epoch')"
-    )
-    await m.migrate(opened, to=5)
-    assert [row["state"] for row in await opened.fetch("select state from outbox")] == ["dead"]
-    await m.migrate(opened)
-
-
-async def test_what_the_release_before_stored_is_read_as_it_was_meant(
-    opened: Connection, empty_database: Database
-) -> None:
-    """Whether it stored that before or after the migration: it may run beside a newer one."""
-    stored = (
-        "insert into sessions (key, agent, created_at, last_active_at) "
-        "values ('{0}', 'x', 'epoch', 'epoch');"
-        "insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, "
-        "started_at, finished_at, outcome, requests, input_tokens, output_tokens, cached_tokens) "
-        "values ('{0}', '{0}', 'x', 'chat', 'main', 'n', 1, 0, 'm', 'epoch', 'epoch', "
-        "'completed', 1, 2, 3, 4);"
-    )
-    await m.migrate(opened, to=8)
-    await opened.script(stored.format("before"))
-    await m.migrate(opened)
-    await opened.script(stored.format("after"))
-    store = await empty_database.open()
-    try:
-        for run in await store.runs():
-            assert (run.payer, run.submitted_at) == (run.session, run.started_at)
-            assert (run.target, run.tools, run.first_text_at) == (None, (), None)
-            assert (await store.spent(since=run.started_at, payer=run.session)).requests == 1
-        kept = await store.sessions()
-        assert [(one.summaries, one.pinned) for one in kept] == [(0, ()), (0, ())]
-    finally:
-        await store.close()
-
-
 async def test_a_version_in_between_can_be_reached_from_both_sides(
     opened: Connection, folder: Path
 ) -> None:
@@ -141,6 +100,20 @@ async def test_a_file_that_changed_after_it_was_applied_is_named(
     for attempt in (m.migrate(opened, folder=folder), m.status(opened, folder)):
         with pytest.raises(MigrationError, match=r"0001_initial\.up\.sql has changed"):
             await attempt
+
+
+async def test_a_database_of_an_unreleased_version_is_refused_in_one_line(
+    opened: Connection,
+) -> None:
+    """Before 0.1 there were up to 31 files; nothing of them can be migrated."""
+    await m.migrate(opened)
+    await opened.script(
+        "update schema_migrations set checksum = 'other'; "
+        "insert into schema_migrations (version, name, checksum) values (31, 'job_creators', 'x')"
+    )
+    with pytest.raises(MigrationError, match="start with a fresh one") as refused:
+        await m.status(opened)
+    assert "\n" not in str(refused.value)
 
 
 async def test_other_line_ends_are_no_change(opened: Connection, folder: Path) -> None:

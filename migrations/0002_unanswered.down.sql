@@ -1,3 +1,0 @@
--- Nothing is stored in an index.
-
-drop index inbox_unanswered;

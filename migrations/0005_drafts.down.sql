@@ -1,3 +1,0 @@
--- Runs that are cut leave their drafts as they stand.
-
-drop table drafts;

@@ -1,3 +1,0 @@
--- Operators may be told once more of what lasts.
-
-drop table incidents;

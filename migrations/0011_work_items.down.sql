@@ -1,3 +1,0 @@
--- There is no work any more.
-
-drop table work_items;

@@ -1,3 +1,0 @@
--- Nobody looks for them any more.
-
-drop index cron_jobs_over;

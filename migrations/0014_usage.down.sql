@@ -1,4 +1,0 @@
--- Who asked for a run is forgotten.
-
-drop index runs_used;
-alter table runs drop column job, drop column sender;

@@ -1,2 +1,0 @@
-drop table node_calls;
-alter table nodes drop column state;

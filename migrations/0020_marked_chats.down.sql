@@ -1,1 +1,0 @@
-drop index chats_marked;

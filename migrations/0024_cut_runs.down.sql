@@ -1,2 +1,0 @@
-alter table runs drop column follows;
-alter table inbox drop column last_run;

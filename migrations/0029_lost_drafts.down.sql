@@ -1,2 +1,0 @@
-alter table drafts drop column after_message;
-alter table drafts drop column opened_by;

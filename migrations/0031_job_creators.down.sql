@@ -1,1 +1,0 @@
-alter table cron_jobs drop column creator;
