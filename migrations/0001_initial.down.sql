@@ -2,7 +2,7 @@
 drop table incidents;
 drop table heartbeat_items;
 drop table heartbeat_events;
-drop table heartbeat_run_logs;
+drop table heartbeat_runs;
 drop table heartbeats;
 drop table work_items;
 drop table owner_zones;

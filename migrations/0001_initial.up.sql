@@ -300,7 +300,7 @@ comment on column runs.cost_usd is 'Null if the price of the model is not known.
 comment on column runs.payer is 'The session whose budget pays; null: its own.';
 comment on column runs.tools is 'Its tool calls; null: none.';
 comment on column runs.occurrence is 'The execution of a job that it belongs to: cron_run_logs.id.';
-comment on column runs.beat is 'The heartbeat run that it belongs to: heartbeat_run_logs.id.';
+comment on column runs.beat is 'The heartbeat run that it belongs to: heartbeat_runs.id.';
 comment on column runs.sender is 'Who asked for it, channel/account/id or api. Also in runs started by it. Null: nobody did.';
 comment on column runs.job is 'The job that it works for: cron_jobs.id. Also in runs started by it. Stays when the job is deleted.';
 comment on column runs.follows is 'The interrupted run of the same message, job or heartbeat that it repeats.';
@@ -381,7 +381,7 @@ comment on column outbox.fence is 'Fencing token: the result of a send with an o
 comment on column outbox.external_id is 'The id that the channel gave it.';
 comment on column outbox.error is 'Of the last attempt.';
 comment on column outbox.occurrence is 'The execution of a job whose result it is: cron_run_logs.id.';
-comment on column outbox.beat is 'The heartbeat run whose alert it is: heartbeat_run_logs.id.';
+comment on column outbox.beat is 'The heartbeat run whose alert it is: heartbeat_runs.id.';
 comment on column outbox.alert is 'Identifies an alert in its chat, so that it is not sent again too soon.';
 create index outbox_unsent on outbox (channel, account, chat, id)
     where state in ('pending', 'sending');
@@ -762,10 +762,10 @@ comment on column heartbeats.switched is 'Turned on or off by a person; null: as
 comment on column heartbeats.muted_until is 'No runs until then.';
 comment on column heartbeats.began_at is 'When the last run was claimed.';
 comment on column heartbeats.failures is 'Failed runs since the last success.';
-comment on column heartbeats.beat is 'The run in progress: heartbeat_run_logs.id.';
+comment on column heartbeats.beat is 'The run in progress: heartbeat_runs.id.';
 comment on column heartbeats.node is 'The node that executes it; null: it can be claimed.';
 
-create table heartbeat_run_logs (
+create table heartbeat_runs (
     id            text        collate "C" primary key,
     agent         text        collate "C" not null,
     kind          text        not null,
@@ -789,41 +789,41 @@ create table heartbeat_run_logs (
     cached_tokens bigint,
     cost_usd      numeric,
     told_at       timestamptz,
-    constraint heartbeat_run_logs_status check (status in (
+    constraint heartbeat_runs_status check (status in (
         'running', 'deferred', 'ok', 'alerted', 'duplicate', 'no_route', 'skipped', 'cancelled',
         'failed', 'lost')),
-    constraint heartbeat_run_logs_ended
+    constraint heartbeat_runs_ended
         check ((finished_at is null) = (status in ('running', 'deferred'))),
-    constraint heartbeat_run_logs_claimed check (
+    constraint heartbeat_runs_claimed check (
         case status when 'running' then node is not null when 'deferred' then true
         else node is null end),
-    constraint heartbeat_run_logs_target_is_whole
+    constraint heartbeat_runs_target_is_whole
         check (num_nonnulls(channel, account, chat) in (0, 3)),
-    constraint heartbeat_run_logs_usage_is_whole
+    constraint heartbeat_runs_usage_is_whole
         check (num_nonnulls(requests, input_tokens, output_tokens, cached_tokens) in (0, 4))
 ) with (autovacuum_vacuum_scale_factor = 0.02);
-comment on table heartbeat_run_logs is 'Heartbeat runs, also those that were skipped.';
-comment on column heartbeat_run_logs.kind is 'interval: by the schedule. Otherwise what requested it.';
-comment on column heartbeat_run_logs.due_at is 'The time at which it was due.';
-comment on column heartbeat_run_logs.claimed_at is 'When a node claimed it.';
-comment on column heartbeat_run_logs.status is 'ok: nothing to report. alerted: a message was sent. duplicate: the same alert was sent lately. deferred: it waits.';
-comment on column heartbeat_run_logs.skip is 'Why it was skipped; null: it was not.';
-comment on column heartbeat_run_logs.detail is 'More about status or skip, for people.';
-comment on column heartbeat_run_logs.reply is 'What the agent answered.';
-comment on column heartbeat_run_logs.channel is 'Where its alert went, with account, chat and thread.';
-comment on column heartbeat_run_logs.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
-comment on column heartbeat_run_logs.node is 'The node that executes it, while it is open.';
-comment on column heartbeat_run_logs.requests is 'Usage of all of its runs. Null: none, or not known.';
-comment on column heartbeat_run_logs.told_at is 'When people were notified that its alert was not delivered.';
-create index heartbeat_run_logs_of_agent on heartbeat_run_logs (agent, claimed_at, id);
-comment on index heartbeat_run_logs_of_agent is 'Heartbeat runs of an agent, and their usage.';
-create index heartbeat_run_logs_newest on heartbeat_run_logs (claimed_at, id);
-comment on index heartbeat_run_logs_newest is 'List of heartbeat runs, and deletion of old ones.';
-create index heartbeat_run_logs_with_status on heartbeat_run_logs (status, claimed_at, id);
-comment on index heartbeat_run_logs_with_status is 'List of heartbeat runs with a status.';
-create index heartbeat_run_logs_skipped on heartbeat_run_logs (skip, claimed_at, id)
+comment on table heartbeat_runs is 'Heartbeat runs, also those that were skipped.';
+comment on column heartbeat_runs.kind is 'interval: by the schedule. Otherwise what requested it.';
+comment on column heartbeat_runs.due_at is 'The time at which it was due.';
+comment on column heartbeat_runs.claimed_at is 'When a node claimed it.';
+comment on column heartbeat_runs.status is 'ok: nothing to report. alerted: a message was sent. duplicate: the same alert was sent lately. deferred: it waits.';
+comment on column heartbeat_runs.skip is 'Why it was skipped; null: it was not.';
+comment on column heartbeat_runs.detail is 'More about status or skip, for people.';
+comment on column heartbeat_runs.reply is 'What the agent answered.';
+comment on column heartbeat_runs.channel is 'Where its alert went, with account, chat and thread.';
+comment on column heartbeat_runs.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
+comment on column heartbeat_runs.node is 'The node that executes it, while it is open.';
+comment on column heartbeat_runs.requests is 'Usage of all of its runs. Null: none, or not known.';
+comment on column heartbeat_runs.told_at is 'When people were notified that its alert was not delivered.';
+create index heartbeat_runs_of_agent on heartbeat_runs (agent, claimed_at, id);
+comment on index heartbeat_runs_of_agent is 'Heartbeat runs of an agent, and their usage.';
+create index heartbeat_runs_newest on heartbeat_runs (claimed_at, id);
+comment on index heartbeat_runs_newest is 'List of heartbeat runs, and deletion of old ones.';
+create index heartbeat_runs_with_status on heartbeat_runs (status, claimed_at, id);
+comment on index heartbeat_runs_with_status is 'List of heartbeat runs with a status.';
+create index heartbeat_runs_skipped on heartbeat_runs (skip, claimed_at, id)
     where skip is not null;
-comment on index heartbeat_run_logs_skipped is 'List of those that were skipped for one reason.';
+comment on index heartbeat_runs_skipped is 'List of those that were skipped for one reason.';
 
 create table heartbeat_events (
     id    bigint      generated always as identity primary key,

@@ -109,7 +109,7 @@ from generate_series(1, $1::integer) as n,
     lateral (select $2::timestamptz + n * interval '1 second' as t) as o
 """,
     "beats": """
-insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, started_at, finished_at,
+insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, started_at, finished_at,
     status, skip)
 select 'b' || lpad(n::text, 9, '0'), 'a' || n % 100, 'interval', t, t, t, t,
     case when n % 1000 = 0 then 'failed' when n % 3 = 0 then 'skipped' else 'ok' end,

@@ -95,7 +95,7 @@ from generate_series(1, {logs}) as n,
     lateral (select now() - (1 - n / {logs}.0) * interval '{months} days' as t) as o
 """,
     "beats": """
-insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, started_at, finished_at,
+insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, started_at, finished_at,
     status, skip)
 select 'b' || lpad(n::text, 9, '0'), 'a' || n % 100, 'interval', t, t, t, t,
     case when n % 3 = 0 then 'skipped' else 'ok' end, case when n % 3 = 0 then 'empty' end

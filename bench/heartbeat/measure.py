@@ -68,7 +68,7 @@ def _causes() -> dict[str, Cause]:
         Cause(
             Skip.BUDGET,
             policy=HeartbeatPolicy(day=Budget(tokens=1)),
-            sql="update heartbeat_run_logs set requests = 1, input_tokens = 1, output_tokens = 1,"
+            sql="update heartbeat_runs set requests = 1, input_tokens = 1, output_tokens = 1,"
             " cached_tokens = 0",
         ),
     )
@@ -182,7 +182,7 @@ async def _once(store: PostgresStore, beating: Beating, beats: Beats) -> Cost:
 # ---------------------------------------------------------------------------- the least there is
 
 _ROW = (
-    "insert into heartbeat_run_logs"
+    "insert into heartbeat_runs"
     " (id, agent, kind, due_at, claimed_at, finished_at, status, skip)"
     " values ($1, $2, 'interval', $3, $3, $3, 'skipped', 'empty')"
 )
@@ -216,7 +216,7 @@ async def _bare(address: Address, beats: Beats) -> Cost:
         used = time.process_time()
         await _one_by_one(beat, beats.count, beats.apart_ms / 1000)
         used = time.process_time() - used
-        rows = await free[0].fetchval("select count(*) from heartbeat_run_logs")
+        rows = await free[0].fetchval("select count(*) from heartbeat_runs")
     return Cost(
         cpu_ms=1000 * used / beats.count,
         rows=(rows - CONNECTIONS) / beats.count,

@@ -177,7 +177,7 @@ class BeatEnd:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A row of ``heartbeat_run_logs``.
+    """A row of ``heartbeat_runs``.
 
     Args:
         runs: Its attempts, each with a run id of its own, the first one first.

@@ -21,7 +21,7 @@ MANY = """
 insert into heartbeats (agent, interval_us, anchor, next_at, began_at)
 select 'agent' || n, 1000000, 'epoch', timestamptz 'epoch' + n * interval '1 s', 'epoch'
 from generate_series(1, 1000) as n;
-insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, finished_at, status)
+insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, finished_at, status)
 select
     'b' || n, 'agent' || n % 99, 'interval', 'epoch', timestamptz 'epoch' + n * interval '1 s',
     'epoch', (array['ok', 'alerted', 'skipped'])[n % 3 + 1]
@@ -57,7 +57,7 @@ insert into sessions (key, agent, created_at, last_active_at)
 select 's' || n, 'x', 'epoch', 'epoch' from generate_series(1, 20000) as n;
 """
 
-LARGE = ("heartbeat_run_logs", "heartbeat_events", "runs", "outbox", "inbox", "sessions")
+LARGE = ("heartbeat_runs", "heartbeat_events", "runs", "outbox", "inbox", "sessions")
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["analyzed", "without statistics"])
@@ -69,7 +69,7 @@ async def test_no_statement_about_few_beats_reads_all_of_them(
     A chat moves once in its life; then the log is read.
     """
     named = {
-        "beats": set(queries("beats")) - {"lock_node", "retarget"},
+        "heartbeat_runs": set(queries("heartbeat_runs")) - {"lock_node", "retarget"},
         "runs": {"begin", "finish", "lock_sessions_of_runs", "lost_beats"},
     }
     async with connection(postgres_database.address) as direct:
@@ -88,7 +88,7 @@ async def test_no_statement_about_few_beats_reads_all_of_them(
                 for table in LARGE:
                     assert f"Seq Scan on {table}" not in lines, (name, lines)
                 if name in ("log", "sweep_log"):
-                    assert "using heartbeat_run_logs_newest" in lines, lines
+                    assert "using heartbeat_runs_newest" in lines, lines
                 if name == "undelivered":
                     assert "outbox_dead_beats" in lines, lines
 

@@ -83,7 +83,7 @@ insert into cron_run_logs (
 )
 select 'o' || n, 'j' || n % 99, 's', 'o', 'epoch', 'epoch', 'epoch', 'ok', '{}' from n;
 with n as (select generate_series(1, 20000) as n)
-insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, finished_at, status)
+insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, finished_at, status)
 select 'b' || n, 'main', 'interval', 'epoch', 'epoch', 'epoch', 'ok' from n;
 with n as (select generate_series(1, 20000) as n)
 insert into cron_jobs (
@@ -102,7 +102,7 @@ TABLES = (
     "outbox",
     "runs",
     "cron_run_logs",
-    "heartbeat_run_logs",
+    "heartbeat_runs",
     "cron_jobs",
 )
 

@@ -53,7 +53,7 @@ values ('l1', 'j1', 'news', 'o', 'epoch', 'epoch', 'running', 'n1', '{}');
 insert into owner_zones values ('o', 'Europe/Berlin');
 insert into work_items (queue, title) values ('q', 't'), ('q', 'u');
 insert into heartbeats (agent, interval_us, beat, node) values ('main', 1, 'b1', 'n1');
-insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, status, node)
+insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, status, node)
 values ('b1', 'main', 'regular', 'epoch', 'epoch', 'running', 'n1');
 insert into heartbeat_events (agent, text, at) values ('main', 'e', 'epoch');
 insert into heartbeat_items values ('main', 'k', 'epoch');

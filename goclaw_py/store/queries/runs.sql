@@ -151,7 +151,7 @@ with asked as (
     ) and (
         -- By its id: who has it in hand has no index.
         a.beat is null
-        or (select l.node from heartbeat_run_logs as l where l.id = a.beat) = $1
+        or (select l.node from heartbeat_runs as l where l.id = a.beat) = $1
     ) and (
         cardinality(a.inbox) = 0
         or exists (select from waiting where waiting.id = any (a.inbox))
@@ -161,7 +161,7 @@ with asked as (
     returning id, session, epoch, started_at, beat, follows
 ), resumed as (
     -- Its agent was busy until now.
-    update heartbeat_run_logs as l
+    update heartbeat_runs as l
     set status = 'running', detail = ''
     from stored
     where l.id = stored.beat and l.id = any (array(select beat from stored where beat is not null))
@@ -248,7 +248,7 @@ where not exists (select from cron_run_logs as l where l.id = asked.id and l.nod
 -- Those of some beats that a node does not have in hand.
 select asked.id
 from unnest($1::text[]) as asked (id)
-where (select l.node from heartbeat_run_logs as l where l.id = asked.id) is distinct from $2;
+where (select l.node from heartbeat_runs as l where l.id = asked.id) is distinct from $2;
 
 -- name: begun_before
 -- Tells who runs it and whether it has ended, and then what `begin` tells, of what is read of a

@@ -49,7 +49,7 @@ from cron_run_logs
 """
 _BEATS: Final = """
 select id, agent, status, finished_at
-from heartbeat_run_logs
+from heartbeat_runs
 """
 _TIMETABLES: Final = """
 select id, created_at, coalesced, spec #>> '{schedule,origin}' as origin,
@@ -77,7 +77,7 @@ select
     (select count(*) from runs where outcome is null) as runs,
     (select count(*) from drafts) as drafts,
     (select count(*) from cron_run_logs where finished_at is null) as occurrences,
-    (select count(*) from heartbeat_run_logs where finished_at is null) as beats
+    (select count(*) from heartbeat_runs where finished_at is null) as beats
 """
 _GROWING: Final = "…"
 """How a text ends that will grow."""

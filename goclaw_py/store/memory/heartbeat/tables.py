@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 
 class BeatTables:
-    """What ``heartbeats``, ``heartbeat_run_logs``, ``_events`` and ``_items`` hold."""
+    """What ``heartbeats``, ``heartbeat_runs``, ``_events`` and ``_items`` hold."""
 
     def __init__(self) -> None:
         self.heartbeats: dict[AgentName, Heartbeat] = {}

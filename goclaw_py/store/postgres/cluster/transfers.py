@@ -16,7 +16,7 @@ from goclaw_py.store.sql import queries
 _SQL = queries("moves")
 _NODES = queries("nodes")
 _JOBS = queries("jobs")
-_BEATS = queries("beats")
+_BEATS = queries("heartbeat_runs")
 _BACKGROUND = queries("background")
 
 

@@ -47,7 +47,7 @@ def heartbeat(row: Row) -> Heartbeat:
 
 
 def columns(heartbeats: Sequence[Heartbeat]) -> tuple[list[object], ...]:
-    """The arrays that ``beats.put`` takes."""
+    """The arrays that ``heartbeat_runs.put`` takes."""
     return (
         [one.agent for one in heartbeats],
         [None if one.interval is None else one.interval // _US for one in heartbeats],
@@ -74,7 +74,7 @@ def claimed(row: Row) -> ClaimedBeat:
 
 
 def end_line(end: BeatEnd, holder: NodeId | None) -> dict[str, object]:
-    """One record of what ``beats.end`` takes; without a holder nobody is refused."""
+    """One record of what ``heartbeat_runs.end`` takes; without a holder nobody is refused."""
     place = rows.Place.of(end.target)
     line: dict[str, object] = {
         "id": end.id,
@@ -107,7 +107,7 @@ def used(row: Row) -> Usage | None:
 
 
 def beat(row: Row) -> Beat:
-    """A row of ``heartbeat_run_logs`` with its runs and its messages."""
+    """A row of ``heartbeat_runs`` with its runs and its messages."""
     found = Beat(
         id=BeatId(row["id"]),
         agent=AgentName(row["agent"]),
@@ -136,7 +136,7 @@ def event(row: Row) -> Event:
 
 
 def looks(agent: AgentName, row: Row) -> Looks:
-    """What ``beats.look`` tells."""
+    """What ``heartbeat_runs.look`` tells."""
     events = zip(row["event_ids"], row["event_texts"], row["event_times"], strict=True)
     return Looks(
         events=tuple(Event(number, agent, text, at) for number, text, at in events),

@@ -19,7 +19,7 @@ from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
-_SQL = queries("beats")
+_SQL = queries("heartbeat_runs")
 
 
 class LockedBeats:

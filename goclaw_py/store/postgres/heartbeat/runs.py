@@ -21,7 +21,7 @@ from goclaw_py.store.postgres.part import Part, enqueue
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
-_SQL = queries("beats")
+_SQL = queries("heartbeat_runs")
 
 
 class Beats(Part):

@@ -66,7 +66,7 @@ where agent = any (string_to_array($1, ',')) and node is null;
 with left_over as (
     select h.agent, h.beat, h.began_at, l.kind, l.due_at
     from heartbeats as h
-    join heartbeat_run_logs as l on l.id = h.beat
+    join heartbeat_runs as l on l.id = h.beat
     where h.agent = any (string_to_array($2, ',')) and h.beat is not null and h.node is null
     order by h.began_at, h.agent
     limit cardinality($4::text[])
@@ -118,12 +118,12 @@ with left_over as (
         ) as id
     from chosen
 ), entered as (
-    insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, status, node)
+    insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, status, node)
     select id, agent, kind, due_at, $3, 'running', $1
     from numbered
     where not again
 ), resumed as (
-    update heartbeat_run_logs as l
+    update heartbeat_runs as l
     set status = 'running', detail = '', node = $1, claimed_at = $3
     from numbered as n
     where n.again and l.id = n.id and l.id = any (array(select beat from left_over))
@@ -167,7 +167,7 @@ for key share;
 -- name: claim_now
 -- Claims a beat by hand of a locked heartbeat that has none; it answers a wake that waits.
 with entered as (
-    insert into heartbeat_run_logs (id, agent, kind, due_at, claimed_at, status, node)
+    insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, status, node)
     values ($2, $1, 'manual', $3, $3, 'running', $4)
 )
 update heartbeats
@@ -178,12 +178,12 @@ where agent = $1;
 -- A heartbeat with the beat that is claimed.
 select h.*, l.kind, l.due_at, l.claimed_at
 from heartbeats as h
-join heartbeat_run_logs as l on l.id = h.beat
+join heartbeat_runs as l on l.id = h.beat
 where h.agent = $1;
 
 -- name: defer
 -- Marks a beat that a node has in hand.
-update heartbeat_run_logs
+update heartbeat_runs
 set status = 'deferred', detail = $3
 where id = $1 and node = $2
 returning id;
@@ -198,7 +198,7 @@ with held as (
     for update
 )
 select id, agent, node, finished_at
-from heartbeat_run_logs
+from heartbeat_runs
 where id = any ($1::text[]) and (select count(*) from held) >= 0
 order by id
 for update;
@@ -228,7 +228,7 @@ with asked as (
     for update
 ), locked as (
     select id, node
-    from heartbeat_run_logs
+    from heartbeat_runs
     where id = any ($2::text[]) and finished_at is null and (select count(*) from held) >= 0
     order by id
     for update
@@ -279,7 +279,7 @@ with asked as (
     order by e.agent, item.key collate "C", coalesce(e.noted_at, e.finished_at) desc
     on conflict (agent, key) do update set done_at = excluded.done_at
 ), ended as (
-    update heartbeat_run_logs as l
+    update heartbeat_runs as l
     set status = e.status, skip = e.skip, detail = e.detail, reply = e.reply, channel = e.channel,
         account = e.account, chat = e.chat, thread = e.thread,
         started_at = coalesce(e.started_at, ran.began_at), finished_at = e.finished_at,
@@ -312,14 +312,14 @@ with asked as (
     where h.agent = e.agent and h.beat = e.id
     returning h.wake_at is not null or h.next_at <= e.finished_at as due
 ), pruned as (
-    delete from heartbeat_run_logs
+    delete from heartbeat_runs
     where id = any (array(
         select old.id
         from (select agent, min(finished_at) as now from ending group by agent) as e
         -- The limits let it look at each agent by the index, whatever the statistics say.
         cross join lateral (
             select l.claimed_at, l.id
-            from heartbeat_run_logs as l
+            from heartbeat_runs as l
             where l.agent = e.agent
             order by l.claimed_at desc, l.id desc
             offset $3 - 1
@@ -327,7 +327,7 @@ with asked as (
         ) as last
         cross join lateral (
             select l.id
-            from heartbeat_run_logs as l
+            from heartbeat_runs as l
             where l.agent = e.agent and (l.claimed_at, l.id) < (last.claimed_at, last.id)
               and l.finished_at is not null
               and (l.requests is null or l.claimed_at < e.now - $4::interval)
@@ -352,7 +352,7 @@ for update;
 -- since is left alone: its claim can be repeated.
 select h.agent, h.beat
 from heartbeats as h
-join heartbeat_run_logs as l on l.id = h.beat
+join heartbeat_runs as l on l.id = h.beat
 where h.node = $1 and h.beat <> all ($2::text[])
   and (l.kind <> 'manual' or l.due_at <> l.claimed_at)
 order by h.agent
@@ -376,7 +376,7 @@ with ran as (
     left join runs as r on r.beat = b.id and r.beat = any ($1::text[])
     group by b.id
 ), deferred as (
-    update heartbeat_run_logs as l
+    update heartbeat_runs as l
     set status = 'deferred', node = null, requests = ran.requests,
         input_tokens = ran.input_tokens, output_tokens = ran.output_tokens,
         cached_tokens = ran.cached_tokens, cost_usd = ran.cost_usd
@@ -406,7 +406,7 @@ from (
         sum(requests)::bigint as requests, sum(input_tokens)::bigint as input_tokens,
         sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
         sum(cost_usd) as cost_usd
-    from heartbeat_run_logs
+    from heartbeat_runs
     where agent = $1 and claimed_at >= $2
 ) as spent;
 
@@ -416,7 +416,7 @@ select
     sum(requests)::bigint as requests, sum(input_tokens)::bigint as input_tokens,
     sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
     sum(cost_usd) as cost_usd
-from heartbeat_run_logs
+from heartbeat_runs
 where agent = $1 and claimed_at >= $2;
 
 -- name: alert_known
@@ -459,7 +459,7 @@ select
     array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
 from (
     select *
-    from heartbeat_run_logs as l
+    from heartbeat_runs as l
     where (claimed_at, id) < ($2, $3)
     order by claimed_at desc, id desc
     limit $1
@@ -477,7 +477,7 @@ select
     array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
 from (
     select *
-    from heartbeat_run_logs as l
+    from heartbeat_runs as l
     where status >= $4 and (status, claimed_at, id) < ($4, $2, $3)
       and (
           $5::boolean is null
@@ -502,7 +502,7 @@ select
     array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
 from (
     select *
-    from heartbeat_run_logs as l
+    from heartbeat_runs as l
     where skip >= $6 and (skip, claimed_at, id) < ($6, $2, $3) and status = $4
       and (
           $5::boolean is null
@@ -527,7 +527,7 @@ select
     array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
 from (
     select *
-    from heartbeat_run_logs as l
+    from heartbeat_runs as l
     where agent = $7 and (claimed_at, id) < ($2, $3)
       and ($4::text is null or status = $4) and ($6::text is null or skip = $6)
       and (
@@ -551,7 +551,7 @@ select
     (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
     array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
     array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
-from heartbeat_run_logs as l
+from heartbeat_runs as l
 where l.id = $1;
 
 -- name: undelivered
@@ -567,7 +567,7 @@ select
     l.id, l.agent, l.channel, l.account, l.chat, l.thread, dead.error, dead.message,
     array(select o.message from outbox as o where o.beat = l.id order by o.id) as said
 from died
-join heartbeat_run_logs as l on l.id = died.beat
+join heartbeat_runs as l on l.id = died.beat
 cross join lateral (
     select o.error, o.message
     from outbox as o
@@ -580,7 +580,7 @@ order by died.finished_at, died.id;
 
 -- name: tell
 -- Notes that somebody was told of a beat; returns a row unless that was noted before.
-update heartbeat_run_logs
+update heartbeat_runs
 set told_at = $2
 where id = $1 and told_at is null
 returning id;
@@ -588,10 +588,10 @@ returning id;
 -- name: sweep_log
 -- Deletes some of the rows that ended before an instant, those that were claimed first. Returns a
 -- row for each; waits for no lock.
-delete from heartbeat_run_logs
+delete from heartbeat_runs
 where id = any (array(
     select id
-    from heartbeat_run_logs
+    from heartbeat_runs
     where claimed_at < $1 and finished_at < $1
     order by claimed_at, id
     limit $2
@@ -608,12 +608,12 @@ where done_at < $1;
 -- Lets beats have alerted in the new chat. Alerts keep their keys, which name the old one.
 with alerted as (
     select id
-    from heartbeat_run_logs
+    from heartbeat_runs
     where channel = $1 and account = $2 and chat = $3
     order by id
     for update
 )
-update heartbeat_run_logs as l
+update heartbeat_runs as l
 set chat = $4
 from alerted
 where l.id = alerted.id
