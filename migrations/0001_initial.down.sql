@@ -6,7 +6,7 @@ drop table heartbeat_runs;
 drop table heartbeats;
 drop table work_items;
 drop table owner_zones;
-drop table cron_run_logs;
+drop table job_runs;
 drop table cron_jobs;
 drop table pairing_requests;
 drop table people;

@@ -299,7 +299,7 @@ comment on column runs.cached_tokens is 'The part of input_tokens that the provi
 comment on column runs.cost_usd is 'Null if the price of the model is not known.';
 comment on column runs.payer is 'The session whose budget pays; null: its own.';
 comment on column runs.tools is 'Its tool calls; null: none.';
-comment on column runs.occurrence is 'The execution of a job that it belongs to: cron_run_logs.id.';
+comment on column runs.occurrence is 'The execution of a job that it belongs to: job_runs.id.';
 comment on column runs.beat is 'The heartbeat run that it belongs to: heartbeat_runs.id.';
 comment on column runs.sender is 'Who asked for it, channel/account/id or api. Also in runs started by it. Null: nobody did.';
 comment on column runs.job is 'The job that it works for: cron_jobs.id. Also in runs started by it. Stays when the job is deleted.';
@@ -380,7 +380,7 @@ comment on column outbox.owner is 'The node that is sending it.';
 comment on column outbox.fence is 'Fencing token: the result of a send with an older one is refused.';
 comment on column outbox.external_id is 'The id that the channel gave it.';
 comment on column outbox.error is 'Of the last attempt.';
-comment on column outbox.occurrence is 'The execution of a job whose result it is: cron_run_logs.id.';
+comment on column outbox.occurrence is 'The execution of a job whose result it is: job_runs.id.';
 comment on column outbox.beat is 'The heartbeat run whose alert it is: heartbeat_runs.id.';
 comment on column outbox.alert is 'Identifies an alert in its chat, so that it is not sent again too soon.';
 create index outbox_unsent on outbox (channel, account, chat, id)
@@ -605,7 +605,7 @@ comment on column cron_jobs.notify is 'When its result is sent.';
 comment on column cron_jobs.channel is 'Where its results go, with account and chat; null: nowhere.';
 comment on column cron_jobs.revision is 'Grows with every change by people.';
 comment on column cron_jobs.next_run_at is 'Null: no upcoming run.';
-comment on column cron_jobs.running is 'The execution in progress: cron_run_logs.id.';
+comment on column cron_jobs.running is 'The execution in progress: job_runs.id.';
 comment on column cron_jobs.failures is 'Failed executions since the last success.';
 comment on column cron_jobs.runs is 'Executions so far.';
 comment on column cron_jobs.coalesced is 'Due times that were skipped because a later one covered them.';
@@ -630,7 +630,7 @@ create index cron_jobs_over on cron_jobs (greatest(updated_at, last_run_at))
     where state in ('completed', 'failed');
 comment on index cron_jobs_over is 'Deletion of jobs that ended long ago.';
 
-create table cron_run_logs (
+create table job_runs (
     id            text        collate "C" primary key,
     job           text        collate "C" not null,
     slug          text        collate "C" not null,
@@ -656,46 +656,46 @@ create table cron_run_logs (
     definition    jsonb       not null,
     told_at       timestamptz,
     waits_for     text        collate "C",
-    constraint cron_run_logs_status check (status in (
+    constraint job_runs_status check (status in (
         'running', 'waiting', 'ok', 'failed', 'timed_out', 'cancelled', 'skipped', 'interrupted',
         'lost', 'no_route', 'undelivered')),
-    constraint cron_run_logs_claimed check ((status = 'running') = (node is not null)),
-    constraint cron_run_logs_ended check (node is null or finished_at is null),
-    constraint cron_run_logs_waiting check (status <> 'waiting' or waits_for is not null),
-    constraint cron_run_logs_usage_is_whole
+    constraint job_runs_claimed check ((status = 'running') = (node is not null)),
+    constraint job_runs_ended check (node is null or finished_at is null),
+    constraint job_runs_waiting check (status <> 'waiting' or waits_for is not null),
+    constraint job_runs_usage_is_whole
         check (num_nonnulls(requests, input_tokens, output_tokens, cached_tokens) in (0, 4))
 ) with (autovacuum_vacuum_scale_factor = 0.02);
-comment on table cron_run_logs is 'Executions of jobs, one for each due time. They may outlive their job.';
-comment on column cron_run_logs.job is 'cron_jobs.id, with its slug and owner.';
-comment on column cron_run_logs.scheduled_at is 'The time at which it was due.';
-comment on column cron_run_logs.claimed_at is 'When a node claimed it.';
-comment on column cron_run_logs.status is 'waiting: another node has the session that it needs. no_route: its result had no target. undelivered: the chat refused it.';
-comment on column cron_run_logs.why is 'Why it was skipped or cancelled.';
-comment on column cron_run_logs.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
-comment on column cron_run_logs.claims is 'How often it was claimed: again after a crash.';
-comment on column cron_run_logs.by_hand is 'Started by a person, not by the schedule.';
-comment on column cron_run_logs.interrupted is 'A shutdown interrupted it, and it was claimed again.';
-comment on column cron_run_logs.node is 'The node that has claimed it, while it is running.';
-comment on column cron_run_logs.requests is 'Usage of all of its runs. Null: not known.';
-comment on column cron_run_logs.definition is 'The job as it was when it was claimed.';
-comment on column cron_run_logs.told_at is 'When people were notified that its result was not delivered.';
-comment on column cron_run_logs.waits_for is 'The session that it waits for or has waited for.';
-create unique index cron_run_logs_open on cron_run_logs (job, scheduled_at)
+comment on table job_runs is 'Executions of jobs, one for each due time. They may outlive their job.';
+comment on column job_runs.job is 'cron_jobs.id, with its slug and owner.';
+comment on column job_runs.scheduled_at is 'The time at which it was due.';
+comment on column job_runs.claimed_at is 'When a node claimed it.';
+comment on column job_runs.status is 'waiting: another node has the session that it needs. no_route: its result had no target. undelivered: the chat refused it.';
+comment on column job_runs.why is 'Why it was skipped or cancelled.';
+comment on column job_runs.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
+comment on column job_runs.claims is 'How often it was claimed: again after a crash.';
+comment on column job_runs.by_hand is 'Started by a person, not by the schedule.';
+comment on column job_runs.interrupted is 'A shutdown interrupted it, and it was claimed again.';
+comment on column job_runs.node is 'The node that has claimed it, while it is running.';
+comment on column job_runs.requests is 'Usage of all of its runs. Null: not known.';
+comment on column job_runs.definition is 'The job as it was when it was claimed.';
+comment on column job_runs.told_at is 'When people were notified that its result was not delivered.';
+comment on column job_runs.waits_for is 'The session that it waits for or has waited for.';
+create unique index job_runs_open on job_runs (job, scheduled_at)
     where not by_hand and finished_at is null;
-comment on index cron_run_logs_open is 'A due time is claimed once; a node that recovers it continues its row.';
-create index cron_run_logs_of_job on cron_run_logs (job, scheduled_at, id);
-comment on index cron_run_logs_of_job is 'Executions of a job.';
-create index cron_run_logs_newest on cron_run_logs (scheduled_at, id);
-comment on index cron_run_logs_newest is 'List of executions.';
-create index cron_run_logs_with_status on cron_run_logs (status, scheduled_at, id);
-comment on index cron_run_logs_with_status is 'List of executions with a status.';
-create index cron_run_logs_of_node on cron_run_logs (node) where node is not null;
-comment on index cron_run_logs_of_node is 'Executions in progress on a node.';
-create index cron_run_logs_untold on cron_run_logs (job, scheduled_at, id)
+comment on index job_runs_open is 'A due time is claimed once; a node that recovers it continues its row.';
+create index job_runs_of_job on job_runs (job, scheduled_at, id);
+comment on index job_runs_of_job is 'Executions of a job.';
+create index job_runs_newest on job_runs (scheduled_at, id);
+comment on index job_runs_newest is 'List of executions.';
+create index job_runs_with_status on job_runs (status, scheduled_at, id);
+comment on index job_runs_with_status is 'List of executions with a status.';
+create index job_runs_of_node on job_runs (node) where node is not null;
+comment on index job_runs_of_node is 'Executions in progress on a node.';
+create index job_runs_untold on job_runs (job, scheduled_at, id)
     where told_at is null and status in ('no_route', 'undelivered');
-comment on index cron_run_logs_untold is 'Results that were not delivered, of which people were not notified.';
-create index cron_run_logs_waiting on cron_run_logs (waits_for) where status = 'waiting';
-comment on index cron_run_logs_waiting is 'Executions that wait for a session.';
+comment on index job_runs_untold is 'Results that were not delivered, of which people were not notified.';
+create index job_runs_waiting on job_runs (waits_for) where status = 'waiting';
+comment on index job_runs_waiting is 'Executions that wait for a session.';
 
 create table owner_zones (
     owner text collate "C" primary key,

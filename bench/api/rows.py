@@ -101,7 +101,7 @@ from generate_series(1, $1::integer) as n,
     (select message from outbox limit 1) as o, (select node from runs where id = 'first') as r
 """,
     "occurrences": """
-insert into cron_run_logs (id, job, slug, owner, scheduled_at, claimed_at, started_at, finished_at,
+insert into job_runs (id, job, slug, owner, scheduled_at, claimed_at, started_at, finished_at,
     status, definition)
 select 'o' || lpad(n::text, 9, '0'), 'j' || n % 100, 'job-' || n % 100, 'operator', t, t, t, t,
     case when n % 1000 = 0 then 'timed_out' when n % 5 = 0 then 'failed' else 'ok' end, '{}'

@@ -83,5 +83,5 @@ def _job(user: int, due_at: datetime) -> dict[str, object]:
 
 async def _rows(address: Address) -> Counter[int]:
     async with connection(address) as one:
-        found = await one.fetch("select count(*) as rows from cron_run_logs group by job")
+        found = await one.fetch("select count(*) as rows from job_runs group by job")
     return Counter(row["rows"] for row in found)

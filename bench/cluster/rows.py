@@ -87,7 +87,7 @@ from generate_series(2, {rows}) as n,
     (select message from outbox limit 1) as o
 """,
     "occurrences": """
-insert into cron_run_logs (id, job, slug, owner, scheduled_at, claimed_at, started_at, finished_at,
+insert into job_runs (id, job, slug, owner, scheduled_at, claimed_at, started_at, finished_at,
     status, definition)
 select 'o' || lpad(n::text, 9, '0'), 'far-' || n % 1000, 'far-' || n % 1000, 'far', t, t, t, t,
     case when n % {unanswered} = 0 then 'failed' else 'ok' end, '{{}}'

@@ -157,7 +157,7 @@ class OccurrenceEnd:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A row of ``cron_run_logs``.
+    """A row of ``job_runs``.
 
     Args:
         slug: That of the job, which may be gone.

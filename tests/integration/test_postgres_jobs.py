@@ -45,7 +45,7 @@ select
     timestamptz 'epoch' + n * interval '1 s'
 from n;
 with n as (select generate_series(1, 20000) as n)
-insert into cron_run_logs (
+insert into job_runs (
     id, job, slug, owner, scheduled_at, claimed_at, finished_at, status, definition
 )
 select
@@ -95,14 +95,14 @@ async def test_no_statement_about_few_jobs_reads_all_of_them(
                 await direct.script(f"prepare {file}_{name} as {query}")
                 plan = await direct.fetch(f"explain execute {file}_{name}{values}")
                 lines = "\n".join(row["QUERY PLAN"] for row in plan)
-                for table in ("cron_jobs", "cron_run_logs", "runs", "outbox", "sessions"):
+                for table in ("cron_jobs", "job_runs", "runs", "outbox", "sessions"):
                     assert f"Seq Scan on {table}" not in lines, (name, lines)
                 if name in ("next_due", "claim_due", "crowd"):
                     assert "using cron_jobs_due" in lines, lines
                 if name == "sweep_jobs":
                     assert "cron_jobs_over" in lines, lines
                 if name == "sweep_log":
-                    assert "using cron_run_logs_newest" in lines, lines
+                    assert "using job_runs_newest" in lines, lines
 
 
 async def test_a_look_at_what_is_due_reads_an_index_only(postgres_database: Database) -> None:
@@ -132,7 +132,7 @@ async def test_to_claim_what_is_not_due_writes_nothing(postgres_database: Databa
 
 # ---------------------------------------------------------------------------- halfway
 
-TABLES = ("cron_jobs", "cron_run_logs", "owner_zones", "runs", "outbox", "sessions", "nodes")
+TABLES = ("cron_jobs", "job_runs", "owner_zones", "runs", "outbox", "sessions", "nodes")
 
 REFUSE = """
 create function refuse() returns trigger language plpgsql as $$
@@ -226,15 +226,15 @@ async def _move(busy: Busy) -> object:
 Change = Callable[[Busy], Awaitable[object]]
 
 CASES: list[tuple[Change, str]] = [
-    *((_claim, table) for table in ("cron_jobs", "cron_run_logs")),
-    *((_finish, table) for table in ("cron_jobs", "cron_run_logs", "runs", "outbox")),
-    *((_end, table) for table in ("cron_jobs", "cron_run_logs", "outbox")),
-    *((_end_for_good, table) for table in ("cron_jobs", "cron_run_logs", "runs")),
-    *((_give_back, table) for table in ("cron_jobs", "cron_run_logs")),
-    *((_recover, table) for table in ("cron_jobs", "cron_run_logs", "runs", "nodes")),
-    *((_leave, table) for table in ("cron_jobs", "cron_run_logs", "nodes")),
-    *((_delete, table) for table in ("cron_jobs", "cron_run_logs")),
-    *((_move, table) for table in ("cron_jobs", "cron_run_logs", "owner_zones")),
+    *((_claim, table) for table in ("cron_jobs", "job_runs")),
+    *((_finish, table) for table in ("cron_jobs", "job_runs", "runs", "outbox")),
+    *((_end, table) for table in ("cron_jobs", "job_runs", "outbox")),
+    *((_end_for_good, table) for table in ("cron_jobs", "job_runs", "runs")),
+    *((_give_back, table) for table in ("cron_jobs", "job_runs")),
+    *((_recover, table) for table in ("cron_jobs", "job_runs", "runs", "nodes")),
+    *((_leave, table) for table in ("cron_jobs", "job_runs", "nodes")),
+    *((_delete, table) for table in ("cron_jobs", "job_runs")),
+    *((_move, table) for table in ("cron_jobs", "job_runs", "owner_zones")),
 ]
 
 
@@ -284,7 +284,7 @@ async def test_a_node_that_is_being_recovered_claims_nothing(
             await other.fetch("select from nodes where id = $1 for update", A)
             claiming = asyncio.create_task(claim(busy.store, now=at(5)))
             await _until_somebody_waits(postgres_database)
-            await other.fetch("update cron_run_logs set node = null, status = 'lost'")
+            await other.fetch("update job_runs set node = null, status = 'lost'")
             await other.fetch("update sessions set owner = null")
             await other.fetch("delete from nodes")
         (answer,) = await asyncio.gather(claiming, return_exceptions=True)

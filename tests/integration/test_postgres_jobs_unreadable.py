@@ -142,9 +142,8 @@ async def test_one_row_of_the_log_that_cannot_be_read_hides_no_other(
     first, second, third = (row.id for row in (await store.log_of())[::-1])
     await run_sql(
         postgres_database.address,
-        f"update cron_run_logs set definition = '[1]' where id = '{first}'",
-        f"update cron_run_logs set why = 'tired', definition = '{{\"id\": 7}}' "
-        f"where id = '{second}'",
+        f"update job_runs set definition = '[1]' where id = '{first}'",
+        f"update job_runs set why = 'tired', definition = '{{\"id\": 7}}' where id = '{second}'",
     )
     rows = await store.log_of()
     assert [row.id for row in rows] == [third, second, first]

@@ -78,7 +78,7 @@ select
     'completed', 'o' || n, 'b' || n
 from n;
 with n as (select generate_series(1, 20000) as n)
-insert into cron_run_logs (
+insert into job_runs (
     id, job, slug, owner, scheduled_at, claimed_at, finished_at, status, definition
 )
 select 'o' || n, 'j' || n % 99, 's', 'o', 'epoch', 'epoch', 'epoch', 'ok', '{}' from n;
@@ -101,7 +101,7 @@ TABLES = (
     "inbox",
     "outbox",
     "runs",
-    "cron_run_logs",
+    "job_runs",
     "heartbeat_runs",
     "cron_jobs",
 )

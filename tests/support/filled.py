@@ -47,7 +47,7 @@ insert into cron_jobs (id, owner, slug, name, words, agent, kind, spec, maker, n
     revision, created_at, updated_at, next_run_at)
 values ('j1', 'o', 'news', 'news', 'w', 'main', 'every', '{"every": "1h"}', 'o', 'chat', 'active',
     1, 'epoch', 'epoch', '2026-01-01');
-insert into cron_run_logs (id, job, slug, owner, scheduled_at, claimed_at, status, node,
+insert into job_runs (id, job, slug, owner, scheduled_at, claimed_at, status, node,
     definition)
 values ('l1', 'j1', 'news', 'o', 'epoch', 'epoch', 'running', 'n1', '{}');
 insert into owner_zones values ('o', 'Europe/Berlin');

@@ -254,5 +254,5 @@ where s.key = k.key
 returning
     w.waits,
     exists (
-        select from cron_run_logs where status = 'waiting' and waits_for = s.key
+        select from job_runs where status = 'waiting' and waits_for = s.key
     ) as is_wanted;

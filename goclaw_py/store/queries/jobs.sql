@@ -111,7 +111,7 @@ returning id;
 
 -- name: forget
 -- Deletes the log of a job.
-delete from cron_run_logs
+delete from job_runs
 where job = $1;
 
 -- name: with_slug
@@ -274,7 +274,7 @@ where owner = $1;
 
 -- name: rename_in_log
 -- Lets the log of a job belong to another owner.
-update cron_run_logs
+update job_runs
 set owner = $2
 where job = $1;
 

@@ -23,7 +23,7 @@ from (
 -- name: withdrawn
 -- Those of claimed occurrences whose job is gone, is not active, or has another time.
 select l.id
-from cron_run_logs as l
+from job_runs as l
 left join cron_jobs as j on j.id = l.job
 where l.id = any ($1::text[])
   and (j.state = 'active' and j.next_run_at = l.scheduled_at) is not true;
@@ -57,7 +57,7 @@ with due as (
     from due
     where exists (select from me)
 ), claimed as (
-    insert into cron_run_logs as l (
+    insert into job_runs as l (
         id, job, slug, owner, scheduled_at, claimed_at, status, node, definition
     )
     select fresh.id, n.id, n.slug, n.owner, n.next_run_at, $5, 'running', $1, n.definition
@@ -108,7 +108,7 @@ select id, session, lost
 from (
     select
         a.id, present.key as session,
-        not exists (select from cron_run_logs as l where l.id = a.id and l.node = $3) as lost,
+        not exists (select from job_runs as l where l.id = a.id and l.node = $3) as lost,
         exists (
             select from sessions as s
             join nodes as n on n.id = s.owner
@@ -144,11 +144,11 @@ for share;
 with mine as (
     select l.id, a.session
     from unnest($1::text[], $2::text[]) as a (id, session)
-    join cron_run_logs as l on l.id = a.id and l.node = $3
+    join job_runs as l on l.id = a.id and l.node = $3
     order by l.id
     for update of l
 )
-update cron_run_logs as l
+update job_runs as l
 set status = 'waiting', node = null, waits_for = mine.session
 from mine
 where l.id = mine.id;
@@ -158,7 +158,7 @@ where l.id = mine.id;
 -- for a session which no node holds at $2; what another node is claiming at the moment is left out.
 with open as (
     select l.id
-    from cron_run_logs as l
+    from job_runs as l
     left join sessions as s on s.key = l.waits_for
     where l.status = 'waiting'
       and (
@@ -176,7 +176,7 @@ with open as (
 ), me as (
     select id from nodes where id = $1 and exists (select from open) for key share
 ), claimed as (
-    update cron_run_logs as l
+    update job_runs as l
     set status = 'running', node = $1,
         attempts = (
             select count(*)
@@ -198,7 +198,7 @@ order by scheduled_at, id;
 select
     id, job, scheduled_at, claimed_at, by_hand, claims, attempts, false as interrupted, definition,
     null::text[] as called
-from cron_run_logs
+from job_runs
 where status = 'waiting'
 order by scheduled_at, id;
 
@@ -218,7 +218,7 @@ for update;
 -- name: claim_now
 -- Claims a locked job of which nothing runs, for a run by hand.
 with claimed as (
-    insert into cron_run_logs (
+    insert into job_runs (
         id, job, slug, owner, scheduled_at, claimed_at, status, by_hand, node, definition
     )
     select
@@ -243,7 +243,7 @@ with jobs as (
     for update
 )
 select id, job, node, finished_at
-from cron_run_logs
+from job_runs
 where id = any ($1::text[]) and (select count(*) from jobs) >= 0
 order by id
 for update;
@@ -251,26 +251,26 @@ for update;
 -- name: jobs_of
 -- The jobs of occurrences.
 select id, job
-from cron_run_logs
+from job_runs
 where id = any ($1::text[]);
 
 -- name: unknown_to
 -- What a node has claimed because it was due, but for what it knows of.
 select id, job
-from cron_run_logs
+from job_runs
 where node = $1 and not by_hand and id <> all ($2::text[]);
 
 -- name: wait_again
 -- Lets wait again what a node has claimed because a session was free, but for what it knows of, if it
 -- is by hand: given back it would end.
-update cron_run_logs
+update job_runs
 set status = 'waiting', node = null
 where node = $1 and by_hand and waits_for is not null and id <> all ($2::text[]);
 
 -- name: claimed_by
 -- What some nodes work on.
 select id, job
-from cron_run_logs
+from job_runs
 where node = any ($1::text[]);
 
 -- name: end
@@ -305,7 +305,7 @@ with asked as (
             else 'nothing'
         end as takes
     from asked as a
-    join cron_run_logs as l on l.id = a.id and l.id = any ($2::text[])
+    join job_runs as l on l.id = a.id and l.id = any ($2::text[])
     left join cron_jobs as j on j.id = l.job and j.id = any ($3::text[])
 ), decided as (
     select
@@ -348,11 +348,11 @@ with asked as (
     from decided as e
     where j.id = e.job and j.id = any ($3::text[]) and not e.deletes
 ), forgotten as (
-    delete from cron_run_logs as l
+    delete from job_runs as l
     using decided as e
     where l.job = e.job and l.job = any ($3::text[]) and e.deletes and e.forgets
 )
-update cron_run_logs as l
+update job_runs as l
 set status = e.status, why = e.why, finished_at = e.finished_at,
     started_at = coalesce(e.started_at, l.started_at), attempts = e.attempts, node = null,
     output = e.output, error = e.error,
@@ -367,13 +367,13 @@ where l.id = e.id and l.id = any ($2::text[]) and not (e.deletes and e.forgets i
 
 -- name: prune
 -- Deletes what has ended of the log of some locked jobs, but for so many rows of each, the newest.
-delete from cron_run_logs
+delete from job_runs
 where id = any (array(
     select old.id
     from unnest($1::text[], $2::integer[]) as kept (job, most)
     cross join lateral (
         select l.id, l.finished_at
-        from cron_run_logs as l
+        from job_runs as l
         where l.job = kept.job
         order by l.scheduled_at desc, l.id desc
         offset kept.most
@@ -386,7 +386,7 @@ where id = any (array(
 -- delivered has been, or a newer result than the one that reached nobody has reached nobody either.
 select l.job
 from outbox as o
-join cron_run_logs as l on l.id = o.occurrence
+join job_runs as l on l.id = o.occurrence
 where o.state = 'dead' and o.occurrence is not null and o.finished_at >= $1 and l.status = 'ok'
 union
 select j.id
@@ -398,7 +398,7 @@ where j.delivers is not null and j.state = 'completed' and j.running is null
   )
 union
 select job
-from cron_run_logs
+from job_runs
 where told_at is null and status in ('no_route', 'undelivered')
 group by job
 having count(*) > 1;
@@ -420,7 +420,7 @@ with died as (
     where o.state = 'dead' and o.occurrence is not null and o.finished_at >= $2
     order by o.occurrence, o.id
 ), marked as (
-    update cron_run_logs as l
+    update job_runs as l
     set status = 'undelivered', error = coalesce(died.error, '')
     from died
     where l.id = died.occurrence and l.job = any ($1::text[]) and l.status = 'ok'
@@ -445,7 +445,7 @@ with deleted as (
       )
     returning j.id, j.forgets
 ), forgotten as (
-    delete from cron_run_logs as l
+    delete from job_runs as l
     using deleted as d
     where l.job = d.id and d.forgets
 )
@@ -453,11 +453,11 @@ select id from deleted;
 
 -- name: supersede
 -- Of the results of some jobs that reached nobody only the newest is told.
-update cron_run_logs as l
+update job_runs as l
 set told_at = $2
 where l.job = any ($1::text[]) and l.told_at is null and l.status in ('no_route', 'undelivered')
   and exists (
-      select from cron_run_logs as newer
+      select from job_runs as newer
       where newer.job = l.job and newer.told_at is null
         and newer.status in ('no_route', 'undelivered')
         and (newer.scheduled_at, newer.id) > (l.scheduled_at, l.id)
@@ -468,7 +468,7 @@ where l.job = any ($1::text[]) and l.told_at is null and l.status in ('no_route'
 -- What operators have given up, they know of.
 select
     l.id, l.job, l.scheduled_at, l.output, l.error, l.definition, l.status, dead.message
-from cron_run_logs as l
+from job_runs as l
 left join lateral (
     select o.message
     from outbox as o
@@ -483,7 +483,7 @@ limit $1;
 
 -- name: tell_result
 -- Notes that a result that reached nobody is told; returns a row unless that was noted before.
-update cron_run_logs
+update job_runs
 set told_at = $2
 where id = $1 and told_at is null and status in ('no_route', 'undelivered')
 returning id;
@@ -492,7 +492,7 @@ returning id;
 -- Locks what was given back of a locked job, or of one that is gone, and waits to be claimed again. What
 -- waits for its session keeps waiting while its job wants it.
 select l.id
-from cron_run_logs as l
+from job_runs as l
 left join cron_jobs as j on j.id = l.job
 where l.job = $1 and not l.by_hand and l.finished_at is null and l.node is null
   and not (
@@ -513,7 +513,7 @@ with freed as (
         l.by_hand
             or (j.state = 'active' and j.next_run_at = l.scheduled_at) is not true as for_good,
         ran.requests, ran.input_tokens, ran.output_tokens, ran.cached_tokens, ran.cost_usd
-    from cron_run_logs as l
+    from job_runs as l
     left join cron_jobs as j on j.id = l.job
     left join lateral (
         select
@@ -526,7 +526,7 @@ with freed as (
     ) as ran on true
     where l.id = any ($1::text[])
 ), rows as (
-    update cron_run_logs as l
+    update job_runs as l
     set status = f.status, node = null,
         why = case when l.status = 'waiting' then 'busy' else l.why end,
         started_at = case when f.for_good then f.began_at else l.started_at end,
@@ -563,7 +563,7 @@ select
     array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
 from (
     select *
-    from cron_run_logs
+    from job_runs
     where (scheduled_at, id) < ($2, $3)
     order by scheduled_at desc, id desc
     limit $1
@@ -581,7 +581,7 @@ select
     array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
 from (
     select *
-    from cron_run_logs
+    from job_runs
     where status >= $4 and (status, scheduled_at, id) < ($4, $2, $3)
     order by status desc, scheduled_at desc, id desc
     limit $1
@@ -599,7 +599,7 @@ select
     array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
 from (
     select *
-    from cron_run_logs
+    from job_runs
     where job = $5 and ($4::text is null or status = $4) and (scheduled_at, id) < ($2, $3)
     order by scheduled_at desc, id desc
     limit $1
@@ -615,7 +615,7 @@ select
     ) as runs,
     (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
     array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
-from cron_run_logs as l
+from job_runs as l
 where l.id = $1;
 
 -- name: told_in
@@ -641,7 +641,7 @@ select
         order by greatest(extract(epoch from finished_at - started_at), 0)
     ) filter (where status = any ($2::text[]) and started_at is not null) as p95_s,
     sum(cost_usd) as cost_usd
-from cron_run_logs
+from job_runs
 where scheduled_at >= $1 and scheduled_at <= 'infinity' and finished_at is not null;
 
 -- name: stats_of_job
@@ -657,16 +657,16 @@ select
         order by greatest(extract(epoch from finished_at - started_at), 0)
     ) filter (where status = any ($2::text[]) and started_at is not null) as p95_s,
     sum(cost_usd) as cost_usd
-from cron_run_logs
+from job_runs
 where job = $3 and scheduled_at >= $1 and finished_at is not null;
 
 -- name: sweep_log
 -- Deletes some of the rows that ended before an instant, those that were due first; what was due
 -- later has not ended before, but for a moment. Returns a row for each; waits for no lock.
-delete from cron_run_logs
+delete from job_runs
 where id = any (array(
     select id
-    from cron_run_logs
+    from job_runs
     where scheduled_at < $1 and finished_at < $1
     order by scheduled_at, id
     limit $2
@@ -683,7 +683,7 @@ where id = any (array(
     from cron_jobs as j
     where j.state in ('completed', 'failed') and j.running is null
       and greatest(j.updated_at, j.last_run_at) < $1
-      and not exists (select from cron_run_logs as l where l.job = j.id)
+      and not exists (select from job_runs as l where l.job = j.id)
     order by greatest(j.updated_at, j.last_run_at)
     limit $2
     for update skip locked

@@ -134,7 +134,7 @@ with asked as (
             (select sender from runs where id = a.parent)
         ),
         coalesce(
-            (select job from cron_run_logs where id = a.occurrence),
+            (select job from job_runs where id = a.occurrence),
             (select job from runs where id = a.parent)
         ),
         -- Ids of runs are in the order of time.
@@ -147,7 +147,7 @@ with asked as (
     join mine on mine.key = a.session
     where (
         a.occurrence is null
-        or exists (select from cron_run_logs as l where l.id = a.occurrence and l.node = $1)
+        or exists (select from job_runs as l where l.id = a.occurrence and l.node = $1)
     ) and (
         -- By its id: who has it in hand has no index.
         a.beat is null
@@ -242,7 +242,7 @@ order by place nulls first;
 -- Those of some times of jobs that are not claimed by a node.
 select asked.id
 from unnest($1::text[]) as asked (id)
-where not exists (select from cron_run_logs as l where l.id = asked.id and l.node = $2);
+where not exists (select from job_runs as l where l.id = asked.id and l.node = $2);
 
 -- name: lost_beats
 -- Those of some beats that a node does not have in hand.

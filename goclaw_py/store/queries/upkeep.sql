@@ -59,7 +59,7 @@ with looked as (
               when 'dead' then $4::timestamptz
               else $3::timestamptz
           end
-          and not (select exists (select from cron_run_logs as l where l.id = o.occurrence))
+          and not (select exists (select from job_runs as l where l.id = o.occurrence))
           and not (select exists (select from heartbeat_runs as l where l.id = o.beat))
         order by o.id
         for update of o skip locked
@@ -80,7 +80,7 @@ where id = any (array(
     from runs as r
     where r.started_at < $1 and r.finished_at < $1
       and not (select exists (select from drafts as d where d.run_id = r.id))
-      and not (select exists (select from cron_run_logs as l where l.id = r.occurrence))
+      and not (select exists (select from job_runs as l where l.id = r.occurrence))
       and not (select exists (select from heartbeat_runs as l where l.id = r.beat))
     order by r.started_at, r.id
     limit $2

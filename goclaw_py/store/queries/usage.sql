@@ -54,7 +54,7 @@ select
         (select j.slug from cron_jobs as j where j.id = l.job),
         (
             select o.slug
-            from cron_run_logs as o
+            from job_runs as o
             where o.job = l.job
             order by o.scheduled_at desc, o.id desc
             limit 1

@@ -45,7 +45,7 @@ from outbox
 """
 _OCCURRENCES: Final = """
 select id, job, scheduled_at, status, finished_at, by_hand
-from cron_run_logs
+from job_runs
 """
 _BEATS: Final = """
 select id, agent, status, finished_at
@@ -62,7 +62,7 @@ select 'session' as kind, key, owner as node from sessions where owner is not nu
 union all select 'lease', name, owner from leases where owner is not null
 union all select 'post', id::text, owner from outbox where owner is not null
 union all select 'draft', run_id, null from drafts
-union all select 'occurrence', id, node from cron_run_logs where node is not null
+union all select 'occurrence', id, node from job_runs where node is not null
 union all select 'running job', id, running from cron_jobs where running is not null
 union all select 'beat', agent, node from heartbeats where node is not null
 union all select 'place in a lane', lane, node from lane_places
@@ -76,7 +76,7 @@ select
     (select count(*) from outbox where state in ('pending', 'sending')) as outbox,
     (select count(*) from runs where outcome is null) as runs,
     (select count(*) from drafts) as drafts,
-    (select count(*) from cron_run_logs where finished_at is null) as occurrences,
+    (select count(*) from job_runs where finished_at is null) as occurrences,
     (select count(*) from heartbeat_runs where finished_at is null) as beats
 """
 _GROWING: Final = "…"

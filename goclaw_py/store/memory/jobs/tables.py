@@ -19,7 +19,7 @@ _Moment = tuple[JobId, datetime]
 
 
 class JobTables:
-    """What ``cron_jobs``, ``cron_run_logs`` and ``owner_zones`` hold."""
+    """What ``cron_jobs``, ``job_runs`` and ``owner_zones`` hold."""
 
     def __init__(self) -> None:
         self.jobs: dict[JobId, Job] = {}

@@ -161,7 +161,7 @@ def end_line(end: OccurrenceEnd) -> dict[str, object]:
 
 
 def logged(row: Row) -> Logged:
-    """A row of ``cron_run_logs`` with its runs and the states of its messages."""
+    """A row of ``job_runs`` with its runs and the states of its messages."""
     occurrence = OccurrenceId(row["id"])
     return Logged(
         id=occurrence,
