@@ -269,7 +269,7 @@ create table runs (
     payer         text        collate "C",
     tools         jsonb,
     occurrence    text        collate "C",
-    beat          text        collate "C",
+    heartbeat_run text        collate "C",
     sender        text        collate "C",
     job           text        collate "C",
     follows       text        collate "C",
@@ -300,7 +300,7 @@ comment on column runs.cost_usd is 'Null if the price of the model is not known.
 comment on column runs.payer is 'The session whose budget pays; null: its own.';
 comment on column runs.tools is 'Its tool calls; null: none.';
 comment on column runs.occurrence is 'The execution of a job that it belongs to: job_runs.id.';
-comment on column runs.beat is 'The heartbeat run that it belongs to: heartbeat_runs.id.';
+comment on column runs.heartbeat_run is 'The heartbeat run that it belongs to: heartbeat_runs.id.';
 comment on column runs.sender is 'Who asked for it, channel/account/id or api. Also in runs started by it. Null: nobody did.';
 comment on column runs.job is 'The job that it works for: cron_jobs.id. Also in runs started by it. Stays when the job is deleted.';
 comment on column runs.follows is 'The interrupted run of the same message, job or heartbeat that it repeats.';
@@ -332,8 +332,8 @@ create index runs_lost_subagents on runs (finished_at)
 comment on index runs_lost_subagents is 'Subagents that a crash or shutdown interrupted.';
 create index runs_of_occurrence on runs (occurrence) where occurrence is not null;
 comment on index runs_of_occurrence is 'Runs of an execution of a job.';
-create index runs_of_beat on runs (beat) where beat is not null;
-comment on index runs_of_beat is 'Runs of a heartbeat run.';
+create index runs_of_heartbeat_run on runs (heartbeat_run) where heartbeat_run is not null;
+comment on index runs_of_heartbeat_run is 'Runs of a heartbeat run.';
 -- With all that is added up in the index the table is not read: its rows hold tool calls, and are ten
 -- times as large. A run enters it when it ends.
 create index runs_used on runs (started_at)
@@ -365,7 +365,7 @@ create table outbox (
     external_id        text,
     error              text,
     occurrence         text        collate "C",
-    beat               text        collate "C",
+    heartbeat_run      text        collate "C",
     alert              text        collate "C",
     constraint outbox_state check (state in ('pending', 'sending', 'sent', 'dead', 'dropped')),
     constraint outbox_owner check ((state = 'sending') = (owner is not null)),
@@ -381,7 +381,7 @@ comment on column outbox.fence is 'Fencing token: the result of a send with an o
 comment on column outbox.external_id is 'The id that the channel gave it.';
 comment on column outbox.error is 'Of the last attempt.';
 comment on column outbox.occurrence is 'The execution of a job whose result it is: job_runs.id.';
-comment on column outbox.beat is 'The heartbeat run whose alert it is: heartbeat_runs.id.';
+comment on column outbox.heartbeat_run is 'The heartbeat run whose alert it is: heartbeat_runs.id.';
 comment on column outbox.alert is 'Identifies an alert in its chat, so that it is not sent again too soon.';
 create index outbox_unsent on outbox (channel, account, chat, id)
     where state in ('pending', 'sending');
@@ -402,12 +402,13 @@ comment on index outbox_of_occurrence is 'Messages of an execution of a job.';
 create index outbox_dead_results on outbox (finished_at)
     where state = 'dead' and occurrence is not null;
 comment on index outbox_dead_results is 'Results of jobs that could not be delivered.';
-create index outbox_of_beat on outbox (beat) where beat is not null;
-comment on index outbox_of_beat is 'Messages of a heartbeat run.';
+create index outbox_of_heartbeat_run on outbox (heartbeat_run) where heartbeat_run is not null;
+comment on index outbox_of_heartbeat_run is 'Messages of a heartbeat run.';
 create index outbox_of_alert on outbox (alert) where alert is not null;
 comment on index outbox_of_alert is 'Whether an alert was sent lately.';
-create index outbox_dead_beats on outbox (finished_at) where state = 'dead' and beat is not null;
-comment on index outbox_dead_beats is 'Alerts of heartbeats that could not be delivered.';
+create index outbox_dead_alerts on outbox (finished_at)
+    where state = 'dead' and heartbeat_run is not null;
+comment on index outbox_dead_alerts is 'Alerts of heartbeats that could not be delivered.';
 
 -- It steps from chat to chat through the index, so a chat with a long queue costs as much as any other.
 create view outbox_heads as
@@ -734,21 +735,21 @@ comment on index work_items_waiting is 'The next item of a queue.';
 -- Heartbeats of agents, their runs, and what waits for the next one.
 
 create table heartbeats (
-    agent       text        collate "C" primary key,
-    interval_us bigint,
-    anchor      timestamptz,
-    next_at     timestamptz,
-    wake_at     timestamptz,
-    wake_kind   text,
-    switched    boolean,
-    muted_until timestamptz,
-    began_at    timestamptz,
-    failures    integer     not null default 0,
-    beat        text        collate "C",
-    node        text        collate "C" references nodes (id),
+    agent         text        collate "C" primary key,
+    interval_us   bigint,
+    anchor        timestamptz,
+    next_at       timestamptz,
+    wake_at       timestamptz,
+    wake_kind     text,
+    switched      boolean,
+    muted_until   timestamptz,
+    began_at      timestamptz,
+    failures      integer     not null default 0,
+    heartbeat_run text        collate "C",
+    node          text        collate "C" references nodes (id),
     constraint heartbeats_interval check (interval_us > 0),
     constraint heartbeats_wake_is_whole check (num_nonnulls(wake_at, wake_kind) in (0, 2)),
-    constraint heartbeats_claimed check (node is null or beat is not null)
+    constraint heartbeats_claimed check (node is null or heartbeat_run is not null)
 -- It changes with every heartbeat run. Without an index on what changes the new version of the row finds
 -- room on its own page, and reading all rows costs less than keeping such an index would.
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
@@ -762,7 +763,7 @@ comment on column heartbeats.switched is 'Turned on or off by a person; null: as
 comment on column heartbeats.muted_until is 'No runs until then.';
 comment on column heartbeats.began_at is 'When the last run was claimed.';
 comment on column heartbeats.failures is 'Failed runs since the last success.';
-comment on column heartbeats.beat is 'The run in progress: heartbeat_runs.id.';
+comment on column heartbeats.heartbeat_run is 'The run in progress: heartbeat_runs.id.';
 comment on column heartbeats.node is 'The node that executes it; null: it can be claimed.';
 
 create table heartbeat_runs (

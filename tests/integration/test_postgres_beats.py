@@ -32,14 +32,15 @@ insert into heartbeat_items (agent, key, done_at)
 select 'agent' || n % 999, n::text, 'epoch' from generate_series(1, 20000) as n;
 insert into runs (
     id, session, agent, trigger, lane, node, fence, epoch, model, started_at, finished_at, outcome,
-    beat
+    heartbeat_run
 )
 select
     'r' || n, 's' || n % 99, 'agent' || n % 9, (array['chat', 'heartbeat'])[n % 2 + 1], 'cron', 'n',
     1, 0, '', 'epoch', 'epoch', 'completed', case n % 2 when 1 then 'b' || n end
 from generate_series(1, 20000) as n;
 insert into outbox (
-    channel, account, chat, message, state, created_at, next_attempt_at, finished_at, beat, alert
+    channel, account, chat, message, state, created_at, next_attempt_at, finished_at, heartbeat_run,
+    alert
 )
 select
     'c', 'a', 'k', '{}', 'sent', 'epoch', 'epoch', 'epoch', case n % 2 when 1 then 'b' || n end,
@@ -70,7 +71,7 @@ async def test_no_statement_about_few_beats_reads_all_of_them(
     """
     named = {
         "heartbeat_runs": set(queries("heartbeat_runs")) - {"lock_node", "retarget"},
-        "runs": {"begin", "finish", "lock_sessions_of_runs", "lost_beats"},
+        "runs": {"begin", "finish", "lock_sessions_of_runs", "lost_heartbeat_runs"},
     }
     async with connection(postgres_database.address) as direct:
         await direct.script("set plan_cache_mode = force_generic_plan")
@@ -90,7 +91,7 @@ async def test_no_statement_about_few_beats_reads_all_of_them(
                 if name in ("log", "sweep_log"):
                     assert "using heartbeat_runs_newest" in lines, lines
                 if name == "undelivered":
-                    assert "outbox_dead_beats" in lines, lines
+                    assert "outbox_dead_alerts" in lines, lines
 
 
 # ---------------------------------------------------------------------------- at the same time

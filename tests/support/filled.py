@@ -52,7 +52,7 @@ insert into job_runs (id, job, slug, owner, scheduled_at, claimed_at, status, no
 values ('l1', 'j1', 'news', 'o', 'epoch', 'epoch', 'running', 'n1', '{}');
 insert into owner_zones values ('o', 'Europe/Berlin');
 insert into work_items (queue, title) values ('q', 't'), ('q', 'u');
-insert into heartbeats (agent, interval_us, beat, node) values ('main', 1, 'b1', 'n1');
+insert into heartbeats (agent, interval_us, heartbeat_run, node) values ('main', 1, 'b1', 'n1');
 insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, status, node)
 values ('b1', 'main', 'regular', 'epoch', 'epoch', 'running', 'n1');
 insert into heartbeat_events (agent, text, at) values ('main', 'e', 'epoch');

@@ -1,4 +1,4 @@
--- Heartbeats, and what became of each beat.
+-- Heartbeats and their runs.
 --
 -- Locks go from heartbeats, in the order of their agents, to the rows of the log.
 
@@ -37,12 +37,12 @@ where $1::text[] is null or agent = any ($1::text[])
 order by agent;
 
 -- name: next_due
--- The earliest time from when on a beat can be claimed. $1 are agents with commas between, $2: wakes
--- count, $3 after the last beat.
+-- The earliest time from when on a heartbeat run can be claimed. $1 are agents with commas between, $2: wakes
+-- count, $3 after the last heartbeat run.
 select
     min(
         case
-            when beat is not null then began_at
+            when heartbeat_run is not null then began_at
             else least(
                 next_at,
                 case
@@ -60,28 +60,28 @@ where agent = any (string_to_array($1, ',')) and node is null;
 -- the moment left out: first what was given back, which goes on in its row, then what is due by the
 -- grid and at most $6 wakes, the longest due first, with a new row of the log for each. As many as
 -- there are ids in $4. What of the grid is due by then is answered by any of them: its next point
--- is the first one after $3, in whole microseconds. A beat by the grid answers a wake that waits, as a
+-- is the first one after $3, in whole microseconds. A heartbeat run by the grid answers a wake that waits, as a
 -- wake itself does. Tells in each row whether the node exists; one row without an agent if nothing is
--- due, which costs no lock and no write. One statement: a heartbeat never names a beat without a row.
+-- due, which costs no lock and no write. One statement: a heartbeat never names a heartbeat run without a row.
 with left_over as (
-    select h.agent, h.beat, h.began_at, l.kind, l.due_at
+    select h.agent, h.heartbeat_run, h.began_at, l.kind, l.due_at
     from heartbeats as h
-    join heartbeat_runs as l on l.id = h.beat
-    where h.agent = any (string_to_array($2, ',')) and h.beat is not null and h.node is null
+    join heartbeat_runs as l on l.id = h.heartbeat_run
+    where h.agent = any (string_to_array($2, ',')) and h.heartbeat_run is not null and h.node is null
     order by h.began_at, h.agent
     limit cardinality($4::text[])
     for update of h skip locked
 ), due as (
     select agent, next_at
     from heartbeats
-    where agent = any (string_to_array($2, ',')) and beat is null and next_at <= $3
+    where agent = any (string_to_array($2, ',')) and heartbeat_run is null and next_at <= $3
     order by next_at, agent
     limit cardinality($4::text[])
     for update skip locked
 ), woken as (
     select agent, wake_kind, wake_at
     from heartbeats
-    where agent = any (string_to_array($2, ',')) and beat is null and (next_at <= $3) is not true
+    where agent = any (string_to_array($2, ',')) and heartbeat_run is null and (next_at <= $3) is not true
       and wake_at <= $3 and (began_at + $5::interval <= $3) is not false
     order by wake_at, agent
     limit least($6, cardinality($4::text[]))
@@ -97,7 +97,7 @@ with left_over as (
 ), chosen as (
     select *
     from (
-        select agent, true as again, beat, kind, due_at, began_at as at
+        select agent, true as again, heartbeat_run, kind, due_at, began_at as at
         from left_over
         union all
         select agent, false, null, 'interval', next_at, next_at
@@ -114,7 +114,7 @@ with left_over as (
         agent, again, kind, due_at,
         row_number() over (order by again desc, at, agent) as ordinal,
         coalesce(
-            beat, ($4::text[])[row_number() over (order by again desc, at, agent)]
+            heartbeat_run, ($4::text[])[row_number() over (order by again desc, at, agent)]
         ) as id
     from chosen
 ), entered as (
@@ -126,10 +126,10 @@ with left_over as (
     update heartbeat_runs as l
     set status = 'running', detail = '', node = $1, claimed_at = $3
     from numbered as n
-    where n.again and l.id = n.id and l.id = any (array(select beat from left_over))
+    where n.again and l.id = n.id and l.id = any (array(select heartbeat_run from left_over))
 ), marked as (
     update heartbeats as h
-    set beat = n.id,
+    set heartbeat_run = n.id,
         node = $1,
         began_at = case when n.again then h.began_at else $3 end,
         next_at = case
@@ -165,31 +165,31 @@ where id = $1
 for key share;
 
 -- name: claim_now
--- Claims a beat by hand of a locked heartbeat that has none; it answers a wake that waits.
+-- Claims a heartbeat run by hand of a locked heartbeat that has none; it answers a wake that waits.
 with entered as (
     insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, status, node)
     values ($2, $1, 'manual', $3, $3, 'running', $4)
 )
 update heartbeats
-set beat = $2, node = $4, began_at = $3, wake_at = null, wake_kind = null
+set heartbeat_run = $2, node = $4, began_at = $3, wake_at = null, wake_kind = null
 where agent = $1;
 
 -- name: in_hand
--- A heartbeat with the beat that is claimed.
+-- A heartbeat with the heartbeat run that is claimed.
 select h.*, l.kind, l.due_at, l.claimed_at
 from heartbeats as h
-join heartbeat_runs as l on l.id = h.beat
+join heartbeat_runs as l on l.id = h.heartbeat_run
 where h.agent = $1;
 
 -- name: defer
--- Marks a beat that a node has in hand.
+-- Marks a heartbeat run that a node has in hand.
 update heartbeat_runs
 set status = 'deferred', detail = $3
 where id = $1 and node = $2
 returning id;
 
--- name: lock_beats
--- Locks beats after their heartbeats, which are those of the agents $2; tells whose they are.
+-- name: lock_heartbeat_runs
+-- Locks heartbeat runs after their heartbeats, which are those of the agents $2; tells whose they are.
 with held as (
     select agent
     from heartbeats
@@ -204,11 +204,11 @@ order by id
 for update;
 
 -- name: end
--- Ends beats that are open, with all that this changes, after locking them behind their heartbeats.
+-- Ends heartbeat runs that are open, with all that this changes, after locking them behind their heartbeats.
 -- What an end does not say is told from its runs: when the first began, and what they have used. $1
 -- holds the ends, $2 their ids; those that name a node which does not hold them are refused and told.
 -- Of each agent the log keeps its newest $3 rows, and those with usage of the last $4, which counts.
--- Tells whether a beat of one of them is due by then. One statement: most beats end without a run,
+-- Tells whether a heartbeat run of one of them is due by then. One statement: most heartbeat runs end without a run,
 -- and this is all that it takes to store them.
 with asked as (
     select *
@@ -244,12 +244,12 @@ with asked as (
     where a.id not in (select id from refused)
 ), worked as (
     select
-        beat, session, started_at, requests, input_tokens, output_tokens, cached_tokens, cost_usd
+        heartbeat_run, session, started_at, requests, input_tokens, output_tokens, cached_tokens, cost_usd
     from runs
-    where beat = any ($2::text[])
+    where heartbeat_run = any ($2::text[])
 ), ran as (
     select
-        beat, min(started_at) as began_at, sum(requests)::bigint as requests,
+        heartbeat_run, min(started_at) as began_at, sum(requests)::bigint as requests,
         sum(input_tokens)::bigint as input_tokens, sum(output_tokens)::bigint as output_tokens,
         sum(cached_tokens)::bigint as cached_tokens, sum(cost_usd) as cost_usd
     from (
@@ -257,8 +257,8 @@ with asked as (
         union all
         -- What its subagents and delegates have used is paid for by its session. The limit lets it
         -- look at each session by the index, whatever the statistics say.
-        select w.beat, w.session, null, c.*
-        from (select distinct beat, session from worked) as w
+        select w.heartbeat_run, w.session, null, c.*
+        from (select distinct heartbeat_run, session from worked) as w
         cross join lateral (
             select requests, input_tokens, output_tokens, cached_tokens, cost_usd
             from runs
@@ -266,7 +266,7 @@ with asked as (
             limit 10000
         ) as c
     ) as used
-    group by beat
+    group by heartbeat_run
 ), carried as (
     delete from heartbeat_events as v
     using ending as e
@@ -290,11 +290,11 @@ with asked as (
         cached_tokens = coalesce(e.cached_tokens, ran.cached_tokens),
         cost_usd = case when e.requests is null then ran.cost_usd else e.cost_usd end
     from ending as e
-    left join ran on ran.beat = e.id
+    left join ran on ran.heartbeat_run = e.id
     where l.id = e.id and l.id = any ($2::text[])
 ), freed as (
     update heartbeats as h
-    set beat = null, node = null,
+    set heartbeat_run = null, node = null,
         -- What was due by the grid when it was decided is answered by it.
         next_at = case
             when h.next_at <= e.noted_at then h.anchor + (
@@ -309,7 +309,7 @@ with asked as (
             else 0
         end
     from ending as e
-    where h.agent = e.agent and h.beat = e.id
+    where h.agent = e.agent and h.heartbeat_run = e.id
     returning h.wake_at is not null or h.next_at <= e.finished_at as due
 ), pruned as (
     delete from heartbeat_runs
@@ -340,40 +340,40 @@ select
     array(select id from refused) as refused;
 
 -- name: lock_held
--- Locks the heartbeats of which some nodes have a beat in hand, and tells the beats.
-select agent, beat
+-- Locks the heartbeats of which some nodes have a heartbeat run in hand, and tells the heartbeat runs.
+select agent, heartbeat_run
 from heartbeats
-where node = any ($1::text[]) and ($2::text[] is null or beat = any ($2::text[]))
+where node = any ($1::text[]) and ($2::text[] is null or heartbeat_run = any ($2::text[]))
 order by agent
 for update;
 
 -- name: lock_unknown
--- The same of those beats of one node that it does not know of. One by hand that was not given back
+-- The same of those heartbeat runs of one node that it does not know of. One by hand that was not given back
 -- since is left alone: its claim can be repeated.
-select h.agent, h.beat
+select h.agent, h.heartbeat_run
 from heartbeats as h
-join heartbeat_runs as l on l.id = h.beat
-where h.node = $1 and h.beat <> all ($2::text[])
+join heartbeat_runs as l on l.id = h.heartbeat_run
+where h.node = $1 and h.heartbeat_run <> all ($2::text[])
   and (l.kind <> 'manual' or l.due_at <> l.claimed_at)
 order by h.agent
 for update of h;
 
 -- name: attempts
--- How many runs began for beats, without those that a shutdown cut; nothing of those without.
-select beat, count(*) as attempts
+-- How many runs began for heartbeat runs, without those that a shutdown cut; nothing of those without.
+select heartbeat_run, count(*) as attempts
 from runs
-where beat = any ($1::text[]) and outcome is distinct from 'interrupted'
-group by beat;
+where heartbeat_run = any ($1::text[]) and outcome is distinct from 'interrupted'
+group by heartbeat_run;
 
 -- name: give_back
--- Lets the beats $1 of the locked heartbeats of the agents $2 be claimed again.
+-- Lets the heartbeat runs $1 of the locked heartbeats of the agents $2 be claimed again.
 with ran as (
     select
         b.id, sum(r.requests)::bigint as requests, sum(r.input_tokens)::bigint as input_tokens,
         sum(r.output_tokens)::bigint as output_tokens,
         sum(r.cached_tokens)::bigint as cached_tokens, sum(r.cost_usd) as cost_usd
     from unnest($1::text[]) as b (id)
-    left join runs as r on r.beat = b.id and r.beat = any ($1::text[])
+    left join runs as r on r.heartbeat_run = b.id and r.heartbeat_run = any ($1::text[])
     group by b.id
 ), deferred as (
     update heartbeat_runs as l
@@ -385,11 +385,11 @@ with ran as (
 )
 update heartbeats
 set node = null
-where agent = any ($2::text[]) and beat = any ($1::text[]);
+where agent = any ($2::text[]) and heartbeat_run = any ($1::text[]);
 
 -- name: look
--- What the checks of a beat want to know: events, items, whether people talk to the agent, and what
--- its beats that were claimed since $2 have used. One statement, for every beat asks it.
+-- What the checks of a heartbeat run want to know: events, items, whether people talk to the agent, and what
+-- its heartbeat runs that were claimed since $2 have used. One statement, for every heartbeat run asks it.
 select
     array(select id from heartbeat_events where agent = $1 order by id) as event_ids,
     array(select text from heartbeat_events where agent = $1 order by id) as event_texts,
@@ -411,7 +411,7 @@ from (
 ) as spent;
 
 -- name: used
--- What the beats of an agent that were claimed since then have used.
+-- What the heartbeat runs of an agent that were claimed since then have used.
 select
     sum(requests)::bigint as requests, sum(input_tokens)::bigint as input_tokens,
     sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
@@ -427,7 +427,7 @@ from outbox as o
 where o.alert = $1
   and (o.state in ('pending', 'sending') or (o.state = 'sent' and o.finished_at >= $2))
   and not exists (
-      select from outbox as d where d.beat = o.beat and d.state in ('dead', 'dropped')
+      select from outbox as d where d.heartbeat_run = o.heartbeat_run and d.state in ('dead', 'dropped')
   );
 
 -- name: count_events
@@ -453,10 +453,10 @@ order by id;
 -- The newest rows of the log before a place, each with its runs and its messages in their order.
 select
     l.*,
-    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
-    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
-    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+    array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
+    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
 from (
     select *
     from heartbeat_runs as l
@@ -471,10 +471,10 @@ order by l.claimed_at desc, l.id desc;
 -- it is said see the lists of runs. No ``exists``: the planner would read all messages at once.
 select
     l.*,
-    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
-    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
-    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+    array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
+    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
 from (
     select *
     from heartbeat_runs as l
@@ -483,7 +483,7 @@ from (
           $5::boolean is null
           or $5 = coalesce(
               (select true from outbox as o
-               where o.beat = l.id and o.state in ('dead', 'dropped') limit 1),
+               where o.heartbeat_run = l.id and o.state in ('dead', 'dropped') limit 1),
               false
           )
       )
@@ -496,10 +496,10 @@ order by l.claimed_at desc, l.id desc;
 -- Those that were skipped for one cause; what else is asked for as above.
 select
     l.*,
-    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
-    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
-    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+    array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
+    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
 from (
     select *
     from heartbeat_runs as l
@@ -508,7 +508,7 @@ from (
           $5::boolean is null
           or $5 = coalesce(
               (select true from outbox as o
-               where o.beat = l.id and o.state in ('dead', 'dropped') limit 1),
+               where o.heartbeat_run = l.id and o.state in ('dead', 'dropped') limit 1),
               false
           )
       )
@@ -521,10 +521,10 @@ order by l.claimed_at desc, l.id desc;
 -- Those of one agent, with a status or any ($4), a cause ($6), and a message that was given up ($5).
 select
     l.*,
-    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
-    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
-    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+    array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
+    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
 from (
     select *
     from heartbeat_runs as l
@@ -534,7 +534,7 @@ from (
           $5::boolean is null
           or $5 = coalesce(
               (select true from outbox as o
-               where o.beat = l.id and o.state in ('dead', 'dropped') limit 1),
+               where o.heartbeat_run = l.id and o.state in ('dead', 'dropped') limit 1),
               false
           )
       )
@@ -543,14 +543,14 @@ from (
 ) as l
 order by l.claimed_at desc, l.id desc;
 
--- name: beat
+-- name: heartbeat_run
 -- One row of the log, with the same.
 select
     l.*,
-    array(select r.id from runs as r where r.beat = l.id order by r.started_at, r.id) as runs,
-    (select min(r.started_at) from runs as r where r.beat = l.id) as began_at,
-    array(select o.state from outbox as o where o.beat = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.beat = l.id order by o.id) as errors
+    array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
+    (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
+    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
+    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
 from heartbeat_runs as l
 where l.id = $1;
 
@@ -558,20 +558,20 @@ where l.id = $1;
 -- Alerts of some agents of which a message has died since then and nobody was told, the first that
 -- died first, each with its messages in their order.
 with died as (
-    select distinct on (beat) beat, finished_at, id
+    select distinct on (heartbeat_run) heartbeat_run, finished_at, id
     from outbox
-    where state = 'dead' and beat is not null and finished_at >= $2
-    order by beat, finished_at, id
+    where state = 'dead' and heartbeat_run is not null and finished_at >= $2
+    order by heartbeat_run, finished_at, id
 )
 select
     l.id, l.agent, l.channel, l.account, l.chat, l.thread, dead.error, dead.message,
-    array(select o.message from outbox as o where o.beat = l.id order by o.id) as said
+    array(select o.message from outbox as o where o.heartbeat_run = l.id order by o.id) as said
 from died
-join heartbeat_runs as l on l.id = died.beat
+join heartbeat_runs as l on l.id = died.heartbeat_run
 cross join lateral (
     select o.error, o.message
     from outbox as o
-    where o.beat = l.id and o.state = 'dead'
+    where o.heartbeat_run = l.id and o.state = 'dead'
     order by o.id
     limit 1
 ) as dead
@@ -579,7 +579,7 @@ where l.agent = any ($1::text[]) and l.status = 'alerted' and l.told_at is null
 order by died.finished_at, died.id;
 
 -- name: tell
--- Notes that somebody was told of a beat; returns a row unless that was noted before.
+-- Notes that somebody was told of a heartbeat run; returns a row unless that was noted before.
 update heartbeat_runs
 set told_at = $2
 where id = $1 and told_at is null
@@ -605,7 +605,7 @@ delete from heartbeat_items
 where done_at < $1;
 
 -- name: retarget
--- Lets beats have alerted in the new chat. Alerts keep their keys, which name the old one.
+-- Lets heartbeat runs have alerted in the new chat. Alerts keep their keys, which name the old one.
 with alerted as (
     select id
     from heartbeat_runs

@@ -3,7 +3,7 @@
 -- name: insert
 -- Puts messages into the outbox, in the given order, due at once.
 insert into outbox (
-    channel, account, chat, message, session, occurrence, beat, alert, created_at, next_attempt_at
+    channel, account, chat, message, session, occurrence, heartbeat_run, alert, created_at, next_attempt_at
 )
 select
     m.channel, m.account, m.chat, m.message, $1, m.message ->> 'occurrence',
@@ -17,7 +17,7 @@ order by m.ordinal;
 -- tells the senders.
 with said as (
     insert into outbox (
-        channel, account, chat, message, occurrence, beat, alert, created_at, next_attempt_at
+        channel, account, chat, message, occurrence, heartbeat_run, alert, created_at, next_attempt_at
     )
     select
         m.channel, m.account, m.chat, m.message, m.message ->> 'occurrence',
@@ -221,7 +221,7 @@ with waiting as (
     select id, message ->> 'run_id' as run
     from outbox
     where channel = $1 and account = $2 and chat = $3 and state in ('pending', 'sending')
-      and state = 'pending' and session = $4 and occurrence is null and beat is null
+      and state = 'pending' and session = $4 and occurrence is null and heartbeat_run is null
       and message ->> 'run_id' is not null and message ->> 'draft' is null
       and not message ? 'lost'
       and (

@@ -62,7 +62,7 @@ where not exists (select from inbox where inbox.id = asked.id and state = 'pendi
 -- draft that an earlier run for them left: of several the newest whose id is known.
 -- Returns for each run a row with this and with what stands for older entries of the history, and
 -- then one for every entry that is still read, the oldest first; nothing of a run whose session is
--- not the node's own, of a run for a time of a job, or for a beat, that is not claimed by the node,
+-- not the node's own, of a run for a time of a job, or for a heartbeat run, that is not claimed by the node,
 -- of one whose rows are all done, or that was stored before. One statement, so that a row never
 -- counts an attempt of a run that does not exist, and so that it needs no other transaction. Notes
 -- what was dropped before a run: whoever takes that up must not begin it after the run. $2 holds the
@@ -73,12 +73,12 @@ with asked as (
         jsonb_to_recordset($2::jsonb) as (
             id text, session text, agent text, trigger text, lane text, parent text, model text,
             channel text, account text, chat text, thread text, started_at timestamptz,
-            payer text, submitted_at timestamptz, inbox bigint[], occurrence text, beat text,
+            payer text, submitted_at timestamptz, inbox bigint[], occurrence text, heartbeat_run text,
             dropped jsonb
         )
     ) with ordinality as a (
         id, session, agent, trigger, lane, parent, model, channel, account, chat, thread,
-        started_at, payer, submitted_at, inbox, occurrence, beat, dropped, ordinal
+        started_at, payer, submitted_at, inbox, occurrence, heartbeat_run, dropped, ordinal
     )
 ), mine as (
     select key, fence, epoch, summary, summarized_upto, pinned
@@ -97,7 +97,7 @@ with asked as (
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
-        chat, thread, started_at, payer, submitted_at, occurrence, beat, sender, job, follows
+        chat, thread, started_at, payer, submitted_at, occurrence, heartbeat_run, sender, job, follows
     )
     select
         a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
@@ -114,7 +114,7 @@ with asked as (
             ),
             a.session
         ),
-        a.submitted_at, a.occurrence, a.beat,
+        a.submitted_at, a.occurrence, a.heartbeat_run,
         -- Each is found by its id.
         coalesce(
             (
@@ -141,7 +141,7 @@ with asked as (
         coalesce(
             (select max(i.last_run) from inbox as i where i.id = any (a.inbox)),
             (select max(r.id) from runs as r where r.occurrence = a.occurrence),
-            (select max(r.id) from runs as r where r.beat = a.beat)
+            (select max(r.id) from runs as r where r.heartbeat_run = a.heartbeat_run)
         )
     from asked as a
     join mine on mine.key = a.session
@@ -150,21 +150,21 @@ with asked as (
         or exists (select from job_runs as l where l.id = a.occurrence and l.node = $1)
     ) and (
         -- By its id: who has it in hand has no index.
-        a.beat is null
-        or (select l.node from heartbeat_runs as l where l.id = a.beat) = $1
+        a.heartbeat_run is null
+        or (select l.node from heartbeat_runs as l where l.id = a.heartbeat_run) = $1
     ) and (
         cardinality(a.inbox) = 0
         or exists (select from waiting where waiting.id = any (a.inbox))
     )
     order by a.ordinal
     on conflict (id) do nothing
-    returning id, session, epoch, started_at, beat, follows
+    returning id, session, epoch, started_at, heartbeat_run, follows
 ), resumed as (
     -- Its agent was busy until now.
     update heartbeat_runs as l
     set status = 'running', detail = ''
     from stored
-    where l.id = stored.beat and l.id = any (array(select beat from stored where beat is not null))
+    where l.id = stored.heartbeat_run and l.id = any (array(select heartbeat_run from stored where heartbeat_run is not null))
       and l.status = 'deferred'
 ), begun as (
     select stored.*, asked.inbox, asked.dropped, asked.ordinal
@@ -244,8 +244,8 @@ select asked.id
 from unnest($1::text[]) as asked (id)
 where not exists (select from job_runs as l where l.id = asked.id and l.node = $2);
 
--- name: lost_beats
--- Those of some beats that a node does not have in hand.
+-- name: lost_heartbeat_runs
+-- Those of some heartbeat runs that a node does not have in hand.
 select asked.id
 from unnest($1::text[]) as asked (id)
 where (select l.node from heartbeat_runs as l where l.id = asked.id) is distinct from $2;
@@ -303,7 +303,7 @@ returning id;
 -- sessions alone is enough: nobody writes a run without it, but for the recovery, which ends it
 -- under the run's own lock.
 select
-    r.id, r.session, r.node, r.fence, r.outcome, r.error, r.occurrence, r.beat,
+    r.id, r.session, r.node, r.fence, r.outcome, r.error, r.occurrence, r.heartbeat_run,
     s.owner, s.fence as session_fence,
     exists (select from nodes where id = r.node) as node_exists
 from runs as r
@@ -393,7 +393,7 @@ with asked as (
     order by e.ordinal
 ), said as (
     insert into outbox (
-        channel, account, chat, message, session, occurrence, beat, alert, created_at,
+        channel, account, chat, message, session, occurrence, heartbeat_run, alert, created_at,
         next_attempt_at
     )
     select

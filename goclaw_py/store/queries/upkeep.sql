@@ -60,7 +60,7 @@ with looked as (
               else $3::timestamptz
           end
           and not (select exists (select from job_runs as l where l.id = o.occurrence))
-          and not (select exists (select from heartbeat_runs as l where l.id = o.beat))
+          and not (select exists (select from heartbeat_runs as l where l.id = o.heartbeat_run))
         order by o.id
         for update of o skip locked
     ))
@@ -81,7 +81,7 @@ where id = any (array(
     where r.started_at < $1 and r.finished_at < $1
       and not (select exists (select from drafts as d where d.run_id = r.id))
       and not (select exists (select from job_runs as l where l.id = r.occurrence))
-      and not (select exists (select from heartbeat_runs as l where l.id = r.beat))
+      and not (select exists (select from heartbeat_runs as l where l.id = r.heartbeat_run))
     order by r.started_at, r.id
     limit $2
     for update of r skip locked

@@ -34,13 +34,13 @@ from inbox
 order by id
 """
 _RUNS: Final = """
-select id, session, node, trigger, started_at, finished_at, outcome, occurrence, beat
+select id, session, node, trigger, started_at, finished_at, outcome, occurrence, heartbeat_run
 from runs
 """
 _POSTS: Final = """
 select id, chat, message ->> 'text' as text, state, possible_duplicate, occurrence, alert,
-    message ->> 'run_id' as run, created_at, message ->> 'draft' is not null as draft, beat,
-    attempts
+    message ->> 'run_id' as run, created_at, message ->> 'draft' is not null as draft,
+    heartbeat_run, attempts
 from outbox
 """
 _OCCURRENCES: Final = """
@@ -184,7 +184,7 @@ def _run(row: Mapping[str, Any]) -> Run:
         None if ended is None else ended.timestamp(),
         row["outcome"],
         row["occurrence"],
-        row["beat"],
+        row["heartbeat_run"],
     )
 
 
@@ -200,7 +200,7 @@ def _post(row: Mapping[str, Any]) -> Post:
         row["alert"] or "",
         row["created_at"].timestamp(),
         row["draft"],
-        row["beat"],
+        row["heartbeat_run"],
         max(1, row["attempts"]),
     )
 

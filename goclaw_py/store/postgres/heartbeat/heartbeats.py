@@ -126,9 +126,9 @@ class Heartbeats(Part):
             row = await connection.row(_SQL["lock"], [agent])
             if row is None:
                 return None
-            if row["beat"] is None:
+            if row["heartbeat_run"] is None:
                 await connection.fetch(_SQL["claim_now"], agent, beat, now, node)
-            elif (row["beat"], row["node"]) != (storable(beat), node):
+            elif (row["heartbeat_run"], row["node"]) != (storable(beat), node):
                 return None
             claimed = await connection.row(_SQL["in_hand"], agent)
         return None if claimed is None else rows.claimed(claimed)

@@ -41,7 +41,7 @@ def heartbeat(row: Row) -> Heartbeat:
         muted_until=row["muted_until"],
         began_at=row["began_at"],
         failures=row["failures"],
-        beat=None if row["beat"] is None else BeatId(row["beat"]),
+        beat=None if row["heartbeat_run"] is None else BeatId(row["heartbeat_run"]),
         node=None if row["node"] is None else NodeId(row["node"]),
     )
 
@@ -63,7 +63,7 @@ def columns(heartbeats: Sequence[Heartbeat]) -> tuple[list[object], ...]:
 def claimed(row: Row) -> ClaimedBeat:
     """A heartbeat with the beat that was claimed."""
     return ClaimedBeat(
-        id=BeatId(row["beat"]),
+        id=BeatId(row["heartbeat_run"]),
         agent=AgentName(row["agent"]),
         kind=BeatKind(row["kind"]),
         due_at=row["due_at"],

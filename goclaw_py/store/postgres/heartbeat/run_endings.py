@@ -35,7 +35,7 @@ class LockedBeats:
         if not agents:
             return cls({})
         locked = await connection.fetch(
-            _SQL["lock_beats"], list(agents), list(set(agents.values()))
+            _SQL["lock_heartbeat_runs"], list(agents), list(set(agents.values()))
         )
         return cls({row["id"]: row for row in locked})
 
@@ -99,7 +99,9 @@ async def give_back(connection: Connection, held: Sequence[Row]) -> None:
     """Let the beats of locked heartbeats be claimed again, and tell everybody."""
     if held:
         await connection.fetch(
-            _SQL["give_back"], [row["beat"] for row in held], [row["agent"] for row in held]
+            _SQL["give_back"],
+            [row["heartbeat_run"] for row in held],
+            [row["agent"] for row in held],
         )
         await notify(connection, [Notice.CRON])
 
@@ -116,20 +118,20 @@ async def leave_behind(
         return
     attempts: dict[str, int] = {}
     if died:
-        found = await connection.fetch(_SQL["attempts"], [row["beat"] for row in held])
-        attempts = {row["beat"]: row["attempts"] for row in found}
+        found = await connection.fetch(_SQL["attempts"], [row["heartbeat_run"] for row in held])
+        attempts = {row["heartbeat_run"]: row["attempts"] for row in found}
     lost = {
-        row["beat"]: BeatEnd(
-            row["beat"],
+        row["heartbeat_run"]: BeatEnd(
+            row["heartbeat_run"],
             row["agent"],
             BeatStatus.LOST,
             now,
             detail=beat_rules.LOST,
-            attempts=attempts[row["beat"]],
+            attempts=attempts[row["heartbeat_run"]],
         )
         for row in held
-        if row["beat"] in attempts
+        if row["heartbeat_run"] in attempts
     }
     await end_beats(connection, lost.values())
-    await give_back(connection, [row for row in held if row["beat"] not in lost])
+    await give_back(connection, [row for row in held if row["heartbeat_run"] not in lost])
     await notify(connection, [Notice.CRON])

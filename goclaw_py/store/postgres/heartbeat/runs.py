@@ -100,7 +100,7 @@ class Beats(Part):
     async def beat(self, beat: BeatId) -> Beat | None:
         """None if it is not kept any more."""
         async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["beat"], beat)
+            row = await connection.row(_SQL["heartbeat_run"], beat)
         return None if row is None else beat_rows.beat(row)
 
     async def undelivered(

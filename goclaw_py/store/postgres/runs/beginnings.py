@@ -58,7 +58,9 @@ async def with_their_times(
     if times:
         lost |= {row["id"] for row in await connection.fetch(_SQL["lost_times"], times, node)}
     if beats:
-        lost |= {row["id"] for row in await connection.fetch(_SQL["lost_beats"], beats, node)}
+        lost |= {
+            row["id"] for row in await connection.fetch(_SQL["lost_heartbeat_runs"], beats, node)
+        }
     return [run for run in runs if run.occurrence not in lost and run.beat not in lost]
 
 
@@ -200,7 +202,7 @@ def _line(run: NewRun) -> dict[str, object]:
         "submitted_at": run.submitted_at,
         "inbox": run.inbox,
         "occurrence": run.occurrence,
-        "beat": run.beat,
+        "heartbeat_run": run.beat,
         "dropped": [
             {"id": one.row, "outcome": one.outcome, "reason": one.reason} for one in run.dropped
         ],

@@ -241,7 +241,7 @@ def _is_at_work(run: Row | None) -> bool:
 
 def _marked(end: RunEnd, run: Row) -> tuple[OutboundMessage, ...]:
     """What a run says, as messages of what it worked for."""
-    return beat_rules.marked(job_rules.marked(end.say, run["occurrence"]), run["beat"])
+    return beat_rules.marked(job_rules.marked(end.say, run["occurrence"]), run["heartbeat_run"])
 
 
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
