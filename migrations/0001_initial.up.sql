@@ -210,10 +210,10 @@ comment on index inbox_of_run is 'Messages that a run answers or has answered.';
 create index inbox_unanswered on inbox (session, id)
     where state = 'done' and kind = 'message' and outcome <> 'completed';
 comment on index inbox_unanswered is 'Messages of a session that ended without an answer.';
-create index inbox_letters on inbox (id) include (outcome)
+create index inbox_failed on inbox (id) include (outcome)
     where state = 'done' and kind = 'message' and not dismissed
         and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost');
-comment on index inbox_letters is 'List and number of failed messages, from the index alone.';
+comment on index inbox_failed is 'List and number of failed messages, from the index alone.';
 
 create table unmentioned (
     id          bigint      generated always as identity primary key,

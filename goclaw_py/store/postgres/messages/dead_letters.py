@@ -16,7 +16,7 @@ from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
-_SQL = queries("letters")
+_SQL = queries("dead_letters")
 _INBOX = queries("inbox")
 
 
@@ -59,20 +59,20 @@ class Letters(Part):
     async def letter(self, row_id: int) -> Letter | None:
         """Commands too."""
         async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["letter"], row_id)
+            row = await connection.row(_SQL["message"], row_id)
         return None if row is None else rows.letter(row)
 
     async def letter_named(self, channel: str, account: str, external_id: str) -> Letter | None:
         """Commands too."""
         name = storable((channel, account, external_id))
         async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["letter_named"], *name)
+            row = await connection.row(_SQL["message_with_external_id"], *name)
         return None if row is None else rows.letter(row)
 
     async def letters_of(self, run: RunId) -> list[Letter]:
         """From an index of their own."""
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["letters_of"], run)
+            found = await connection.fetch(_SQL["messages_of_run"], run)
         return [rows.letter(row) for row in found]
 
     async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept

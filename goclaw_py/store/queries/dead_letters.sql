@@ -1,4 +1,4 @@
--- Messages that could not be worked on, and edits of those that wait.
+-- Incoming messages that failed, and edits of those that wait.
 
 -- name: lock_edited
 -- Locks an edit and the message that it edits, in order of their ids.
@@ -38,19 +38,19 @@ where state = 'pending' and kind = 'message' and id < $2
 order by id desc
 limit $1;
 
--- name: letter
+-- name: message
 -- One row of the inbox.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
 where id = $1;
 
--- name: letter_named
+-- name: message_with_external_id
 -- One row of the inbox, by the id under which it came in.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
 where channel = $1 and account = $2 and external_id = $3;
 
--- name: letters_of
+-- name: messages_of_run
 -- The rows that a run answers or has answered, in order of their arrival.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
