@@ -21,7 +21,7 @@ drop table inbox;
 drop table moved_sessions;
 drop table history;
 drop table sessions;
-drop table lane_places;
+drop table lane_slots;
 drop table node_calls;
 drop table leases;
 drop table nodes;

@@ -50,20 +50,20 @@ comment on index node_calls_open is 'Requests that a node has not answered.';
 create index node_calls_by_age on node_calls (asked_at);
 comment on index node_calls_by_age is 'Deletion of old requests.';
 
-create table lane_places (
+create table lane_slots (
     id      bigint  generated always as identity primary key,
     lane    text    collate "C" not null,
     node    text    collate "C" not null references nodes (id) on delete cascade,
     granted boolean not null default false
 );
-comment on table lane_places is 'Slots of lanes whose limit counts for the whole cluster, and the queue for them.';
-comment on column lane_places.id is 'Slots are granted in this order.';
-comment on column lane_places.node is 'The node that uses the slot or waits for it.';
-comment on column lane_places.granted is 'True: the node uses the slot. False: it waits.';
-create index lane_places_in_line on lane_places (lane, granted, id);
-comment on index lane_places_in_line is 'Used slots of a lane, and the next one to grant.';
-create index lane_places_of_node on lane_places (node);
-comment on index lane_places_of_node is 'Slots of a node that is removed.';
+comment on table lane_slots is 'Slots of lanes whose limit counts for the whole cluster, and the queue for them.';
+comment on column lane_slots.id is 'Slots are granted in this order.';
+comment on column lane_slots.node is 'The node that uses the slot or waits for it.';
+comment on column lane_slots.granted is 'True: the node uses the slot. False: it waits.';
+create index lane_slots_in_order on lane_slots (lane, granted, id);
+comment on index lane_slots_in_order is 'Used slots of a lane, and the next one to grant.';
+create index lane_slots_of_node on lane_slots (node);
+comment on index lane_slots_of_node is 'Slots of a node that is removed.';
 
 -- == Sessions ==
 -- Conversations with an agent, and what is remembered of them.

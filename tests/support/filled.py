@@ -13,7 +13,7 @@ insert into nodes values
     ('n2', 'host/boot', 8, '0.1', '2026-01-01', '2026-01-01 00:00:11+02');
 insert into node_calls (node, question, asked_at, answer)
 values ('n1', '{"what": "stop"}', '2026-01-01', null), ('n2', 'x', '2026-01-01', '{}');
-insert into lane_places (lane, node, granted) values ('cron', 'n1', true), ('cron', 'n2', false);
+insert into lane_slots (lane, node, granted) values ('cron', 'n1', true), ('cron', 'n2', false);
 insert into leases values ('bot', 'n1', 3), ('free', null, 9);
 insert into sessions (key, agent, channel, account, chat, created_at, last_active_at, owner, pinned)
 values ('s1', 'main', 'c', 'a', '1', 'epoch', '2026-01-01', 'n1', array['x', E'y,"\n\\N']),

@@ -26,7 +26,7 @@ from goclaw_py.store.sql import queries
 _SQL = queries("backups")
 
 _LOCK_S: Final = 30
-_NOT_CONTENT: Final = frozenset({"nodes", "leases", "node_calls", "lane_places"})
+_NOT_CONTENT: Final = frozenset({"nodes", "leases", "node_calls", "lane_slots"})
 """Any process that was ever started leaves rows in these."""
 
 # What a COPY as text looks like depends on these; so does nothing else here.

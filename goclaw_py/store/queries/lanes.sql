@@ -9,36 +9,36 @@ for key share;
 
 -- name: give_back
 -- Gives places of a node back.
-delete from lane_places
+delete from lane_slots
 where node = $1 and id = any ($2::bigint[]);
 
 -- name: taken
 -- How many places of a lane are given out, and how many of them to others.
 select count(*) as taken, count(*) filter (where node <> $2) as elsewhere
-from lane_places
+from lane_slots
 where lane = $1 and granted;
 
 -- name: own
 -- A node's places in a lane, and those that wait, in the order of the line.
 select id, granted
-from lane_places
+from lane_slots
 where lane = $1 and node = $2
 order by id;
 
 -- name: line_up
 -- Lets so many more wait.
-insert into lane_places (lane, node)
+insert into lane_slots (lane, node)
 select $1, $2
 from generate_series(1, $3::integer);
 
 -- name: grant
 -- Gives so many free places to those who wait for longest; tells whose they are. A node whose lease
 -- has ended would hold one idle, until it is back or its recovery: it is passed over.
-update lane_places
+update lane_slots
 set granted = true
 where id in (
     select p.id
-    from lane_places as p
+    from lane_slots as p
     join nodes as n on n.id = p.node
     where p.lane = $1 and not p.granted and n.lease_until > $3
     order by p.id

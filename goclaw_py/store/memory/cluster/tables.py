@@ -20,7 +20,7 @@ class LeaseRecord:
 
 @dataclass(slots=True)
 class PlaceRecord:
-    """A row of ``lane_places``."""
+    """A row of ``lane_slots``."""
 
     node: NodeId
     granted: bool = False
@@ -28,7 +28,7 @@ class PlaceRecord:
 
 @dataclass(slots=True)
 class PlaceTable:
-    """``lane_places``, each lane in the order of its line."""
+    """``lane_slots``, each lane in the order of its line."""
 
     lanes: dict[LaneName, dict[int, PlaceRecord]] = field(default_factory=dict)
     last_id: int = 0
