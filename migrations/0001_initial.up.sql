@@ -491,20 +491,20 @@ create index chats_marked on chats (channel, account, chat)
 comment on index chats_marked is 'What every node reads repeatedly: decisions, and chats that cannot be written to.';
 
 create table topics (
-    channel text    collate "C" not null,
-    account text    collate "C" not null,
-    chat    text    collate "C" not null,
-    thread  text    collate "C" not null,
-    name    text    not null default '',
-    gone    text    not null default '',
-    told    boolean not null default false,
+    channel  text    collate "C" not null,
+    account  text    collate "C" not null,
+    chat     text    collate "C" not null,
+    thread   text    collate "C" not null,
+    name     text    not null default '',
+    gone     text    not null default '',
+    notified boolean not null default false,
     primary key (channel, account, chat, thread),
     constraint topics_gone check (gone in ('', 'closed', 'deleted'))
 );
 comment on table topics is 'Topics of group chats.';
 comment on column topics.thread is 'The id of the topic; empty: the general one.';
 comment on column topics.gone is 'Why it does not accept messages; empty: it does.';
-comment on column topics.told is 'People were notified that its messages go elsewhere.';
+comment on column topics.notified is 'People were notified that its messages go elsewhere.';
 create index topics_marked on topics (channel, account, chat, thread) where gone <> '';
 comment on index topics_marked is 'What every node reads repeatedly: topics that do not accept messages.';
 
@@ -655,7 +655,7 @@ create table job_runs (
     cached_tokens bigint,
     cost_usd      numeric,
     definition    jsonb       not null,
-    told_at       timestamptz,
+    notified_at       timestamptz,
     waits_for     text        collate "C",
     constraint job_runs_status check (status in (
         'running', 'waiting', 'ok', 'failed', 'timed_out', 'cancelled', 'skipped', 'interrupted',
@@ -679,7 +679,7 @@ comment on column job_runs.interrupted is 'A shutdown interrupted it, and it was
 comment on column job_runs.node is 'The node that has claimed it, while it is running.';
 comment on column job_runs.requests is 'Usage of all of its runs. Null: not known.';
 comment on column job_runs.definition is 'The job as it was when it was claimed.';
-comment on column job_runs.told_at is 'When people were notified that its result was not delivered.';
+comment on column job_runs.notified_at is 'When people were notified that its result was not delivered.';
 comment on column job_runs.waits_for is 'The session that it waits for or has waited for.';
 create unique index job_runs_open on job_runs (job, scheduled_at)
     where not by_hand and finished_at is null;
@@ -692,9 +692,9 @@ create index job_runs_with_status on job_runs (status, scheduled_at, id);
 comment on index job_runs_with_status is 'List of executions with a status.';
 create index job_runs_of_node on job_runs (node) where node is not null;
 comment on index job_runs_of_node is 'Executions in progress on a node.';
-create index job_runs_untold on job_runs (job, scheduled_at, id)
-    where told_at is null and status in ('no_route', 'undelivered');
-comment on index job_runs_untold is 'Results that were not delivered, of which people were not notified.';
+create index job_runs_not_notified on job_runs (job, scheduled_at, id)
+    where notified_at is null and status in ('no_route', 'undelivered');
+comment on index job_runs_not_notified is 'Results that were not delivered, of which people were not notified.';
 create index job_runs_waiting on job_runs (waits_for) where status = 'waiting';
 comment on index job_runs_waiting is 'Executions that wait for a session.';
 
@@ -789,7 +789,7 @@ create table heartbeat_runs (
     output_tokens bigint,
     cached_tokens bigint,
     cost_usd      numeric,
-    told_at       timestamptz,
+    notified_at       timestamptz,
     constraint heartbeat_runs_status check (status in (
         'running', 'deferred', 'ok', 'alerted', 'duplicate', 'no_route', 'skipped', 'cancelled',
         'failed', 'lost')),
@@ -815,7 +815,7 @@ comment on column heartbeat_runs.channel is 'Where its alert went, with account,
 comment on column heartbeat_runs.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
 comment on column heartbeat_runs.node is 'The node that executes it, while it is open.';
 comment on column heartbeat_runs.requests is 'Usage of all of its runs. Null: none, or not known.';
-comment on column heartbeat_runs.told_at is 'When people were notified that its alert was not delivered.';
+comment on column heartbeat_runs.notified_at is 'When people were notified that its alert was not delivered.';
 create index heartbeat_runs_of_agent on heartbeat_runs (agent, claimed_at, id);
 comment on index heartbeat_runs_of_agent is 'Heartbeat runs of an agent, and their usage.';
 create index heartbeat_runs_newest on heartbeat_runs (claimed_at, id);

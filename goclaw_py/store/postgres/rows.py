@@ -344,7 +344,7 @@ def topic(row: Row) -> Topic:
         Target(row["channel"], row["account"], row["chat"], row["thread"] or None),
         row["name"],
         TopicState(row["gone"]),
-        row["told"],
+        row["notified"],
     )
 
 

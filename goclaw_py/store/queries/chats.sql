@@ -76,13 +76,13 @@ returning c.chat;
 
 -- name: topic
 -- What is known of a topic.
-select channel, account, chat, thread, name, gone, told
+select channel, account, chat, thread, name, gone, notified
 from topics
 where channel = $1 and account = $2 and chat = $3 and thread = $4;
 
 -- name: gone_topics
 -- Those that are closed or deleted, from an index that holds no others.
-select channel, account, chat, thread, name, gone, told
+select channel, account, chat, thread, name, gone, notified
 from topics
 where gone <> ''
 order by channel, account, chat, thread;
@@ -91,7 +91,7 @@ order by channel, account, chat, thread;
 -- Knows a topic, with another name ($5) if it has none or was renamed ($6), and its state ($7) unless
 -- that is null. Returns it if its state is news.
 with before as (
-    select name, gone, told
+    select name, gone, notified
     from topics
     where channel = $1 and account = $2 and chat = $3 and thread = $4
     for update
@@ -104,18 +104,18 @@ with before as (
     on conflict (channel, account, chat, thread) do update
     set name = case when $5 <> '' and ($6 or t.name = '') then $5 else t.name end,
         gone = coalesce($7, t.gone),
-        told = t.told and coalesce($7, t.gone) <> ''
+        notified = t.notified and coalesce($7, t.gone) <> ''
     returning gone
 )
 select noted.gone
 from noted
 where noted.gone <> coalesce((select gone from before), '');
 
--- name: tell_topic
+-- name: mark_notified
 -- Notes that people were told that a topic is gone; returns it unless that was noted before.
 update topics
-set told = true
-where channel = $1 and account = $2 and chat = $3 and thread = $4 and gone <> '' and not told
+set notified = true
+where channel = $1 and account = $2 and chat = $3 and thread = $4 and gone <> '' and not notified
 returning thread;
 
 -- name: heard

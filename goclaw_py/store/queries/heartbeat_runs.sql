@@ -575,14 +575,14 @@ cross join lateral (
     order by o.id
     limit 1
 ) as dead
-where l.agent = any ($1::text[]) and l.status = 'alerted' and l.told_at is null
+where l.agent = any ($1::text[]) and l.status = 'alerted' and l.notified_at is null
 order by died.finished_at, died.id;
 
--- name: tell
+-- name: mark_notified
 -- Notes that somebody was told of a heartbeat run; returns a row unless that was noted before.
 update heartbeat_runs
-set told_at = $2
-where id = $1 and told_at is null
+set notified_at = $2
+where id = $1 and notified_at is null
 returning id;
 
 -- name: sweep_log

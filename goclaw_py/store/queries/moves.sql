@@ -221,10 +221,10 @@ returning id;
 with old as (
     delete from topics
     where channel = $1 and account = $2 and chat = $3
-    returning thread, name, gone, told
+    returning thread, name, gone, notified
 ), put as (
-    insert into topics (channel, account, chat, thread, name, gone, told)
-    select $1, $2, $4, thread, name, gone, told
+    insert into topics (channel, account, chat, thread, name, gone, notified)
+    select $1, $2, $4, thread, name, gone, notified
     from old
     on conflict (channel, account, chat, thread) do nothing
 )

@@ -399,7 +399,7 @@ where j.delivers is not null and j.state = 'completed' and j.running is null
 union
 select job
 from job_runs
-where told_at is null and status in ('no_route', 'undelivered')
+where notified_at is null and status in ('no_route', 'undelivered')
 group by job
 having count(*) > 1;
 
@@ -454,11 +454,11 @@ select id from deleted;
 -- name: supersede
 -- Of the results of some jobs that reached nobody only the newest is told.
 update job_runs as l
-set told_at = $2
-where l.job = any ($1::text[]) and l.told_at is null and l.status in ('no_route', 'undelivered')
+set notified_at = $2
+where l.job = any ($1::text[]) and l.notified_at is null and l.status in ('no_route', 'undelivered')
   and exists (
       select from job_runs as newer
-      where newer.job = l.job and newer.told_at is null
+      where newer.job = l.job and newer.notified_at is null
         and newer.status in ('no_route', 'undelivered')
         and (newer.scheduled_at, newer.id) > (l.scheduled_at, l.id)
   );
@@ -476,7 +476,7 @@ left join lateral (
     order by o.id
     limit 1
 ) as dead on true
-where l.told_at is null and l.status in ('no_route', 'undelivered')
+where l.notified_at is null and l.status in ('no_route', 'undelivered')
   and (l.status = 'no_route' or dead.message is not null)
 order by l.scheduled_at, l.id
 limit $1;
@@ -484,8 +484,8 @@ limit $1;
 -- name: tell_result
 -- Notes that a result that reached nobody is told; returns a row unless that was noted before.
 update job_runs
-set told_at = $2
-where id = $1 and told_at is null and status in ('no_route', 'undelivered')
+set notified_at = $2
+where id = $1 and notified_at is null and status in ('no_route', 'undelivered')
 returning id;
 
 -- name: left_of

@@ -116,7 +116,7 @@ class Beats(Part):
     ) -> bool:
         """What is said does not count as a message of the beat, unless it says so."""
         async with self._pool.transaction() as connection:
-            if await connection.row(_SQL["tell"], beat, now) is None:
+            if await connection.row(_SQL["mark_notified"], beat, now) is None:
                 return False
             await enqueue(connection, say, session=None, now=now)
         return True

@@ -185,7 +185,7 @@ def logged(row: Row) -> Logged:
         runs=tuple(map(RunId, row["runs"])),
         delivery=job_rules.delivery([OutboxState(state) for state in row["deliveries"]]),
         definition=_definition(orjson.loads(row["definition"]), occurrence),
-        told_at=row["told_at"],
+        told_at=row["notified_at"],
         waits_for=SessionKey(row["waits_for"]) if row["status"] == Status.WAITING else None,
     )
 

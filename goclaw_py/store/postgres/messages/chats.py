@@ -129,7 +129,7 @@ class Chats(Part):
     ) -> bool:
         """What is said belongs to no session."""
         async with self._pool.transaction() as connection:
-            if await connection.row(_SQL["tell_topic"], *_topic_key(target)) is None:
+            if await connection.row(_SQL["mark_notified"], *_topic_key(target)) is None:
                 return False
             await enqueue(connection, say, session=None, now=now)
         return True
