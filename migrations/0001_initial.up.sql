@@ -517,14 +517,14 @@ create table people (
     sender_id   text        collate "C" not null,
     name        text        not null,
     username    text,
-    standing    text        not null,
+    role        text        not null,
     approved_at timestamptz not null,
     primary key (channel, account, sender_id),
-    constraint people_standing check (standing in ('owner', 'guest'))
+    constraint people_role check (role in ('owner', 'guest'))
 );
 comment on table people is 'Approved people.';
 comment on column people.sender_id is 'The person''s id in the channel.';
-comment on column people.standing is 'owner: may use owner commands. guest: may talk.';
+comment on column people.role is 'owner: may use owner commands. guest: may talk.';
 create index people_newest on people (approved_at, channel, account, sender_id);
 comment on index people_newest is 'List of people, most recently approved first.';
 
@@ -563,7 +563,7 @@ create table cron_jobs (
     owner       text        collate "C" not null,
     slug        text        collate "C" not null,
     name        text        not null,
-    words       text        not null,
+    search_text text        not null,
     agent       text        collate "C" not null,
     kind        text        not null,
     spec        jsonb       not null,
@@ -597,7 +597,7 @@ comment on table cron_jobs is 'Scheduled jobs.';
 comment on column cron_jobs.owner is 'Who or what it belongs to; slugs and limits count within an owner.';
 comment on column cron_jobs.slug is 'Name in commands, unique for the owner.';
 comment on column cron_jobs.name is 'Title for people.';
-comment on column cron_jobs.words is 'Slug and name, normalised for the search.';
+comment on column cron_jobs.search_text is 'Slug and name, normalised for the search.';
 comment on column cron_jobs.kind is 'Kind of the schedule.';
 comment on column cron_jobs.spec is 'The whole definition. Columns that are searched repeat a part of it.';
 comment on column cron_jobs.maker is 'What created it, for example a person or the model; decides what it may do.';

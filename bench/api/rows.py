@@ -54,7 +54,7 @@ select 'telegram', 'default', n::text, 'direct', 'Name ' || n, $2::timestamptz,
 from generate_series(1, $1::integer) as n
 """,
     "people": """
-insert into people (channel, account, sender_id, name, username, standing, approved_at)
+insert into people (channel, account, sender_id, name, username, role, approved_at)
 select 'telegram', 'default', n::text, 'Name ' || n, 'name', 'guest',
     $2::timestamptz + n * interval '1 second'
 from generate_series(1, $1::integer) as n

@@ -141,9 +141,9 @@ async def _add_far(store: PostgresStore, address: Address, count: int) -> None:
     await store.add_job(a_job(0, At(at), at), most=1)
     async with connection(address) as one:
         await one.script(
-            "insert into cron_jobs (id, owner, slug, name, words, agent, kind, spec, maker,"
+            "insert into cron_jobs (id, owner, slug, name, search_text, agent, kind, spec, maker,"
             " notify, state, revision, created_at, updated_at, next_run_at)"
-            " select 'far-' || n, 'far', 'far-' || n, name, words, agent, kind, spec, maker,"
+            " select 'far-' || n, 'far', 'far-' || n, name, search_text, agent, kind, spec, maker,"
             " notify, state, 1, created_at, updated_at, next_run_at + n * interval '1 second'"
             f" from cron_jobs, generate_series(1, {count}) as n; analyze cron_jobs"
         )

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.real_time
 MANY = """
 with n as (select generate_series(1, 20000) as n)
 insert into cron_jobs (
-    id, owner, slug, name, words, agent, kind, spec, maker, notify, state, revision, created_at,
+    id, owner, slug, name, search_text, agent, kind, spec, maker, notify, state, revision, created_at,
     updated_at, next_run_at
 )
 select

@@ -87,7 +87,7 @@ insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, finished_at, st
 select 'b' || n, 'main', 'interval', 'epoch', 'epoch', 'epoch', 'ok' from n;
 with n as (select generate_series(1, 20000) as n)
 insert into cron_jobs (
-    id, owner, slug, name, words, agent, kind, spec, maker, notify, state, revision, created_at,
+    id, owner, slug, name, search_text, agent, kind, spec, maker, notify, state, revision, created_at,
     updated_at
 )
 select

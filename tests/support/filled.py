@@ -43,7 +43,7 @@ insert into topics values ('c', 'a', '1', '5', E'Plans\t"', 'closed', true);
 insert into moved_sessions values ('old', 's1');
 insert into drafts values ('r1', '{1,2}', 'c', 'a', '1', null, null, 'epoch');
 insert into incidents values ('k', 'text', 'epoch');
-insert into cron_jobs (id, owner, slug, name, words, agent, kind, spec, maker, notify, state,
+insert into cron_jobs (id, owner, slug, name, search_text, agent, kind, spec, maker, notify, state,
     revision, created_at, updated_at, next_run_at)
 values ('j1', 'o', 'news', 'news', 'w', 'main', 'every', '{"every": "1h"}', 'o', 'chat', 'active',
     1, 'epoch', 'epoch', '2026-01-01');

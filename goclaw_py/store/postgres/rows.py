@@ -274,7 +274,7 @@ def person(row: Row) -> Person:
         channel=row["channel"],
         account=row["account"],
         sender=Sender(row["sender_id"], row["name"], row["username"]),
-        standing=Standing(row["standing"]),
+        standing=Standing(row["role"]),
         approved_at=row["approved_at"],
     )
 

@@ -11,16 +11,16 @@ select pg_advisory_xact_lock(10, hashtext($1));
 -- Stores a job, unless its owner has one of that slug, or as many as are allowed in the states that
 -- count. $1 is the job, $2 its owner, $3 its slug.
 insert into cron_jobs (
-    id, owner, slug, name, words, agent, kind, spec, maker, notify, channel, account, chat, state,
+    id, owner, slug, name, search_text, agent, kind, spec, maker, notify, channel, account, chat, state,
     revision, created_at, updated_at, next_run_at, running, last_run_at, last_status, last_error,
     failures, runs, coalesced, creator
 )
 select
-    id, owner, slug, name, words, agent, kind, spec, maker, notify, channel, account, chat, state,
+    id, owner, slug, name, search_text, agent, kind, spec, maker, notify, channel, account, chat, state,
     revision, created_at, updated_at, next_run_at, running, last_run_at, last_status, last_error,
     failures, runs, coalesced, creator
 from jsonb_to_record($1::jsonb) as j (
-    id text, owner text, slug text, name text, words text, agent text, kind text, spec jsonb,
+    id text, owner text, slug text, name text, search_text text, agent text, kind text, spec jsonb,
     maker text, notify text, channel text, account text, chat text, state text, revision integer,
     created_at timestamptz, updated_at timestamptz, next_run_at timestamptz, running text,
     last_run_at timestamptz, last_status text, last_error text, failures integer, runs bigint,
@@ -73,12 +73,12 @@ where (
 -- Stores what people decide of locked jobs: their definitions, makers, states, failures and next
 -- runs, and in a move also their owners; counts their revisions up.
 update cron_jobs as j
-set owner = n.owner, slug = n.slug, name = n.name, words = n.words, agent = n.agent, kind = n.kind,
+set owner = n.owner, slug = n.slug, name = n.name, search_text = n.search_text, agent = n.agent, kind = n.kind,
     spec = n.spec, maker = n.maker, notify = n.notify, channel = n.channel, account = n.account,
     chat = n.chat, state = n.state, failures = n.failures, next_run_at = n.next_run_at,
     updated_at = n.updated_at, revision = j.revision + 1
 from jsonb_to_record($2::jsonb) as n (
-    owner text, slug text, name text, words text, agent text, kind text, spec jsonb, maker text,
+    owner text, slug text, name text, search_text text, agent text, kind text, spec jsonb, maker text,
     notify text, channel text, account text, chat text, state text, failures integer,
     next_run_at timestamptz, updated_at timestamptz
 )
@@ -89,7 +89,7 @@ where j.id = $1;
 -- tell its results in the chat $9 if it did so in ($6, $7, $8). All else that another release has
 -- written there stays as it is.
 update cron_jobs
-set owner = $2, slug = $3, words = $4, updated_at = $5, revision = revision + 1,
+set owner = $2, slug = $3, search_text = $4, updated_at = $5, revision = revision + 1,
     chat = case when (channel, account, chat) = ($6, $7, $8) then $9 else chat end,
     spec = case
         when jsonb_typeof(spec) <> 'object' then spec
@@ -202,7 +202,7 @@ with found as (
     from cron_jobs
     where ($4::text is null or owner = $4)
       and ($5::text is null or agent = $5)
-      and ($6::text = '' or strpos(words, $6) > 0)
+      and ($6::text = '' or strpos(search_text, $6) > 0)
       and ($7::text[] = '{}' or state = any ($7))
       and ($8::text[] = '{}' or kind = any ($8))
       and ($9::text is null or notify = $9)
@@ -225,7 +225,7 @@ with found as (
     from cron_jobs
     where owner = $4
       and ($5::text is null or agent = $5)
-      and ($6::text = '' or strpos(words, $6) > 0)
+      and ($6::text = '' or strpos(search_text, $6) > 0)
       and ($7::text[] = '{}' or state = any ($7))
       and ($8::text[] = '{}' or kind = any ($8))
       and ($9::text is null or notify = $9)

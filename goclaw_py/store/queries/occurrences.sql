@@ -51,7 +51,7 @@ with due as (
     select
         id, slug, owner, next_run_at,
         to_jsonb(due)
-            - '{slug,name,words,agent,kind,notify,channel,account,chat,running,delivers,forgets}'::text[]
+            - '{slug,name,search_text,agent,kind,notify,channel,account,chat,running,delivers,forgets}'::text[]
             as definition,
         row_number() over (order by next_run_at, id) as ordinal
     from due
@@ -223,7 +223,7 @@ with claimed as (
     )
     select
         $2, id, slug, owner, $3, $3, 'running', true, $4,
-        to_jsonb(j) - '{slug,name,words,agent,kind,notify,channel,account,chat,running,delivers,forgets}'::text[]
+        to_jsonb(j) - '{slug,name,search_text,agent,kind,notify,channel,account,chat,running,delivers,forgets}'::text[]
     from cron_jobs as j
     where id = $1
     returning id, job

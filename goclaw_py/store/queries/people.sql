@@ -2,7 +2,7 @@
 
 -- name: people
 -- Everybody who was approved before a place, the newest first.
-select channel, account, sender_id, name, username, standing, approved_at
+select channel, account, sender_id, name, username, role, approved_at
 from people
 where (approved_at, channel, account, sender_id) < ($2, $3, $4, $5)
 order by approved_at desc, channel desc, account desc, sender_id desc
@@ -163,7 +163,7 @@ order by id;
 
 -- name: approve
 -- Enters a person, as guest if asked to ($6) and if others are there, or that does not matter ($8).
-insert into people as p (channel, account, sender_id, name, username, standing, approved_at)
+insert into people as p (channel, account, sender_id, name, username, role, approved_at)
 values (
     $1, $2, $3, $4, $5,
     case
@@ -177,9 +177,9 @@ values (
 on conflict (channel, account, sender_id) do update
 set name = excluded.name,
     username = excluded.username,
-    standing = excluded.standing,
+    role = excluded.role,
     approved_at = excluded.approved_at
-returning channel, account, sender_id, name, username, standing, approved_at;
+returning channel, account, sender_id, name, username, role, approved_at;
 
 -- name: revoke
 -- Removes a person.

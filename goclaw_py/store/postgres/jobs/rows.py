@@ -40,7 +40,7 @@ def packed(job: Job) -> str:
     line = job_json(job) | {
         "slug": job.spec.slug,
         "name": job.spec.name,
-        "words": job_rules.words(job.spec.slug, job.spec.name),
+        "search_text": job_rules.words(job.spec.slug, job.spec.name),
         "agent": job.spec.agent,
         "kind": schedule_json(job.spec.schedule)["kind"],
         "notify": job.spec.notify,
