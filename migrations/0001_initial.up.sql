@@ -641,7 +641,7 @@ create table job_runs (
     started_at    timestamptz,
     finished_at   timestamptz,
     status        text        not null,
-    why           text,
+    reason        text,
     attempts      integer     not null default 0,
     claims        integer     not null default 1,
     by_hand       boolean     not null default false,
@@ -671,7 +671,7 @@ comment on column job_runs.job is 'cron_jobs.id, with its slug and owner.';
 comment on column job_runs.scheduled_at is 'The time at which it was due.';
 comment on column job_runs.claimed_at is 'When a node claimed it.';
 comment on column job_runs.status is 'waiting: another node has the session that it needs. no_route: its result had no target. undelivered: the chat refused it.';
-comment on column job_runs.why is 'Why it was skipped or cancelled.';
+comment on column job_runs.reason is 'Why it was skipped or cancelled.';
 comment on column job_runs.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
 comment on column job_runs.claims is 'How often it was claimed: again after a crash.';
 comment on column job_runs.by_hand is 'Started by a person, not by the schedule.';

@@ -143,7 +143,7 @@ async def test_one_row_of_the_log_that_cannot_be_read_hides_no_other(
     await run_sql(
         postgres_database.address,
         f"update job_runs set definition = '[1]' where id = '{first}'",
-        f"update job_runs set why = 'tired', definition = '{{\"id\": 7}}' where id = '{second}'",
+        f"update job_runs set reason = 'tired', definition = '{{\"id\": 7}}' where id = '{second}'",
     )
     rows = await store.log_of()
     assert [row.id for row in rows] == [third, second, first]

@@ -281,7 +281,7 @@ where node = any ($1::text[]);
 with asked as (
     select *
     from jsonb_to_recordset($1::jsonb) as (
-        id text, revision integer, status text, why text, finished_at timestamptz,
+        id text, revision integer, status text, reason text, finished_at timestamptz,
         started_at timestamptz, attempts integer, output text, error text, requests bigint,
         input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
         changes boolean, next_run_at timestamptz, state text, failed boolean, coalesced integer,
@@ -353,7 +353,7 @@ with asked as (
     where l.job = e.job and l.job = any ($3::text[]) and e.deletes and e.forgets
 )
 update job_runs as l
-set status = e.status, why = e.why, finished_at = e.finished_at,
+set status = e.status, reason = e.reason, finished_at = e.finished_at,
     started_at = coalesce(e.started_at, l.started_at), attempts = e.attempts, node = null,
     output = e.output, error = e.error,
     requests = coalesce(u.requests, e.requests),
@@ -528,7 +528,7 @@ with freed as (
 ), rows as (
     update job_runs as l
     set status = f.status, node = null,
-        why = case when l.status = 'waiting' then 'busy' else l.why end,
+        reason = case when l.status = 'waiting' then 'busy' else l.reason end,
         started_at = case when f.for_good then f.began_at else l.started_at end,
         finished_at = case when f.for_good then f.ended_at end, requests = f.requests,
         input_tokens = f.input_tokens, output_tokens = f.output_tokens,

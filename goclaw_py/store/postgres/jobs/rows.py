@@ -134,7 +134,7 @@ def end_line(end: OccurrenceEnd) -> dict[str, object]:
         "id": end.id,
         "revision": end.revision,
         "status": end.status,
-        "why": end.why,
+        "reason": end.why,
         "finished_at": end.finished_at,
         "started_at": end.started_at,
         "attempts": end.attempts,
@@ -174,7 +174,7 @@ def logged(row: Row) -> Logged:
         finished_at=row["finished_at"],
         status=Status(row["status"]),
         # Another release may know more reasons.
-        why=Why(row["why"]) if row["why"] in {*Why} else None,
+        why=Why(row["reason"]) if row["reason"] in {*Why} else None,
         attempts=row["attempts"],
         claims=row["claims"],
         by_hand=row["by_hand"],
