@@ -36,8 +36,8 @@ pytestmark = pytest.mark.real_time
 MANY = """
 with n as (select generate_series(1, 20000) as n)
 insert into cron_jobs (
-    id, owner, slug, name, search_text, agent, kind, spec, maker, notify, state, revision, created_at,
-    updated_at, next_run_at
+    id, owner, slug, name, search_text, agent, kind, spec, maker, notify, state, revision,
+    created_at, updated_at, next_run_at
 )
 select
     'job' || n, 'owner' || n % 999, 'slug' || n, '', 'slug' || n, 'x', 'every', '{}', 'person',

@@ -70,7 +70,7 @@ from n;
 with n as (select generate_series(1, 20000) as n)
 insert into runs (
     id, session, agent, trigger, lane, node, fence, epoch, model, started_at, finished_at, outcome,
-    occurrence, beat
+    occurrence, heartbeat_run
 )
 select
     'r' || n, 's' || n % 99, 'x', 'cron', 'cron', 'n', 1, 0, '',
@@ -87,8 +87,8 @@ insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, finished_at, st
 select 'b' || n, 'main', 'interval', 'epoch', 'epoch', 'epoch', 'ok' from n;
 with n as (select generate_series(1, 20000) as n)
 insert into cron_jobs (
-    id, owner, slug, name, search_text, agent, kind, spec, maker, notify, state, revision, created_at,
-    updated_at
+    id, owner, slug, name, search_text, agent, kind, spec, maker, notify, state, revision,
+    created_at, updated_at
 )
 select
     'j' || n, 'o', 's' || n, '', '', 'x', 'every', '{}', 'person', 'always', 'active', 1, 'epoch',
