@@ -42,7 +42,7 @@ def permit(spec: JobSpec, base: JobPolicy, by: Asker, before: JobSpec | None = N
     if before is None or (spec.target, spec.peer) != (before.target, before.peer):
         _permit_target(spec, by)
     if spec.source and (before is None or spec.source != before.source):
-        raise BadJob("source", "only operators give jobs the work of a source")
+        raise BadJob("source", "only operators can give a job a work source")
     _permit_policy(spec, base, by, before)
 
 
@@ -64,20 +64,22 @@ def _permit_change(spec: JobSpec, before: JobSpec, by: Asker) -> None:
     for key in _BOUND_TO_AGENT:
         if getattr(spec, key) != getattr(before, key):
             part = "prompt" if key == "payload" else key
-            raise BadJob(part, f"only operators change it in a job of the agent {before.agent!r}")
+            raise BadJob(
+                part, f"only operators can change it in a job of the agent {before.agent!r}"
+            )
 
 
 def _permit_payload(spec: JobSpec) -> None:
     if isinstance(spec.payload, Program):
-        raise BadJob("command", "only operators make jobs that run programs")
+        raise BadJob("command", "only operators can create jobs that run programs")
     if isinstance(spec.payload, Prompt) and spec.payload.model:
-        raise BadJob("model", "only operators choose another model than the agent's own")
+        raise BadJob("model", "only operators can choose another model than that of the agent")
 
 
 def _permit_agent(spec: JobSpec, by: Asker) -> None:
     own = by.agent or MAIN_AGENT
     if spec.agent != own:
-        raise BadJob("agent", f"only operators make jobs of another agent than {own!r}")
+        raise BadJob("agent", f"only operators can create jobs for another agent than {own!r}")
 
 
 def _permit_target(spec: JobSpec, by: Asker) -> None:
@@ -86,7 +88,9 @@ def _permit_target(spec: JobSpec, by: Asker) -> None:
         return
     if any(is_own_chat(target, peer, by) for peer in PeerKind):
         raise BadJob("peer", f"the chat is not one of the kind {spec.peer.value}")
-    raise BadJob("target", "must be the own chat, last or none; only operators write elsewhere")
+    raise BadJob(
+        "target", "must be this chat, last or none; only operators can send to other chats"
+    )
 
 
 def _permit_policy(spec: JobSpec, base: JobPolicy, by: Asker, before: JobSpec | None) -> None:
@@ -97,10 +101,10 @@ def _permit_policy(spec: JobSpec, base: JobPolicy, by: Asker, before: JobSpec | 
     if wanted.session is SessionKind.KEY and (
         before is None or (known.session, before.session) != (wanted.session, spec.session)
     ):
-        raise BadJob("session", "only operators name the conversation of a job")
+        raise BadJob("session", "only operators can choose the session of a job")
     for key in (field.name for field in fields(JobPolicy)):
         if getattr(wanted, key) != getattr(known, key) and _is_looser(key, wanted, limits):
-            raise BadJob(key, "only operators go beyond what the settings say")
+            raise BadJob(key, "only operators can exceed the limits of the settings")
 
 
 def _is_looser(key: str, wanted: JobPolicy, limits: JobPolicy) -> bool:

@@ -149,12 +149,12 @@ def _changed_state(job: Job, change: JobChange, by: Asker, *, rescheduled: bool)
     if rescheduled:
         return state
     if state is JobState.PAUSED and job.state in _OVER:
-        raise BadJob("state", "it is over; a new schedule lets it run again")
+        raise BadJob("state", "the job has finished; give it a new schedule to run it again")
     if state is JobState.PAUSED and job.state is JobState.DISABLED:
-        raise BadJob("state", "it is over; it was switched off after failures")
+        raise BadJob("state", "the job has finished; it was disabled after failures")
     if job.state is JobState.DISABLED and by.maker is Maker.MODEL:
         # Else a model would undo what stops jobs that fail for ever (SPEC CRON-8).
-        raise BadJob("state", "it was switched off after failures; give it a new schedule")
+        raise BadJob("state", "the job was disabled after failures; give it a new schedule")
     return state
 
 
@@ -198,12 +198,12 @@ def _known(rules: Rules, job: Job) -> None:
         there = _list(rules.sources) or "none"
         raise BadJob("source", f"there is no work source {spec.source!r}; there are {there}")
     if isinstance(spec.payload, Program) and job.maker is not Maker.OPERATOR:
-        raise BadJob("command", "only operators make jobs that run programs")
+        raise BadJob("command", "only operators can create jobs that run programs")
     kind = job.policy(rules.base).session
     if kind is SessionKind.MAIN and not isinstance(spec.target, Target):
         raise BadJob("session", 'session = "main" needs a chat as target')
     if spec.source and not isinstance(spec.payload, Prompt):
-        raise BadJob("source", "only a prompt can be given work")
+        raise BadJob("source", "only a prompt job can have a work source")
 
 
 def _reachable(rules: Rules, spec: JobSpec, before: JobSpec | None = None) -> None:

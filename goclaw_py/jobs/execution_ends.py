@@ -120,7 +120,7 @@ class Ends:
         belongs to somebody else by now is not stored, and nothing is told.
         """
         done, say = await self._written(held, end, attempt, said)
-        bare = replace(done, output="", error="its end could not be stored")
+        bare = replace(done, output="", error="its result could not be stored")
         whole = await store_end(
             "occurrence",
             lambda: self._store_end(held, done, say, run),

@@ -270,7 +270,9 @@ def checked(spec: JobSpec) -> JobSpec:
     """
     name = " ".join(spec.name.split())
     if not SLUG.fullmatch(spec.slug):
-        raise BadJob("slug", "must be up to 64 characters of a-z 0-9 _ -, the first no sign")
+        raise BadJob(
+            "slug", "must be 1 to 64 characters of a-z 0-9 _ -, and begin with a letter or digit"
+        )
     if len(name) > MAX_NAME_CHARS:
         raise BadJob("name", f"may have at most {MAX_NAME_CHARS} characters")
     _check_names(replace(spec, name=name))
@@ -278,7 +280,9 @@ def checked(spec: JobSpec) -> JobSpec:
     if spec.max_runs is not None and not 1 <= spec.max_runs <= 1_000_000_000:
         raise BadJob("max_runs", "must be at least 1")
     if bool(spec.session) != (spec.policy.get("session") == SessionKind.KEY):
-        raise BadJob("session", 'a key needs the policy session = "key", and the other way round')
+        raise BadJob(
+            "session", 'a session key needs the policy session = "key", and that policy needs a key'
+        )
     policy_with(JobPolicy(), spec.policy)
     return replace(spec, name=name)
 
@@ -299,7 +303,7 @@ def _check_names(spec: JobSpec) -> None:
         names["target"] = "".join(parts)
     for key, name in names.items():
         if name and NOT_IN_NAMES.search(name):
-            raise BadJob(key, "must not have control characters")
+            raise BadJob(key, "must not contain control characters")
 
 
 def _check_payload(payload: Payload) -> None:
@@ -311,7 +315,7 @@ def _check_payload(payload: Payload) -> None:
             if len(text) > MAX_TEXT_CHARS:
                 raise BadJob(key, f"may have at most {MAX_TEXT_CHARS:,} characters")
             if NOT_IN_TEXTS.search(text):
-                raise BadJob(key, "must not have NUL characters or halves of characters")
+                raise BadJob(key, "must not contain NUL characters or unpaired surrogates")
         case Program(argv):
             if not argv or not argv[0] or any(map(NOT_IN_TEXTS.search, argv)):
                 raise BadJob("command", "must be a program and its arguments")

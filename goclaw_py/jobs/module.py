@@ -43,7 +43,7 @@ _LOOK_S = 2.0
 
 
 def _no_programs(argv: tuple[str, ...]) -> AgentLoop:
-    raise ValueError(f"programs do not run here: {argv[0]}")
+    raise ValueError(f"this gateway does not run programs: {argv[0]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +150,9 @@ class Office:
     def warnings(self) -> tuple[str, ...]:
         """What an operator should know (SPEC CRON-4)."""
         if not self._enabled:
-            return ("jobs are switched off (scheduler.enabled); none runs",)
+            return ("jobs are turned off (scheduler.enabled), so no job runs",)
         return tuple(
-            f"the result of {one.job.spec.slug} reached nobody: {one.error}; "
+            f"the result of {one.job.spec.slug} could not be delivered: {one.error}; "
             f"see: goclaw cron runs --job {one.job.spec.slug}"
             for one in self._untold
         )

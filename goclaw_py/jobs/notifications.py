@@ -1,4 +1,4 @@
-"""What people are told of jobs, and where (SPEC CRON-13, AGENT-7)."""
+"""Messages of jobs to chats: results, failures and their targets (SPEC CRON-13, AGENT-7)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class Telling:
-    """Writes what jobs say as their channels take it."""
+    """Builds the messages of jobs in the form that their channels accept."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class Telling:
         self._places = places
 
     def connect(self, owners: Callable[[], Awaitable[Sequence[Target]]]) -> None:
-        """Give it who knows the chats of the bot's owners. Call it once, before anything is due."""
+        """Set the function that finds the chats of the bot's owners; call it once, at the start."""
         self._owners = owners
 
     def system(self, held: Held) -> str:
-        """What a scheduled run is told beside the prompt of its job."""
+        """Return the system text of a scheduled run, beside the prompt of its job."""
         claimed = held.claimed
         spec = claimed.job.spec
         return texts.scheduled_run(
@@ -66,7 +66,7 @@ class Telling:
     async def tell(
         self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
     ) -> Report:
-        """What is said of the end of an occurrence. Raises ``StoreUnavailable``."""
+        """Build the messages about the end of an occurrence. Raises ``StoreUnavailable``."""
         job = held.claimed.job
         if end.status is Status.OK:
             return await self._result(held, said)
@@ -92,7 +92,7 @@ class Telling:
         if target is None:
             return Report(silent=silent)
         files, troubles = self._replies.sendable(said.files, job.spec.agent, held.run)
-        # A trouble names a file, and agents name files as they like.
+        # An error text contains a file name, which the agent has chosen.
         shown = without_token("\n\n".join([shown, *troubles]))
         due = texts.Due(held.claimed.due_at, self._clock.now(), job.spec.zone)
         if due.is_late:
@@ -129,7 +129,7 @@ class Telling:
         return tuple(self._messages(target, text, held.run))
 
     async def _due(self, job: Job, at: datetime, told: Sequence[Target]) -> texts.Due:
-        """When a job was due, by the clock of the chat that owns it if only that is told.
+        """Return when a job was due, in the zone of its own chat if only that chat is notified.
 
         Raises ``StoreUnavailable``.
         """
@@ -149,7 +149,7 @@ class Telling:
     async def remember(
         self, job: Job, say: Sequence[OutboundMessage], *, besides: SessionKey | None = None
     ) -> None:
-        """Write what was delivered into the history of its chat, so that answers are understood."""
+        """Add a delivered message to the history of its chat, for the agent to see."""
         if not say:
             return
         target = say[0].target
@@ -163,18 +163,18 @@ class Telling:
         except StoreError as error:
             log.warning("history_not_updated", extra={"error": str(error), "job": job.id})
 
-    # ------------------------------------------------------------------ what reached nobody
+    # ------------------------------------------------------------------ undelivered results
 
     async def tell_untold(self) -> list[Untold]:
-        """Tell results that reached nobody where that can be done now; returns the others.
+        """Send undelivered results to another chat if there is one; return the other results.
 
-        A job that waits for its delivery is deleted when that is done. Raises ``StoreUnavailable``.
+        A job that is deleted after its delivery is deleted then. Raises ``StoreUnavailable``.
         """
         untold = await self._store.settle_results(now=self._clock.now())
         return [one for one in untold if not await self._tell_elsewhere(one)]
 
     async def _tell_elsewhere(self, lost: Untold) -> bool:
-        """False if there is nowhere to tell it."""
+        """Return False if no chat can receive it."""
         job, spec = lost.job, lost.job.spec
         targets, with_text = await self._other_chats(lost)
         text, _ = texts.notify_text(lost.output, spec.notify)
@@ -191,11 +191,11 @@ class Telling:
         return True
 
     async def _other_chats(self, lost: Untold) -> tuple[list[Target], bool]:
-        """Where a result can be told that reached nobody, and whether its text may be read there.
+        """Return the chats for an undelivered result, and whether they may read its text.
 
-        What waited for a chat goes there; what was to go where its owner is goes to the owner's
-        next chat. Of the rest the owners of the bot are told, but what a job of somebody's chat
-        says is for nobody else (SPEC SEC-3).
+        A result that waited for a chat goes there; one for the last chat of its owner goes to the
+        next chat of that owner. Otherwise the owners of the bot get a notice, without the text if
+        the job belongs to a chat: its results are private (SPEC SEC-3).
         """
         job = lost.job
         if lost.refused_by is None:

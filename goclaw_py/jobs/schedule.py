@@ -121,7 +121,7 @@ def check(timing: Timing, *, now: datetime, cron_fields: tuple[int, ...] = (5, 6
                 _aware(origin, "origin")
         case Cron(expression):
             if not parse(expression, cron_fields).fires():
-                raise NeverFires(f"cron {expression!r} never fires: no calendar has such a day")
+                raise NeverFires(f"cron {expression!r} never runs: no year has such a day")
         case _:
             assert_never(timing.schedule)
     if timing.not_after is not None:
@@ -177,7 +177,7 @@ def first_run_at(timing: Timing, *, now: datetime) -> datetime:
     else:
         at = _next(timing, now)
     if at is None:
-        raise NeverFires(f"{describe(schedule, timing.zone)}: nothing of it lies ahead")
+        raise NeverFires(f"{describe(schedule, timing.zone)}: all its times are in the past")
     return at
 
 

@@ -127,7 +127,10 @@ class JobDesk:
                 return replace(after, revision=before.revision + 1)
             if change.revision is not None:
                 break
-        raise JobChanged("somebody else has just changed this job; look at it again")
+        raise JobChanged(
+            "the job was changed by someone else in the meantime; read it again and repeat "
+            "the change"
+        )
 
     async def delete(self, asked: str, by: Asker) -> Job:
         """Its log stays, or goes, as its policy says."""
@@ -231,7 +234,7 @@ class JobDesk:
         for chat in await self._chats.chats():
             if (chat.channel, chat.account, chat.chat) == place:
                 return chat.gone
-        return "nobody has written from this chat yet"
+        return "no message has come from this chat yet"
 
     async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
         """See ``ports.jobs.JobDesk``."""

@@ -1,4 +1,4 @@
-"""All that people, and agents in scheduled runs, read about jobs."""
+"""Texts about jobs for people in chats, and prompts for agents in scheduled runs."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from goclaw_py.jobs.schedule import At, describe
 from goclaw_py.model.errors import JobError, NotYours, TooManyJobs, UnknownJob
 
 NOTIFY: Final = "[NOTIFY]"
-"""A reply that begins so is told where ``Notify.CONDITIONAL`` holds (SPEC CRON-13)."""
+"""With ``Notify.CONDITIONAL``, only a reply that begins so is sent (SPEC CRON-13)."""
 
 NO_REPLY: Final = "NO_REPLY"
-"""A reply that is only this is told to nobody."""
+"""A reply that consists only of this is not sent."""
 
 LATE: Final = timedelta(seconds=60)
-"""A reminder that is later than this says so (SPEC CRON-6)."""
+"""A reminder that is later than this contains a note about it (SPEC CRON-6)."""
 
 _TITLE_CHARS: Final = 60
 _REASON_CHARS: Final = 200
 
-OFF: Final = "Jobs are switched off here: nothing runs by the clock."
+OFF: Final = "Jobs are turned off in the settings (scheduler.enabled), so none of them runs."
 NO_JOBS: Final = (
-    "There are no jobs here. Ask me for one, such as: remind me in 20 minutes to call Ann."
+    "This chat has no jobs. Ask me for one, for example: remind me in 20 minutes to call Ann."
 )
-ANSWERED: Final = "One of the buttons below this reminder was pressed already."
-GONE: Final = "I do not know this reminder any more."
-HOW: Final = "Change one with /jobs pause N, /jobs resume N, /jobs run N or /jobs delete N."
-IS_RUNNING: Final = "It is running already."
-NO_ROOM: Final = "Too much is running now. Please try again in a while."
-NO_WORK: Final = "There is no work for it now."
-NOT_CARRIED_OUT: Final = "Nothing here runs jobs at the moment."
+ANSWERED: Final = "A button below this reminder was already used."
+GONE: Final = "This reminder is no longer stored."
+HOW: Final = "To change a job: /jobs pause N, /jobs resume N, /jobs run N or /jobs delete N."
+IS_RUNNING: Final = "This job is already running."
+NO_ROOM: Final = "Too many jobs are running. Please try again later."
+NO_WORK: Final = "There is no work for this job right now."
+NOT_CARRIED_OUT: Final = "This gateway does not run jobs at the moment."
 
 # ---------------------------------------------------------------------------- what is delivered
 
 
 def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
-    """What of a job's reply is told; "" if nothing is, and why, unless the job wants it so.
+    """Return the part of a job's reply to send, "" for none, and the reason for none if any.
 
     Source: SPEC CRON-13, HB-6.
     """
@@ -64,10 +64,10 @@ def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """When a job was due that is told of ``now``.
+    """When a job was due, as told to a chat at ``now``.
 
-    Times are on the clock ``here`` of the chat; if that has chosen none, on that of the job's own
-    ``zone``, which is named.
+    Times are in the time zone ``here`` of the chat; if the chat has chosen none, in the ``zone`` of
+    the job, which is then named.
     """
 
     at: datetime
@@ -77,7 +77,7 @@ class Due:
 
     @property
     def is_late(self) -> bool:
-        """Whether readers are to be told that it is late."""
+        """Whether the message needs a note that it is late."""
         return self.now - self.at > LATE
 
     def when(self, instant: datetime) -> str:
@@ -92,14 +92,14 @@ class Due:
 
 
 def delivery(spec: JobSpec, text: str, due: Due) -> str:
-    """What a job has to say, in Markdown, as it stands in the chat (SPEC CRON-13).
+    """Return the message of a job to a chat, in Markdown (SPEC CRON-13).
 
-    A reminder is its own title, and says so if it is late (SPEC CRON-6); what others say bears
-    theirs.
+    A reminder has no title, and a note if it is late (SPEC CRON-6); other messages show the title
+    of their job.
     """
     if not isinstance(spec.schedule, At):
         return f"🗓 {_title(spec.title)}\n\n{text}"
-    # On the same line the sign would make plain text of a list or a block of code.
+    # On the same line, the sign would turn a list or a code block into plain text.
     said = f"⏰\n\n{text}" if _BLOCK.match(text) else f"⏰ {text.lstrip()}"
     late = reminder_late(due)
     return f"{said}\n\n{late}" if late else said
@@ -110,17 +110,17 @@ _BLOCK = re.compile(r"\s*\n|\s*(?:```|~~~|#{1,6}\s|>|\||[-*+]\s|\d+[.)]\s)| {4}|
 
 
 def reminder_late(due: Due) -> str:
-    """One line about a reminder that comes late, "" if it does not (SPEC CRON-6)."""
+    """Return the note of a late reminder, "" if it is on time (SPEC CRON-6)."""
     return f"(Late by {lasting(due.now - due.at)}: it was due {due}.)" if due.is_late else ""
 
 
 def delivered_from(title: str, text: str) -> str:
-    """What the history of a chat holds for what a job has said there (SPEC AGENT-7)."""
+    """Return the history entry for a message of a job in a chat (SPEC AGENT-7)."""
     return f"[from the job “{_title(title)}”]\n{text}"
 
 
 def undelivered(title: str, place: str, why: str, text: str, due: Due) -> str:
-    """A result that reached nobody, told later or somewhere else; no ``text``: it is for others."""
+    """Return the notice about a result that could not be delivered; its ``text`` if readable."""
     to = f" to {place}" if place else ""
     said = f":\n\n{text}" if text else "."
     return f"⚠️ “{_title(title)}”, due {due}, could not be delivered{to} ({_short(why)}){said}"
@@ -130,30 +130,31 @@ def undelivered(title: str, place: str, why: str, text: str, due: Due) -> str:
 
 
 def job_failed(title: str, due: Due, reason: str, next_try: datetime | None) -> str:
-    """One line about a run that has finally failed (SPEC CRON-13). No ``next_try``: none."""
+    """Return the notice about a run that failed after its last retry (SPEC CRON-13)."""
     return f"⚠️ “{_title(title)}”, due {due}, failed: {_reason(reason, next_try, due)}"
 
 
 def job_failed_thrice(title: str, due: Due, reason: str, next_try: datetime | None) -> str:
-    """One line for owners about a job that tells nobody of single failures (SPEC CRON-13)."""
+    """Return the notice to owners about a job without notices of single failures (SPEC CRON-13)."""
     why = _reason(reason, next_try, due)
     return f"⚠️ “{_title(title)}” has failed three times in a row, last {due}: {why}"
 
 
 def job_disabled(title: str, failures: int, reason: str) -> str:
-    """One line about a job that is switched off because it failed too often (SPEC CRON-8).
+    """Return the notice about a job that was disabled after too many failures (SPEC CRON-8).
 
-    Whoever changes a job during its run wins, which is not known when this is written.
+    A change of the job during its run takes precedence; this text is written before that is known.
     """
     often = f"{failures} times in a row" if failures > 1 else "once"
     return (
-        f"⚠️ “{_title(title)}” has failed {often}, so it is switched off, unless somebody has "
-        f"changed it meanwhile. Last time: {_sentence(reason)}"
+        f"⚠️ “{_title(title)}” has failed {often} and was switched off, unless someone "
+        f"changed it in "
+        f"the meantime. Last error: {_sentence(reason)}"
     )
 
 
 def _reason(reason: str, next_try: datetime | None, due: Due) -> str:
-    again = "No further try." if next_try is None else f"Next try: {due.when(next_try)}."
+    again = "No more retries." if next_try is None else f"Next try: {due.when(next_try)}."
     return f"{_sentence(reason)} {again}"
 
 
@@ -161,15 +162,15 @@ def _reason(reason: str, next_try: datetime | None, due: Due) -> str:
 
 
 def scheduled_run(title: str, due: datetime, now: datetime, zone: str, notify: Notify) -> str:
-    """What the agent of a scheduled run is told besides the prompt (SPEC AGENT-7, CRON-13)."""
+    """Return the system text of a scheduled run, beside its prompt (SPEC AGENT-7, CRON-13)."""
     here, name = zone_or_utc(zone)
     due_text, now_text = (
         instant.astimezone(here).isoformat(timespec="seconds") for instant in (due, now)
     )
     return (
         f"This is a scheduled run of the job “{_title(title)}”. It was due at {due_text} and runs "
-        f"at {now_text}, in the time zone {name}. Nobody may be there to answer, so do not ask; "
-        f"do what you can without.\n{_TOLD[notify]}"
+        f"at {now_text}, in the time zone {name}. Nobody may be there to answer, so do not ask "
+        f"questions; do what you can without answers.\n{_TOLD[notify]}"
     )
 
 
@@ -179,12 +180,12 @@ _TOLD: Final = {
     Notify.CONDITIONAL: "You are executing a scheduled task. If the result warrants notifying the "
     f"user, begin your response with {NOTIFY} followed by the notification message. If no "
     f"notification is needed, respond normally without {NOTIFY}.",
-    Notify.NEVER: "Your reply is kept and sent to nobody.",
+    Notify.NEVER: "Your reply is stored and not sent to anyone.",
 }
 
 
 def work_prompt(prompt: str, title: str, body: str, url: str) -> str:
-    """A job's prompt with the item that it is to work on (SPEC CRON-18).
+    """Return the prompt of a job with the work item to process (SPEC CRON-18).
 
     All of it is the user's message, never system text (SPEC AGENT-7).
     """
@@ -196,9 +197,9 @@ def work_prompt(prompt: str, title: str, body: str, url: str) -> str:
 
 
 def jobs(shown: Sequence[Job], total: int, zone: str, now: datetime, *, enabled: bool) -> str:
-    """The answer to ``/jobs``: those ``shown`` of ``total``, numbered from 1.
+    """Return the answer to ``/jobs``: the jobs ``shown`` out of ``total``, numbered from 1.
 
-    Times are in the zone of the chat; where the schedule has another one, each is named.
+    Times are in the zone of the chat; a schedule in another zone is shown with its zone.
     """
     lines = [] if enabled else [OFF]
     if not shown:
@@ -210,7 +211,7 @@ def jobs(shown: Sequence[Job], total: int, zone: str, now: datetime, *, enabled:
 
 
 def next_jobs(coming: Sequence[Job], zone: str, now: datetime, *, enabled: bool) -> list[str]:
-    """The lines of ``/status`` about jobs, in the zone of the chat: none if there are none."""
+    """Return the lines of ``/status`` about coming jobs, in the zone of the chat."""
     if not coming:
         return []
     if not enabled:
@@ -250,7 +251,7 @@ def _line(job: Job, zone: str, now: datetime) -> str:
 
 
 def _ahead(job: Job, zone: str, now: datetime, *, is_named: bool) -> list[str]:
-    """When an active job runs next, as far as its schedule does not say it, and what went wrong.
+    """Return when an active job runs next, unless its schedule says so, and its last failures.
 
     ``is_named``: the schedule names a zone of its own.
     """
@@ -292,12 +293,12 @@ def deleted(title: str) -> str:
 
 
 def runs_now(title: str) -> str:
-    """The answer to ``/jobs run`` and to the button that runs it again."""
-    return f"“{_title(title)}” runs now."
+    """Return the answer to ``/jobs run`` and to the button “Again”."""
+    return f"“{_title(title)}” is running now."
 
 
 def ran_now(title: str) -> str:
-    """The same for a job that was done at once."""
+    """Return the same answer for a job that has already finished."""
     return f"“{_title(title)}” has run."
 
 
@@ -307,24 +308,24 @@ def unknown_number(number: str) -> str:
 
 
 def unknown_action(word: str) -> str:
-    """The answer to ``/jobs`` with a word that is none of its actions."""
-    return f"I cannot “{cut_text(word, _TITLE_CHARS)}” a job. {HOW}"
+    """Return the answer to ``/jobs`` with an unknown action."""
+    return f"There is no command “/jobs {cut_text(word, _TITLE_CHARS)}”. {HOW}"
 
 
 def look_again(list_of_jobs: str) -> str:
-    """The answer to a number when it is not known which list it is from."""
-    return f"The numbers may have changed; please choose once more.\n{list_of_jobs}"
+    """Return the answer to a number of a list that is no longer stored."""
+    return f"The numbers may have changed. Please choose from this list:\n{list_of_jobs}"
 
 
 def refused(error: JobError) -> str:
-    """Why something was not done, as a sentence. Whose a job is nobody else is told (SEC-3)."""
+    """Say why a request was refused; jobs of other owners look like missing ones (SEC-3)."""
     match error:
         case UnknownJob() | NotYours():
             what = "several jobs begin with" if _is_ambiguous(error) else "there is no job"
             return _sentence(f"{what} “{cut_text(error.asked, _TITLE_CHARS)}”")
         case TooManyJobs():
-            there = "is 1 job" if error.most == 1 else f"are {error.most} jobs"
-            return f"There {there} here, which is the most; delete one first."
+            most = "1 job" if error.most == 1 else f"{error.most} jobs"
+            return f"The limit of {most} is reached. Delete a job first."
         case _:
             return _sentence(str(error))
 
@@ -340,24 +341,22 @@ def done(title: str) -> str:
 
 def snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
     """The answer to a button that snoozes, in the zone of the chat."""
-    return f"💤 I remind you of “{_title(title)}” again {friendly(until, zone, now)}."
+    return f"💤 I will remind you of “{_title(title)}” again {friendly(until, zone, now)}."
 
 
 def already_snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
-    """The answer to its second press."""
-    return f"💤 “{_title(title)}” is snoozed already, until {friendly(until, zone, now)}."
+    """Return the answer to a second press of a button that snoozes."""
+    return f"💤 “{_title(title)}” is already snoozed until {friendly(until, zone, now)}."
 
 
 def timezone(zone: str, now: datetime) -> str:
     """The answer to ``/timezone``."""
-    return (
-        f"Your time zone is {_clock(zone, now)} /timezone ZONE changes it: /timezone Europe/Paris"
-    )
+    return f"Your time zone is {_clock(zone, now)} To change it: /timezone Europe/Paris"
 
 
 def timezone_changed(zone: str, now: datetime) -> str:
     """The answer to ``/timezone ZONE``."""
-    return f"From now on your time zone is {_clock(zone, now)} Jobs that exist keep theirs."
+    return f"Your time zone is now {_clock(zone, now)} Existing jobs keep their time zone."
 
 
 def _clock(zone: str, now: datetime) -> str:
@@ -377,6 +376,6 @@ def _short(reason: str) -> str:
 
 def _sentence(text: str) -> str:
     """A text on one line, with a capital letter and a full stop."""
-    line = cut_text(" ".join(text.split()), _REASON_CHARS) or "the reason is not known"
+    line = cut_text(" ".join(text.split()), _REASON_CHARS) or "the reason is unknown"
     end = "" if line.endswith((".", "!", "?", "…")) else "."
     return line[:1].upper() + line[1:] + end

@@ -1,4 +1,4 @@
-"""What operators read about a job: when it runs, what it does, why it will not run."""
+"""Texts about a job for operators: its schedule, its task, and why it will not run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def plan(job: Job) -> str:
     try:
         return describe(job.spec.schedule, job.spec.zone)
     except JobError as error:
-        # Another release has stored it, or one with other zones.
+        # Another release, or one with other time zone data, may have stored the schedule.
         return str(error)
 
 
 def kind_and_text(payload: Payload) -> tuple[str, str]:
-    """What a job does: the name of that and its text."""
+    """Return the kind of a job's task, such as ``prompt``, and its text."""
     match payload:
         case Prompt(text):
             return "prompt", text
@@ -36,10 +36,9 @@ def kind_and_text(payload: Payload) -> tuple[str, str]:
 
 
 def obstacle(job: Job, *, is_enabled: bool, reason_chars: int = REASON_CHARS) -> str:
-    """Why a job will not run, as a clause; "" if it will.
+    """Return why a job will not run, as a clause; "" if it will.
 
-    ``is_enabled``: whether the settings let anything run by the clock. Of its last error so many
-    characters are told.
+    ``is_enabled``: whether the settings let jobs run. ``reason_chars``: the longest error shown.
     """
     match job.state:
         case JobState.PAUSED:
@@ -47,25 +46,25 @@ def obstacle(job: Job, *, is_enabled: bool, reason_chars: int = REASON_CHARS) ->
         case JobState.DISABLED:
             return f"disabled after {failures(job.failures)}{_cause(job, reason_chars)}"
         case JobState.COMPLETED:
-            return f"over: it has run {count(job.runs, 'time')}"
+            return f"finished after {count(job.runs, 'run')}"
         case JobState.FAILED:
-            return f"failed{_cause(job, reason_chars) or ': see its runs'}"
+            return f"failed{_cause(job, reason_chars) or ': see its past runs'}"
         case JobState.ACTIVE:
             pass
     if not is_enabled:
         return "the scheduler is off (scheduler.enabled)"
     if job.next_run_at is None and job.running is None:
-        return "nothing lies ahead"
+        return "no upcoming run"
     return ""
 
 
 def trouble(job: Job, *, reason_chars: int = REASON_CHARS) -> str:
-    """What went wrong with a job lately, as a clause; "" if nothing did."""
+    """Return the recent failures of a job, as a clause; "" if there are none."""
     return f"{failures(job.failures)}{_cause(job, reason_chars)}" if job.failures else ""
 
 
 def failures(number: int) -> str:
-    """So many failures in a row."""
+    """Return a number of failures in words."""
     return f"{count(number, 'failure')} in a row" if number > 1 else count(number, "failure")
 
 
@@ -75,7 +74,7 @@ def _cause(job: Job, most: int) -> str:
 
 
 def took_s(row: Logged) -> float | None:
-    """How long an occurrence ran, in seconds; None if it did not, or still does."""
+    """Return how long an occurrence ran, in seconds; None if it did not start or still runs."""
     if row.started_at is None or row.finished_at is None:
         return None
     return max(0.0, (row.finished_at - row.started_at).total_seconds())
@@ -84,26 +83,26 @@ def took_s(row: Logged) -> float | None:
 _WHY: Final[Mapping[Why, str]] = {
     Why.NO_WORK: "there was no work for it",
     Why.BUSY: "its session or its agent was busy",
-    Why.AT_CAPACITY: "as many jobs ran as may at once",
-    Why.MISSED: "nobody was there when it was due",
-    Why.TOO_FREQUENT: "the run before was too short a time ago",
-    Why.BUDGET: "it had used up what it may",
+    Why.AT_CAPACITY: "the limit of concurrent jobs was reached",
+    Why.MISSED: "no gateway was running when it was due",
+    Why.TOO_FREQUENT: "the previous run was too recent",
+    Why.BUDGET: "its budget was used up",
     Why.DISABLED: "it was switched off",
-    Why.STOPPED: "somebody stopped it",
-    Why.OUTAGE: "the provider of its model was away",
-    Why.EFFECTS: "its run was cut off after it had called tools that change something",
-    Why.NO_NOTIFY: "nobody was told: its reply did not begin with [NOTIFY]",
-    Why.NO_REPLY: "nobody was told: it had nothing to say",
+    Why.STOPPED: "someone stopped it",
+    Why.OUTAGE: "the provider of its model was unavailable",
+    Why.EFFECTS: "its run was interrupted after it had called tools that change something",
+    Why.NO_NOTIFY: "no message was sent: its reply did not begin with [NOTIFY]",
+    Why.NO_REPLY: "no message was sent: it had nothing to say",
 }
 
 
 def why_words(why: Why) -> str:
-    """Why an occurrence ended so, as a clause."""
+    """Return the reason of an occurrence's result, as a clause."""
     return _WHY[why]
 
 
 def waits(row: Logged) -> str:
-    """What an occurrence waits for, as a clause; "" if it waits for no session."""
+    """Return the session that an occurrence waits for, as a clause; "" if it waits for none."""
     if row.waits_for is None:
         return ""
     blocking = f" (run {row.blocking_run} on node {row.blocking_node})" if row.blocking_run else ""

@@ -38,7 +38,7 @@ class Work:
             return
         source = self._sources.get(name)
         if source is None:
-            raise WorkSourceError(f"there is no work source {name!r} here any more")
+            raise WorkSourceError(f"there is no work source {name!r} any more")
         held.item = await source.take(held.claimed.job.id)
         if held.item is None:
             raise NoWork

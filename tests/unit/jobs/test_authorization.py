@@ -61,26 +61,29 @@ def draft(**facts: Any) -> JobDraft:
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"target": ELSEWHERE}, "target: must be the own chat, last or none"),
-        ({"target": replace(GROUP, account="default")}, "target: must be the own chat"),
-        ({"target": replace(GROUP, channel="telegram.work")}, "target: must be the own chat"),
+        ({"target": ELSEWHERE}, "target: must be this chat, last or none"),
+        ({"target": replace(GROUP, account="default")}, "target: must be this chat"),
+        ({"target": replace(GROUP, channel="telegram.work")}, "target: must be this chat"),
         ({"peer": PeerKind.DIRECT}, "peer: the chat is not one of the kind direct"),
-        ({"agent": AgentName("ops")}, "agent: only operators make jobs of another agent"),
-        ({"payload": Prompt("x", "openai:expensive")}, "model: only operators choose another"),
-        ({"source": "issues"}, "source: only operators give jobs the work of a source"),
-        ({"payload": Program(("ls",))}, "command: only operators make jobs that run programs"),
+        ({"agent": AgentName("ops")}, "agent: only operators can create jobs for another agent"),
+        ({"payload": Prompt("x", "openai:expensive")}, "model: only operators can choose another"),
+        ({"source": "issues"}, "source: only operators can give a job a work source"),
+        (
+            {"payload": Program(("ls",))},
+            "command: only operators can create jobs that run programs",
+        ),
         ({"session": "agent:ops:main", "policy": {"session": "key"}}, "session: only operators"),
-        ({"policy": {"tools_in_runs": True}}, "tools_in_runs: only operators go beyond"),
-        ({"policy": {"turns": 11}}, "turns: only operators go beyond"),
-        ({"policy": {"turns": None}}, "turns: only operators go beyond"),
-        ({"policy": {"usd": "0.51"}}, "usd: only operators go beyond"),
-        ({"policy": {"usd": None}}, "usd: only operators go beyond"),
-        ({"policy": {"run_timeout_s": 1801}}, "run_timeout_s: only operators go beyond"),
-        ({"policy": {"run_timeout_s": 0}}, "run_timeout_s: only operators go beyond"),
-        ({"policy": {"retries": 4}}, "retries: only operators go beyond"),
-        ({"policy": {"history_keep": 201}}, "history_keep: only operators go beyond"),
-        ({"policy": {"error_retry_s": 1}}, "error_retry_s: only operators go beyond"),
-        ({"policy": {"min_interval_s": 0.5}}, "min_interval_s: only operators go beyond"),
+        ({"policy": {"tools_in_runs": True}}, "tools_in_runs: only operators can exceed"),
+        ({"policy": {"turns": 11}}, "turns: only operators can exceed"),
+        ({"policy": {"turns": None}}, "turns: only operators can exceed"),
+        ({"policy": {"usd": "0.51"}}, "usd: only operators can exceed"),
+        ({"policy": {"usd": None}}, "usd: only operators can exceed"),
+        ({"policy": {"run_timeout_s": 1801}}, "run_timeout_s: only operators can exceed"),
+        ({"policy": {"run_timeout_s": 0}}, "run_timeout_s: only operators can exceed"),
+        ({"policy": {"retries": 4}}, "retries: only operators can exceed"),
+        ({"policy": {"history_keep": 201}}, "history_keep: only operators can exceed"),
+        ({"policy": {"error_retry_s": 1}}, "error_retry_s: only operators can exceed"),
+        ({"policy": {"min_interval_s": 0.5}}, "min_interval_s: only operators can exceed"),
     ],
 )
 async def test_nobody_but_an_operator_makes_a_job_that_leaves_their_chat(
@@ -152,7 +155,7 @@ async def test_whoever_says_to_ask_in_a_chat_of_others_writes_not_there() -> Non
     """SPEC SEC-3: programs say themselves where they ask."""
     liar = replace(PERSON, chat=ELSEWHERE, peer=PeerKind.DIRECT)
     rig = Rig()
-    with pytest.raises(BadJob, match="target: must be the own chat"):
+    with pytest.raises(BadJob, match="target: must be this chat"):
         await rig.desk.create(draft(target=ELSEWHERE), liar)
     assert (await rig.desk.create(DRAFT, liar)).spec.target is TargetKind.LAST
 
@@ -162,7 +165,7 @@ async def test_what_a_run_for_operators_makes_tells_where_its_job_tells() -> Non
     rig = Rig()
     run = Asker(OPERATOR, Maker.MODEL, MAIN_AGENT, ELSEWHERE)
     assert (await rig.desk.create(DRAFT, run)).spec.target == ELSEWHERE
-    with pytest.raises(BadJob, match="target: must be the own chat"):
+    with pytest.raises(BadJob, match="target: must be this chat"):
         await rig.desk.create(draft(slug="b", target=GROUP, peer=PeerKind.GROUP), run)
 
 
@@ -227,7 +230,7 @@ async def test_another_agents_job_is_given_no_other_work(
     """SPEC SEC-3."""
     rig = Rig(sources=("issues",))
     await rig.desk.create(draft(agent=AgentName("ops")), FOR_THEM)
-    with pytest.raises(BadJob, match=f"{key}: only operators change it in a job of the agent"):
+    with pytest.raises(BadJob, match=f"{key}: only operators can change it in a job of the agent"):
         await rig.desk.edit("look", change, by)
 
 
@@ -269,7 +272,7 @@ async def test_what_is_over_cannot_be_paused(state: JobState, by: Asker) -> None
     """SPEC CRON-8, CRON-11: it would be resumed from there like any other."""
     rig = Rig()
     await rig.stands(await rig.desk.create(DRAFT, PERSON), state)
-    with pytest.raises(BadJob, match="state: it is over; "):
+    with pytest.raises(BadJob, match="state: the job has finished; "):
         await rig.desk.edit("look", JobChange(state=JobState.PAUSED), by)
     assert (await rig.desk.get("look", by)).state is state
     paused = JobChange(state=JobState.PAUSED, schedule=DAILY)
@@ -280,7 +283,7 @@ async def test_only_a_new_schedule_lets_a_model_switch_on_what_failures_switched
     """SPEC CRON-8."""
     rig = Rig()
     await rig.stands(await rig.desk.create(DRAFT, MODEL), JobState.DISABLED)
-    with pytest.raises(BadJob, match="state: it was switched off after failures"):
+    with pytest.raises(BadJob, match="state: the job was disabled after failures"):
         await rig.desk.edit("look", JobChange(state=JobState.ACTIVE), MODEL)
     assert (await rig.desk.edit("look", JobChange(state=JobState.ACTIVE), PERSON)).failures == 0
 

@@ -131,7 +131,7 @@ async def test_a_result_without_a_chat_is_kept_until_there_is_one(*, message: bo
         assert (kept.state, kept.last_status) == (JobState.COMPLETED, "no_route")
         (warning,) = gateway.works.office.warnings()
         see = "see: goclaw cron runs --job job"
-        assert warning == f"the result of job reached nobody: {nobody}; {see}"
+        assert warning == f"the result of job could not be delivered: {nobody}; {see}"
         await gateway.ask("hello", chat="bob")
         await asyncio.sleep(5)
         (text,) = told(gateway, "bob")
@@ -205,7 +205,7 @@ async def test_a_result_that_nobody_can_be_told_of_stays_a_warning() -> None:
         await make(gateway, Wanted(at(60), "Tea!", message=True))
         await asyncio.sleep(70)
         (warning,) = gateway.works.office.warnings()
-        assert "the result of job reached nobody: " in warning
+        assert "the result of job could not be delivered: " in warning
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ async def test_a_job_that_is_switched_off_is_told_to_its_owner_whatever_else_is_
             gateway, wanted(every(600), TargetKind.NONE, notify, auto_disable_after=2), BY_ANN
         )
         await asyncio.sleep(1300)
-        assert "has failed 2 times in a row, so it is switched off" in told(gateway, "ann")[-1]
+        assert "has failed 2 times in a row and was switched off" in told(gateway, "ann")[-1]
         assert len(told(gateway, "ann")) == 1 + (notify is Notify.ALWAYS)
 
 
@@ -301,4 +301,4 @@ async def test_a_job_that_was_resumed_during_its_run_goes_on_with_one_failure() 
         stored = await gateway.store.job(job.id)
         assert stored is not None
         assert (stored.state, stored.failures) == (JobState.ACTIVE, 1)
-        assert "unless somebody has changed it meanwhile" in told(gateway, "ann")[-1]
+        assert "unless someone changed it in the meantime" in told(gateway, "ann")[-1]

@@ -214,12 +214,16 @@ def test_what_can_run_is_accepted(timing: Timing) -> None:
         (utc(Every(timedelta(microseconds=1500))), BadInterval, "milliseconds"),
         (utc(Every(HOUR, datetime(2026, 1, 5))), BadMoment, "origin"),  # noqa: DTZ001
         (utc(Cron("61 * * * *")), BadCron, "61"),
-        (utc(Cron("0 0 30 2 *")), NeverFires, "no calendar"),
+        (utc(Cron("0 0 30 2 *")), NeverFires, "no year has such a day"),
         (utc(DAILY, not_after=NOW), BadMoment, "not_after"),
         (utc(DAILY, not_after=datetime(2027, 1, 1)), BadMoment, "not_after"),  # noqa: DTZ001
-        (utc(DAILY, not_after=NOW + 30 * MINUTE), NeverFires, "nothing of it lies ahead"),
-        (utc(At(NOW + 2 * HOUR), not_after=NOW + HOUR), NeverFires, "nothing of it lies ahead"),
-        (utc(HOURLY, not_after=NOW + MINUTE), NeverFires, "every hour: nothing of it"),
+        (utc(DAILY, not_after=NOW + 30 * MINUTE), NeverFires, "all its times are in the past"),
+        (
+            utc(At(NOW + 2 * HOUR), not_after=NOW + HOUR),
+            NeverFires,
+            "all its times are in the past",
+        ),
+        (utc(HOURLY, not_after=NOW + MINUTE), NeverFires, "every hour: all its times"),
     ],
 )
 def test_what_cannot_run_is_refused_with_the_reason(

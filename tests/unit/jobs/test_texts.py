@@ -189,7 +189,7 @@ def test_a_failure_is_told_on_one_line_with_job_time_reason_and_next_try() -> No
         "⚠️ “tea”, due today 09:00 (Europe/Berlin), failed: The model is away. "
         "Next try: today 10:00 (Europe/Berlin)."
     )
-    assert "No further try." in texts.job_failed("tea", due(), "x", None)
+    assert "No more retries." in texts.job_failed("tea", due(), "x", None)
 
 
 @given(title=st.text(), reason=st.text(), again=st.booleans())
@@ -212,7 +212,7 @@ def test_the_third_failure_says_that_it_is_not_the_first() -> None:
     line = texts.job_failed_thrice("tea", due(), "", NINE)
     assert line == (
         "⚠️ “tea” has failed three times in a row, last today 09:00 (Europe/Berlin): "
-        "The reason is not known. Next try: today 09:00 (Europe/Berlin)."
+        "The reason is unknown. Next try: today 09:00 (Europe/Berlin)."
     )
 
 
@@ -220,8 +220,8 @@ def test_the_third_failure_says_that_it_is_not_the_first() -> None:
 def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, words: str) -> None:
     """SPEC CRON-8; whoever changed it meanwhile has kept it on."""
     assert texts.job_disabled("tea", failures, "no route") == (
-        f"⚠️ “tea” has failed {words}, so it is switched off, unless somebody has changed it "
-        "meanwhile. Last time: No route."
+        f"⚠️ “tea” has failed {words} and was switched off, unless someone changed it in "
+        "the meantime. Last error: No route."
     )
 
 
@@ -258,7 +258,7 @@ def test_other_jobs_know_nothing_of_the_marker_but_of_silence() -> None:
     """SPEC CRON-13."""
     assert "[NOTIFY]" not in told(Notify.ALWAYS) + told(Notify.NEVER)
     assert "NO_REPLY" in told(Notify.ALWAYS)
-    assert "nobody" in told(Notify.NEVER)
+    assert "not sent to anyone" in told(Notify.NEVER)
 
 
 @given(st.text())
@@ -393,7 +393,7 @@ def test_a_resumed_job_says_when_it_runs() -> None:
         (UnknownJob("x"), "There is no job “x”."),
         (UnknownJob("x", several=True), "Several jobs begin with “x”."),
         (NotYours("x", "telegram:direct:7"), "There is no job “x”."),
-        (TooManyJobs("telegram:direct:7", 50), "There are 50 jobs here, which is the most; "),
+        (TooManyJobs("telegram:direct:7", 50), "The limit of 50 jobs is reached. "),
         (BadJob("agent", "is gone"), "Agent: is gone."),
         (UnknownZone("Berlin", "did you mean Europe/Berlin?"), "Unknown time zone 'Berlin' ("),
     ],
@@ -419,5 +419,5 @@ def test_a_time_zone_is_told_with_its_clock() -> None:
         "Your time zone is Europe/Berlin, where it is Tue 09:00."
     )
     assert texts.timezone_changed(BERLIN, NINE).startswith(
-        "From now on your time zone is Europe/Berlin, where it is Tue 09:00."
+        "Your time zone is now Europe/Berlin, where it is Tue 09:00."
     )

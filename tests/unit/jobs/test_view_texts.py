@@ -24,13 +24,13 @@ JOB = a_job()
             "disabled after 3 failures in a row: boom again",
         ),
         (replace(JOB, state=JobState.DISABLED, failures=1), "disabled after 1 failure"),
-        (replace(JOB, state=JobState.COMPLETED, runs=1), "over: it has run 1 time"),
+        (replace(JOB, state=JobState.COMPLETED, runs=1), "finished after 1 run"),
         (
             replace(JOB, state=JobState.FAILED, last_error="no  way " * 900),
             f"failed: {'no way ' * 22}no wa…",
         ),
-        (replace(JOB, state=JobState.FAILED), "failed: see its runs"),
-        (replace(JOB, next_run_at=None), "nothing lies ahead"),
+        (replace(JOB, state=JobState.FAILED), "failed: see its past runs"),
+        (replace(JOB, next_run_at=None), "no upcoming run"),
     ],
 )
 def test_why_a_job_will_not_run_is_one_clause(job: Job, said: str) -> None:
