@@ -1,4 +1,4 @@
-"""What people in a chat read when they use the heartbeat, and how a checklist is shown (CMD-5)."""
+"""Answers to ``/heartbeat`` and ``/mute`` in chats, and the checklist as text (CMD-5)."""
 
 from __future__ import annotations
 
@@ -21,35 +21,38 @@ _WORD_CHARS: Final = 40
 _REASON_CHARS: Final = 300
 _TEXT_CHARS: Final = 1000
 
-NONE: Final = "There are no heartbeats here."
-NOT_AN_OWNER: Final = "Only an owner may change or start the heartbeat."
-HOW: Final = "Use it with /heartbeat on, off, now, why, show, add TEXT or done N."
-HOW_ADD: Final = "Say what I am to look after: /heartbeat add Tell me if the backup is missing."
-HOW_DONE: Final = "Say which one: /heartbeat done N, with its number in /heartbeat show."
+NONE: Final = "Heartbeats are not available here."
+NOT_AN_OWNER: Final = "Only an owner can change or start the heartbeat."
+HOW: Final = "Commands: /heartbeat on, off, now, why, show, add TEXT or done N."
+HOW_ADD: Final = "Say what I should check: /heartbeat add Tell me if the backup is missing."
+HOW_DONE: Final = "Say which item: /heartbeat done N. /heartbeat show lists the numbers."
 HOW_MUTE: Final = "Write /mute 30m, /mute 2h, /mute 1d, /mute until 18:00 or /mute off."
-ALREADY_RUNNING: Final = "A heartbeat is running already."
-NOT_CARRIED_OUT: Final = "Nothing here runs heartbeats at the moment."
-OFF_BY_SETTINGS: Final = "The settings switch the heartbeat off; only they can switch it on."
-OFF: Final = "The heartbeat is off. /heartbeat on switches it on."
-MUTE_IS_OVER: Final = "That time is over by now, so nothing was muted."
+ALREADY_RUNNING: Final = "A heartbeat is already running."
+NOT_CARRIED_OUT: Final = "This gateway does not run heartbeats at the moment."
+OFF_BY_SETTINGS: Final = (
+    "The heartbeat is turned off in the settings (heartbeat.enabled and heartbeat.interval). "
+    "Only the operator can turn it on there."
+)
+OFF: Final = "The heartbeat is off. Turn it on with /heartbeat on."
+MUTE_IS_OVER: Final = "That time has already passed, so nothing was muted."
 NOT_MUTED: Final = "The heartbeat is not muted."
-UNMUTED: Final = "The heartbeat is not muted any more."
+UNMUTED: Final = "The heartbeat is no longer muted."
 
-_HEARD: Final = "You hear from it if something needs attention."
-_UNHEARD: Final = "What it has to say would not arrive anywhere; /heartbeat why tells more."
+_HEARD: Final = "You get a message if something needs attention."
+_UNHEARD: Final = "But its alerts cannot be delivered; /heartbeat why explains it."
 
-# ---------------------------------------------------------------------------- beats
+# ---------------------------------------------------------------------------- heartbeat runs
 
 
 def off(view: HeartbeatView) -> str:
-    """Why there is no beat of a heartbeat that is off."""
+    """Say why a heartbeat is off and how to turn it on."""
     return OFF_BY_SETTINGS if view.heartbeat.interval is None else OFF
 
 
 def begun(view: HeartbeatView) -> str:
     """The answer to ``/heartbeat now``."""
     arrives = view.route.target is not None and not view.route.problem
-    return f"A heartbeat has begun. {_HEARD if arrives else _UNHEARD}"
+    return f"A heartbeat has started. {_HEARD if arrives else _UNHEARD}"
 
 
 def switched(view: HeartbeatView) -> str:
@@ -75,7 +78,7 @@ def _but_muted(view: HeartbeatView) -> str:
 
 
 def muted_until(view: HeartbeatView) -> datetime | None:
-    """Until when it is silent, None if it is not muted now."""
+    """Return the end of the mute, None if the heartbeat is not muted now."""
     until = view.heartbeat.muted_until
     return None if until is None or until <= view.now else until
 
@@ -87,11 +90,11 @@ def muted(view: HeartbeatView) -> str:
         return f"{NOT_MUTED} {HOW_MUTE}"
     ahead, zone = left(until - view.now), view.policy.zone
     end = named(until, zone, view.now)
-    return f"The heartbeat is muted until {end}, for {ahead}. /mute off ends that."
+    return f"The heartbeat is muted until {end} ({ahead} left). Unmute it with /mute off."
 
 
 def unknown_duration(text: str) -> str:
-    """The answer to what is no duration, in a chat, a shell and the dashboard."""
+    """Return the error for an invalid duration, in a chat, a shell and the dashboard."""
     return (
         f"I cannot read “{cut_text(text, _WORD_CHARS)}” as a duration. "
         "Write for example 30m, 2h, 1d, until 18:00 or off."
@@ -100,7 +103,7 @@ def unknown_duration(text: str) -> str:
 
 def mute_too_long(most: timedelta) -> str:
     """The answer to a duration above the longest one."""
-    return f"At most {most.days} days can be muted; for longer, switch the heartbeat off."
+    return f"The longest mute is {most.days} days. For longer, turn the heartbeat off."
 
 
 # ---------------------------------------------------------------------------- the checklist
@@ -113,7 +116,7 @@ def checklist(
     items = shown.items
     if not items:
         return _without_items(shown, agent)
-    lines = [f"Open on the checklist of {agent}:"]
+    lines = [f"Open items on the checklist of {agent}:"]
     lines += [f"{item.number}. {_item(item.text, item_chars)}" for item in items[:most]]
     if len(items) > most:
         lines.append(f"… and {len(items) - most} more.")
@@ -122,18 +125,18 @@ def checklist(
 
 def _without_items(shown: Checklist, agent: str) -> str:
     if shown.is_empty:
-        return f"Nothing is open on the checklist of {agent}."
+        return f"The checklist of {agent} has no open items."
     text = cut_text(shown.text.strip(), _TEXT_CHARS)
     return f"The checklist of {agent} has no open items, but this text:\n{text}"
 
 
 def _when(items: tuple[Item, ...]) -> str:
-    """How many are due with each beat, and how many have an interval of their own."""
+    """Return how many items are due with each heartbeat run, and how many have own intervals."""
     own = sum(bool(item.every) for item in items)
     each = len(items) - own
-    parts = [f"{each} {_are(each)} due with each heartbeat"] if each else []
+    parts = [f"{each} {_are(each)} checked at each heartbeat"] if each else []
     if own:
-        parts.append(f"{own} {'has an interval' if own == 1 else 'have intervals'} of {_its(own)}")
+        parts.append(f"{own} {'has its own interval' if own == 1 else 'have their own intervals'}")
     return f"{', '.join(parts)}."
 
 
@@ -141,12 +144,8 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _its(number: int) -> str:
-    return "its own" if number == 1 else "their own"
-
-
 def added(item: str) -> str:
-    """The answer to a new item, also to one that was there already."""
+    """Return the answer to a new item, or to one that was already on the list."""
     return f"On the checklist: “{_item(item)}”."
 
 
@@ -156,8 +155,8 @@ def done(item: str) -> str:
 
 
 def not_open(item: str) -> str:
-    """The answer to an item that somebody else has ticked off, changed or taken out."""
-    return f"“{_item(item)}” is not open any more."
+    """Return the answer about an item that was ticked off, changed or removed since."""
+    return f"“{_item(item)}” is no longer open."
 
 
 def unknown_number(number: str) -> str:
@@ -166,20 +165,20 @@ def unknown_number(number: str) -> str:
 
 
 def look_again(shown: str) -> str:
-    """The answer to a number when it is not known which list it is from."""
-    return f"The numbers may have changed; please choose once more.\n{shown}"
+    """Return the answer to a number of a list that is no longer stored."""
+    return f"The numbers may have changed. Please choose from this list:\n{shown}"
 
 
 # ---------------------------------------------------------------------------- refusals
 
 
 def unknown_action(word: str) -> str:
-    """The answer to ``/heartbeat`` with a word that is none of its actions."""
-    return f"I know no “/heartbeat {cut_text(word, _WORD_CHARS)}”. {HOW}"
+    """Return the answer to ``/heartbeat`` with an unknown action."""
+    return f"There is no command “/heartbeat {cut_text(word, _WORD_CHARS)}”. {HOW}"
 
 
 def refused(error: HeartbeatError) -> str:
-    """Why something was not done, as a sentence."""
+    """Return the reason of a refusal, as a sentence."""
     line = cut_text(" ".join(str(error).split()), _REASON_CHARS)
     end = "" if line.endswith((".", "!", "?", "…")) else "."
     return line[:1].upper() + line[1:] + end

@@ -1,4 +1,4 @@
-"""What people read about a heartbeat: how it stands, and why it was silent (SPEC HB-9, OPS-4)."""
+"""Texts about a heartbeat: its status and its last result (SPEC HB-9, OPS-4)."""
 
 from __future__ import annotations
 
@@ -20,69 +20,69 @@ from goclaw_py.model.targets import target_text
 
 _REASON_CHARS: Final = 300
 _LATE: Final = timedelta(seconds=60)
-"""A beat that is due for longer than this will not come by itself."""
+"""A run that is overdue for longer than this will not start by itself."""
 
 _SEARCHED: Final = 400
-"""So many openings of active hours are tried: on a grid of days, all changes of clocks."""
+"""How many starts of active hours are tried: enough for all clock changes of a year."""
 
-# ---------------------------------------------------------------------------- one beat
+# ---------------------------------------------------------------------------- one heartbeat run
 
 _WORDS: Final = {
-    BeatStatus.RUNNING: "it is at work",
-    BeatStatus.DEFERRED: "it waits, because its agent is busy",
-    BeatStatus.OK: "all was well, so nothing was sent",
-    BeatStatus.DUPLICATE: "it had something to say that was said within the last 24 hours, so it "
-    "was not sent again",
-    BeatStatus.NO_ROUTE: "it had something to say, but there was no chat to send it to",
-    BeatStatus.CANCELLED: "it was stopped while its agent worked",
+    BeatStatus.RUNNING: "it is running",
+    BeatStatus.DEFERRED: "it is waiting, because its agent is busy",
+    BeatStatus.OK: "nothing needed attention, so no message was sent",
+    BeatStatus.DUPLICATE: "it repeated an alert of the last 24 hours, which was not sent again",
+    BeatStatus.NO_ROUTE: "it had an alert, but there was no chat to send it to",
+    BeatStatus.CANCELLED: "it was stopped while it was running",
     BeatStatus.FAILED: "it failed",
-    BeatStatus.LOST: "its process died while its agent worked",
+    BeatStatus.LOST: "its gateway process ended during the run",
 }
 
 _SKIPPED: Final = {
-    Skip.DISABLED: "it is off",
-    Skip.MUTED: "it is muted",
-    Skip.QUIET_HOURS: "it is outside its active hours",
+    Skip.DISABLED: "the heartbeat is off",
+    Skip.MUTED: "the heartbeat is muted",
+    Skip.QUIET_HOURS: "the time was outside the active hours",
     Skip.NO_FILE: "there is no HEARTBEAT.md",
     Skip.UNREADABLE: "HEARTBEAT.md cannot be read",
-    Skip.EMPTY: "HEARTBEAT.md asks for nothing",
+    Skip.EMPTY: "HEARTBEAT.md has nothing to check",
     Skip.NOTHING_DUE: "no item of HEARTBEAT.md is due",
-    Skip.BUDGET: "its beats have used up what they may use on a day",
+    Skip.BUDGET: "the daily budget of the heartbeat is used up",
 }
 
 BY_SETTINGS: Final = (
-    "The settings switch the heartbeat off (heartbeat.enabled and heartbeat.interval); only they "
-    "can switch it on."
+    "The heartbeat is turned off in the settings (heartbeat.enabled and heartbeat.interval); "
+    "it can "
+    "only be turned on there."
 )
-_ADD: Final = "/heartbeat add TEXT (goclaw heartbeat add TEXT) gives it something to do."
-_ON: Final = "/heartbeat on (goclaw heartbeat on) switches it on."
-_BUSY: Final = "somebody talks to the agent"
-_UNMUTE: Final = "/mute off (goclaw heartbeat mute off)"
+_ADD: Final = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
+_ON: Final = "Turn it on with /heartbeat on (or goclaw heartbeat on)."
+_BUSY: Final = "someone is talking to the agent"
+_UNMUTE: Final = "/mute off (or goclaw heartbeat mute off)"
 
-SAME_WAITS: Final = "it said the same as an alert that still waited to be sent, so it sent nothing"
-"""How a beat ends whose alert is on its way already."""
+SAME_WAITS: Final = "it repeated an alert that still waits to be sent, so nothing was sent"
+"""The detail of a run whose alert is already in the outbox."""
 
 _ADVICE: Final = {
-    BeatStatus.NO_ROUTE: "Write to the agent in the chat that it should alert, or set "
+    BeatStatus.NO_ROUTE: "Write to the agent in the chat that should get its alerts, or set "
     "heartbeat.target.",
-    BeatStatus.DELIVERY_FAILED: "Write to the agent there, or set another heartbeat.target.",
-    BeatStatus.FAILED: "The next beat tries it anew.",
-    BeatStatus.LOST: "What it did until then is not known; the next beat comes as usual.",
+    BeatStatus.DELIVERY_FAILED: "Write to the agent in that chat, or set another heartbeat.target.",
+    BeatStatus.FAILED: "The next run tries again.",
+    BeatStatus.LOST: "What it had done by then is unknown; the next run comes as usual.",
 }
 
 _SKIP_ADVICE: Final = {
     Skip.DISABLED: _ON,
-    Skip.MUTED: f"{_UNMUTE} ends that.",
+    Skip.MUTED: f"Unmute it with {_UNMUTE}.",
     Skip.NO_FILE: _ADD,
-    Skip.UNREADABLE: "Put the file right; it is in the workspace of the agent.",
+    Skip.UNREADABLE: "Fix the file; it is in the workspace of the agent.",
     Skip.EMPTY: _ADD,
-    Skip.NOTHING_DUE: "Items with an interval of their own wait for it.",
-    Skip.BUDGET: "The day begins anew at 00:00 UTC; heartbeat.budget.day gives it more.",
+    Skip.NOTHING_DUE: "Items with their own interval wait until it has passed.",
+    Skip.BUDGET: "It starts again at 00:00 UTC; raise the budget with heartbeat.budget.day.",
 }
 
 
 def outcome_words(beat: Beat) -> str:
-    """What came of a beat and why, as a clause without a full stop."""
+    """Return the result of a heartbeat run and its reason, as a clause without a full stop."""
     if beat.status is BeatStatus.DUPLICATE:
         return SAME_WAITS if beat.detail == SAME_WAITS else _WORDS[beat.status]
     if beat.status is BeatStatus.OK and beat.detail:
@@ -91,7 +91,7 @@ def outcome_words(beat: Beat) -> str:
 
 
 def _cause(skip: Skip | None, detail: str) -> str:
-    """What a detail adds to the words about a beat."""
+    """Return the detail of a run without what the other words already say."""
     return "" if skip is Skip.NO_FILE else detail.removeprefix("HEARTBEAT.md: ")
 
 
@@ -102,32 +102,32 @@ def _clause(beat: Beat) -> str:
 
 
 def _told(beat: Beat) -> str:
-    """What became of an alert, "" if a beat has sent none."""
+    """Return the delivery state of an alert, "" if the run has sent none."""
     if is_undelivered(beat):
         where = f" to {_place(beat.target)}" if beat.target else ""
-        said = f"it had something to say, but the message could not be delivered{where}"
+        said = f"it had an alert, but the message could not be delivered{where}"
         return _with_detail(said, beat.undelivered or beat.detail)
     if beat.status is not BeatStatus.ALERTED:
         return ""
     if beat.target is None:
-        return _with_detail("it had something to say, which only the log keeps", beat.detail)
+        return _with_detail("it had an alert, which was only written to the log", beat.detail)
     where = _place(beat.target)
     if beat.delivery == "pending":
-        return f"it had something to say, and the message waits to be sent to {where}"
+        return f"it had an alert, which waits to be sent to {where}"
     found = f" ({_short(beat.detail)})" if beat.detail else ""
-    return f"it had something to say, and told it in {where}{found}"
+    return f"it sent an alert to {where}{found}"
 
 
 def is_undelivered(beat: Beat) -> bool:
-    """Whether it alerted and nobody will read that."""
+    """Whether the run had an alert that could not be delivered."""
     died = beat.status is BeatStatus.ALERTED and beat.delivery == "dead"
     return died or beat.status is BeatStatus.DELIVERY_FAILED
 
 
 def advice(beat: Beat, heartbeat: Heartbeat | None = None) -> str:
-    """What to do about it, as a sentence; "" if there is nothing to do.
+    """Return what to do about a result, as a sentence; "" if there is nothing to do.
 
-    ``heartbeat``: as it stands, if known: only the settings switch on what they switch off.
+    ``heartbeat``: its current state, if known; one that is off in the settings needs other advice.
     """
     if is_undelivered(beat):
         return _ADVICE[BeatStatus.DELIVERY_FAILED]
@@ -153,7 +153,7 @@ _ASKED: Final = {
 
 
 def why(view: HeartbeatView) -> tuple[str, str]:
-    """A line that explains the last beat, and one about the next; in the zone of the heartbeat."""
+    """Return a line about the last run and one about the next, in the zone of the heartbeat."""
     return _last(view), " ".join(_coming(view))
 
 
@@ -161,7 +161,7 @@ def _last(view: HeartbeatView) -> str:
     beat = view.last
     if beat is None:
         return "No heartbeat has run yet."
-    # Whether it is off or muted now is told with the next beat.
+    # The line about the next run says whether the heartbeat is off or muted now.
     advised = "" if beat.skip in (Skip.DISABLED, Skip.MUTED) else advice(beat)
     when = named(beat.claimed_at, view.policy.zone, view.now)
     row = view.heartbeat.failures if beat.status is BeatStatus.FAILED else 0
@@ -174,7 +174,7 @@ def _last(view: HeartbeatView) -> str:
 
 
 def _coming(view: HeartbeatView) -> list[str]:
-    """When the next beat comes, or why there is none, and what will keep it silent."""
+    """Return when the next run comes, or why none does, and what will keep it silent."""
     parts = [_current(view), _next(view)]
     if view.heartbeat.is_on:
         parts += [_wake(view), _budget(view), _unreachable(view)]
@@ -193,53 +193,53 @@ def _current(view: HeartbeatView) -> str:
     latest = view.heartbeat.next_at
     bound = "" if latest is None else f", at the latest {named(latest, zone, view.now)}"
     due = named(beat.due_at, zone, view.now)
-    return f"The run that was due {due} waits: {cause}. It comes when that is over{bound}."
+    return f"The run that was due {due} is waiting: {cause}. It starts when that is over{bound}."
 
 
 def _next(view: HeartbeatView) -> str:
     heartbeat, policy, now = view.heartbeat, view.policy, view.now
     if heartbeat.interval is None:
         return (
-            "None is due: the settings switch the heartbeat off (heartbeat.enabled and "
+            "No run is planned: the heartbeat is turned off in the settings (heartbeat.enabled and "
             "heartbeat.interval)."
         )
     if heartbeat.switched is False:
-        return f"None is due: the heartbeat was switched off. {_ON}"
+        return f"No run is planned: the heartbeat was turned off. {_ON}"
     due = heartbeat.next_at
     if due is None:
-        return "None is planned yet; a gateway plans them when it starts: goclaw run."
+        return "No run is planned yet. A gateway plans the first one when it starts: goclaw run."
     if now - due > _LATE:
         return (
-            f"The next was due {named(due, policy.zone, now)}, and no process has taken it up; is "
-            "a gateway running? Start one with: goclaw run."
+            f"The next run was due {named(due, policy.zone, now)}, but no gateway has started it. "
+            "Is a gateway running? Start one with: goclaw run."
         )
     muted = heartbeat.muted_until
     silent_until = muted if muted is not None and muted > now else now
     if silent_until <= due and (policy.hours is None or policy.hours.holds(due)):
-        return f"The next is due {_when(due, view)}."
+        return f"The next run is due {_when(due, view)}."
     return _after_silence(view, due, silent_until, heartbeat.interval)
 
 
 def _after_silence(
     view: HeartbeatView, due: datetime, silent_until: datetime, interval: timedelta
 ) -> str:
-    """The next beat that will not be skipped, and what skips those before it."""
+    """Return the next run that will not be skipped, and why the runs before it will be."""
     policy, causes = view.policy, []
     if silent_until > due:
         until = named(silent_until, policy.zone, view.now)
-        causes.append(f"it is muted until {until}, {_UNMUTE} ends that")
+        causes.append(f"it is muted until {until}, unmute it with {_UNMUTE}")
     first = _from(due, max(due, silent_until), interval)
     if policy.hours is not None and not policy.hours.holds(first):
         causes.append(f"its active hours are {policy.hours}")
     spoken = first if policy.hours is None else _within(policy.hours, first, interval)
     because = " and ".join(causes)
     if spoken is None:
-        return f"Every beat that lies ahead will be skipped: {because}, and none falls into them."
-    return f"The next that will not be skipped is due {_when(spoken, view)}: {because}."
+        return f"All coming runs will be skipped: {because}, and no run falls within them."
+    return f"The next run that will not be skipped is due {_when(spoken, view)}: {because}."
 
 
 def _within(hours: ActiveHours, first: datetime, interval: timedelta) -> datetime | None:
-    """The first point of a grid that lies in active hours; None if none does for long."""
+    """Return the first grid point within active hours; None if none is found."""
     point = first
     for _ in range(_SEARCHED):
         if hours.holds(point):
@@ -254,7 +254,7 @@ def _from(point: datetime, earliest: datetime, interval: timedelta) -> datetime:
 
 
 def _wake(view: HeartbeatView) -> str:
-    """When a beat comes that was asked for; "" if none was, or if it will be skipped."""
+    """Return when a requested run comes; "" if none was requested, or it will be skipped."""
     earliest, kind, hours = view.wake_from, view.heartbeat.wake_kind, view.policy.hours
     if earliest is None:
         return ""
@@ -263,13 +263,13 @@ def _wake(view: HeartbeatView) -> str:
         return ""
     asked = _ASKED[kind or BeatKind.EVENT].removeprefix(", ")
     when = "soon" if earliest <= view.now else f"{_when(earliest, view)} at the earliest"
-    return f"One {asked} comes {when}."
+    return f"A run {asked} starts {when}."
 
 
 def _budget(view: HeartbeatView) -> str:
     if not is_used_up(view.policy.day, view.today):
         return ""
-    return "What its beats may use on a day is used up; they are skipped until 00:00 UTC."
+    return "The daily budget of the heartbeat is used up; runs are skipped until 00:00 UTC."
 
 
 def _unreachable(view: HeartbeatView) -> str:
@@ -277,10 +277,10 @@ def _unreachable(view: HeartbeatView) -> str:
         return ""
     route = view.route
     if route.target is None:
-        return _sentence(f"an alert would go nowhere: {_short(route.problem or route.detail)}")
+        return _sentence(f"alerts cannot be sent: {_short(route.problem or route.detail)}")
     if route.problem:
         return _sentence(
-            f"an alert would not arrive in {_place(route.target)}: {_short(route.problem)}"
+            f"alerts to {_place(route.target)} cannot be delivered: {_short(route.problem)}"
         )
     return ""
 
@@ -289,44 +289,46 @@ def _unreachable(view: HeartbeatView) -> str:
 
 
 def status_lines(view: HeartbeatView) -> list[str]:
-    """How a heartbeat stands, in a few lines; the two of ``why`` are among them."""
+    """Return the status of a heartbeat in a few lines, which include those of ``why``."""
     lines = [f"Heartbeat of {view.heartbeat.agent}: {state_words(view)}.", *why(view)]
     lines.append(_sentence(f"alerts go {route_words(view.route, view.policy)}"))
     lines.append(spent_words(view))
     if view.events:
         noun, verb = ("event", "waits") if view.events == 1 else ("events", "wait")
-        lines.append(f"{view.events} {noun} {verb} for the next beat.")
+        lines.append(f"{view.events} {noun} {verb} for the next heartbeat.")
     return lines
 
 
 def state_words(view: HeartbeatView) -> str:
-    """Whether it beats, how often and in which hours, such as ``on, every 30 minutes``."""
+    """Return whether it is on, how often and in which hours, such as ``on, every 30 minutes``."""
     heartbeat, policy = view.heartbeat, view.policy
     if heartbeat.interval is None:
-        return "off by the settings"
+        return "off in the settings"
     words = [in_words(heartbeat.interval)]
     if policy.hours is not None:
         words.append(str(policy.hours))
     if heartbeat.switched is False:
-        return f"switched off ({', '.join(words)} when it is on)"
+        return f"off ({', '.join(words)} when it is on)"
     if heartbeat.muted_until is not None and heartbeat.muted_until > view.now:
         words.append(f"muted until {named(heartbeat.muted_until, policy.zone, view.now)}")
     return ", ".join(["on", *words])
 
 
 def route_words(route: Route, policy: HeartbeatPolicy | None = None) -> str:
-    """Where an alert goes now, and whether it would arrive: ``to telegram:5 (…)``."""
+    """Return where alerts go now, and any delivery problem: ``to telegram:5 (…)``."""
     if policy is not None and policy.target is Nowhere.NONE:
-        return "only to the log, as the settings say"
+        return "only to the log (heartbeat.target is none)"
     if route.target is None:
         return _with_detail("nowhere", route.problem or route.detail)
     found = f" ({_short(route.detail)})" if route.detail else ""
     where = f"to {_place(route.target)}{found}"
-    return _with_detail(f"{where}, but would not arrive", route.problem) if route.problem else where
+    return (
+        _with_detail(f"{where}, but cannot be delivered", route.problem) if route.problem else where
+    )
 
 
 def spent_words(view: HeartbeatView) -> str:
-    """What its beats have used today and this month, and what they may use on a day."""
+    """Return the usage of its runs today and this month, and the daily limit."""
     counts = priced(view.policy.day, view.today)
     limits = [f"${counts.usd:.2f}"] if counts.usd is not None else []
     if counts.tokens is not None and (not limits or _is_unpriced(view.today)):
@@ -347,7 +349,7 @@ def _used(used: Usage | None) -> str:
 
 
 def money(used: Usage) -> str:
-    """What it cost, "" where that is not known; an amount below a cent is shown as it is."""
+    """Return the cost, "" if it is unknown; an amount below a dollar has four digits."""
     cost = used.cost_usd
     if cost is None:
         return ""
@@ -358,7 +360,7 @@ def money(used: Usage) -> str:
 
 
 def rehearsal_lines(rehearsal: Rehearsal, heartbeat: Heartbeat | None = None) -> list[str]:
-    """What would happen if it were run now, and what the agent would read.
+    """Return what a heartbeat run would do now, and the prompt that the agent would read.
 
     ``heartbeat``: see ``advice``.
     """
@@ -379,7 +381,7 @@ def _verdict(rehearsal: Rehearsal, heartbeat: Heartbeat | None) -> str:
             cause = _short(rehearsal.detail) or _BUSY
             return _sentence(f"it would wait: {cause}")
         case _:
-            return _sentence(_with_detail("its agent would be asked", rehearsal.detail))
+            return _sentence(_with_detail("it would ask its agent", rehearsal.detail))
 
 
 # ---------------------------------------------------------------------------- inside

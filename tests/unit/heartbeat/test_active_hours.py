@@ -151,14 +151,14 @@ def test_the_offset_in_which_an_instant_is_told_does_not_matter() -> None:
         # Over both changes it opens at eight of its clocks.
         (DAY, "2026-03-28T21:00", "2026-03-29T06:00"),
         (DAY, "2026-10-24T20:00", "2026-10-25T07:00"),
-        # A start that is left out: at the change. A window that is left out: on the next day.
+        # A start that is omitted: at the change. A window that is omitted: on the next day.
         (ActiveHours(150, 240, "Europe/Berlin"), "2026-03-28T20:00", "2026-03-29T01:00"),
         (ActiveHours(130, 170, "Europe/Berlin"), "2026-03-28T20:00", "2026-03-30T00:10"),
         # A start that comes twice, and a clock that is set back into the window.
         (ActiveHours(120, 150, "Europe/Berlin"), "2026-10-25T00:00", "2026-10-25T01:00"),
         (ActiveHours(90, 150, "Europe/Berlin"), "2026-10-24T23:30", "2026-10-25T01:00"),
         (ActiveHours(90, 180, "Europe/Berlin"), "2026-10-24T23:30", "2026-10-26T00:30"),
-        # The hour in which it is closed is the one that is left out.
+        # The hour in which it is closed is the one that is omitted.
         (ActiveHours(180, 120, "Europe/Berlin"), "2026-03-28T02:00", "2026-03-30T01:00"),
         # Samoa had no 30 December.
         (ActiveHours(480, 540, "Pacific/Apia"), "2011-12-29T20:00", "2011-12-30T18:00"),

@@ -180,7 +180,8 @@ async def test_a_short_reply_with_the_token_is_shown_to_who_asks_why() -> None:
         (row,) = await gateway.store.beats()
         assert row.outcome == "ok"
         assert outcome_words(row) == (
-            "all was well, so nothing was sent; it said: Node seven is down, so no today"
+            "nothing needed attention, so no message was sent; it said: Node seven is down, "
+            "so no today"
         )
 
 

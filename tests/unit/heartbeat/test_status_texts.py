@@ -71,77 +71,74 @@ def last(status: BeatStatus, skip: Skip | None = None, **facts: Any) -> str:
 @pytest.mark.parametrize(
     ("status", "facts", "words"),
     [
-        (BeatStatus.OK, {}, "All was well, so nothing was sent."),
+        (BeatStatus.OK, {}, "Nothing needed attention, so no message was sent."),
         (
             BeatStatus.ALERTED,
             {"target": CHAT, "delivery": "sent", "detail": "the chat used last"},
-            "It had something to say, and told it in telegram:5 (the chat used last).",
+            "It sent an alert to telegram:5 (the chat used last).",
         ),
         (
             BeatStatus.ALERTED,
             {"target": CHAT, "delivery": "pending"},
-            "It had something to say, and the message waits to be sent to telegram:5.",
+            "It had an alert, which waits to be sent to telegram:5.",
         ),
         (
             BeatStatus.ALERTED,
             {"detail": "its target is none"},
-            "It had something to say, which only the log keeps: its target is none.",
+            "It had an alert, which was only written to the log: its target is none.",
         ),
         (
             BeatStatus.ALERTED,
             {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
             (
-                "It had something to say, but the message could not be delivered to telegram:5: "
-                "bot was blocked. Write to the agent there, or set another heartbeat.target."
+                "It had an alert, but the message could not be delivered to telegram:5: "
+                "bot was blocked. Write to the agent in that chat, or set another heartbeat.target."
             ),
         ),
         (
             BeatStatus.DELIVERY_FAILED,
             {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
             (
-                "It had something to say, but the message could not be delivered to telegram:5: "
-                "bot was blocked. Write to the agent there, or set another heartbeat.target."
+                "It had an alert, but the message could not be delivered to telegram:5: "
+                "bot was blocked. Write to the agent in that chat, or set another heartbeat.target."
             ),
         ),
         (
             BeatStatus.DUPLICATE,
             {"target": CHAT, "detail": "it was told before"},
-            (
-                "It had something to say that was said within the last 24 hours, so it was not "
-                "sent again."
-            ),
+            ("It repeated an alert of the last 24 hours, which was not sent again."),
         ),
         (
             BeatStatus.DUPLICATE,
             {"target": CHAT, "detail": SAME_WAITS},
-            "It said the same as an alert that still waited to be sent, so it sent nothing.",
+            "It repeated an alert that still waits to be sent, so nothing was sent.",
         ),
         (
             BeatStatus.NO_ROUTE,
             {"detail": "nobody has spoken to this agent"},
             (
-                "It had something to say, but there was no chat to send it to: nobody has spoken "
-                "to this agent. Write to the agent in the chat that it should alert, or set "
+                "It had an alert, but there was no chat to send it to: nobody has spoken "
+                "to this agent. Write to the agent in the chat that should get its alerts, or set "
                 "heartbeat.target."
             ),
         ),
         (
             BeatStatus.CANCELLED,
             {"detail": "/stop"},
-            "It was stopped while its agent worked: /stop.",
+            "It was stopped while it was running: /stop.",
         ),
         (
             BeatStatus.FAILED,
             {"detail": "the model\n does not answer."},
-            "It failed: the model does not answer. The next beat tries it anew.",
+            "It failed: the model does not answer. The next run tries again.",
         ),
-        (BeatStatus.FAILED, {}, "It failed. The next beat tries it anew."),
+        (BeatStatus.FAILED, {}, "It failed. The next run tries again."),
         (
             BeatStatus.LOST,
             {},
             (
-                "Its process died while its agent worked. What it did until then is not known; the "
-                "next beat comes as usual."
+                "Its gateway process ended during the run. What it had done by then is "
+                "unknown; the next run comes as usual."
             ),
         ),
     ],
@@ -153,39 +150,39 @@ def test_the_first_line_says_what_came_of_the_last_beat(
     assert last(status, **facts) == f"Last heartbeat run, today 08:30 (Europe/Berlin): {words}"
 
 
-ADD = "/heartbeat add TEXT (goclaw heartbeat add TEXT) gives it something to do."
+ADD = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
 
 
 @pytest.mark.parametrize(
     ("skip", "detail", "words"),
     [
-        (Skip.DISABLED, "", "It was skipped: it is off."),
-        (Skip.MUTED, "", "It was skipped: it is muted."),
-        (Skip.QUIET_HOURS, "", "It was skipped: it is outside its active hours."),
+        (Skip.DISABLED, "", "It was skipped: the heartbeat is off."),
+        (Skip.MUTED, "", "It was skipped: the heartbeat is muted."),
+        (Skip.QUIET_HOURS, "", "It was skipped: the time was outside the active hours."),
         (Skip.NO_FILE, "", f"It was skipped: there is no HEARTBEAT.md. {ADD}"),
         (
             Skip.UNREADABLE,
             "it is a folder",
             (
-                "It was skipped: HEARTBEAT.md cannot be read: it is a folder. Put the file right; "
+                "It was skipped: HEARTBEAT.md cannot be read: it is a folder. Fix the file; "
                 "it is in the workspace of the agent."
             ),
         ),
-        (Skip.EMPTY, "", f"It was skipped: HEARTBEAT.md asks for nothing. {ADD}"),
+        (Skip.EMPTY, "", f"It was skipped: HEARTBEAT.md has nothing to check. {ADD}"),
         (
             Skip.NOTHING_DUE,
             "",
             (
-                "It was skipped: no item of HEARTBEAT.md is due. Items with an interval of their "
-                "own wait for it."
+                "It was skipped: no item of HEARTBEAT.md is due. Items with their own "
+                "interval wait until it has passed."
             ),
         ),
         (
             Skip.BUDGET,
             "",
             (
-                "It was skipped: its beats have used up what they may use on a day. The day begins "
-                "anew at 00:00 UTC; heartbeat.budget.day gives it more."
+                "It was skipped: the daily budget of the heartbeat is used up. It starts "
+                "again at 00:00 UTC; raise the budget with heartbeat.budget.day."
             ),
         ),
     ],
@@ -250,83 +247,85 @@ def test_a_long_cause_is_cut() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({}, "The next is due today 09:30 (Europe/Berlin), in 30 minutes."),
-        ({"zone": "UTC"}, "The next is due today 08:30 (UTC), in 30 minutes."),
-        ({"next_at": NINE}, "The next is due today 09:00 (Europe/Berlin), now."),
+        ({}, "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
+        ({"zone": "UTC"}, "The next run is due today 08:30 (UTC), in 30 minutes."),
+        ({"next_at": NINE}, "The next run is due today 09:00 (Europe/Berlin), now."),
         (
             {"next_at": NINE - timedelta(hours=1)},
             (
-                "The next was due today 08:00 (Europe/Berlin), and no process has taken "
-                "it up; is a gateway running? Start one with: goclaw run."
+                "The next run was due today 08:00 (Europe/Berlin), but no gateway has "
+                "started it. Is a gateway running? Start one with: goclaw run."
             ),
         ),
         (
             {"interval": None, "next_at": None},
             (
-                "None is due: the settings switch the heartbeat off (heartbeat.enabled and "
+                "No run is planned: the heartbeat is turned off in the settings "
+                "(heartbeat.enabled and "
                 "heartbeat.interval)."
             ),
         ),
         (
             {"switched": False, "next_at": None},
             (
-                "None is due: the heartbeat was switched off. /heartbeat on (goclaw heartbeat on) "
-                "switches it on."
+                "No run is planned: the heartbeat was turned off. Turn it on with /heartbeat "
+                "on (or goclaw heartbeat on)."
             ),
         ),
         (
             {"next_at": None},
-            "None is planned yet; a gateway plans them when it starts: goclaw run.",
+            "No run is planned yet. A gateway plans the first one when it starts: goclaw run.",
         ),
         (
             {"muted_until": NINE + timedelta(hours=1, minutes=10)},
             (
-                "The next that will not be skipped is due today 10:30 (Europe/Berlin), "
-                "in 1 hour: it is muted until today 10:10 (Europe/Berlin), /mute off "
-                "(goclaw heartbeat mute off) ends that."
+                "The next run that will not be skipped is due today 10:30 (Europe/Berlin), "
+                "in 1 hour: it is muted until today 10:10 (Europe/Berlin), unmute it with "
+                "/mute off (or goclaw heartbeat mute off)."
             ),
         ),
         (
             {"muted_until": NINE + timedelta(hours=1)},
             (
-                "The next that will not be skipped is due today 10:00 (Europe/Berlin), "
-                "in 1 hour: it is muted until today 10:00 (Europe/Berlin), /mute off "
-                "(goclaw heartbeat mute off) ends that."
+                "The next run that will not be skipped is due today 10:00 (Europe/Berlin), "
+                "in 1 hour: it is muted until today 10:00 (Europe/Berlin), unmute it with "
+                "/mute off (or goclaw heartbeat mute off)."
             ),
         ),
         (
             {"muted_until": NINE + timedelta(minutes=29)},
-            "The next is due today 09:30 (Europe/Berlin), in 30 minutes.",
+            "The next run is due today 09:30 (Europe/Berlin), in 30 minutes.",
         ),
         (
             {"muted_until": NINE - timedelta(minutes=1)},
-            "The next is due today 09:30 (Europe/Berlin), in 30 minutes.",
+            "The next run is due today 09:30 (Europe/Berlin), in 30 minutes.",
         ),
         (
             {"hours": DAY},
-            "The next is due today 09:30 (Europe/Berlin), in 30 minutes.",
+            "The next run is due today 09:30 (Europe/Berlin), in 30 minutes.",
         ),
         (
             {"hours": NIGHT},
             (
-                "The next that will not be skipped is due today 22:00 (Europe/Berlin), "
+                "The next run that will not be skipped is due today 22:00 (Europe/Berlin), "
                 "in 13 hours: its active hours are 22:00\u201306:00 Europe/Berlin."
             ),
         ),
         (
             {"hours": DAY, "muted_until": NINE + timedelta(hours=14)},
             (
-                "The next that will not be skipped is due tomorrow 08:00 (Europe/Berlin), "
-                "in 23 hours: it is muted until today 23:00 (Europe/Berlin), /mute off "
-                "(goclaw heartbeat mute off) ends that and its active hours are 08:00\u201322:00 "
+                "The next run that will not be skipped is due tomorrow 08:00 (Europe/Berlin), "
+                "in 23 hours: it is muted until today 23:00 (Europe/Berlin), unmute it with "
+                "/mute off (or goclaw heartbeat mute off) and its active hours are "
+                "08:00\u201322:00 "
                 "Europe/Berlin."
             ),
         ),
         (
             {"hours": NIGHT, "interval": timedelta(days=1)},
             (
-                "Every beat that lies ahead will be skipped: its active hours are 22:00\u201306:00 "
-                "Europe/Berlin, and none falls into them."
+                "All coming runs will be skipped: its active hours are 22:00\u201306:00 "
+                "Europe/Berlin, and no run falls within them."
             ),
         ),
     ],
@@ -356,7 +355,7 @@ def test_no_earlier_beat_would_have_been_heard(
     line = why(view(hours=hours, zone="UTC", **heartbeat))[1]
     grid = (due + step * number for number in range(20_000))
     heard = (point for point in grid if point >= until and hours.holds(point))
-    if line.startswith("Every beat"):
+    if line.startswith("All coming runs"):
         assert not any(hours.holds(due + step * number) for number in range(400))
     else:
         assert named(next(heard), "UTC", NINE) in line
@@ -366,7 +365,8 @@ def test_a_beat_at_work_is_told_of() -> None:
     working = beat(BeatStatus.RUNNING, claimed_at=NINE - timedelta(minutes=1))
     found = why(view(current=working))[1]
     assert found.startswith(
-        "A heartbeat run has been in progress since today 08:59 (Europe/Berlin). The next is due "
+        "A heartbeat run has been in progress since today 08:59 (Europe/Berlin). The next "
+        "run is due "
     )
 
 
@@ -377,11 +377,11 @@ def test_a_beat_at_work_is_told_of() -> None:
             "",
             NINE + HALF,
             (
-                "somebody talks to the agent. It comes when that is over, at the latest today "
+                "someone is talking to the agent. It starts when that is over, at the latest today "
                 "09:30 (Europe/Berlin)."
             ),
         ),
-        ("the gateway was stopped", None, "the gateway was stopped. It comes when that is over."),
+        ("the gateway was stopped", None, "the gateway was stopped. It starts when that is over."),
     ],
 )
 def test_a_beat_that_waits_for_its_agent_is_told_of(
@@ -390,18 +390,21 @@ def test_a_beat_that_waits_for_its_agent_is_told_of(
     """SPEC HB-4."""
     waiting = beat(BeatStatus.DEFERRED, detail=detail)
     found = why(view(current=waiting, next_at=next_at))[1]
-    due = "The run that was due today 08:30 (Europe/Berlin) waits: "
+    due = "The run that was due today 08:30 (Europe/Berlin) is waiting: "
     assert found.startswith(due + words)
 
 
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"wake_from": NINE - HALF, "wake_kind": BeatKind.EVENT}, "One for an event comes soon."),
+        (
+            {"wake_from": NINE - HALF, "wake_kind": BeatKind.EVENT},
+            "A run for an event starts soon.",
+        ),
         (
             {"wake_from": NINE + timedelta(seconds=20), "wake_kind": BeatKind.JOB},
             (
-                "One after a job comes today 09:00:20 (Europe/Berlin), in 20 seconds at "
+                "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 seconds at "
                 "the earliest."
             ),
         ),
@@ -425,11 +428,11 @@ def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> Non
     spent = Usage(1, 10, 20, cost_usd=Decimal(1))
     found = why(view(today=spent, route=Route(CHAT, "", "bot was blocked")))[1]
     assert found.endswith(
-        "What its beats may use on a day is used up; they are skipped until 00:00 UTC. An alert "
-        "would not arrive in telegram:5: bot was blocked."
+        "The daily budget of the heartbeat is used up; runs are skipped until 00:00 UTC. "
+        "Alerts to telegram:5 cannot be delivered: bot was blocked."
     )
     nowhere = why(view(route=Route(None, "x", "nobody has spoken to this agent")))[1]
-    assert nowhere.endswith("An alert would go nowhere: nobody has spoken to this agent.")
+    assert nowhere.endswith("Alerts cannot be sent: nobody has spoken to this agent.")
     wanted = why(view(route=Route(None, "only logged"), target=Nowhere.NONE))[1]
     assert "nowhere" not in wanted
 
@@ -448,8 +451,8 @@ def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> Non
             "on, every 30 minutes, muted until today 09:30 (Europe/Berlin)",
         ),
         ({"muted_until": NINE}, "on, every 30 minutes"),
-        ({"switched": False}, "switched off (every 30 minutes when it is on)"),
-        ({"interval": None, "switched": True}, "off by the settings"),
+        ({"switched": False}, "off (every 30 minutes when it is on)"),
+        ({"interval": None, "switched": True}, "off in the settings"),
     ],
 )
 def test_a_state_is_said_in_words(facts: dict[str, Any], words: str) -> None:
@@ -506,9 +509,9 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
     assert lines[3:] == [
         "Alerts go to telegram:5 (the chat used last).",
         "Used today (UTC): nothing, of $1.00 a day; this month: nothing.",
-        "2 events wait for the next beat.",
+        "2 events wait for the next heartbeat.",
     ]
-    assert status_lines(replace(seen, events=1))[-1] == "1 event waits for the next beat."
+    assert status_lines(replace(seen, events=1))[-1] == "1 event waits for the next heartbeat."
 
 
 @pytest.mark.parametrize(
@@ -517,11 +520,11 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
         ({"route": Route(None, "x", "nobody spoke")}, "Alerts go nowhere: nobody spoke."),
         (
             {"route": Route(CHAT, "by the settings", "blocked")},
-            "Alerts go to telegram:5 (by the settings), but would not arrive: blocked.",
+            "Alerts go to telegram:5 (by the settings), but cannot be delivered: blocked.",
         ),
         (
             {"route": Route(None, "only logged"), "target": Nowhere.NONE},
-            "Alerts go only to the log, as the settings say.",
+            "Alerts go only to the log (heartbeat.target is none).",
         ),
     ],
 )
@@ -538,27 +541,33 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
 @pytest.mark.parametrize(
     ("status", "skip", "detail", "words"),
     [
-        (BeatStatus.RUNNING, None, "", "Its agent would be asked."),
-        (BeatStatus.DEFERRED, None, "", "It would wait: somebody talks to the agent."),
+        (BeatStatus.RUNNING, None, "", "It would ask its agent."),
+        (BeatStatus.DEFERRED, None, "", "It would wait: someone is talking to the agent."),
         (BeatStatus.DEFERRED, None, "busy", "It would wait: busy."),
         (
             BeatStatus.SKIPPED,
             Skip.MUTED,
             "",
-            "It would be skipped: it is muted. /mute off (goclaw heartbeat mute off) ends that.",
+            (
+                "It would be skipped: the heartbeat is muted. Unmute it with /mute off (or "
+                "goclaw heartbeat mute off)."
+            ),
         ),
         (
             BeatStatus.SKIPPED,
             Skip.DISABLED,
             "",
-            "It would be skipped: it is off. /heartbeat on (goclaw heartbeat on) switches it on.",
+            (
+                "It would be skipped: the heartbeat is off. Turn it on with /heartbeat on (or "
+                "goclaw heartbeat on)."
+            ),
         ),
         (
             BeatStatus.SKIPPED,
             Skip.UNREADABLE,
             "10 MB",
             (
-                "It would be skipped: HEARTBEAT.md cannot be read: 10 MB. Put the file right; it "
+                "It would be skipped: HEARTBEAT.md cannot be read: 10 MB. Fix the file; it "
                 "is in the workspace of the agent."
             ),
         ),
@@ -581,7 +590,7 @@ def test_only_the_settings_switch_on_what_they_switch_off() -> None:
     assert advice(row, by_settings) == BY_SETTINGS
     assert (
         rehearsal_lines(rehearsal, by_settings)[0]
-        == f"It would be skipped: it is off. {BY_SETTINGS}"
+        == f"It would be skipped: the heartbeat is off. {BY_SETTINGS}"
     )
     for heartbeat in (by_people, None):
         assert "goclaw heartbeat on" in advice(row, heartbeat)
@@ -607,7 +616,7 @@ def test_the_file_is_named_once(skip: Skip, detail: str, words: str) -> None:
 def test_a_rehearsal_shows_what_the_agent_would_read() -> None:
     rehearsal = Rehearsal(BeatStatus.RUNNING, None, "", "- mail\n- backup", Route(None, "x"))
     assert rehearsal_lines(rehearsal) == [
-        "Its agent would be asked.",
+        "It would ask its agent.",
         "An alert would go nowhere: x.",
         "The agent would read:",
         "- mail",
