@@ -1,4 +1,4 @@
-"""Troubles that last are told to the owners, once each (SPEC CHAN-10)."""
+"""Alerts to the owners about lasting problems, one for each problem (SPEC CHAN-10)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 15.0
 LASTS_S = 300.0
-"""A channel that recovers by itself within this time is nobody's business."""
+"""A channel that recovers by itself within this time causes no alert."""
 
 _MOST_PLACES = 200
 
 
 class Troubles(IncidentStore, ChatStore, Protocol):
-    """What is read and written here."""
+    """The store operations that this module needs."""
 
 
 class Incidents:
-    """Watches the channels and tells the owners."""
+    """Watches the channels and alerts the owners."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class Incidents:
         self._doorkeeper = doorkeeper
         self._views = views
         self._since: dict[str, float] = {}
-        """Troubled channels, and since when."""
+        """Channels with a problem, and since when."""
         self._told: set[str] = set()
         self._well: set[str] = set()
-        """Channels that are known to have no open incident."""
+        """Channels without an open incident."""
 
     async def watch(self) -> None:
-        """Look at the channels again and again. Runs until cancelled."""
+        """Check the channels repeatedly. Runs until cancelled."""
         while True:
             for view in self._views():
                 try:
@@ -62,9 +62,9 @@ class Incidents:
             await asyncio.sleep(LOOK_S)
 
     async def tell(self, key: str, text: str) -> None:
-        """Tell the owners in the direct chats they used last, unless they know it already.
+        """Alert the owners in the direct chats they used last, unless this was already done.
 
-        Raises ``StoreUnavailable``; then nothing was told.
+        Raises ``StoreUnavailable``; then no alert was sent.
         """
         say = [OutboundMessage(target, text) for target in await self.owners_chats()]
         if await self._store.open_incident(key, text, say=say, now=self._clock.now()):
@@ -83,14 +83,14 @@ class Incidents:
                 await self.tell(key, texts.channel_trouble(view.name, view.account, view.detail))
                 self._told.add(key)
         elif view.state is ChannelState.CONNECTED and key not in self._well:
-            # Also when this process has not told it: an earlier one may have.
+            # Also without an alert of this process: an earlier process may have sent one.
             await self._store.close_incident(key)
             self._well.add(key)
             self._told.discard(key)
             self._since.pop(key, None)
 
     async def owners_chats(self) -> list[Target]:
-        """The last direct chat of each owner on the accounts of this process.
+        """Return the last direct chat of each owner on the accounts of this process.
 
         Raises ``StoreUnavailable``.
         """

@@ -133,7 +133,7 @@ async def test_owners_are_asked_once_for_each_request() -> None:
             "✅ Approved by Ann (@ann).",
         ),
         ("👤", Standing.GUEST, "✅ Bob can talk to me now, as a guest.", "✅ Approved as guest by"),
-        ("🚫", None, "🚫 Denied. Bob is not told.", "🚫 Denied by Ann (@ann)."),
+        ("🚫", None, "🚫 Denied. Bob is not notified.", "🚫 Denied by Ann (@ann)."),
     ],
 )
 async def test_the_first_press_decides_and_all_owners_see_it(
@@ -231,7 +231,7 @@ async def test_a_press_after_an_hour_is_too_late() -> None:
         old = await asked(started, "ann")
         await asyncio.sleep(3600)
         assert await toast(gateway, press(old, "✅")) == (
-            "⌛ This request has expired. It comes again when Bob writes again."
+            "⌛ This request has expired. You get a new one when Bob writes again."
         )
         assert any(isinstance(one, ButtonsUsed) for one in gateway.channel.signals)
         await gateway.gateway.accept([asking()])
@@ -281,11 +281,11 @@ async def test_an_owner_decides_about_a_group(label: str, *, allowed: bool) -> N
         await gateway.gateway.accept([in_group("hello")])
         below = await asked(started, "ann")
         assert below.text == (
-            "Somebody wrote to me in the group “Family”. May everybody there talk to main?"
+            "Someone wrote to me in the group “Family”. May everyone there talk to main?"
         )
         told = await toast(gateway, press(below, label))
         assert told == (
-            "✅ I listen in “Family” now." if allowed else "🚫 I stay silent in “Family”."
+            "✅ I answer in “Family” now." if allowed else "🚫 I will not answer in “Family”."
         )
         await until(lambda: said(started, "ann")[-1].endswith("ed by Ann (@ann)."))
         await gateway.gateway.accept([in_group("you there?")])
