@@ -1,4 +1,4 @@
-"""What people read of a delivery that went wrong (SPEC IO-3, IO-5)."""
+"""Texts about messages that were sent twice or refused (SPEC IO-3, IO-5)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from goclaw_py.ports.store import OutboxRow
 
 
 def told_if_again(channel: Channel, row: OutboxRow) -> OutboundMessage:
-    """The message, with a line that tells if an earlier try of it may be in the chat (SPEC IO-5).
+    """Return the message, with a note if an earlier attempt may be in the chat too (SPEC IO-5).
 
-    What is repeated by an edit is seen once, and what only removes a draft says nothing.
+    An edit that is repeated shows once, and removing a draft shows no text, so both get no note.
     """
     message = row.message
     is_empty = not message.text and message.file is None
@@ -26,9 +26,9 @@ def told_if_again(channel: Channel, row: OutboxRow) -> OutboundMessage:
 
 
 def refusal_told(row: OutboxRow, error: ChannelError) -> tuple[OutboundMessage, ...]:
-    """What the chat reads of a part of a reply that its channel refuses for good (SPEC IO-3).
+    """Return the notice about a part of a reply that its channel refused for good (SPEC IO-3).
 
-    Nothing if it reads nothing any more, or if who looks after heartbeats and jobs tells it.
+    Return nothing if the chat is gone, or for heartbeats and jobs, which have their own notices.
     """
     message = row.message
     of_others = message.beat is not None or message.occurrence is not None

@@ -21,22 +21,22 @@ from goclaw_py.scheduler.views import RunState, RunView
 _SNIPPET = 40
 _MAX_SNIPPETS = 3
 
-GREETING = "Hello. Write to me and I will answer. /help shows what else I understand."
-NEW_SESSION = "A fresh conversation. I have forgotten what we said before."
+GREETING = "Hello! Send me a message and I will answer. /help lists the commands."
+NEW_SESSION = "This is a new conversation. I no longer remember the previous one."
 NOTHING_RUNNING = "Nothing was running."
-ALREADY_STOPPING = "Already stopping."
+ALREADY_STOPPING = "It is already stopping."
 LOST = (
     "I could not answer your message: the program crashed each time I tried. "
-    "Please send it again, perhaps in other words."
+    "Please send it again, perhaps worded differently."
 )
-FAILED = "Something went wrong while I worked on this. The operator finds the cause in the log."
-NOT_RETRIED = "That was tried again already, or is forgotten. Please send it once more."
+FAILED = "Something went wrong and I could not answer. The operator can find the cause in the log."
+NOT_RETRIED = "This message was already retried or is no longer stored. Please send it again."
 KEPT = (
-    "I cannot reach my model right now. I keep your message and answer as soon as it is back; "
-    "/stop takes it back."
+    "My AI model is unavailable right now. I kept your message and will answer it when the model "
+    "is back; /stop cancels it."
 )
-NOT_AN_OWNER = "Only an owner may change how messages wait here."
-EMPTY_MESSAGE = "There was no text in that message that I could read."
+NOT_AN_OWNER = "Only an owner can change the queue mode of this chat."
+EMPTY_MESSAGE = "I found no text in that message."
 
 
 def told(command: Greet | Help | Misspelt) -> str:
@@ -55,22 +55,22 @@ def told(command: Greet | Help | Misspelt) -> str:
 def help_text() -> str:
     """The answer to ``/help``."""
     menu = dict(MENU)
-    lines = ["Write to me in plain words, such as: remind me in 20 minutes to call Ann."]
+    lines = ["Write to me in plain words, for example: remind me in 20 minutes to call Ann."]
     for group, names in _HELP:
         lines += ["", f"{group}:", *(f"/{name} - {menu[name]}" for name in names)]
     return "\n".join([*lines, "", *_EXAMPLES])
 
 
 _HELP = (
-    ("What runs", ("stop", "stopall", "status", "queue")),
+    ("Running tasks", ("stop", "stopall", "status", "queue")),
     ("This conversation", ("new", "usage", "whoami", "help")),
     ("Jobs and reminders", ("jobs", "timezone")),
-    ("What I look after unasked", ("heartbeat", "mute")),
+    ("Background checklist (heartbeat)", ("heartbeat", "mute")),
 )
 _EXAMPLES = (
     "Examples:",
     "/jobs pause 2 - pause the second job of /jobs",
-    "/timezone Europe/Paris - set your clock",
+    "/timezone Europe/Paris - set your time zone",
     "/heartbeat add every 2h: is the build green?",
     "/mute until 18:00",
     "Reply /stop to one of your messages to stop only that one.",
@@ -78,13 +78,13 @@ _EXAMPLES = (
 
 
 def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int = 0) -> str:
-    """The answer to ``/stop`` and ``/stopall``: what was stopped and how many were dropped.
+    """Return the answer to ``/stop`` and ``/stopall``: how much was stopped and dropped.
 
-    ``jobs``: so many runs of jobs besides the ``runs`` of the chat. ``parts``: so many messages of
-    answers that were written already are not sent any more.
+    ``runs``: stopped runs of the chat. ``jobs``: stopped runs of jobs. ``dropped``: dropped waiting
+    messages. ``parts``: messages of a finished answer that will not be sent any more.
     """
     if parts:
-        rest = f"{count(parts, 'part')} of my answer {'is' if parts == 1 else 'are'} not sent."
+        rest = f"{count(parts, 'part')} of my answer will not be sent."
         if not (runs or dropped or jobs):
             return f"⏹ Stopped. {rest}"
         return f"{stopped(runs, dropped, already=already, jobs=jobs)} {rest}"
@@ -107,34 +107,34 @@ def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int
 
 
 def not_yours(names: Sequence[str]) -> str:
-    """The answer to a stop of what others have asked for; ``names`` of those who have them."""
-    who = " and ".join(cut_text(name, _SNIPPET) for name in names[:2]) or "somebody else"
+    """Return the refusal to stop a task of other people, whose ``names`` are given if known."""
+    who = " and ".join(cut_text(name, _SNIPPET) for name in names[:2]) or "someone else"
     who = f"{who} and others" if len(names) > 2 else who
     return f"That was started by {who}; only they, an owner or an admin of this group can stop it."
 
 
 def dropped(texts: Sequence[str], reason: Reason | None) -> str:
-    """One line about messages that will not be answered (SPEC QUEUE-3, QUEUE-5)."""
+    """Say which waiting messages will not be answered, and why (SPEC QUEUE-3, QUEUE-5)."""
     named = [f"“{snippet(text)}”" for text in texts[:_MAX_SNIPPETS]]
     if len(texts) > _MAX_SNIPPETS:
         named.append("…")
     what, which = count(len(texts), "message"), ", ".join(named)
     match reason:
         case Reason.NEWER_MESSAGE:
-            return f"A newer message replaced {what} that waited: {which}"
+            return f"A newer message replaced {count(len(texts), 'waiting message')}: {which}"
         case Reason.QUEUE_FULL:
-            return f"Too much is waiting already, so I did not take {what}: {which}"
+            return f"The queue is full, so I did not accept {what}: {which}"
         case Reason.QUEUE_DROPPED:
-            return f"Too much was waiting, so I dropped {what}, the oldest first: {which}"
+            return f"The queue was full, so I dropped {what}, oldest first: {which}"
         case _:
-            # Of a closed lane, or of a run that asked for it, nobody in a chat has heard.
-            return f"I cannot work on this now, so I did not take {what}: {which}"
+            # The other reasons, such as a closed lane, mean nothing to people in a chat.
+            return f"I cannot work on this now, so I did not accept {what}: {which}"
 
 
 def overflowed(texts: Sequence[str]) -> str:
-    """One line about messages that were too much for one turn (SPEC QUEUE-6)."""
+    """Say that waiting messages are too long for one turn and are split (SPEC QUEUE-6)."""
     first = snippet(texts[0])
-    return f"That is too much for one turn. I answer what follows “{first}” after the part before."
+    return f"This is too long for one turn. I will answer from “{first}” on in a later turn."
 
 
 def timed_out(reason: Reason | None) -> str:
@@ -145,7 +145,7 @@ def timed_out(reason: Reason | None) -> str:
 
 
 def file_name(attachment: Attachment) -> str:
-    """A file where only words are kept."""
+    """Return the placeholder for a file where only text is stored."""
     name = " ".join(attachment.name.split())
     return f"[{attachment.kind.value}{f' “{name}”' if name else ''}]"
 
@@ -156,43 +156,43 @@ def file_missing(attachment: Attachment, reason: str) -> str:
 
 
 def file_not_sent(name: str, reason: str) -> str:
-    """What stands in the chat for a file of the agent that cannot be sent."""
+    """Return the text that replaces a file of the agent that cannot be sent."""
     return f"(The file “{snippet(name)}” could not be sent: {reason}.)"
 
 
 def sent_again(channel: str) -> str:
-    """The last line of a message that may be in the chat twice (SPEC IO-5)."""
-    return f"(sent again: {channel.capitalize()} did not confirm the first)"
+    """Return the last line of a message that may be in the chat twice (SPEC IO-5)."""
+    return f"(sent again, because {channel.capitalize()} did not confirm the first attempt)"
 
 
 def channel_trouble(channel: str, account: str, what: str) -> str:
-    """What owners are told when a channel does not work as it should (SPEC CHAN-10)."""
-    return f"My channel {channel} ({account}) has a problem: {what}. See: goclaw status"
+    """Return the alert to owners about a channel with a problem (SPEC CHAN-10)."""
+    return f"The channel {channel} ({account}) has a problem: {what}. Details: goclaw status"
 
 
 def unsupported(kind: str) -> str:
-    """What the sender of something reads that no agent could be given (SPEC CHAN-6)."""
+    """Return the answer to a kind of message that the agent cannot read (SPEC CHAN-6)."""
     return f"I cannot read {kind} yet. Please send it as text, a picture or a file."
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a session remembers.
+    """How long the conversation of a session is.
 
-    ``context`` is the share of the model's context that it takes, None if that is not known.
+    ``context`` is the share of the model's context window in use, None if unknown.
     """
 
     entries: int
     context: float | None = None
     summaries: int = 0
-    """How often its older part became a summary."""
+    """How often older messages were replaced by a summary."""
     pinned: int = 0
-    """Facts that it must not forget."""
+    """Facts that the agent was told to remember."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a run does: the message that it answers, and the tools that it uses now."""
+    """The message that a run answers, and the tools that it is using now."""
 
     text: str
     tools: Sequence[str] = ()
@@ -206,7 +206,7 @@ def status(
     model: str = "",
     works: Mapping[RunId, Work] = MappingProxyType({}),
 ) -> str:
-    """The answer to ``/status`` for one session; ``works``: what runs do, as far as is known."""
+    """Return the answer to ``/status`` for one session; ``works``: details of runs, where known."""
     working = [run for run in runs if run.state in (RunState.RUNNING, RunState.FINISHING)]
     stopping = [run for run in runs if run.state in (RunState.STOPPING, RunState.ABANDONED)]
     waiting = [run for run in runs if run not in working and run not in stopping]
@@ -243,7 +243,7 @@ def usage(agent: AgentName, session: Spent, whole: Spent) -> str:
         f"Agent {agent}, all conversations: {_spent(whole)}",
     ]
     if whole.used.tokens and whole.used.cost_usd is None:
-        lines.append("What the model costs is not known to me.")
+        lines.append("I do not know the price of this model.")
     return "\n".join(lines)
 
 
@@ -259,7 +259,7 @@ def _spent(spent: Spent) -> str:
 
 
 def tools(names: Sequence[str]) -> str:
-    """What stands below a growing reply while its agent uses tools."""
+    """Return the line below a streamed reply while its agent uses tools."""
     return f"⚙ {', '.join(dict.fromkeys(names))} …" if names else ""
 
 
@@ -280,62 +280,63 @@ def who(message: InboundMessage, *, owner: bool, session: SessionKey) -> str:
 def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: bool) -> str:
     """The answer to ``/queue``.
 
-    ``chosen``: the mode is this chat's own choice; ``full``: the conversation takes so much of the
-    context that one run at a time works (SPEC QUEUE-7).
+    ``chosen``: the mode was set in this chat; ``full``: the conversation uses so much of the
+    context that only one run at a time may start (SPEC QUEUE-7).
     """
     waiting = sum(run.state in _WAITING for run in runs)
     origin = "chosen in this chat" if chosen else "from the settings"
     at_once = "1, because this conversation is long" if full else f"{policy.concurrency}"
-    last = "the oldest is dropped" if policy.drop is Drop.OLD else "new ones are not taken"
-    burst = f"messages within {policy.debounce_s:g} s become one"
+    last = "the oldest is dropped" if policy.drop is Drop.OLD else "new ones are rejected"
+    burst = f"messages sent within {policy.debounce_s:g} s are merged"
     return "\n".join(
         [
             f"Mode: {policy.mode.value} ({origin}): {_MEANING[policy.mode]}",
             f"Running: {len(runs) - waiting}, at once: {at_once}",
             f"Waiting: {waiting}, at most: {policy.capacity}; then {last}",
-            f"Bursts: {burst if policy.debounce_s else 'each message is a turn of its own'}",
+            f"Bursts: {burst if policy.debounce_s else 'each message is its own turn'}",
             _modes(),
         ]
     )
 
 
 def queue_changed(mode: Mode, *, chosen: bool) -> str:
-    """The answer to ``/queue MODE``, for the messages to come."""
-    return f"{'From now on' if chosen else 'Back to the settings'}: {mode.value}, {_MEANING[mode]}."
+    """Return the answer to ``/queue MODE``; the mode applies to later messages."""
+    origin = "Queue mode" if chosen else "Queue mode, as in the settings"
+    return f"{origin}: {mode.value}, {_MEANING[mode]}."
 
 
 def unknown_mode(word: str) -> str:
-    """The answer to ``/queue`` with a word that is no mode."""
-    return f"I know no mode “{snippet(word)}”. {_modes()}"
+    """Return the answer to ``/queue`` with a word that is not a mode."""
+    return f"There is no queue mode “{snippet(word)}”. {_modes()}"
 
 
 def _modes() -> str:
-    return f"Modes: {', '.join(Mode)}; /queue default goes back to the settings."
+    return f"Modes: {', '.join(Mode)}; /queue default restores the settings."
 
 
 _MEANING: Mapping[Mode, str] = {
     Mode.QUEUE: "messages wait for their turn",
     Mode.FOLLOWUP: "messages wait for their turn",
-    Mode.INTERRUPT: "a new message stops what runs and replaces what waits",
-    Mode.COLLECT: "what waits becomes one turn",
-    Mode.STEER: "a new message goes into the running task if that can take it, else it waits",
+    Mode.INTERRUPT: "a new message stops the running task and replaces waiting messages",
+    Mode.COLLECT: "waiting messages are merged into one turn",
+    Mode.STEER: "a new message is added to the running task if possible, otherwise it waits",
 }
 
 _WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
 
 def topic_gone(place: str, *, closed: bool) -> str:
-    """What the general topic reads once below what was for another one (SPEC CHAN-6)."""
+    """Return the note in the general topic about a message for another topic (SPEC CHAN-6)."""
     return f"This was for {place}, which {'is closed' if closed else 'was deleted'}."
 
 
 def not_delivered(file: str, why: str, number: int) -> str:
-    """What a chat reads of a part of a reply, or a file, that its channel refuses (SPEC IO-3)."""
+    """Return the notice about a reply or a file that its channel refused (SPEC IO-3)."""
     what = f"the file “{cut_text(file, 60)}”" if file else "a part of my answer"
     short = cut_text(" ".join(why.split()), 200)
     return (
         f"⚠️ I could not send {what}: it was refused ({short}). "
-        f"The operator finds it with: goclaw outbox show {number}"
+        f"The operator can see it with: goclaw outbox show {number}"
     )
 
 
@@ -345,11 +346,11 @@ CALL_FAILED = "failed"
 
 
 def cut_calls(lines: Sequence[str], more: int) -> str:
-    """What an agent is told of the tool calls of runs for the same that were cut (SPEC AGENT-9)."""
-    first = [f"({more} earlier calls are left out.)"] if more else []
+    """Return the prompt about tool calls of interrupted runs of the same task (SPEC AGENT-9)."""
+    first = [f"({more} earlier calls are omitted.)"] if more else []
     called = "\n".join([*first, *lines])
     return (
-        "An earlier attempt at this task was cut off. It had made these tool calls:\n"
+        "An earlier attempt at this task was interrupted. It had made these tool calls:\n"
         f"{called}\n"
         "Do not repeat any of them blindly. Use the results that you see here. Where the outcome "
         "is unknown, find out whether it took effect; if you cannot, ask before you repeat it."
@@ -357,15 +358,15 @@ def cut_calls(lines: Sequence[str], more: int) -> str:
 
 
 def not_repeated(tools: Sequence[str]) -> str:
-    """Why a job is not run again whose run was cut off (SPEC AGENT-9)."""
+    """Say why a job whose run was interrupted is not retried (SPEC AGENT-9)."""
     return (
-        f"its run was cut off after it had called {', '.join(tools)}, so it was not repeated; "
-        "retry_after_effects allows that"
+        f"its run was interrupted after it had called {', '.join(tools)}, so it was not retried; "
+        "set retry_after_effects to allow that"
     )
 
 
 def cut_note(outcome: Outcome) -> str:
-    """What stands in the history at the end of a reply that was cut off."""
+    """Return the mark in the history at the end of a reply that was cut off."""
     return f"[{outcome.value.replace('_', ' ')}]"
 
 
@@ -375,7 +376,7 @@ def cut_reply(text: str, outcome: Outcome) -> str:
 
 
 def over_budget(scope: Scope, limit: Limit, budget: Budget) -> str:
-    """What stands below what a run has said when it has used up a budget (SPEC AGENT-5)."""
+    """Return the line below the reply of a run that has used up a budget (SPEC AGENT-5)."""
     amount = {
         Limit.TURNS: f"{budget.turns} model requests",
         Limit.TOKENS: f"{budget.tokens or 0:,} tokens",
@@ -384,65 +385,68 @@ def over_budget(scope: Scope, limit: Limit, budget: Budget) -> str:
     }[limit]
     match scope:
         case Scope.RUN:
-            return f"I stopped here: one task may take {amount}, and this one has."
+            return f"I stopped here: this task reached its limit of {amount}."
         case Scope.SESSION_DAY:
-            return f"I stopped here: this conversation has used up {amount}, its budget for today."
+            return f"I stopped here: this conversation has used its budget for today, {amount}."
         case Scope.AGENT_DAY:
-            return f"I stopped here: I have used up {amount}, my budget for today."
+            return f"I stopped here: I have used my budget for today, {amount}."
 
 
 def sent_from(session: SessionKey, text: str) -> str:
-    """What the history of a chat holds for a message that a run of another session sent there."""
+    """Return the history entry for a message that a run of another session sent to this chat."""
     return f"[sent by {session}]\n{text}"
 
 
 def child_task(trigger: Trigger, parent: AgentName) -> str:
-    """What a subagent or delegate is told about itself."""
-    who = "a subagent" if trigger is Trigger.SUBAGENT else "asked"
+    """Return the instruction of a subagent or delegate about its role."""
+    role = "are a subagent of" if trigger is Trigger.SUBAGENT else "answer a request of"
     return (
-        f"You work as {who} for the agent “{parent}”. It gets your last answer and nothing else of "
-        "what you do, so put all that it needs into that. Nobody can answer questions meanwhile."
+        f"You {role} the agent “{parent}”. It receives only your final answer, so include "
+        f"everything "
+        "that it needs. Do not ask questions: nobody can answer them."
     )
 
 
 def subagent_said(label: str, outcome: Outcome, text: str) -> str:
-    """The message by which a subagent's result comes into the chat of its parent."""
+    """Return the message that brings the result of a subagent into the chat of its parent."""
     ended = "finished" if outcome is Outcome.COMPLETED else "did not finish"
     return f"[Subagent “{snippet(label)}” {ended}]\n{text}"
 
 
 def subagent_lost() -> str:
-    """The same for one that a crash has cut off, of which nothing else is known."""
-    return "[Subagent did not finish]\nIt was cut off by a crash."
+    """Return the same message for a subagent that a crash interrupted: nothing else is known."""
+    return "[Subagent did not finish]\nA crash interrupted it."
 
 
 def with_files(text: str, paths: Sequence[str]) -> str:
-    """A child's answer with the files that it wants to be sent, for its parent to decide."""
+    """Return the answer of a child run with the files that its parent may send."""
     return "\n".join(filter(None, [text, *(f"[file: {path}]" for path in paths)]))
 
 
 def child_failed(ended: Ending, friendly: str, said: str) -> str:
-    """Why there is no result of a child, for its parent."""
+    """Say to a parent run why its child run has no result."""
     why = _REFUSED.get(ended.reason) or friendly or f"It ended: {ended.outcome.value}."
-    return f"{why}\nUntil then it said: {said}" if said else why
+    return f"{why}\nIts answer so far: {said}" if said else why
 
 
 _REFUSED: Mapping[Reason | None, str] = {
-    Reason.TOO_DEEP: "Not started: subagents and delegates may nest no deeper. Do this yourself.",
-    Reason.TOO_MANY_CHILDREN: "Not started: too many of yours work at once. Wait for some first.",
-    Reason.WAITS_FOR_ITSELF: "Not started: what it needs is held by those who would wait for it. "
+    Reason.TOO_DEEP: "Not started: the nesting limit of subagents and delegates is reached. "
     "Do this yourself.",
-    Reason.PARENT_ENDED: "Not started: you are being stopped.",
-    Reason.DRAINING: "Not started: the program is about to end.",
+    Reason.TOO_MANY_CHILDREN: "Not started: too many of your subagents and delegates are running. "
+    "Wait until one finishes.",
+    Reason.WAITS_FOR_ITSELF: "Not started: it would wait for a slot of a run that waits for it. "
+    "Do this yourself.",
+    Reason.PARENT_ENDED: "Not started: your run is being stopped.",
+    Reason.DRAINING: "Not started: the gateway is shutting down.",
     Reason.LANE_CLOSED: "Not started: its lane is closed.",
-    Reason.SHUTDOWN: "It was cut off, because the program ends.",
+    Reason.SHUTDOWN: "It was interrupted: the gateway is shutting down.",
     Reason.RUN_TIMEOUT: "It took too long and was stopped.",
     Reason.DEADLINE: "It took too long and was stopped.",
 }
 
 
 def cut_draft(outcome: Outcome) -> str:
-    """What stands below a growing reply that nobody will finish (SPEC CMD-3)."""
+    """Return the line below a streamed reply that will not be finished (SPEC CMD-3)."""
     return "⏹ Stopped." if outcome is Outcome.CANCELLED else "⚠️ This answer was cut off."
 
 

@@ -201,7 +201,7 @@ async def test_what_was_perhaps_sent_is_sent_again_with_a_line_that_says_so() ->
         row, _ = await rows(gateway)
         assert (row.attempts, row.possible_duplicate) == (2, True)
         assert row.message.text == "hello"
-        again = "hello\n\n(sent again: Telegram did not confirm the first)"
+        again = "hello\n\n(sent again, because Telegram did not confirm the first attempt)"
         assert gateway.channel.texts() == ["hello", again, "part two"]
 
 
@@ -211,7 +211,7 @@ async def test_a_line_that_something_is_sent_again_is_written_as_the_channel_tak
         target = Target("matrix", "default", "ann")
         await put(gateway, OutboundMessage(target, "HELLO", rich=True))
         await ends(gateway, OutboxState.SENT)
-        line = "(SENT AGAIN: MATRIX DID NOT CONFIRM THE FIRST)"
+        line = "(SENT AGAIN, BECAUSE MATRIX DID NOT CONFIRM THE FIRST ATTEMPT)"
         assert gateway.channel.texts() == [f"HELLO\n\n{line}"]
 
 
@@ -427,7 +427,7 @@ async def test_a_part_of_a_reply_that_is_refused_for_good_is_told_in_words() -> 
         assert (first.state, line.state) == (OutboxState.DEAD, OutboxState.DEAD)
         assert line.message.text == (
             "⚠️ I could not send a part of my answer: it was refused (Bad Request: no). "
-            f"The operator finds it with: goclaw outbox show {first.id}"
+            f"The operator can see it with: goclaw outbox show {first.id}"
         )
 
 

@@ -31,7 +31,7 @@ from goclaw_py.scheduler.views import RunState, RunView
         (2, 5, True, "Stopped 2 tasks and dropped 5 waiting messages."),
         (0, 1, False, "Dropped 1 waiting message."),
         (0, 4, True, "Dropped 4 waiting messages."),
-        (0, 0, True, "Already stopping."),
+        (0, 0, True, "It is already stopping."),
         (0, 0, False, "Nothing was running."),
     ],
 )
@@ -65,18 +65,18 @@ def test_help_names_every_command_of_the_menu() -> None:
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        (Reason.NEWER_MESSAGE, "A newer message replaced 1 message that waited: “buy milk”"),
+        (Reason.NEWER_MESSAGE, "A newer message replaced 1 waiting message: “buy milk”"),
         (
             Reason.QUEUE_FULL,
-            "Too much is waiting already, so I did not take 1 message: “buy milk”",
+            "The queue is full, so I did not accept 1 message: “buy milk”",
         ),
         (
             Reason.QUEUE_DROPPED,
-            "Too much was waiting, so I dropped 1 message, the oldest first: “buy milk”",
+            "The queue was full, so I dropped 1 message, oldest first: “buy milk”",
         ),
         (
             Reason.LANE_CLOSED,
-            "I cannot work on this now, so I did not take 1 message: “buy milk”",
+            "I cannot work on this now, so I did not accept 1 message: “buy milk”",
         ),
     ],
 )
@@ -89,13 +89,13 @@ def test_a_notice_says_why_messages_are_not_answered(reason: Reason, words: str)
 def test_a_notice_blames_the_queue_only_where_the_queue_was_full(reason: Reason | None) -> None:
     """SPEC QUEUE-5: whatever reason is added, its words are true."""
     queue_was_full = reason in (Reason.QUEUE_FULL, Reason.QUEUE_DROPPED)
-    assert ("Too much" in texts.dropped(["hi"], reason)) is queue_was_full
+    assert ("The queue" in texts.dropped(["hi"], reason)) is queue_was_full
 
 
 def test_every_mode_is_explained_in_words_of_its_own() -> None:
     """SPEC CMD-5."""
     said = {mode: texts.queue_changed(mode, chosen=True) for mode in Mode}
-    assert all(text.startswith(f"From now on: {mode.value}, ") for mode, text in said.items())
+    assert all(text.startswith(f"Queue mode: {mode.value}, ") for mode, text in said.items())
     assert len({text.partition(", ")[2] for text in said.values()}) == len(Mode) - 1, (
         "followup is queue by another name"
     )
@@ -105,9 +105,9 @@ def test_every_mode_is_explained_in_words_of_its_own() -> None:
     ("policy", "words"),
     [
         (QueuePolicy(capacity=3), "Waiting: 3, at most: 3; then the oldest is dropped"),
-        (QueuePolicy(drop=Drop.NEW), "Waiting: 3, at most: 10; then new ones are not taken"),
+        (QueuePolicy(drop=Drop.NEW), "Waiting: 3, at most: 10; then new ones are rejected"),
         (QueuePolicy(concurrency=3), "Running: 4, at once: 3"),
-        (QueuePolicy(debounce_s=1.5), "Bursts: messages within 1.5 s become one"),
+        (QueuePolicy(debounce_s=1.5), "Bursts: messages sent within 1.5 s are merged"),
     ],
 )
 def test_the_queue_is_told_in_numbers(policy: QueuePolicy, words: str) -> None:
@@ -257,9 +257,9 @@ def test_an_unsupported_kind_is_named() -> None:
 @pytest.mark.parametrize(
     ("runs", "parts", "words"),
     [
-        (0, 1, "⏹ Stopped. 1 part of my answer is not sent."),
-        (0, 98, "⏹ Stopped. 98 parts of my answer are not sent."),
-        (2, 3, "Stopped 2 tasks. 3 parts of my answer are not sent."),
+        (0, 1, "⏹ Stopped. 1 part of my answer will not be sent."),
+        (0, 98, "⏹ Stopped. 98 parts of my answer will not be sent."),
+        (2, 3, "Stopped 2 tasks. 3 parts of my answer will not be sent."),
     ],
 )
 def test_a_stop_tells_what_of_an_answer_is_not_sent(runs: int, parts: int, words: str) -> None:

@@ -281,7 +281,7 @@ async def test_only_the_first_alert_tells_why_it_comes_here() -> None:
         await channel.until_sent(4)
         first, second = channel.sent[2:]
         assert first.text.endswith(
-            "(This comes here because the topic Plans in Family cannot be written to.)"
+            "(Sent here, because messages to the topic Plans in Family cannot be delivered.)"
         )
         assert second.text == f"{ALERT} 1"
 
@@ -312,7 +312,7 @@ async def test_an_alert_that_its_general_topic_refuses_is_told_once_elsewhere(
 
 
 async def test_what_a_channel_has_written_is_told_elsewhere_as_people_read_it() -> None:
-    """Its markup is none of the other chat's."""
+    """Its markup is not one of the other chat's."""
 
     class Marking(RecordingChannel):
         def parts(self, text: str) -> list[str]:
