@@ -92,7 +92,7 @@ def _seen(place: Place) -> list[Step]:
     if chat is not None:
         steps.append(Step(chat.first_seen_at, "seen", "seen for the first time"))
         if chat.unmentioned_at is not None:
-            heard = "heard by a message that did not mention the bot"
+            heard = "got a message that did not mention the bot"
             steps.append(Step(chat.unmentioned_at, "unmentioned", heard))
     if place.sessions:
         last = place.sessions[0]
@@ -102,12 +102,12 @@ def _seen(place: Place) -> list[Step]:
 
 def _unheard(place: Place) -> Verdict:
     answer = (
-        f"Nothing from {target_text(place.target)} was ever accepted, and nothing keeps it out: "
+        f"No message from {target_text(place.target)} was ever accepted, and no rule blocks it: "
         "no message came in, or it was one that is not for this bot."
     )
     cures: tuple[Cure, ...] = (
         Cure("Is its channel connected?", "goclaw why"),
-        Cure("Is it this chat? /whoami in the chat shows its id"),
+        Cure("Check the id of the chat: /whoami in the chat shows it"),
     )
     if place.peer is PeerKind.GROUP:
         privacy = "Telegram shows bots only what mentions them: /setprivacy at @BotFather"
@@ -124,9 +124,9 @@ async def _barred(src: Sources, place: Place) -> Verdict | None:
         add = Cure(f"Set up [channels.{target.channel}] in goclaw.toml and start the gateway again")
         return Verdict("chat.no_account", answer, (add, Cure("What is set up", "goclaw status")))
     if place.chat is not None and place.chat.gone:
-        answer = f"{place.name} cannot be written to: {place.chat.gone}."
+        answer = f"{place.name} cannot receive messages: {place.chat.gone}."
         back = Cure(
-            "Let somebody write to the bot there (unblock it, or add it again); that is all"
+            "Unblock the bot there or add it again, then send it a message; nothing else is needed"
         )
         return Verdict("chat.gone", answer, (back,))
     access = rules.access
@@ -140,7 +140,7 @@ async def _barred(src: Sources, place: Place) -> Verdict | None:
 def _group(place: Place, access: AccessRules) -> Verdict | None:
     chat, id_ = place.chat, place.target.chat
     section = f"[channels.{place.target.channel}]"
-    allow = Cure("Let the agent listen there", f"goclaw groups allow {id_}")
+    allow = Cure("Allow the group", f"goclaw groups allow {id_}")
     if access.group is GroupPolicy.DISABLED:
         answer = f"{place.name} is ignored, as all groups are: groups = disabled in {section}."
         change = Cure(f'Set groups = "allowlist" under {section} in goclaw.toml')
@@ -176,7 +176,7 @@ async def _unmentioned(src: Sources, place: Place) -> Verdict | None:
     bot = f"@{handle}" if handle else "the bot"
     section = f"[channels.{place.target.channel}]"
     answer = (
-        f"{place.name} was heard {ago(chat.unmentioned_at, src.now())}: the message did not "
+        f"{place.name} got a message {ago(chat.unmentioned_at, src.now())}: the message did not "
         f"mention {bot}, and mention = true holds there (goclaw.toml, {section})."
     )
     cures = (
@@ -236,12 +236,9 @@ async def _stranger(src: Sources, place: Place) -> Verdict:
             target.chat,
         ):
             return asks(src, one)
-    answer = (
-        f"{place.name} is of somebody whom nobody has approved, and no pairing code of theirs is "
-        "valid now."
-    )
+    answer = f"{place.name} belongs to a person who is not approved and has no valid pairing code."
     cures = (
-        Cure("Let them write again: they get a new code, which is valid for 60 minutes"),
+        Cure("Ask them to write again: they get a new code, which is valid for 60 minutes"),
         Cure("Then approve it", "goclaw pairing approve CODE"),
     )
     return Verdict("person.unknown", answer, cures)
@@ -283,7 +280,9 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
             "checklist) are refused."
         )
         owner = (
-            Cure("Make them an owner: forget them first", f"goclaw pairing revoke {one.sender.id}"),
+            Cure(
+                "To make them an owner, remove them first", f"goclaw pairing revoke {one.sender.id}"
+            ),
             Cure("Then approve the new code that they get", "goclaw pairing approve CODE"),
         )
         return Explanation(about, src.now(), "person.guest", answer, tuple(steps), (*owner, *last))

@@ -59,7 +59,7 @@ def steps(row: OutboxRow) -> list[Step]:
     found = [Step(row.created_at, "written", f"message {row.id} to {where} was written{run}")]
     if row.state is OutboxState.SENT:
         tries = f", at try {row.attempts}" if row.attempts > 1 else ""
-        unsure = " (an earlier try may have arrived too)" if row.possible_duplicate else ""
+        unsure = " (an earlier attempt may have arrived too)" if row.possible_duplicate else ""
         found.append(Step(row.sent_at, "sent", f"the channel confirmed it{tries}{unsure}"))
         return found
     if row.error and row.error != _STOPPED:
@@ -76,8 +76,8 @@ _STATES: Final = {
     OutboxState.PENDING: "it waits to be sent",
     OutboxState.SENDING: "it is being sent",
     OutboxState.SENT: "it was sent",
-    OutboxState.DEAD: "it will not be tried again by itself",
-    OutboxState.DROPPED: "it was given up",
+    OutboxState.DEAD: "it will not be retried automatically",
+    OutboxState.DROPPED: "it was cancelled",
 }
 
 
@@ -90,9 +90,9 @@ async def fate_of(src: Sources, row: OutboxRow) -> Fate:
         case OutboxState.DEAD:
             return await _dead(src, row, retry)
         case OutboxState.DROPPED if row.error == _STOPPED:
-            return Fate("delivery.stopped", "was given up, because /stop came before it was sent")
+            return Fate("delivery.stopped", "was cancelled by /stop before it was sent")
         case OutboxState.DROPPED:
-            return Fate("delivery.dropped", "was given up by an operator", (retry,))
+            return Fate("delivery.dropped", "was cancelled by an operator", (retry,))
         case _:
             return await _unsent(src, row)
 
@@ -102,17 +102,17 @@ def sent(row: OutboxRow) -> Fate:
     took = between(row.created_at, row.sent_at) if row.sent_at else "some time"
     if row.possible_duplicate:
         clause = (
-            "may have arrived twice: nobody confirmed the first try, so it was sent again "
+            "may have arrived twice: the first attempt was not confirmed, so it was sent again "
             f"({brief(row.error)})"
             if row.error
-            else "may have arrived twice: nobody confirmed the first try, so it was sent again"
+            else "may have arrived twice: the first attempt was not confirmed, so it was sent again"
         )
         other = Cure("If all answers come twice: is another program at this bot?", "goclaw doctor")
         return Fate("delivery.possible_duplicate", clause, (other,))
     if row.sent_at is not None and row.sent_at - row.created_at > LATE:
         because = f", at try {row.attempts}" if row.attempts > 1 else ""
-        last = f" (the last problem: {brief(row.error)})" if row.error else ""
-        show = Cure("Its tries and the last problem", f"goclaw outbox show {row.id}")
+        last = f" (last error: {brief(row.error)})" if row.error else ""
+        show = Cure("Its attempts and the last error", f"goclaw outbox show {row.id}")
         return Fate(
             "delivery.late", f"was sent {took} after it was written{because}{last}", (show,)
         )
@@ -124,9 +124,9 @@ async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> Fate:
     target = row.message.target
     chat = await src.store.chat(target)
     gone = chat is not None and bool(chat.gone)
-    cures = [retry, Cure("Or give it up", f"goclaw outbox drop {row.id}")]
+    cures = [retry, Cure("Or cancel it", f"goclaw outbox drop {row.id}")]
     if gone:
-        again = "Let somebody write to the bot in that chat (unblock it, or add it again) first"
+        again = "First unblock the bot in that chat or add it again, and send it a message"
         cures.insert(0, Cure(again))
     code = "delivery.chat_gone" if gone else "delivery.dead"
     return Fate(code, f"could not be delivered: {why}", tuple(cures))
@@ -144,13 +144,13 @@ async def _unsent(src: Sources, row: OutboxRow) -> Fate:
     waits = between(row.created_at, now)
     before = await _before(src, row)
     if before is not None:
-        see = Cure("Why that one waits", f"goclaw why outbox:{before.id}")
+        see = Cure("Why that message waits", f"goclaw why outbox:{before.id}")
         clause = f"waits behind message {before.id} to the same chat, which is not sent yet"
         return Fate("delivery.behind", clause, (see,))
     if row.error:
         soon = "now" if row.next_attempt_at <= now else f"in {between(now, row.next_attempt_at)}"
         clause = f"has failed {row.attempts} times and is tried again {soon}: {brief(row.error)}"
-        drop = Cure("Give it up", f"goclaw outbox drop {row.id}")
+        drop = Cure("Cancel it", f"goclaw outbox drop {row.id}")
         return Fate("delivery.retrying", clause, (*_channel_cures(status, row), drop))
     see = Cure("The state of its channel", "goclaw status")
     clause = f"has waited {waits} for its turn on {target.channel}/{target.account}"

@@ -24,7 +24,10 @@ async def explain(src: Sources) -> Explanation:
         return await _none(src)
     problems = _problems(status)
     if not problems:
-        answer = "The gateway runs, its channels are connected, and nothing needs you."
+        answer = (
+            "The gateway is running, its channels are connected, and no problem needs "
+            "your attention."
+        )
         return Explanation(GATEWAY, status.now, "gateway.fine", answer, _facts(status))
     code, words, _ = problems[0]
     more = count(len(problems) - 1, "more problem")
@@ -43,7 +46,9 @@ async def _none(src: Sources) -> Explanation:
         Step(None, "inbox", f"{count(waiting, 'message')} waiting for an answer"),
         Step(None, "outbox", f"{count(unsent, 'message')} waiting to be sent"),
     )
-    answer = "No gateway runs here, so nothing is received, answered, sent or run."
+    answer = (
+        "No gateway is running here, so no message is received, answered or sent, and no job runs."
+    )
     cures = (
         Cure("Start one", "goclaw run"),
         Cure("If it ends at once: what stops it", "goclaw doctor"),
@@ -135,18 +140,19 @@ _CHANNEL: Final[dict[ChannelState, tuple[Cure, ...]]] = {
         Cure("It retries by itself; check the network of this machine", "goclaw doctor"),
     ),
     ChannelState.CONFLICT: (
-        Cure("End the other program with this bot's token, or give one of them another bot"),
+        Cure("Stop the other program that uses this bot's token, or give one of them another bot"),
     ),
     ChannelState.UNAUTHORIZED: (
         Cure(
-            "Get the token again from @BotFather (/token) and put it into token_file; a gateway "
-            "reads it again by itself"
+            "Get the token again from @BotFather (/token) and write it to token_file; a running "
+            "gateway reads it again"
         ),
         Cure("Check it", "goclaw doctor"),
     ),
     ChannelState.STOPPED: (
         Cure(
-            "Put a valid token into token_file; without one, restart after a change of goclaw.toml"
+            "Write a valid token to token_file; without a token_file, change goclaw.toml "
+            "and restart"
         ),
         Cure("Check it", "goclaw doctor"),
     ),

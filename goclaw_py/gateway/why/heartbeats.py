@@ -71,26 +71,28 @@ def _cures(view: HeartbeatView, stands: str, beats: list[Beat]) -> list[Cure]:
         case "off":
             return [Cure("Turn it on", f"goclaw heartbeat on {agent}")]
         case "muted":
-            return [Cure("End the mute", f"goclaw heartbeat mute off --agent {agent}")]
+            return [Cure("Unmute it", f"goclaw heartbeat mute off --agent {agent}")]
         case "busy" | "running":
             return [Cure("What the agent does now", "goclaw runs --active")]
     found = [] if last is None else _by_result(last, agent)
     if last is not None and (advice := wording.advice(last, view.heartbeat)) and not found:
         found.append(Cure(advice))
     if beats and beats[0].runs:
-        found.append(Cure("The run of the last one", f"goclaw why run:{beats[0].runs[-1]}"))
-    found.append(Cure("What one would do now", f"goclaw heartbeat run {agent} --dry-run"))
+        found.append(Cure("The last run", f"goclaw why run:{beats[0].runs[-1]}"))
+    found.append(Cure("What a run would do now", f"goclaw heartbeat run {agent} --dry-run"))
     return found
 
 
 def _by_result(beat: Beat, agent: AgentName) -> list[Cure]:
     match beat.skip:
         case Skip.NO_FILE | Skip.EMPTY:
-            return [Cure("Give it something to do", f"goclaw heartbeat add --agent {agent} TEXT")]
+            return [
+                Cure("Add an item to the checklist", f"goclaw heartbeat add --agent {agent} TEXT")
+            ]
         case Skip.QUIET_HOURS:
-            return [Cure("Other hours: active_hours under [heartbeat] in goclaw.toml")]
+            return [Cure("Change the hours: active_hours under [heartbeat] in goclaw.toml")]
         case Skip.BUDGET:
-            return [Cure("Give it more: [heartbeat.budget] day in goclaw.toml")]
+            return [Cure("Raise the budget: day under [heartbeat.budget] in goclaw.toml")]
         case _:
             pass
     if wording.is_undelivered(beat):

@@ -33,7 +33,7 @@ async def explain(src: Sources, job: Job) -> Explanation:
     made = Step(job.created_at, "made", f"made by {_MAKERS[job.maker]}: {plan(job)}")
     steps = [made, *(_step(row) for row in reversed(log))]
     if job.next_run_at is not None and job.state is JobState.ACTIVE:
-        steps.append(Step(job.next_run_at, "next", "the next time it is due"))
+        steps.append(Step(job.next_run_at, "next", "its next run"))
     return Explanation(
         subject(job), src.now(), verdict.code, verdict.answer, tuple(steps), verdict.cures
     )
@@ -57,15 +57,15 @@ _MAKERS: Final = {
 
 def _deleted(last: Logged) -> Verdict:
     if last.status is Status.OK:
-        answer = f"The job {last.slug} ran and was deleted after that, as jobs are that run once."
+        answer = f"The job {last.slug} ran and was then deleted, as one-time jobs are by default."
         keep = Cure("Keep such jobs: delete_after_run = false in the policy of the scheduler")
         return Verdict("job.done_and_deleted", answer, (_log_of(last), keep))
-    answer = f"The job {last.slug} was deleted; its last time {_clause(last)}."
+    answer = f"The job {last.slug} was deleted; its last run {_clause(last)}."
     return Verdict("job.deleted", answer, (_log_of(last),))
 
 
 def _log_of(row: Logged) -> Cure:
-    return Cure("What is left of it", f"goclaw cron runs --job {row.job}")
+    return Cure("Its last run", f"goclaw cron runs --job {row.job}")
 
 
 # ---------------------------------------------------------------------------- what became of it
@@ -78,21 +78,25 @@ async def _judge(src: Sources, job: Job, log: list[Logged]) -> Verdict:
     if job.running is not None:
         return await _running(src, job, log)
     if job.next_run_at is None:
-        new = Cure("Give it another schedule", f"goclaw cron edit {slug} --at TIME")
-        return Verdict("job.never_again", f"{name} is active, and never due again.", (new,))
+        new = Cure("Change its schedule", f"goclaw cron edit {slug} --at TIME")
+        return Verdict(
+            "job.never_again", f"{name} is active, but its schedule has no further run.", (new,)
+        )
     late_s = (src.now() - job.next_run_at).total_seconds()
     if late_s > _OVERDUE_S and await src.status() is None:
         start = Cure("Start a gateway; jobs run in it", "goclaw run")
-        answer = f"{name} was due {between(job.next_run_at, src.now())} ago: no gateway runs here."
+        answer = (
+            f"{name} was due {between(job.next_run_at, src.now())} ago: no gateway is running here."
+        )
         return Verdict("job.no_gateway", answer, (start,))
     if log:
         return await _last(src, job, log[0])
     due = friendly(job.next_run_at, job.spec.zone, src.now())
     answer = f"{name} has not been due yet: it runs {due} ({job.spec.zone})."
     cures = (
-        Cure("Its next times, in its zone and in yours", f"goclaw cron next --job {slug}"),
+        Cure("Its next runs, in its time zone and in yours", f"goclaw cron next --job {slug}"),
         Cure("Run it now", f"goclaw cron run {slug}"),
-        Cure("Another zone", f"goclaw cron edit {slug} --tz ZONE"),
+        Cure("Change its time zone", f"goclaw cron edit {slug} --tz ZONE"),
     )
     return Verdict("job.not_yet", answer, cures)
 
@@ -100,7 +104,7 @@ async def _judge(src: Sources, job: Job, log: list[Logged]) -> Verdict:
 def _obstacle(src: Sources, job: Job, log: list[Logged]) -> Verdict:
     """It does not run at all."""
     desk, slug = src.control.jobs, job.spec.slug
-    resume = Cure("Let it run again", f"goclaw cron resume {slug}")
+    resume = Cure("Resume it", f"goclaw cron resume {slug}")
     answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=desk.enabled)}."
     match job.state:
         case JobState.PAUSED:
@@ -108,13 +112,13 @@ def _obstacle(src: Sources, job: Job, log: list[Logged]) -> Verdict:
         case JobState.DISABLED:
             return Verdict("job.disabled", answer, (*_run_cures(log), resume))
         case JobState.COMPLETED:
-            again = Cure("Give it a new schedule", f"goclaw cron edit {slug} --at TIME")
+            again = Cure("Change its schedule", f"goclaw cron edit {slug} --at TIME")
             return Verdict("job.completed", answer, (again,))
         case JobState.FAILED:
             now = Cure("Run it now", f"goclaw cron run {slug}")
             return Verdict("job.failed", answer, (*_run_cures(log), now))
         case JobState.ACTIVE:
-            on = Cure("Switch jobs on: enabled = true under [scheduler] in goclaw.toml")
+            on = Cure("Turn jobs on: enabled = true under [scheduler] in goclaw.toml")
             return Verdict("job.scheduler_off", answer, (on,))
 
 
@@ -126,11 +130,14 @@ async def _running(src: Sources, job: Job, log: list[Logged]) -> Verdict:
     lasts = between(due, src.now())
     node = log[0].node if log else None
     if node is not None and not await src.is_reachable(node):
-        answer = f"The job {job.spec.title} was cut: node {node}, which ran it, does not answer."
+        answer = (
+            f"The job {job.spec.title} was interrupted: node {node}, which ran it, does "
+            f"not respond."
+        )
         start = Cure("A gateway that runs takes it over within 15 s", "goclaw status")
         return Verdict("job.node_lost", answer, (start,))
     if run is None:
-        answer = f"The job {job.spec.title} was taken up {lasts} ago and waits for a run."
+        answer = f"The job {job.spec.title} was claimed {lasts} ago and waits for a run."
         cures: tuple[Cure, ...] = (Cure("Who is in lane cron, and who waits", "goclaw lanes"),)
         return Verdict("job.waits", answer, cures)
     answer = f"The job {job.spec.title} is running, for {lasts} now."
@@ -139,9 +146,9 @@ async def _running(src: Sources, job: Job, log: list[Logged]) -> Verdict:
 
 def _waiting(job: Job, row: Logged) -> Verdict:
     """Its session has another run, here or on another node."""
-    cures = [Cure("All that runs and waits there", f"goclaw queue {row.waits_for}")]
+    cures = [Cure("All running and waiting runs there", f"goclaw queue {row.waits_for}")]
     if row.blocking_run:
-        cures.append(Cure("The run at work there", f"goclaw why run:{row.blocking_run}"))
+        cures.append(Cure("The run in progress there", f"goclaw why run:{row.blocking_run}"))
     answer = f"The job {job.spec.title} {waits(row)}."
     return Verdict("job.waits_for_session", answer, tuple(cures))
 
@@ -149,18 +156,21 @@ def _waiting(job: Job, row: Logged) -> Verdict:
 async def _last(src: Sources, job: Job, row: Logged) -> Verdict:
     """What became of the newest of its times."""
     zone, now = job.spec.zone, src.now()
-    begin = f"The last time of job {job.spec.title}, {at(row.scheduled_at, zone)},"
+    begin = f"The last run of job {job.spec.title}, {at(row.scheduled_at, zone)},"
     code = f"job.{(row.why or row.status).value}"
     cures = [*_cures(job, row), *_run_cures([row])]
     clause = _clause(row)
     if row.status is Status.OK and row.why is None and job.spec.notify is Notify.NEVER:
-        code, clause = "job.tells_nobody", "ran well; nobody is told, because the job wants it so"
-        tell = Cure("Tell its results", f"goclaw cron edit {job.spec.slug} --notify always")
+        code, clause = (
+            "job.tells_nobody",
+            "completed; its result is not sent, because the job has notify = never",
+        )
+        tell = Cure("Send its results", f"goclaw cron edit {job.spec.slug} --notify always")
         cures.insert(0, tell)
     elif row.status is Status.OK and row.why is None and row.delivery == "pending":
-        code, clause = "job.delivery_pending", "ran well, and its message waits to be sent"
+        code, clause = "job.delivery_pending", "completed, and its message waits to be sent"
     elif row.status is Status.OK and row.why is None and row.delivery == "dead":
-        code, clause = "job.undelivered", "ran well, and its message could not be delivered"
+        code, clause = "job.undelivered", "completed, but its message could not be delivered"
         cures.insert(0, Cure("The message, and why", "goclaw outbox list --state dead"))
     next_at = (
         ""
@@ -184,15 +194,15 @@ def _clause(row: Logged) -> str:
 _VERBS: Final = {
     Status.RUNNING: "is running",
     Status.WAITING: "waits for its session",
-    Status.OK: "ran well",
+    Status.OK: "completed",
     Status.FAILED: "failed",
-    Status.TIMED_OUT: "ran out of time",
+    Status.TIMED_OUT: "timed out",
     Status.CANCELLED: "was stopped",
     Status.SKIPPED: "was skipped",
-    Status.INTERRUPTED: "was cut by a shutdown",
-    Status.LOST: "was lost: its process died",
-    Status.NO_ROUTE: "ran well, and there was no chat to send its result to",
-    Status.UNDELIVERED: "ran well, and the channel did not take its result",
+    Status.INTERRUPTED: "was interrupted by a shutdown",
+    Status.LOST: "was lost: its process ended during the run",
+    Status.NO_ROUTE: "completed, but there was no chat to send its result to",
+    Status.UNDELIVERED: "completed, but the channel refused its result",
 }
 
 
@@ -211,7 +221,7 @@ def _step(row: Logged) -> Step:
 def _run_cures(log: list[Logged]) -> list[Cure]:
     """The run of the newest time, if it had one."""
     run = log[0].runs[-1] if log and log[0].runs else None
-    return [] if run is None else [Cure("The run of that time", f"goclaw why run:{run}")]
+    return [] if run is None else [Cure("That run", f"goclaw why run:{run}")]
 
 
 def _cures(job: Job, row: Logged) -> list[Cure]:
@@ -225,7 +235,7 @@ def _cures(job: Job, row: Logged) -> list[Cure]:
 _NOW: Final = ("Run it now", "goclaw cron run {slug}")
 _TO: Final = (
     ("Choose a chat for its results", "goclaw cron edit {slug} --to TARGET"),
-    ("Or write to the agent in the chat that it should tell", ""),
+    ("Or write to the agent in the chat that should get the result", ""),
 )
 _BUSY: Final = (
     ("Let it wait for its turn", "goclaw cron edit {slug} --policy on_busy=queue"),
@@ -247,7 +257,7 @@ _BY_WHY: Final = {
     ),
     Why.NO_NOTIFY: (
         ("Tell every result", "goclaw cron edit {slug} --notify always"),
-        ("Or let its prompt ask for a reply that begins with [NOTIFY]", ""),
+        ("Or change its prompt so that the reply begins with [NOTIFY]", ""),
     ),
     Why.OUTAGE: (("Check key, address and model of its agent", "goclaw doctor"), _NOW),
 }

@@ -55,7 +55,7 @@ def _ended(letter: Letter, outcome: Outcome, reason: Reason | None) -> Verdict:
 
 
 async def _handled(src: Sources, message: InboundMessage) -> Verdict:
-    """It was dealt with, and no run was needed."""
+    """It was handled without a run."""
     if message.edits is not None:
         return await _edited(src, message)
     if our_command_of(message) is not None:
@@ -64,9 +64,9 @@ async def _handled(src: Sources, message: InboundMessage) -> Verdict:
     if is_blank(message.text) and not message.attachments:
         what = message.unsupported or "an empty message"
         again = Cure("Send it as text, a picture or a file")
-        answer = f"It holds nothing that an agent can be given ({what}); its sender was told so."
+        answer = f"It has no content that an agent can read ({what}); its sender was told so."
         return Verdict("message.unreadable", answer, (again,))
-    return Verdict("message.handled", "It was dealt with, and no run was needed.")
+    return Verdict("message.handled", "It was handled without a run.")
 
 
 async def _edited(src: Sources, message: InboundMessage) -> Verdict:
@@ -105,8 +105,8 @@ async def _pending(src: Sources, letter: Letter) -> Verdict:
     if turn is None or view is None:
         return await _elsewhere(src, letter)
     if view.waits_for is None:
-        answer = f"Run {short(view.id)} has taken it in and is at work."
-        follow = Cure("What it does, as it happens", f"goclaw runs follow {letter.session}")
+        answer = f"Run {short(view.id)} has accepted it and is in progress."
+        follow = Cure("Follow the run live", f"goclaw runs follow {letter.session}")
         return Verdict("run.running", answer, (follow,))
     return waits.judge(src, view)
 
@@ -115,13 +115,15 @@ async def _without_gateway(src: Sources, letter: Letter) -> Verdict:
     session = await src.store.session(letter.session)
     if session is not None and session.owner and await src.is_reachable(session.owner):
         return _of_node(session.owner)
-    answer = "It is stored and waits: no gateway runs here."
+    answer = "It is stored and waits: no gateway is running here."
     return Verdict("waits.gateway", answer, (Cure("Start one; it answers it", "goclaw run"),))
 
 
 def _of_node(node: str) -> Verdict:
-    answer = f"Its conversation belongs to node {node}, which works on it."
-    show = Cure("How that node is; ask there for more", f"goclaw why node:{node}")
+    answer = f"Its conversation belongs to node {node}, which processes it."
+    show = Cure(
+        "The status of that node; run goclaw why there for details", f"goclaw why node:{node}"
+    )
     return Verdict("waits.node", answer, (show,))
 
 
@@ -141,7 +143,7 @@ async def _elsewhere(src: Sources, letter: Letter) -> Verdict:
         cure = Cure(f"Set up {place} in goclaw.toml and start the gateway again")
         return Verdict("waits.account", answer, (cure,))
     answer = "It is stored, and a run for it is about to be made."
-    return Verdict("waits.soon", answer, (Cure("Look again", f"goclaw queue {letter.session}"),))
+    return Verdict("waits.soon", answer, (Cure("Check again", f"goclaw queue {letter.session}"),))
 
 
 def _kept(src: Sources, letter: Letter) -> Verdict:
@@ -151,11 +153,11 @@ def _kept(src: Sources, letter: Letter) -> Verdict:
     outage = views.get(letter.agent)
     since = f" for {span(outage.for_s)}: {brief(outage.cause)}" if outage else ""
     answer = sentence(
-        f"the provider of agent {letter.agent} is down{since}; the message is kept, and answered "
-        "when it is back"
+        f"the provider of agent {letter.agent} is unavailable{since}; the message is kept and "
+        "answered when the provider is back"
     )
     cures = (
         Cure("Check key, address and model of the agent", "goclaw doctor"),
-        Cure("Or take the message back: /stop in the chat", f"goclaw stop {letter.session}"),
+        Cure("Or cancel the message: /stop in the chat", f"goclaw stop {letter.session}"),
     )
     return Verdict("waits.outage", answer, cures)

@@ -26,7 +26,7 @@ async def explain(src: Sources, node: Node) -> Explanation:
         Step(
             None,
             "work",
-            f"{told.running} runs at work, {told.waiting} waiting, receives {places}",
+            f"{told.running} running, {told.waiting} waiting, receives {places}",
         ),
         Step(
             node.lease_until, "lease", f"its lease {'ends' if node.is_live(view.at) else 'ended'}"
@@ -41,26 +41,30 @@ def _judge(view: NodesView, node: Node) -> Verdict:
     begin = f"Node {node.id} (process {node.pid} on {node.machine})"
     if not node.is_live(view.at):
         answer = (
-            f"{begin} does not answer: its lease ended {ago(node.lease_until, view.at)}, and other "
+            f"{begin} does not respond: its lease ended {ago(node.lease_until, view.at)}, and "
+            f"other "
             "nodes take over its work."
         )
         again = Cure("If it is to come back: start it again on its machine", "goclaw run")
         return Verdict("node.expired", answer, (again, Cure("The nodes", "goclaw nodes list")))
     if node.state.draining:
-        answer = f"{begin} is shutting down: it takes nothing new and ends when its runs have."
+        answer = (
+            f"{begin} is shutting down: it accepts no new work and ends when its runs "
+            f"have finished."
+        )
         watch = Cure("Watch it end", "goclaw nodes list --watch")
         return Verdict("node.draining", answer, (watch,))
     here = next((one for one in view.nodes if one.id == view.here), None)
     line = differences(here, node) if here is not None and here.id != node.id else ""
     if line:
         show = Cure("What differs", f"goclaw nodes show {node.id}")
-        return Verdict("node.differs", f"{begin} is not like this one: {line}.", (show,))
+        return Verdict("node.differs", f"{begin} differs from this node: {line}.", (show,))
     if abs(node.state.skew_s) >= _SKEW_S:
         answer = f"{begin} has a clock that is {abs(node.state.skew_s):.0f} s off the database's."
         sync = Cure("Let its machine follow a time server", "timedatectl set-ntp true")
         return Verdict("node.clock", answer, (sync,))
     up = between(node.started_at, view.at)
-    return Verdict("node.live", f"{begin} works as it should, for {up} now.")
+    return Verdict("node.live", f"{begin} has been running without problems for {up}.")
 
 
 _SKEW_S = 2.0

@@ -42,9 +42,9 @@ _VERBS: Final = {
     Outcome.FAILED: "failed",
     Outcome.CANCELLED: "was cancelled",
     Outcome.DROPPED: "was dropped",
-    Outcome.REJECTED: "was not taken",
-    Outcome.TIMED_OUT: "ran out of time",
-    Outcome.ABANDONED: "ignored its cancellation and was given up",
+    Outcome.REJECTED: "was rejected",
+    Outcome.TIMED_OUT: "timed out",
+    Outcome.ABANDONED: "ignored its cancellation and was abandoned",
     Outcome.INTERRUPTED: "was interrupted, and its messages run again",
     Outcome.LOST: "was lost",
 }
@@ -54,26 +54,26 @@ def cures(end: End, *, run: str | None = None, retry: int | None = None) -> Iter
     """What to do about an end. ``retry``: the message that can be answered again."""
     yield from _own_cures(end)
     if retry is not None and end.outcome is not Outcome.INTERRUPTED:
-        yield Cure("Let the agent answer it again", f"goclaw inbox retry {retry}")
+        yield Cure("Retry the message", f"goclaw inbox retry {retry}")
     if run is not None and end.reason not in (Reason.STOPPED, Reason.STOPPED_ALL):
-        yield Cure("Everything about the run", f"goclaw runs show {run}")
+        yield Cure("All details of the run", f"goclaw runs show {run}")
 
 
 def _own_cures(end: End) -> Iterator[Cure]:
     match end.reason:
         case Reason.QUEUE_DROPPED | Reason.QUEUE_FULL:
-            yield Cure("Let what waits become one message: write /queue collect in the chat")
-            yield Cure("Or let more wait: capacity = N under [queue] in goclaw.toml")
+            yield Cure("Merge waiting messages: write /queue collect in the chat")
+            yield Cure("Or let more messages wait: capacity = N under [queue] in goclaw.toml")
         case Reason.NEWER_MESSAGE:
             yield Cure(
-                "Keep messages that wait: write /queue default in the chat (its mode is interrupt)"
+                "Keep waiting messages: write /queue default in the chat (its mode is interrupt)"
             )
         case Reason.RUN_TIMEOUT:
             yield Cure("Give runs more time: timeout under [runs] in goclaw.toml")
         case Reason.DEADLINE:
             yield Cure("Give messages more time: deadline under [runs] in goclaw.toml")
         case Reason.BUDGET:
-            yield Cure(f"Give it more: [agents.{end.agent}.budget] in goclaw.toml")
+            yield Cure(f"Raise the budget: [agents.{end.agent}.budget] in goclaw.toml")
             yield Cure("What was used, and by whom", "goclaw usage --by agent,job")
         case Reason.OUTAGE:
             yield Cure("It runs again when the provider answers; check its key", "goclaw doctor")
@@ -82,7 +82,7 @@ def _own_cures(end: End) -> Iterator[Cure]:
         case Reason.SHUTDOWN | Reason.DRAINING:
             yield Cure("Start the gateway; it runs again by itself", "goclaw run")
         case Reason.TOO_DEEP | Reason.TOO_MANY_CHILDREN:
-            yield Cure("Allow more: max_depth and max_children under [runs] in goclaw.toml")
+            yield Cure("Raise the limits: max_depth and max_children under [runs] in goclaw.toml")
         case _:
             yield from _by_outcome(end)
 
@@ -92,7 +92,9 @@ def _by_outcome(end: End) -> Iterator[Cure]:
         case Outcome.FAILED:
             yield Cure("Check the agent: its model, its key, its tools", "goclaw doctor")
         case Outcome.ABANDONED:
-            yield Cure("The agent does not react to cancellation: mend it, or restart the gateway")
+            yield Cure(
+                "The agent does not react to cancellation: fix the agent, or restart the gateway"
+            )
         case Outcome.LOST:
             yield Cure("Find the crash in the log of the gateway, around the times above")
         case _:

@@ -164,18 +164,18 @@ async def judge(src: Sources, story: Story) -> Verdict:
 async def _working(src: Sources, run: Run) -> Verdict:
     name, lasts = f"Run {short(run.id)}", between(run.started_at, src.now())
     if not await src.is_reachable(run.node):
-        answer = f"{name} was cut: its node {run.node} does not renew its lease any more."
+        answer = f"{name} was interrupted: its node {run.node} no longer renews its lease."
         start = Cure("A gateway that runs takes its messages over within 15 s", "goclaw status")
         return Verdict("run.node_lost", answer, (start,))
     view = src.view(run.id)
     stop = Cure("Stop it", f"goclaw stop {run.session}")
     if view is not None and view.state is RunState.STOPPING:
         answer = f"{name} is being stopped, and its task has not ended for {span(view.for_s)}."
-        wait = Cure("After cancel_grace (10 s) it is given up and counts no more")
+        wait = Cure("After cancel_grace (10 s) it is abandoned and no longer uses a slot")
         return Verdict("run.stopping", answer, (wait,))
     tool = next((call.name for call in reversed(run.tools) if call.ok is None), "")
     doing = f"; it is calling {tool}" if tool else ""
-    follow = Cure("What it does, as it happens", f"goclaw runs follow {run.session}")
+    follow = Cure("Follow the run live", f"goclaw runs follow {run.session}")
     return Verdict("run.running", f"{name} has been running for {lasts}{doing}.", (follow, stop))
 
 
@@ -198,9 +198,9 @@ async def _completed(src: Sources, story: Story) -> Verdict:
 
 
 def _silent(run: Run, ran: str) -> Verdict:
-    show = Cure("What it was asked and did", f"goclaw runs show {run.id}")
+    show = Cure("Its prompt and its steps", f"goclaw runs show {run.id}")
     if run.trigger is not Trigger.CHAT:
-        answer = f"Run {short(run.id)} completed in {ran} and sent no message of its own."
+        answer = f"Run {short(run.id)} completed in {ran} and sent no message."
         return Verdict("run.completed", answer, (show,))
     answer = f"Run {short(run.id)} completed in {ran}, and the agent had nothing to say."
     return Verdict("run.silent", answer, (show,))
@@ -218,7 +218,7 @@ def _answered(src: Sources, story: Story, ran: str) -> Verdict:
         code, what, cures = _slow_wait(src, story)
         return Verdict(code, f"{begin}{what}, then ran {ran}.", cures)
     if finished - run.started_at > SLOW_RUN:
-        show = Cure("Its tools and what each took", f"goclaw runs show {run.id}")
+        show = Cure("Its tools and their durations", f"goclaw runs show {run.id}")
         return Verdict("late.run", f"{begin}the run itself took {ran}.", (show,))
     if sending > deliveries.LATE:
         fate = deliveries.sent(last)
@@ -232,22 +232,25 @@ def _slow_wait(src: Sources, story: Story) -> tuple[str, str, tuple[Cure, ...]]:
     holder = f"run {short(wait.holder)}"
     match wait.reason:
         case "session":
-            what = f"{waited} for its own conversation, where {holder} was at work"
+            what = f"{waited} for its own conversation, where {holder} was in progress"
             cures: tuple[Cure, ...] = (
-                Cure("Let new messages join the run at work: write /queue steer in the chat"),
-                Cure("Or let them replace it: write /queue interrupt in the chat"),
-                Cure("What took that run so long", f"goclaw why run:{wait.holder}"),
+                Cure("Add new messages to the run in progress: write /queue steer in the chat"),
+                Cure("Or replace it by new messages: write /queue interrupt in the chat"),
+                Cure("Why that run took so long", f"goclaw why run:{wait.holder}"),
             )
         case "cut":
-            what = f"it was begun twice, because {holder} was cut after {span(wait.waited_s)}"
+            what = (
+                f"it was started twice, because {holder} was interrupted after "
+                f"{span(wait.waited_s)}"
+            )
             done = f"goclaw runs show {wait.holder}"
-            cures = (Cure("What the first one had done by then", done),)
+            cures = (Cure("What the first run had done by then", done),)
         case "lane":
             what = f"{waited} for a slot of lane {run.lane}, which {holder} had"
             cures = src.wider(run.lane)
         case "agent":
-            what = f"{waited} for agent {run.agent}, which had as many runs as it may"
-            cures = (Cure(f"More at once: max_concurrent under [agents.{run.agent}]"),)
+            what = f"{waited} for agent {run.agent}, which had reached its limit of concurrent runs"
+            cures = (Cure(f"Raise the limit: max_concurrent under [agents.{run.agent}]"),)
         case _:
             what, cures = waited, (Cure("What the gateway did meanwhile", "goclaw runs list"),)
     return f"late.{wait.reason or 'wait'}", what, cures
@@ -312,16 +315,16 @@ def _by_whom(run: Run) -> str:
     match run.trigger:
         case Trigger.CRON:
             job = job_of(run.session)
-            return f"asked for by job {job}" if job else "asked for by a job"
+            return f"asked for by job {job}" if job else "requested by a job"
         case Trigger.HEARTBEAT:
-            return f"asked for by the heartbeat of agent {run.agent}"
+            return f"requested by the heartbeat of agent {run.agent}"
         case Trigger.SUBAGENT | Trigger.DELEGATE:
             parent = f" by run {short(run.parent)}" if run.parent else ""
-            return f"asked for{parent} as a {run.trigger.value}"
+            return f"requested{parent} as a {run.trigger.value}"
         case Trigger.API:
-            return "asked for over the API"
+            return "requested over the API"
         case Trigger.CHAT:
-            return "asked for by messages that wait again, or are not stored any more"
+            return "requested by messages that wait again or are no longer stored"
 
 
 def _waited(src: Sources, story: Story) -> list[Step]:
@@ -343,7 +346,7 @@ async def _cut_before(src: Sources, story: Story) -> list[Step]:
         Step(
             one.finished_at,
             "cut",
-            f"run {short(one.id)}, which had begun with it, was {one.outcome.value}",
+            f"run {short(one.id)}, which had started with it, was {one.outcome.value}",
         )
         for one in reversed(earlier)
         if one.outcome in (Outcome.LOST, Outcome.INTERRUPTED, Outcome.FAILED)
@@ -363,7 +366,7 @@ def _worked(run: Run) -> list[Step]:
         words = f"called {count(len(run.tools), 'tool')}: {told}{bad}"
         steps.append(Step(run.tools[0].started_at, "tools", words))
     if run.first_text_at is not None:
-        steps.append(Step(run.first_text_at, "first_word", "said its first word"))
+        steps.append(Step(run.first_text_at, "first_word", "sent the first words of its answer"))
     if run.finished_at is not None and run.outcome is not None:
         steps.append(_end(run, run.outcome, run.finished_at))
     return sorted(steps, key=lambda step: step.at or run.started_at)

@@ -84,8 +84,8 @@ class Sources:
         size = sizes[0] if sizes else "N"
         return (
             Cure("Who is in the lane, and who waits", "goclaw lanes"),
-            Cure("One more at once, until the restart", f"goclaw lanes set {lane} {size}"),
-            Cure(f"For good: {lane} = {size} under [lanes] in goclaw.toml"),
+            Cure("Add one slot, until the restart", f"goclaw lanes set {lane} {size}"),
+            Cure(f"Permanently: {lane} = {size} under [lanes] in goclaw.toml"),
         )
 
     def view(self, run: RunId) -> RunView | None:

@@ -52,21 +52,24 @@ def _names(holders: list[RunView]) -> str:
     names = ", ".join(f"run {short(one.id)} ({span(one.for_s)})" for one in holders[:_NAMED])
     rest = len(holders) - _NAMED
     more = f" and {count(rest, 'more', 'more')}" if rest > 0 else ""
-    return f"; at work: {names}{more}"
+    return f"; in progress: {names}{more}"
 
 
 def _cures(src: Sources, view: RunView, waits_for: WaitsFor) -> tuple[Cure, ...]:
-    queue = Cure("All that runs and waits there", f"goclaw queue {view.session}")
+    queue = Cure("All running and waiting runs there", f"goclaw queue {view.session}")
     match waits_for:
         case WaitsFor.SESSION:
             return (
                 queue,
-                Cure("Let it join the run at work next time: write /queue steer in the chat"),
+                Cure(
+                    "Add such messages to the run in progress next time: write /queue steer "
+                    "in the chat"
+                ),
                 Cure("Stop the run before it", f"goclaw stop {view.session}"),
             )
         case WaitsFor.LANE:
             return src.wider(view.lane)
         case WaitsFor.AGENT:
-            return (queue, Cure(f"More at once: max_concurrent under [agents.{view.agent}]"))
+            return (queue, Cure(f"Raise the limit: max_concurrent under [agents.{view.agent}]"))
         case WaitsFor.SENDER | WaitsFor.PARENT:
             return (queue,)

@@ -181,8 +181,8 @@ CASES = [
         "The code is refused, or nobody approved it in time",
         code_too_old,
         "person.unknown",
-        "no pairing code of theirs is valid now",
-        "Let them write again",
+        "has no valid pairing code",
+        "Ask them to write again",
     ),
     Case(
         "The bot never answers one person, not even with a code",
@@ -217,7 +217,7 @@ CASES = [
         another_program,
         "channel.conflict",
         "another program takes this bot's updates",
-        "End the other program with this bot's token",
+        "Stop the other program that uses this bot's token",
     ),
     Case(
         "The webhook is called and nothing comes in",
@@ -244,7 +244,7 @@ CASES = [
         "A message in a group gets no answer",
         not_mentioned,
         "chat.unmentioned",
-        "The group Family was heard 3 minutes ago: the message did not mention @our_bot",
+        "The group Family got a message 3 minutes ago: the message did not mention @our_bot",
         "mention = false",
     ),
     Case(
@@ -265,7 +265,7 @@ CASES = [
         "Nothing is sent to a group any more",
         bot_removed,
         "chat.gone",
-        "cannot be written to: Forbidden: bot was kicked from the supergroup chat",
+        "cannot receive messages: Forbidden: bot was kicked from the supergroup chat",
         "add it again",
     ),
 ]

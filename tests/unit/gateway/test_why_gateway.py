@@ -126,7 +126,7 @@ CASES = [
         "Nothing comes back from any chat",
         no_gateway,
         "gateway.none",
-        "No gateway runs here",
+        "No gateway is running here",
         "goclaw run",
     ),
     Case(
@@ -168,7 +168,7 @@ CASES = [
         "One of several gateways does not answer",
         dead_node,
         "node.expired",
-        "does not answer: its lease ended",
+        "does not respond: its lease ended",
         "goclaw nodes list",
     ),
     Case(
