@@ -233,7 +233,7 @@ class ConsoleChannel(Plain):
                 for terminal in self._terminals.get(chat, ()):
                     terminal.take_back(sending)
         if not shown and sending.taken:
-            raise MaybeSent("no terminal said that it showed the message")
+            raise MaybeSent("no terminal confirmed that it showed the message")
         if not shown:
             raise NotSent("the terminal did not take the message")
         return said.receipt
@@ -306,13 +306,15 @@ class ConsoleChannel(Plain):
     async def say(self, chat: str, message_id: str, text: str) -> None:
         """Take a line. Raises ``StoreUnavailable`` if nobody takes it in, or not in time."""
         if not is_chat_name(chat):
-            raise ValueError(f"a chat is called by up to 64 of A-Z a-z 0-9 . _ -, not {chat!r}")
+            raise ValueError(
+                f"a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -, not {chat!r}"
+            )
         try:
             async with asyncio.timeout(INTAKE_S):
                 while (intake := self._intake) is None:
                     await self._ready.wait()
         except TimeoutError:
-            raise StoreUnavailable("the gateway takes no messages now") from None
+            raise StoreUnavailable("the gateway accepts no messages now") from None
         message = InboundMessage(
             external_id=f"{chat}:{message_id}",
             target=Target(NAME, ACCOUNT, chat),
@@ -346,10 +348,14 @@ class ConsoleKind:
     def build(self, account: str, options: Mapping[str, object]) -> Channel:
         """Make the one account. Raises ``SettingError``: the console has no options."""
         for key, value in options.items():
-            raise SettingError(key, value, "unknown key; the console has no settings of its own")
+            raise SettingError(
+                key, value, "unknown key; remove it: the console has no settings of its own"
+            )
         if account != ACCOUNT:
             raise SettingError(
-                f"accounts.{account}", account, "unknown key; the console has one account"
+                f"accounts.{account}",
+                account,
+                "unknown key; remove it: the console has only one account",
             )
         return ConsoleChannel()
 

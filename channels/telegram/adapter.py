@@ -165,7 +165,10 @@ class TelegramChannel:
         bot, webhook = await client.get_me(), await client.webhook()
         facts = [f"@{bot.username} ({self._settings.library.value})"]
         if not bot.reads_groups:
-            facts.append("privacy mode is on: in groups it gets only what is for it")
+            facts.append(
+                "privacy mode is on: in groups it receives only commands, mentions and "
+                "replies to it"
+            )
         if webhook.url != self._settings.webhook_url:
             facts.append(f"webhook now: {webhook.url or 'none'}; the gateway changes that")
         if webhook.pending:

@@ -110,7 +110,7 @@ def read_answer(status: int, body: bytes) -> object:
         if status == 413:
             # Whichever server in between says so: it did not take the request in.
             raise FileTooBig("HTTP 413: the request is too large")
-        raise MaybeSent(f"HTTP {status} with something that is no answer of the Bot API")
+        raise MaybeSent(f"HTTP {status} with a body that is not an answer of the Bot API")
     if not answer["ok"]:
         raise _refusal(status, answer)
     return answer.get("result")

@@ -221,7 +221,7 @@ def opened(upload: Upload) -> Iterator[FilePart]:
     try:
         found = upload.path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise Undeliverable(f"{upload.name}: this is no ordinary file")
+            raise Undeliverable(f"{upload.name}: not a regular file")
         if found.st_size > UPLOAD_LIMIT:
             raise FileTooBig(f"{upload.name}: {found.st_size} bytes; {UPLOAD_LIMIT} may be sent")
         content = upload.path.open("rb")
@@ -262,7 +262,7 @@ def opened_together(uploads: Sequence[Upload]) -> Iterator[list[FilePart]]:
             raise FileTooBig(f"an album of {sum(sizes)} bytes; {UPLOAD_LIMIT} may be sent")
         for upload, size in zip(uploads, sizes, strict=True):
             if upload.kind is FileKind.PHOTO and size > PICTURE_LIMIT:
-                raise KindRefused(f"{upload.name}: {size} bytes are too many for a picture")
+                raise KindRefused(f"{upload.name}: {size} bytes are too large for a picture")
         yield parts
 
 

@@ -29,7 +29,9 @@ def _venue(venue: Fields) -> str:
 
 def _position(location: Fields) -> str:
     where = _coordinates(location)
-    live = " (live; what follows is not told)" if where and "live_period" in location else ""
+    live = (
+        " (live; later positions are not reported)" if where and "live_period" in location else ""
+    )
     return f"location: {where}{live}" if where else ""
 
 

@@ -208,7 +208,7 @@ def place_or_raise(target: Target) -> Place:
     """The same. Raises ``Undeliverable``."""
     place = place_of(target)
     if place is None:
-        raise Undeliverable(f"{target.chat} is no Telegram chat")
+        raise Undeliverable(f"{target.chat} is not a Telegram chat")
     return place
 
 

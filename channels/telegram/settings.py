@@ -119,18 +119,25 @@ def read_settings(options: Mapping[str, object]) -> Settings:
 def _token(options: Mapping[str, object]) -> str:
     token, file = options.get("token"), options.get("token_file")
     if token is not None and file is not None:
-        raise SettingError("token_file", _shown(file), "give either token or token_file, not both")
+        raise SettingError(
+            "token_file", _shown(file), "token and token_file are both set; remove one of them"
+        )
     key = "token" if file is None else "token_file"
     value = token if file is None else _read(file)
     if value is None:
         raise SettingError(
-            "token", "", "missing; BotFather gives it; put it here or its file into token_file"
+            "token",
+            "",
+            (
+                "missing; get one from @BotFather and set it here, or set token_file to a file "
+                "that contains it"
+            ),
         )
     if not isinstance(value, str) or not _TOKEN.fullmatch(value.strip()):
         raise SettingError(
             key,
             _HIDDEN if file is None else _shown(file),
-            "is no bot token; one looks like 123456789:AAbbCC…",
+            "is not a bot token, for example 123456789:AAbbCC…",
         )
     return value.strip()
 
@@ -141,7 +148,7 @@ def _read(file: object) -> str:
     try:
         return Path(file).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
         # The cause repeats the value, which may be a token under the wrong key.
         raise SettingError("token_file", _shown(file), f"cannot be read: {reason}") from None
 
@@ -213,7 +220,7 @@ def _webhook_url(value: object, token: str) -> str:
         return ""
     if isinstance(value, str) and token.partition(":")[2] in value:
         # Addresses are logged by whoever stands in between; the server proves itself by a header.
-        raise SettingError("webhook_url", _HIDDEN, "must not hold the token")
+        raise SettingError("webhook_url", _HIDDEN, "must not contain the token")
     url = _url(
         "webhook_url", value, "must be a URL such as https://bot.example.org/telegram, or empty"
     )

@@ -45,7 +45,7 @@ _REFUSED_LASTS_S = 3600.0
 _LOG_EVERY_S = 300.0
 
 _OK = WebAnswer(200)
-_NOT_NOW = WebAnswer(503, "not now; try again")
+_NOT_NOW = WebAnswer(503, "not available now; try again")
 
 
 def secret_of(token: str) -> str:
@@ -87,7 +87,7 @@ class Webhook:
             _LONGEST_PAUSE_S,
             ChannelState.CONFLICT,
         )
-        self._unwanted = Outage("Telegram does not take the webhook", account, _LONGEST_PAUSE_S)
+        self._unwanted = Outage("Telegram rejects the webhook", account, _LONGEST_PAUSE_S)
         self._failing = Outage("Telegram cannot deliver to the webhook", account, _LONGEST_PAUSE_S)
 
     def use(self, settings: Settings) -> None:

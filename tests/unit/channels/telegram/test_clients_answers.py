@@ -223,7 +223,10 @@ def test_a_file_without_a_place_can_be_asked_for_again(result: object) -> None:
     [
         ("url='http://x/bot4242:AAsecret-of_this/getMe'", "url='http://x/bot(token)/getMe'"),
         ("/bot4242%3AAAsecret-of_this/getMe", "/bot(token)/getMe"),
-        ("a line that was cut: POST /bot4242:AAsec", "a line that was cut: POST /bot(token)"),
+        (
+            "a line that was interrupted: POST /bot4242:AAsec",
+            "a line that was interrupted: POST /bot(token)",
+        ),
         ("AAsecret-of_this", "(token)"),
         ("chat 4242, bot 14242:AAother", "chat 4242, bot 14242:AAother"),
     ],

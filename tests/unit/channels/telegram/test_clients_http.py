@@ -81,8 +81,8 @@ def test_what_cannot_be_read_is_undeliverable(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     for path, words in [
         (tmp_path / "nothing", "No such file"),
-        (tmp_path, "no ordinary file"),
-        (pipe, "no ordinary file"),
+        (tmp_path, "not a regular file"),
+        (pipe, "not a regular file"),
         (tmp_path / "nu\0ll", "null"),
     ]:
         with pytest.raises(Undeliverable, match=words), opened(upload(path)):

@@ -82,10 +82,10 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
     ("options", "key", "words"),
     [
         ({}, "token", "missing"),
-        ({"token": ""}, "token", "no bot token"),
-        ({"token": "hello"}, "token", "no bot token"),
-        ({"token": 5}, "token", "no bot token"),
-        ({"token": TOKEN, "token_file": "x"}, "token_file", "not both"),
+        ({"token": ""}, "token", "not a bot token"),
+        ({"token": "hello"}, "token", "not a bot token"),
+        ({"token": 5}, "token", "not a bot token"),
+        ({"token": TOKEN, "token_file": "x"}, "token_file", "are both set"),
         ({"token_file": "/nowhere/at/all"}, "token_file", "cannot be read: No such file"),
         ({"token_file": 5}, "token_file", "path"),
         ({"token_file": ""}, "token_file", "path"),
@@ -123,7 +123,7 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
         (
             {"token": TOKEN, "webhook_url": f"https://x.example/{TOKEN.partition(':')[2]}"},
             "webhook_url",
-            "must not hold the token",
+            "must not contain the token",
         ),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_wrong_setting_names_key_and_what_is_allowed(
 def test_a_file_that_is_no_text_is_no_token(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SettingError, match="it is no text"):
+    with pytest.raises(SettingError, match="it is not a text file"):
         read_settings({"token_file": str(file)})
 
 

@@ -153,7 +153,7 @@ async def test_closing_ends_the_answers_under_way_and_begins_no_more() -> None:
     ("data", "words"),
     [
         ("stop:run", "⏹ Asked to stop…"),
-        ("job:s10:0190d2a4-7a2b-7c3d-8e4f-123456789abc", "💤 Again in 10 minutes"),
+        ("job:s10:0190d2a4-7a2b-7c3d-8e4f-123456789abc", "💤 Snoozed for 10 minutes"),
         ("job:sX:0190d2a4-7a2b-7c3d-8e4f-123456789abc", ""),
         ("something else", ""),
     ],

@@ -305,7 +305,7 @@ async def test_an_address_that_the_server_does_not_take_is_told_in_its_words() -
     client.fail("set_webhook", *[Undeliverable(words)] * 10)
     async with serving(client) as hook:
         await asyncio.sleep(20)
-        assert hook.health.detail == f"Telegram does not take the webhook, for 20 s now: {words}"
+        assert hook.health.detail == f"Telegram rejects the webhook, for 20 s now: {words}"
         await asyncio.sleep(600)
         assert hook.health.detail == ""
     assert len(client.hooks) == 1

@@ -105,7 +105,7 @@ TOPIC_BEGAN: Json = {
 
 
 def message(text: object = "hello", **more: object) -> Json:
-    """Ann's message number 12 in her private chat. A field that is None is left out."""
+    """Ann's message number 12 in her private chat. A field that is None is omitted."""
     fields: Json = {
         "message_id": 12,
         "from": ANN,
