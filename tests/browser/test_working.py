@@ -51,7 +51,7 @@ def test_an_answer_grows_appears_once_and_is_there_after_a_reload(page: Page) ->
     expect(page.locator("#link")).to_have_text("live")
     send(page, "count to 3")
     expect(answers(page)).to_have_text(re.compile("^1( 2)?$"))
-    expect(page.locator("#doing")).to_have_text("The agent works…")
+    expect(page.locator("#doing")).to_have_text("The agent is working…")
     expect(answers(page)).to_have_text("1 2 3")
     expect(page.locator("#doing")).to_have_text("")
     page.get_by_label("Message").fill("echo and\nthis")
@@ -92,7 +92,7 @@ def test_what_the_agent_does_is_stopped_in_the_chat(
     expect(answers(page).first).to_contain_text("1")
     way(page)
     expect(answers(page).last).to_contain_text("Stopped")
-    expect(page.locator("#doing")).not_to_have_text("The agent works…")
+    expect(page.locator("#doing")).not_to_have_text("The agent is working…")
     assert dash.ended(chat) == "cancelled"
 
 
@@ -156,7 +156,7 @@ def test_the_timeline_leads_to_the_record_of_a_run(page: Page, dash: Dashboard) 
     stroke.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Run")
     assert page.url.endswith(dash.run_of("recorded")["id"])
-    assert lines_of(page, "Asked and answered") == [
+    assert lines_of(page, "Messages") == [
         "write plan.txt water the plants",
         "Wrote plan.txt, 17 bytes.",
     ]
@@ -168,7 +168,7 @@ def test_the_timeline_leads_to_the_record_of_a_run(page: Page, dash: Dashboard) 
     expect(delivery).to_contain_text("console/recorded")
     expect(delivery).to_contain_text("sent")
     page.get_by_role("link", name=":recorded").first.click()
-    expect(page.get_by_role("region", name="Said")).to_contain_text("water the plants")
+    expect(page.get_by_role("region", name="Conversation")).to_contain_text("water the plants")
 
 
 def lines_of(page: Page, section: str) -> list[str]:
@@ -180,9 +180,9 @@ def test_a_session_begins_afresh_after_a_question(page: Page, dash: Dashboard) -
     session = dash.run_of("renewed", ended=True)["session"]
     page.goto("/sessions")
     page.get_by_role("link", name=session).click()
-    said = page.get_by_role("region", name="Said")
+    said = page.get_by_role("region", name="Conversation")
     expect(said).to_contain_text("old words")
     page.once("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Begin afresh").click()
+    page.get_by_role("button", name="New conversation").click()
     expect(page.get_by_text("Saved.", exact=True)).to_be_visible()
-    expect(said).to_contain_text("Nothing since the last fresh start.")
+    expect(said).to_contain_text("No messages in this conversation yet.")

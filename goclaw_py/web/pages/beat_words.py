@@ -171,16 +171,16 @@ class Step:
 
 
 _PASSED: Final = ("passed", "good")
-_ASKED: Final = "Would its agent be asked?"
+_ASKED: Final = "Would it ask the agent?"
 _NOT_REACHED: Final = ("not reached", "idle")
 _CHECKS: Final = (
     ("Is it on?", frozenset({Skip.DISABLED})),
     (
-        "Is there something to look at: an item of HEARTBEAT.md that is due, or an event?",
+        "Is there something to check: a due item of HEARTBEAT.md, or an event?",
         frozenset({Skip.NO_FILE, Skip.UNREADABLE, Skip.EMPTY, Skip.NOTHING_DUE}),
     ),
     ("Is nobody talking to the agent?", None),
-    ("Is something left of what its beats may use on a day?", frozenset({Skip.BUDGET})),
+    ("Is some of its daily budget left?", frozenset({Skip.BUDGET})),
 )
 """The checks in their order, with what they end in; None: the one that lets a beat wait."""
 
@@ -198,7 +198,7 @@ def steps_of(rehearsal: Rehearsal, view: HeartbeatView) -> tuple[Step, ...]:
             steps.append(Step(asks, "waits here", "busy", verdict))
         elif skips is not None and rehearsal.skip in skips:
             is_over = True
-            steps.append(Step(asks, "ends here", "bad", verdict))
+            steps.append(Step(asks, "skipped here", "bad", verdict))
         else:
             steps.append(Step(asks, *_PASSED))
         if len(steps) == 1:
@@ -215,12 +215,12 @@ def _unheeded(view: HeartbeatView) -> list[Step]:
     muted, hours = view.heartbeat.muted_until, view.policy.hours
     is_muted = muted is not None and muted > view.now
     is_out = hours is not None and not hours.holds(view.now)
-    regular = "a regular beat would be skipped now"
+    regular = "a scheduled run would be skipped now"
     return [
-        Step("Is it not muted?", "not heeded by hand", "idle", regular if is_muted else ""),
+        Step("Is it not muted?", "ignored for manual runs", "idle", regular if is_muted else ""),
         Step(
             "Is it within its active hours?",
-            "not heeded by hand",
+            "ignored for manual runs",
             "idle",
             f"{regular}: they are {hours}" if is_out else "",
         ),
@@ -232,6 +232,6 @@ def _route_step(rehearsal: Rehearsal, view: HeartbeatView) -> Step:
     is_reached = route.target is not None and not route.problem
     went, meaning = ("found", "good") if is_reached else ("nowhere", "idle")
     if route.problem:
-        went, meaning = "would not arrive", "bad"
+        went, meaning = "cannot be delivered", "bad"
     detail = f"An alert goes {route_words(route, view.policy)}."
     return Step("Where would an alert go?", went, meaning, detail)

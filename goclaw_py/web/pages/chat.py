@@ -38,7 +38,7 @@ def routes(desk: Desk) -> list[Route]:
 
 def _check(name: str) -> None:
     if not re.fullmatch(CHAT_NAME, name):
-        raise HTTPException(422, "a chat's name has up to 64 of A-Z a-z 0-9 . _ -")
+        raise HTTPException(422, "a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
 
 
 async def _history(desk: Desk, name: str) -> list[StoredEntry]:

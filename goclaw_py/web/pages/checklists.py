@@ -84,5 +84,5 @@ def _plain(text: str) -> str:
 def _number(fields: Mapping[str, str]) -> int:
     text = fields.get("number", "")
     if not (text.isascii() and text.isdecimal() and len(text) <= 6):
-        raise BadChecklist("say which item is meant")
+        raise BadChecklist("number: is required")
     return int(text)

@@ -30,22 +30,22 @@ Look = Callable[[Query], Awaitable[Facts]]
 
 NOTICES: Final = {
     "stopped": "Stopped.",
-    "unsent": "Stopped. What was not sent yet of the answer is not sent any more.",
+    "unsent": "Stopped. The rest of the answer will not be sent.",
     "nothing": "There was nothing to do.",
     "saved": "Saved.",
-    "asked": "Asked for; it begins as soon as it may.",
-    "retried": "Will be tried again.",
+    "asked": "Requested. It starts as soon as possible.",
+    "retried": "It will be retried.",
     "dropped": "Dropped.",
     "removed": "Removed.",
     "approved": "Approved.",
     "welcome": "Signed in.",
-    "made": "Made.",
+    "made": "Created.",
     "done": "Done.",
     "paused": "Paused.",
     "resumed": "It is active again.",
     "muted": "Muted.",
-    "unmuted": "It is not muted any more.",
-    "told": "It is told with its next beat.",
+    "unmuted": "It is no longer muted.",
+    "told": "The event is part of the next heartbeat.",
 }
 """What a page says after an action. The address names one of these and can say nothing else."""
 
@@ -150,7 +150,7 @@ async def form(request: Request) -> dict[str, str]:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise HTTPException(415, "a form comes as application/x-www-form-urlencoded")
+        raise HTTPException(415, "the form must be sent as application/x-www-form-urlencoded")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

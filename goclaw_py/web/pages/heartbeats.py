@@ -27,8 +27,8 @@ STRIP: Final = 100
 SHOWN: Final = 15
 _BEAT_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _REFUSED: Final = {
-    NoBeat.ALREADY_RUNNING: "Its heart beats already.",
-    NoBeat.OFF: "Nothing here runs heartbeats at the moment; start a gateway: goclaw run.",
+    NoBeat.ALREADY_RUNNING: "A heartbeat is already running.",
+    NoBeat.OFF: "No gateway runs heartbeats at the moment. Start one with: goclaw run.",
 }
 _CHOSEN: Final = {"yes": True, "no": False, "settings": None}
 

@@ -108,7 +108,7 @@ class Hub:
                 _change(shared, b"away", str(error))
             except Exception:
                 log.exception("page_part_failed", extra={"part": part.key})
-                _change(shared, b"away", "internal error; the gateway's log has it")
+                _change(shared, b"away", "internal error; the log of the gateway has the details")
             await asyncio.sleep(part.every_s)
 
 

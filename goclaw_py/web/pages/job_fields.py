@@ -170,7 +170,7 @@ def change_of(job: Job, typed: Typed, chats: Iterable[Chat], *, now: datetime) -
 def _schedule(typed: Typed, *, now: datetime, zone: str) -> Schedule:
     text = typed["expression"].strip()
     if not text:
-        raise BadJob("expression", "say when it is to run")
+        raise BadJob("expression", "enter a schedule")
     match typed["kind"]:
         case "at":
             return At(parse_moment(text, now=now, zone=zone))

@@ -36,10 +36,8 @@ _SUGGESTED: Final = 50
 _FIELD_OF: Final = {"prompt": "text", "message": "text", "key": "session_key"}
 """Where a key of a job is typed, if the field has another name."""
 
-_MEANWHILE: Final = (
-    "Below is what you have typed. Saving it again puts it in the place of what is there now."
-)
-_GONE: Final = "Below is what you have typed. It can be made anew."
+_MEANWHILE: Final = "Your input is below. Saving it again replaces the current version."
+_GONE: Final = "Your input is below. You can create the job again."
 
 _Refusal = JobError | NotFound | StoreUnavailable
 """Why nothing was saved, so that the form comes back with what was typed."""

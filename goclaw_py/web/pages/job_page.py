@@ -107,22 +107,22 @@ def _facts(job: Job) -> dict[str, str]:
         "Short name": spec.slug,
         "Agent": spec.agent,
         "Time zone": spec.zone,
-        "Results go": place(job),
-        "They are told": _TOLD[spec.notify],
+        "Results go to": place(job),
+        "Results are sent": _TOLD[spec.notify],
         "Model": payload.model if isinstance(payload, Prompt) else "",
-        "Conversation": spec.session,
+        "Session": spec.session,
         "Work source": spec.source,
         "Ends after": f"{spec.max_runs} runs" if spec.max_runs else "",
         "Not after": at(spec.not_after, spec.zone) if spec.not_after else "",
         "Wakes the heartbeat": "yes" if spec.wake_heartbeat else "",
-        "Behaviour of its own": ", ".join(
+        "Own policy": ", ".join(
             f"{key} = {_value(value)}" for key, value in sorted(spec.policy.items())
         ),
         "Owner": job.owner,
-        "Made by": f"{job.maker.value}, {at(job.created_at, spec.zone)}",
+        "Created by": f"{job.maker.value}, {at(job.created_at, spec.zone)}",
         "Changed": at(job.updated_at, spec.zone) if job.updated_at != job.created_at else "",
-        "Runs so far": f"{job.runs:,}",
-        "Firings that came together": f"{job.coalesced:,}" if job.coalesced else "",
+        "Runs": f"{job.runs:,}",
+        "Merged runs": f"{job.coalesced:,}" if job.coalesced else "",
         "Id": job.id,
     }
     return {name: value for name, value in facts.items() if value}

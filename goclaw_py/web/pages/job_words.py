@@ -107,7 +107,7 @@ def place(job: Job) -> str:
     target = job.spec.target
     if not isinstance(target, TargetKind):
         return target_text(target)
-    return "where it was spoken to last" if target is TargetKind.LAST else "nowhere"
+    return "the chat that was used last" if target is TargetKind.LAST else "nowhere"
 
 
 @dataclass(frozen=True, slots=True)

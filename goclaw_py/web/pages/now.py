@@ -27,9 +27,9 @@ SHOWN_INSIDE: Final = 4
 """So many runs are named below the bar of their lane; the table has them all."""
 
 _WAITS: Final = {
-    WaitsFor.SENDER: "the sender to finish",
+    WaitsFor.SENDER: "more messages of its sender",
     WaitsFor.SESSION: "another run of its session",
-    WaitsFor.AGENT: "the limit of its agent",
+    WaitsFor.AGENT: "the concurrency limit of its agent",
     WaitsFor.LANE: "a slot of its lane",
     WaitsFor.PARENT: "its turn in its parent's slot",
 }
@@ -79,7 +79,7 @@ def routes(desk: Desk) -> list[Route]:
         fields = await form(request)
         session = fields.get("session", "")
         if not session:
-            raise HTTPException(422, "which session is to stop?")
+            raise HTTPException(422, "session: is required")
         report = await desk.control.stop(
             SessionKey(session), everything=fields.get("everything") == "yes"
         )

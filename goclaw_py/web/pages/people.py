@@ -28,7 +28,7 @@ def routes(desk: Desk) -> list[Route]:
         fields = await form(request)
         code, role = fields.get("code", "").strip(), fields.get("role", "")
         if not code or role not in _ROLES:
-            raise HTTPException(422, "who is to be approved needs a code, and is owner or guest")
+            raise HTTPException(422, "enter the code and choose the role: owner or guest")
         try:
             await control.approve(code, guest=role == "guest")
         except NotFound as error:

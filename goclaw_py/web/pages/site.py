@@ -137,7 +137,7 @@ class _Faults:
 
     async def broken(self, request: Request, _error: Exception) -> Response:
         # Starlette raises it again after this answer, so the server logs it.
-        return self._answer(request, 500, "internal error; the gateway's log has it")
+        return self._answer(request, 500, "internal error; the log of the gateway has the details")
 
     def _answer(
         self, request: Request, status: int, text: str, headers: Mapping[str, str] | None = None

@@ -170,7 +170,7 @@ function preview(form) {
       target.innerHTML = text;
       showTimes(target);
     } catch {
-      if (mine === last) target.textContent = "The gateway does not answer.";
+      if (mine === last) target.textContent = "The gateway does not respond.";
     }
   };
   form.addEventListener("input", () => {

@@ -73,7 +73,7 @@ function isThere(run, words) {
 
 const events = {
   run_started: ({ run_id }) => {
-    doing.textContent = "The agent works…";
+    doing.textContent = "The agent is working…";
     growing.set(run_id, null);
   },
   run_text: ({ run_id, text: words }) => {

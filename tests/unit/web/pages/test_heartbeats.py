@@ -75,10 +75,10 @@ async def test_each_agent_has_a_card_in_words(browser: Browser) -> None:
         ">on</span> every 30 minutes",
         "Tue 3 Mar 2026, 09:27 (Europe/Berlin)",
         "to telegram.work:-1005:7",
-        "can be reached",
+        "reachable",
         "$0.0123",
         "this month: $0.0246",
-        "All was well, so nothing was sent.",
+        "Nothing needed attention, so no message was sent.",
         "could not be delivered",
     ):
         assert part in said, part
@@ -97,11 +97,11 @@ async def test_a_heart_that_has_not_beaten_says_how_to_let_it(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     hearts.beats = []
-    assert "Its heart has not beaten yet." in text_of(await browser.get("/heartbeats"))
+    assert "No heartbeat has run yet." in text_of(await browser.get("/heartbeats"))
     hearts.texts[MAIN] = []
     said = text_of(await browser.get("/heartbeats/main"))
-    assert "“Run now” lets it beat at once." in said
-    assert "Write down what it is to look after." in said
+    assert "“Run now” starts one immediately." in said
+    assert "Add what the agent should check." in said
 
 
 async def test_a_chat_that_cannot_be_reached_is_said_so(
@@ -110,7 +110,7 @@ async def test_a_chat_that_cannot_be_reached_is_said_so(
     route = Route(CHAT, problem="the bot was blocked")
     hearts.views = {MAIN: replace(hearts.views[MAIN], route=route)}
     said = text_of(await browser.get("/heartbeats"))
-    assert "cannot be reached" in said
+    assert "not reachable" in said
     assert "the bot was blocked" in said
 
 
@@ -140,7 +140,7 @@ async def test_a_beat_that_was_chosen_is_explained(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     said = text_of(await browser.get("/heartbeats/helper?beat=019b-dead"))
-    chosen = said.partition("The beat that you chose")[2].partition("</section>")[0]
+    chosen = said.partition("The selected heartbeat run")[2].partition("</section>")[0]
     for part in (
         "delivery failed",
         "bot was blocked",
@@ -149,7 +149,7 @@ async def test_a_beat_that_was_chosen_is_explained(
         'href="/runs/run-1',
     ):
         assert part in chosen, part
-    assert "Write to the agent there" in chosen
+    assert "Write to the agent in that chat" in chosen
     alerted = replace(OK, status=BeatStatus.ALERTED, reply="Mail!", target=CHAT)
     hearts.beats = [alerted]
     assert ">Mail!</pre>" in (await browser.get(f"/heartbeats/main?beat={OK.id}")).text
@@ -159,7 +159,7 @@ async def test_a_beat_that_was_chosen_is_explained(
 async def test_a_beat_that_this_agent_has_not_is_not_known(beat: str, browser: Browser) -> None:
     answer = await browser.get(f"/heartbeats/main?beat={beat}")
     assert answer.status_code == 200
-    assert "Nothing is known of it any more." in answer.text
+    assert "This heartbeat run is no longer stored." in answer.text
 
 
 async def test_the_log_has_pages_and_a_filter(
@@ -172,13 +172,13 @@ async def test_the_log_has_pages_and_a_filter(
     ]
     newest = html.unescape((await browser.get("/heartbeats/main?outcome=ok")).text)
     assert newest.count('<tr id="row-') == 2
-    older = newest.partition(">Older ones")[0].rpartition('href="')[2].partition("#")[0]
+    older = newest.partition(">Older")[0].rpartition('href="')[2].partition("#")[0]
     oldest = (await browser.get(older)).text
     assert oldest.count('<tr id="row-') == 1
     assert 'id="row-b-2"' in oldest
-    assert "The newest" in oldest
+    assert "Newest" in oldest
     none = (await browser.get("/heartbeats/main?outcome=skipped:empty")).text
-    assert "There is no such beat." in none
+    assert "No heartbeat run has this outcome." in none
     assert (await browser.get("/heartbeats/main?outcome=bogus")).text.count('<tr id="row-') == 2
     assert (await browser.get("/heartbeats/main?before=x")).status_code == 422
 
@@ -241,7 +241,7 @@ async def test_a_beat_by_hand_is_shown_once_it_has_begun(
     assert answer.status_code == 303
     assert answer.headers["location"] == "/heartbeats/main?beat=019b-now&notice=asked"
     assert ("run_now", MAIN) in hearts.calls
-    assert "it is at work" in text_of(await browser.get(answer.headers["location"]))
+    assert "it is running" in text_of(await browser.get(answer.headers["location"]))
 
 
 @pytest.mark.parametrize("refused", list(NoBeat))
@@ -266,17 +266,17 @@ async def test_a_heartbeat_is_switched(
 async def test_the_card_offers_only_what_makes_sense(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
-    assert "Switch off" in (await browser.get("/heartbeats/main")).text
+    assert "Turn off" in (await browser.get("/heartbeats/main")).text
     await hearts.switch(MAIN, on=False)
     text = (await browser.get("/heartbeats/main")).text
-    assert "Switch on" in text
-    assert "As the settings say" in text
-    assert "Switch off" not in text
+    assert "Turn on" in text
+    assert "Use the settings" in text
+    assert "Turn off" not in text
     bare = hearts.views[MAIN]
     hearts.views[MAIN] = replace(bare, heartbeat=replace(bare.heartbeat, interval=None))
     text = (await browser.get("/heartbeats/main")).text
-    assert "Switch on" not in text
-    assert "off by the settings" in text
+    assert "Turn on" not in text
+    assert "off in the settings" in text
 
 
 async def test_to_switch_it_needs_a_word(browser: Browser, hearts: FakeHeartbeats) -> None:
@@ -483,21 +483,21 @@ async def test_the_dry_run_shows_each_check_and_asks_no_model(
     """SPEC HB-11."""
     said = text_of(await browser.get("/heartbeats/main/dry-run"))
     assert said.count('class="badge good">passed') == 4
-    assert 'Would its agent be asked? <span class="badge good">yes' in said
-    assert "look at the mail" in said.partition("What the agent would read")[2]
+    assert 'Would it ask the agent? <span class="badge good">yes' in said
+    assert "look at the mail" in said.partition("Prompt for the agent")[2]
     assert {call[0] for call in hearts.calls} == {"view", "rehearse"}
 
 
 @pytest.mark.parametrize(
     ("skip", "passed", "words"),
     [
-        (Skip.DISABLED, 0, "it is off"),
+        (Skip.DISABLED, 0, "the heartbeat is off"),
         (Skip.NO_FILE, 1, "there is no HEARTBEAT.md"),
         (Skip.UNREADABLE, 1, "cannot be read"),
-        (Skip.EMPTY, 1, "asks for nothing"),
+        (Skip.EMPTY, 1, "has nothing to check"),
         (Skip.NOTHING_DUE, 1, "no item of HEARTBEAT.md is due"),
-        (None, 2, "somebody talks to the agent"),
-        (Skip.BUDGET, 3, "have used up what they may use on a day"),
+        (None, 2, "someone is talking to the agent"),
+        (Skip.BUDGET, 3, "the daily budget of the heartbeat is used up"),
     ],
 )
 async def test_the_dry_run_says_which_check_it_ends_at(
@@ -507,11 +507,11 @@ async def test_the_dry_run_says_which_check_it_ends_at(
     hearts.rehearsal = Rehearsal(status, skip, "", "", Route(None, problem="no chat is known"))
     said = text_of(await browser.get("/heartbeats/main/dry-run"))
     assert said.count('class="badge good">passed') == passed
-    assert said.count("ends here") + said.count("waits here") == 1
+    assert said.count("skipped here") + said.count("waits here") == 1
     assert said.count("not reached") == 4 - passed
     assert words in said
     assert "An alert goes nowhere: no chat is known." in said
-    assert "What the agent would read" not in said
+    assert "Prompt for the agent" not in said
 
 
 async def test_the_dry_run_says_what_skips_regular_beats(
@@ -521,8 +521,8 @@ async def test_the_dry_run_says_what_skips_regular_beats(
     muted = replace(night.heartbeat, muted_until=night.now + timedelta(hours=1))
     hearts.views[HELPER] = replace(night, heartbeat=muted)
     said = text_of(await browser.get("/heartbeats/helper/dry-run"))
-    assert said.count("a regular beat would be skipped now") == 2
-    assert "not heeded by hand" in said
+    assert said.count("a scheduled run would be skipped now") == 2
+    assert "ignored for manual runs" in said
 
 
 # ---------------------------------------------------------------------------- without a database

@@ -111,7 +111,7 @@ async def test_what_cannot_be_made_is_said_and_made_later(
     assert b"event: away\n" in away
     assert data(away) == "the database is away"
     page.failure = ValueError("secret")
-    assert data(await anext(events)) == "internal error; the gateway's log has it"
+    assert data(await anext(events)) == "internal error; the log of the gateway has the details"
     assert "page_part_failed" in caplog.text
     page.failure = None
     assert data(await anext(events)) == "one"

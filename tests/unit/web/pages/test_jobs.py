@@ -85,7 +85,7 @@ async def test_a_scheduler_that_is_off_is_named_as_the_reason(
     control.made.desk._rules = replace(control.made.desk._rules, enabled=False)
     await made(control)
     said = text_of(await browser.get("/jobs"))
-    assert "nothing runs by the clock" in said
+    assert "no job runs" in said
     assert "It will not run: the scheduler is off (scheduler.enabled)." in said
 
 
@@ -110,7 +110,7 @@ async def test_the_list_is_narrowed(
     await made(control, "three", agent=AgentName("helper"))
     text = (await browser.get(f"/jobs?{query}")).text
     assert [slug for slug in ("one", "two", "three") if f">{slug}</a>" in text] == slugs
-    assert ("There is no such job." in text) is (not slugs)
+    assert ("No job matches." in text) is (not slugs)
 
 
 async def test_a_long_list_has_pages_that_keep_its_filter(
@@ -126,7 +126,7 @@ async def test_a_long_list_has_pages_that_keep_its_filter(
     last = (await browser.get("/jobs?name=job&page=3")).text
     assert "5 to 5 of 5" in last
     assert ">Next</a>" not in last
-    assert "There is no such job." in (await browser.get("/jobs?page=9")).text
+    assert "No job matches." in (await browser.get("/jobs?page=9")).text
 
 
 # ---------------------------------------------------------------------------- buttons
@@ -138,7 +138,7 @@ async def test_run_now_asks_for_a_run(browser: Browser, control: FakeControl) ->
     answer = await browser.send_form(f"/jobs/{job.id}/run")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{job.id}?notice=asked")
     assert control.made.hand.asked == ["standup"]
-    assert "it begins as soon as it may" in text_of(await browser.get(answer.headers["location"]))
+    assert "It starts as soon as possible" in text_of(await browser.get(answer.headers["location"]))
 
 
 async def test_a_run_that_needs_no_agent_is_done(browser: Browser, control: FakeControl) -> None:
@@ -157,7 +157,7 @@ async def test_a_run_that_is_refused_is_explained(
     answer = await browser.send_form(f"/jobs/{job.id}/run")
     assert answer.status_code == 409
     assert page._REFUSED[refused] in text_of(answer)
-    assert "What the agent is asked" in answer.text
+    assert "Prompt for the agent" in answer.text
 
 
 async def test_a_job_is_paused_and_resumed(browser: Browser, control: FakeControl) -> None:
@@ -241,7 +241,7 @@ async def test_the_page_of_a_job_tells_everything(browser: Browser, control: Fak
         "$0.0123",
         "running",
         "Fri 2 Jan 2026, 13:02: failed, 2.0 s",
-        "the longest 4.0 s",
+        "the longest: 4.0 s",
     ):
         assert part in said, part
     assert said.count("<rect") == 4
@@ -252,7 +252,7 @@ async def test_a_job_that_was_never_due_says_what_to_do(
 ) -> None:
     await made(control)
     said = text_of(await browser.get("/jobs/standup"))
-    assert "It has not been due yet." in said
+    assert "No run yet." in said
     assert "<rect" not in said
 
 
@@ -271,14 +271,14 @@ async def test_the_history_has_pages_and_a_filter(browser: Browser, control: Fak
         await ran(control.made, job, status, number=number)
     newest = html.unescape((await browser.get(f"/jobs/{job.id}")).text)
     assert newest.count('<tr id="o-') == SHOWN
-    older = newest.partition(">Older ones")[0].rpartition('href="')[2].rstrip('"')
+    older = newest.partition(">Older")[0].rpartition('href="')[2].rstrip('"')
     oldest = html.unescape((await browser.get(older)).text)
     assert oldest.count('<tr id="o-') == 1
     assert "failed" in oldest
-    assert "The newest" in oldest
+    assert "Newest" in oldest
     failed = (await browser.get(f"/jobs/{job.id}?status=failed")).text
     assert failed.count('<tr id="o-') == 1
-    assert "There is no such run." in (await browser.get(f"/jobs/{job.id}?status=lost")).text
+    assert "No run has this status." in (await browser.get(f"/jobs/{job.id}?status=lost")).text
     assert (await browser.get(f"/jobs/{job.id}?before=x")).status_code == 422
 
 
@@ -364,7 +364,7 @@ async def test_with_whom_a_chat_is_is_found_where_it_is_known(
 @pytest.mark.parametrize(
     ("wrong", "sentence", "field"),
     [
-        ({"expression": ""}, "expression: say when it is to run.", "expression"),
+        ({"expression": ""}, "expression: enter a schedule.", "expression"),
         ({"expression": "99 * * * *"}, "Invalid cron expression", "expression"),
         ({"kind": "every", "expression": "1 h"}, "Invalid interval", "expression"),
         ({"kind": "at", "expression": "2020-01-01 09:00"}, "that time is over", "expression"),
@@ -375,17 +375,17 @@ async def test_with_whom_a_chat_is_is_found_where_it_is_known(
         ({"does": "command"}, "does: must be prompt or message.", "does"),
         ({"target": "nobody"}, "target: must be last, none", "target"),
         ({"notify": "loudly"}, "notify: must be one of", "notify"),
-        ({"slug": "Ä"}, "slug: must be up to 64", "slug"),
+        ({"slug": "Ä"}, "slug: must be 1 to 64", "slug"),
         ({"retries": "many"}, "retries: must be a whole number", "retries"),
         ({"retries": "-1"}, "retries: must be a whole number", "retries"),
         ({"run_timeout_s": "nan"}, "run_timeout_s: must be a number", "run_timeout_s"),
         ({"usd": "much"}, "usd: must be a number", "usd"),
         ({"on_busy": "panic"}, "on_busy: must be one of", "on_busy"),
-        ({"session": "key"}, "session: a key needs", "session"),
+        ({"session": "key"}, "session: a session key needs", "session"),
         ({"max_runs": "0"}, "max_runs: must be at least 1.", "max_runs"),
         ({"max_runs": "9" * 5000}, "max_runs: must be a whole number", "max_runs"),
         ({"not_after": "yesterday"}, "not_after: 'yesterday' is not a time", "not_after"),
-        ({"name": "a\x00b"}, "name: must not have control characters.", "name"),
+        ({"name": "a\x00b"}, "name: must not contain control characters.", "name"),
     ],
 )
 async def test_a_form_that_cannot_be_comes_back_as_it_was_typed(
@@ -486,7 +486,7 @@ async def test_what_somebody_else_has_changed_is_not_overwritten_unseen(
     await control.made.desk.edit(job.id, JobChange(name="Theirs"), BY)
     answer = await browser.send_form(f"/jobs/{job.id}/edit", **form | {"name": "Mine"})
     assert answer.status_code == 409
-    assert "Somebody else has just changed this job" in text_of(answer)
+    assert "The job was changed by someone else" in text_of(answer)
     assert (await now_of(control, job)).spec.name == "Theirs"
     again = _typed(answer.text)
     assert again["name"] == "Mine"
@@ -502,7 +502,7 @@ async def test_a_job_that_vanished_while_it_was_edited_can_be_made_anew(
     await control.made.desk.delete(job.id, BY)
     answer = await browser.send_form(f"/jobs/{job.id}/edit", **form | {"name": "Mine"})
     assert answer.status_code == 404
-    assert "It can be made anew." in text_of(answer)
+    assert "You can create the job again." in text_of(answer)
     assert 'action="/jobs/new"' in answer.text
     again = _typed(answer.text)
     assert (again["name"], again["text"]) == ("Mine", form["text"])
@@ -541,12 +541,12 @@ async def test_the_preview_reads_an_expression_and_shows_five_times(browser: Bro
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({}, "Say when"),
+        ({}, "Enter a schedule"),
         ({"expression": "<script>"}, "Invalid cron expression '<script>'"),
         ({"kind": "every", "expression": "0s"}, "must be positive"),
         ({"expression": "* * * * *", "zone": "Mars"}, "Unknown time zone 'Mars'"),
-        ({"expression": "0 0 30 2 *"}, "never fires"),
-        ({"expression": "0 9 * * *", "not_after": "in 1h"}, "nothing of it lies ahead"),
+        ({"expression": "0 0 30 2 *"}, "never runs"),
+        ({"expression": "0 9 * * *", "not_after": "in 1h"}, "all its times are in the past"),
     ],
 )
 async def test_the_preview_says_what_is_wrong_in_a_sentence(

@@ -67,7 +67,7 @@ async def test_where_nothing_happens_a_newcomer_is_told_what_to_do(
 ) -> None:
     control.snapshot = replace(fakes.STATUS, runs=())
     text = (await browser.get("/")).text
-    assert "Nothing runs." in text
+    assert "Nothing is running." in text
     assert "goclaw chat" in text
 
 

@@ -109,7 +109,7 @@ async def test_who_talks_under_open_policies_is_shown_with_a_button_to_deny(
     ]
     text = (await browser.get("/people")).text
     assert "Eve (@eve)" in text
-    assert text.count("by the settings") == 2
+    assert text.count("allowed by the settings") == 2
     assert "undecided" not in text
     assert text.count('value="no"') == 3  # one of them asks with a code
     control.spoke = [fake_post.SPOKE]
@@ -150,7 +150,7 @@ async def test_a_run_shows_what_was_asked_its_tools_its_cost_and_its_delivery(
     browser: Browser,
 ) -> None:
     text = (await browser.get("/runs/0190-aaaa")).text
-    for part in ("Grüße", "read_file", "three lines", "never came back", "$0.0123", "1 min 01 s"):
+    for part in ("Grüße", "read_file", "three lines", "no result", "$0.0123", "1 min 01 s"):
         assert part in text
     assert "chat not found" in text
 
@@ -225,7 +225,7 @@ async def test_health_tells_how_to_get_a_channel_where_there_is_none_but_its_own
 async def test_failures_come_first(browser: Browser) -> None:
     text = (await browser.get("/deliveries")).text
     assert "chat not found" in text
-    assert "maybe twice" in text
+    assert "possible duplicate" in text
     assert "Try all again" in text
 
 
