@@ -112,19 +112,19 @@ class Guard:
         if not self._is_ours(authority[0]):
             return Refusal(
                 421,
-                f"this is not {authority[0]}; call it localhost or by its address, "
+                f"{authority[0]} is not a name of this gateway; use localhost or its address, "
                 "or add the name to web.hosts",
             )
         origins = _all(scope, b"origin")
         if origins and not (len(origins) == 1 and _is_same(origins[0], authority)):
-            return Refusal(403, "requests from pages of other sites are not served")
+            return Refusal(403, "requests from pages of other sites are refused")
         if self._token:
             if self._has_token(scope):
                 # No other site can make a browser send this header.
                 return None
             if not (_is_open(scope) or self._is_signed_in(scope)):
                 return Refusal(
-                    401, "this needs the header Authorization: Bearer <token>, with the token"
+                    401, "a token is required: send the header Authorization: Bearer <token>"
                 )
         if scope["method"] in _READING or origins or _only(scope, b"sec-fetch-site") in _OWN_SITE:
             return None

@@ -54,7 +54,7 @@ class _Answering(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         del msg
-        body = dump(ApiError, ApiError("this is no HTTP request, or it has a header that is none"))
+        body = dump(ApiError, ApiError("this is not a valid HTTP request"))
         self.transport.write(
             b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
             b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body)

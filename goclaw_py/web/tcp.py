@@ -47,7 +47,7 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str | in
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     # A name that no encoding of DNS can hold is a UnicodeError.
     except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "this is no host name"
+        reason = error.strerror if isinstance(error, OSError) else "this is not a host name"
         raise CannotListen(
             f"web.host = {host!r}: {reason}; set 127.0.0.1 or an address of this machine"
         ) from error
@@ -59,18 +59,19 @@ def _words(host: str, port: int, error: OSError) -> str:
     match error.errno:
         case errno.EADDRINUSE:
             return (
-                f"web.port = {port}: another program listens there already; "
-                "end it, or set another port"
+                f"web.port = {port}: another program already listens there; "
+                "stop it, or set another port"
             )
         case errno.EADDRNOTAVAIL:
             return (
-                f"web.host = {host!r}: this machine has no such address; "
+                f"web.host = {host!r}: this machine does not have this address; "
                 "set 127.0.0.1 or an address of this machine"
             )
         case errno.EACCES | errno.EPERM:
             return (
-                f"web.port = {port}: this user may not listen there; set a port from 1024 on, "
-                "and let a reverse proxy pass requests to it"
+                f"web.port = {port}: this user is not allowed to listen there; set a port of "
+                f"1024 or "
+                "above, and use a reverse proxy in front of it"
             )
         case _:
             return f"cannot listen at web.host = {host!r}, web.port = {port}: {error.strerror}"

@@ -54,7 +54,7 @@ async def _on_error(request: Request, error: Exception) -> Response:
             text = str(error)
         case _:
             # Starlette raises it again after this answer, so the server logs it and hangs up.
-            code, text = 500, "internal error; the gateway's log has it"
+            code, text = 500, "internal error; the log of the gateway has the details"
             headers = {"Connection": "close"}
     body = body or dump(ApiError, ApiError(text))
     return Response(body, status_code=code, headers=headers, media_type="application/json")

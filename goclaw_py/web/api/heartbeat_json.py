@@ -88,11 +88,13 @@ def muted_until(body: MuteBody, now: datetime) -> datetime | None:
     """
     if len(body.model_fields_set) != 1:
         raise HeartbeatError(
-            'give either until, a time, or for, such as 2h; {"until": null} ends a mute'
+            'set either until (a time) or for (a duration such as 2h); {"until": null} ends a mute'
         )
     if "for_" in body.model_fields_set:
         if body.for_ is None:
-            raise HeartbeatError("for: must be such as 30m, 2h or 1d; until = null ends it")
+            raise HeartbeatError(
+                "for: must be a duration such as 30m, 2h or 1d; to end a mute, set until to null"
+            )
         return now + read_interval(body.for_)
     if body.until is None:
         return None
@@ -101,7 +103,9 @@ def muted_until(body: MuteBody, now: datetime) -> datetime | None:
     except OverflowError:
         raise HeartbeatError("until: no calendar has this time in UTC") from None
     if until <= now:
-        raise HeartbeatError(f"until: {until.isoformat()} is over; null ends the silence")
+        raise HeartbeatError(
+            f"until: {until.isoformat()} is in the past; to end a mute, set until to null"
+        )
     return until
 
 

@@ -143,7 +143,7 @@ def beat_routes(control: Control) -> APIRouter:
         """One of them, by its whole id."""
         found = await control.heartbeats.beat(BeatId(beat))
         if found is None:
-            raise NotFound(f"there is no beat {beat!r}")
+            raise NotFound(f"there is no heartbeat run {beat!r}")
         return _answer(Beat, found)
 
     return api

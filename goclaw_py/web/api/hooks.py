@@ -26,9 +26,9 @@ _PATH = re.compile(r"/[A-Za-z0-9_./-]*")
 _BODILESS = frozenset({204, 304})
 
 _NOT_FOUND = WebAnswer(404)
-_TOO_SLOW = WebAnswer(408, "the body did not arrive in time")
-_BROKEN = WebAnswer(500, "internal error; the gateway's log has it")
-_ENDING = WebAnswer(503, "the gateway ends; try again")
+_TOO_SLOW = WebAnswer(408, "the request body did not arrive in time")
+_BROKEN = WebAnswer(500, "internal error; the log of the gateway has the details")
+_ENDING = WebAnswer(503, "the gateway is shutting down; try again")
 
 
 class HookConflict(GoclawError):

@@ -33,21 +33,21 @@ _EXAMPLES: Final = Path(__file__).with_name("examples.json")
 _ERROR: Final[_Json] = {"$ref": "#/components/schemas/ApiError"}
 _REFUSED: Final = {
     401: "The token is missing or wrong. Only over TCP.",
-    403: "Another site asks, or nobody knows which. Only over TCP.",
-    421: "The name in `Host` is none of this gateway. Only over TCP.",
+    403: "The request comes from a page of another or an unknown site. Only over TCP.",
+    421: "The name in `Host` is not a name of this gateway. Only over TCP.",
 }
 _SAID: Final = {
-    400: "the body is no JSON",
-    401: "this needs the header Authorization: Bearer <token>, with the token",
-    403: "requests from pages of other sites are not served",
+    400: "the body is not valid JSON",
+    401: "a token is required: send the header Authorization: Bearer <token>",
+    403: "requests from pages of other sites are refused",
     404: "there is no run '0190'",
     405: "Method Not Allowed",
     409: "no gateway is running here",
     413: "the body is longer than 1265536 bytes",
     415: "the body must be JSON, with the header Content-Type: application/json",
-    421: "this is not evil.example; call it localhost or by its address",
+    421: "evil.example is not a name of this gateway; use localhost or its address",
     422: "limit: Input should be less than or equal to 1000",
-    500: "internal error; the gateway's log has it",
+    500: "internal error; the log of the gateway has the details",
     503: "the database does not answer",
 }
 _ABOUT: Final = """\
@@ -144,7 +144,7 @@ def _with_refusals(path: str, operation: _Json) -> None:
             schema = known["content"][JSON]["schema"]
             known["content"][JSON]["schema"] = {"anyOf": [schema, _ERROR]}
     if "requestBody" in operation:
-        responses["415"] = _refusal("The body is not said to be JSON.")
+        responses["415"] = _refusal("The `Content-Type` of the body is not JSON.")
     for code in [*responses]:
         responses[code].setdefault("description", HTTPStatus(int(code)).phrase)
     operation["responses"] = dict(sorted(responses.items()))

@@ -18,9 +18,11 @@ from goclaw_py.web.api.wire import MAX_LIMIT, MAX_ROW_ID, dump
 
 T = TypeVar("T")
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The most that a page may have.")]
+Limit = Annotated[
+    int, Query(ge=1, le=MAX_LIMIT, description="The maximum number of rows on a page.")
+]
 
-_ABOUT: Final = "Go on behind this place of the list; `Link` of the page before has it."
+_ABOUT: Final = "Continue after this position; the `Link` header of the previous page contains it."
 _Text = Annotated[
     str | None,
     Query(
@@ -33,7 +35,7 @@ _Text = Annotated[
 ]
 RowBefore = Annotated[
     int | None,
-    Query(ge=0, le=MAX_ROW_ID, description="Go on behind the row with this id.", examples=[120]),
+    Query(ge=0, le=MAX_ROW_ID, description="Continue after the row with this id.", examples=[120]),
 ]
 
 
@@ -73,7 +75,7 @@ LINK: Final[dict[int | str, dict[str, Any]]] = {
         "headers": {
             "Link": {
                 "description": "The next page, as a reference relative to this one: "
-                '`<?limit=50&before=…>; rel="next"`. Not there on the last page.',
+                '`<?limit=50&before=…>; rel="next"`. Absent on the last page.',
                 "schema": {"type": "string"},
             }
         }

@@ -29,7 +29,9 @@ KeyPath = Annotated[
 RunPath = Annotated[str, Path(min_length=1, max_length=512, examples=["0190-aaaa"])]
 Key = Annotated[str | None, Query(max_length=512, description="The whole key.")]
 Agent = Annotated[str | None, Query(min_length=1, max_length=64, examples=["main"])]
-Spans = Annotated[int, Query(ge=1, le=MAX_SPANS, description="The most that a page may have.")]
+Spans = Annotated[
+    int, Query(ge=1, le=MAX_SPANS, description="The maximum number of rows on a page.")
+]
 Instant = Annotated[AwareDatetime, Query(examples=["2026-01-02T03:00:00Z"])]
 
 

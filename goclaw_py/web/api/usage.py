@@ -30,20 +30,24 @@ Day = Annotated[
     str | None,
     Query(
         pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-        description="A whole day is meant. Without `until` today is the last one.",
+        description="The last day, included. Default: today.",
         examples=["2026-01-31"],
     ),
 ]
 Days = Annotated[
     int | None,
-    Query(ge=1, le=MAX_DAYS, description="So many days, instead of `since`; 7 without both."),
+    Query(
+        ge=1,
+        le=MAX_DAYS,
+        description="The number of days, instead of `since`. Default: 7 if neither is given.",
+    ),
 ]
 Zone = Annotated[
     str,
     Query(
         alias="tz",
         max_length=64,
-        description="In which days begin. Those of budgets are in UTC.",
+        description="The time zone of the days. Days of budgets are in UTC.",
         examples=["Europe/Berlin"],
     ),
 ]

@@ -200,7 +200,7 @@ def read(kind: type[T], raw: bytes) -> T:
         value: T = adapter(hashable).validate_json(raw)
     except ValidationError as error:
         raise Unreadable(
-            "the gateway's answer cannot be read; are both of the same release?"
+            "the answer of the gateway cannot be read; check that both run the same release"
         ) from error
     return value
 

@@ -154,7 +154,7 @@ WHY = Explanation(
         Step(NOW, "received", "received from Ann\x1b[2J: “count <b>”"),
         Step(None, "next_try", "the next try is due"),
     ),
-    (Cure("Let the agent answer it again", "goclaw inbox retry 7"), Cure("Send it again")),
+    (Cure("Retry the message", "goclaw inbox retry 7"), Cure("Send it again")),
 )
 QUEUE = QueueView(
     session=SESSION,

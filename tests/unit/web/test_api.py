@@ -315,7 +315,7 @@ async def test_a_defect_is_told_without_its_insides() -> None:
     async with http(control) as client:
         answer = await client.get("/api/runs")
     assert answer.status_code == 500
-    assert answer.json() == {"error": "internal error; the gateway's log has it"}
+    assert answer.json() == {"error": "internal error; the log of the gateway has the details"}
 
 
 async def test_a_body_without_content_type_is_not_read_as_json() -> None:

@@ -183,7 +183,10 @@ async def test_a_hook_that_raises_is_an_answer_that_tells_nothing(
     sink = Sink(error=ValueError("hunter2"))
     async with serving(tmp_path, hook(sink)) as server:
         answer = await server.ask(GOOD)
-        assert (answer.status, answer.body) == (500, b"internal error; the gateway's log has it")
+        assert (answer.status, answer.body) == (
+            500,
+            b"internal error; the log of the gateway has the details",
+        )
         sink.error = None
         assert (await server.ask(GOOD)).status == 200
     (record,) = caplog.records

@@ -86,7 +86,7 @@ async def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
     sink = Sink()
     async with serving(tmp_path, hook(sink)) as server, server.client() as client:
         answer = await client.ask(announced(10) + b"123")
-        assert (answer.status, answer.body) == (408, b"the body did not arrive in time")
+        assert (answer.status, answer.body) == (408, b"the request body did not arrive in time")
         assert now() == pytest.approx(BODY_S, abs=0.5)
         assert await client.closed()
     assert sink.requests == []

@@ -78,7 +78,7 @@ async def test_a_request_that_takes_too_long_is_asked_to_come_again(
             await server.stop()
         assert now() - started < GRACE_S + 2 * TICKS_S
         answer = await client.answer()
-        assert (answer.status, answer.body) == (503, b"the gateway ends; try again")
+        assert (answer.status, answer.body) == (503, b"the gateway is shutting down; try again")
         assert await client.closed()
     assert sink.working == 0
     assert "Traceback" not in caplog.text

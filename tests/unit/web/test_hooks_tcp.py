@@ -98,14 +98,14 @@ def refused(host: str, port: int) -> str:
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 def test_a_port_that_is_in_use_is_told(taken: int, host: str) -> None:
     assert refused(host, taken) == (
-        f"web.port = {taken}: another program listens there already; end it, or set another port"
+        f"web.port = {taken}: another program already listens there; stop it, or set another port"
     )
 
 
 def test_an_address_of_another_machine_is_told() -> None:
     """The address is one that documentation may use and nobody has."""
     assert refused("203.0.113.7", 0) == (
-        "web.host = '203.0.113.7': this machine has no such address; "
+        "web.host = '203.0.113.7': this machine does not have this address; "
         "set 127.0.0.1 or an address of this machine"
     )
 
@@ -113,7 +113,7 @@ def test_an_address_of_another_machine_is_told() -> None:
 @pytest.mark.parametrize("host", ["a..b", "x" * 300])
 def test_what_cannot_be_a_name_is_told(host: str) -> None:
     assert refused(host, 0) == (
-        f"web.host = {host!r}: this is no host name; set 127.0.0.1 or an address of this machine"
+        f"web.host = {host!r}: this is not a host name; set 127.0.0.1 or an address of this machine"
     )
 
 
@@ -131,8 +131,11 @@ def test_a_name_that_nobody_knows_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (errno.EACCES, "web.port = 80: this user may not listen there; set a port from 1024 on"),
-        (errno.EPERM, "let a reverse proxy pass requests to it"),
+        (
+            errno.EACCES,
+            "web.port = 80: this user is not allowed to listen there; set a port of 1024 or above",
+        ),
+        (errno.EPERM, "use a reverse proxy in front of it"),
         (errno.ENOBUFS, "cannot listen at web.host = '127.0.0.1', web.port = 80: no more"),
     ],
 )

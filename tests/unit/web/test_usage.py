@@ -103,9 +103,9 @@ async def test_the_json_is_made_for_programs() -> None:
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({"by": "person"}, "by: 'person' is none of agent, job, sender, day, model"),
-        ({"by": "agent,,day"}, "by: '' is none of"),
-        ({"by": "day,agent,day"}, "by: day is named twice"),
+        ({"by": "person"}, "by: 'person' is not one of agent, job, sender, day, model"),
+        ({"by": "agent,,day"}, "by: '' is not one of"),
+        ({"by": "day,agent,day"}, "by: day is given twice"),
         ({"by": "x" * 101}, "by: "),
         ({"since": "2026-02-01", "until": "2026-01-31"}, "since: 2026-02-01 is after"),
         ({"since": "2030-01-01"}, "since: 2030-01-01 is after the last day"),
