@@ -72,7 +72,8 @@ class BeatBudget(Section):
         default=None, description="US dollars; default 0.50, 0: no limit"
     )
     day: BeatsDay = Field(
-        default_factory=BeatsDay, description="of all beats of the agent on one day, in UTC"
+        default_factory=BeatsDay,
+        description="of all heartbeat runs of the agent on one day, in UTC",
     )
 
 
@@ -80,13 +81,15 @@ class HeartbeatSettings(Section):
     """``[heartbeat]``, and the same below an agent, where it overrides key by key."""
 
     enabled: Annotated[bool | None, Flag()] = Field(
-        default=None, description="true (default); false: no beats"
+        default=None, description="true (default); false: the heartbeat is off"
     )
     interval_s: Annotated[float | None, DurationOrOff(1, _YEAR_S)] = Field(
-        default=None, alias="interval", description="time between beats; default 30m, 0: no beats"
+        default=None,
+        alias="interval",
+        description="time between heartbeat runs; default 30m, 0: off",
     )
     active_hours: HoursSettings = Field(
-        default_factory=HoursSettings, description="when it may beat; default always"
+        default_factory=HoursSettings, description="the hours in which it may run; default always"
     )
     target: AlertTarget | None = Field(
         default=None,

@@ -160,7 +160,7 @@ def _allowed(detail: ErrorDetails, path: tuple[str, ...]) -> str:
         case "missing":
             table = _at(Settings, path[:-1])
             what = table.model_fields[path[-1]].description if _is_model(table) else ""
-            return f"must be said: {what}"
+            return f"is required: {what}"
         case "enum" | "literal_error":
             return f"must be {context['expected']}"
         case kind if kind == ALLOWED:
@@ -256,7 +256,7 @@ def _cross_check(settings: Settings) -> list[SettingError]:
             errors += _check_account(settings, (*path, "accounts", account), section)
         if DEFAULT_ACCOUNT in channel.accounts:
             where = (*path, "accounts", DEFAULT_ACCOUNT)
-            errors.append(wrong(settings, where, _TABLE, f"write it in [channels.{name}] itself"))
+            errors.append(wrong(settings, where, _TABLE, f"set it in [channels.{name}] instead"))
     return errors
 
 
@@ -272,13 +272,13 @@ def _only_one(
         each for each in (key, f"{key}_file", f"{key}_env") if getattr(section, each) is not None
     ]
     return [
-        wrong(settings, (*path, each), getattr(section, each), f"{given[0]} is set as well")
+        wrong(settings, (*path, each), getattr(section, each), f"{given[0]} is also set")
         for each in given[1:]
     ]
 
 
 def _check_lanes(settings: Settings) -> list[SettingError]:
-    what = "must be node: runs wait for those in this lane, and would wait across nodes for ever"
+    what = "must be node: across nodes, runs of this lane could wait for each other forever"
     return [
         wrong(settings, ("lanes", lane, "scope"), settings.lanes[lane].scope.value, what)
         for lane in sorted(OF_CHILDREN & settings.shared_lanes)

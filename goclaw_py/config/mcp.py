@@ -46,9 +46,9 @@ class McpServer(Section):
     def _is_one_of_both(self) -> Self:
         has_program = bool(self.command and self.command[0])
         if has_program == bool(self.url):
-            raise allowed("must have a command or a url, and not both")
+            raise allowed("must have either a command or a url, not both")
         if (self.headers and has_program) or (self.env and self.url):
-            raise allowed("env goes with a command, headers with a url")
+            raise allowed("env is only for a command, headers only for a url")
         return self
 
 

@@ -68,17 +68,20 @@ class Queue(Section):
         "steer: the running task takes it in if it can",
     )
     capacity: Annotated[int | None, Whole(1, 10_000)] = Field(
-        default=None, description="how many messages may wait in a session; default 10"
+        default=None, description="the maximum number of waiting messages in a session; default 10"
     )
     drop: Drop | None = Field(
-        default=None, description="old (default) or new: which goes when it is full"
+        default=None,
+        description="old (default) or new: which message is dropped when the queue is full",
     )
     debounce_ms: Annotated[int | None, Whole(0, 60_000)] = Field(
         default=None,
-        description="rapid messages within this many ms become one turn; default 800, 0 off",
+        description=(
+            "messages sent within this many ms are merged into one turn; default 800, 0: off"
+        ),
     )
     turn_messages: Annotated[int | None, Whole(1, 10_000)] = Field(
-        default=None, description="messages that one turn takes at most; default 50"
+        default=None, description="the maximum number of messages in one turn; default 50"
     )
     turn_chars: Annotated[int | None, Whole(1, 10_000_000)] = Field(
         default=None,
@@ -87,7 +90,7 @@ class Queue(Section):
     )
     max_concurrent: Annotated[int | None, Whole(1)] = Field(
         default=None,
-        description="runs of one session at once; default 1 in direct chats, 3 in groups",
+        description="concurrent runs of one session; default 1 in direct chats, 3 in groups",
     )
     stop_words: bool | None = Field(
         default=None,
@@ -116,10 +119,10 @@ class Agent(Section):
     thinking: Literal["off", "low", "medium", "high"] | None = Field(
         default=None, description="how much it thinks before it answers; default the provider's"
     )
-    system_prompt: str | None = Field(default=None, description="what the model is told first")
+    system_prompt: str | None = Field(default=None, description="the system prompt of the model")
     base_url: Annotated[
         str | None, Matching(r"https?://\S+", "an address that starts with http:// or https://")
-    ] = Field(default=None, description="another server that speaks the provider's protocol")
+    ] = Field(default=None, description="another server with the API of the provider")
     api_key: SecretStr | None = Field(default=None, description="the provider's key itself")
     api_key_file: Path | None = Field(default=None, description="a file that holds the key")
     api_key_env: Text | None = Field(
@@ -134,11 +137,11 @@ class Agent(Section):
         description="folder; default <home>/workspace for main, <home>/workspaces/NAME",
     )
     context_window: Annotated[int, Whole(1_000)] = Field(
-        default=128_000, description="tokens that the model can take"
+        default=128_000, description="the context size of the model in tokens"
     )
     max_concurrent: Annotated[int | None, Whole(1)] = Field(
         default=None,
-        description="runs of this agent at once, over all its sessions; default no limit",
+        description="concurrent runs of this agent, in all its sessions; default no limit",
     )
     budget: RunBudget = Field(default_factory=RunBudget)
     heartbeat: HeartbeatSettings = Field(default_factory=HeartbeatSettings)
@@ -166,7 +169,8 @@ class Thread(Section):
         default=None, description="in groups: answer only where the bot is mentioned"
     )
     context_messages: Annotated[int | None, Whole(0, 500)] = Field(
-        default=None, description="in groups: so many messages without a mention are context"
+        default=None,
+        description="in groups: how many messages without a mention are given as context",
     )
     stop: StopPolicy | None = Field(
         default=None, description="in groups: what a member may stop, own or anyone"
@@ -181,7 +185,7 @@ class Chat(Thread):
     """
 
     enabled: Annotated[bool, Flag()] = Field(
-        default=True, description="false: the agent does not listen in this group"
+        default=True, description="false: the agent ignores this group"
     )
     threads: dict[ChatKey, Thread] = Field(default_factory=dict)
 
@@ -271,10 +275,12 @@ class Runs(Section):
     """``[runs]`` (SPEC QUEUE-2, QUEUE-9, LANE-8). Times are in seconds once read."""
 
     timeout_s: Annotated[float, Duration(1)] = Field(
-        default=1800.0, alias="timeout", description="how long a run may work"
+        default=1800.0, alias="timeout", description="the time limit of a run"
     )
     cancel_grace_s: Annotated[float, Duration(1)] = Field(
-        default=10.0, alias="cancel_grace", description="how long a cancelled run may take to end"
+        default=10.0,
+        alias="cancel_grace",
+        description="how long a cancelled run may take to finish",
     )
     deadline_s: Annotated[float | None, Duration(1)] = Field(
         default=None,
@@ -311,7 +317,7 @@ class Log(Section):
         default=LogLevel.INFO, description="debug, info (default), warning or error"
     )
     format: LogFormat = Field(default=LogFormat.AUTO, description="auto (default), console or json")
-    file: Path | None = Field(default=None, description="write here instead of to standard error")
+    file: Path | None = Field(default=None, description="the log file; default standard error")
 
 
 class Settings(BaseSettings):
@@ -334,7 +340,7 @@ class Settings(BaseSettings):
     state: State = Field(default_factory=State)
     runs: Runs = Field(default_factory=Runs)
     sources: dict[NameKey, WorkSourceSettings] = Field(
-        default_factory=dict, description="where jobs get their work from, by name"
+        default_factory=dict, description="the sources of work items for jobs, by name"
     )
     scheduler: SchedulerSettings = Field(default_factory=SchedulerSettings)
     heartbeat: HeartbeatSettings = Field(default_factory=HeartbeatSettings)

@@ -121,7 +121,7 @@ class EnvironmentSource(Source):
             path = self._path(name, env[name])
             if path and not _put(values, path, EnvText(env[name])):
                 self.unknown.append(
-                    UnknownVariable(name, f"{'.'.join(path)} is set by another variable too")
+                    UnknownVariable(name, f"{'.'.join(path)} is also set by another variable")
                 )
             elif path:
                 self.origins[path] = f"environment variable {name}"
@@ -166,8 +166,8 @@ def _where(message: str, text: str) -> tuple[int, str]:
         section = "[" + ".".join(re.findall(r"'([^']*)'", twice[1])) + "]"
         lines = [one.partition("#")[0].strip() for one in text.splitlines()]
         first = f" (line {lines.index(section) + 1})" if section in lines else ""
-        return line, f"the section {section} stands here already{first}: put its keys there"
-    return line, f"this is not TOML: {message[: found.start()] if found else message}"
+        return line, f"the section {section} is defined twice{first}: put its keys into one section"
+    return line, f"this is not valid TOML: {message[: found.start()] if found else message}"
 
 
 def _put(tree: Tree, path: Path_, value: EnvText) -> bool:

@@ -76,7 +76,7 @@ class WorkSourceSettings(Section):
                 raise allowed(f'must not have {", ".join(foreign)}: these go with kind = "github"')
             return self
         if self.queue is not None:
-            raise allowed('must not have queue: it goes with kind = "table"')
+            raise allowed('must not have queue: it is only for kind = "table"')
         if self.repo is None:
             raise allowed('must have a repo, such as repo = "OWNER/NAME"')
         if all(each is None for each in (self.token, self.token_file, self.token_env)):

@@ -132,14 +132,20 @@ def test_printed_servers_hold_no_secret(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "agents.main.mcp.x = (a table): must have a command or a url, and not both"),
-        ("command = []", "must have a command or a url, and not both"),
-        ("command = ['']", "must have a command or a url, and not both"),
-        ("command = ['a']\nurl = 'http://b'", "must have a command or a url, and not both"),
+        ("", "agents.main.mcp.x = (a table): must have either a command or a url, not both"),
+        ("command = []", "must have either a command or a url, not both"),
+        ("command = ['']", "must have either a command or a url, not both"),
+        ("command = ['a']\nurl = 'http://b'", "must have either a command or a url, not both"),
         ("command = 'a'", "must be a list of texts"),
         ("url = 'ftp://b'", "must be an address that starts with http"),
-        ("url = 'http://b'\nenv = { A = 'b' }", "env goes with a command, headers with a url"),
-        ("command = ['a']\nheaders = { A = 'b' }", "env goes with a command, headers with a url"),
+        (
+            "url = 'http://b'\nenv = { A = 'b' }",
+            "env is only for a command, headers only for a url",
+        ),
+        (
+            "command = ['a']\nheaders = { A = 'b' }",
+            "env is only for a command, headers only for a url",
+        ),
         ("command = ['a']\nenv = { 'A=B' = 'c' }", "must be the name of an environment variable"),
         ('command = ["a"]\nenv = { A = "b\\u0000" }', "must be text without NUL"),
         ("command = ['a']\ntools = 'b'", "must be a list of texts"),

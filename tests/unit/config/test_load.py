@@ -227,7 +227,7 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
         ),
         (
             "[channels.telegram.accounts.default]\ntoken = 'secret'",
-            "accounts.default = (a table): write it in [channels.telegram] itself",
+            "accounts.default = (a table): set it in [channels.telegram] instead",
         ),
         ("[channels]\ntelegram = 1", "channels.telegram = 1: must be a table"),
         ("agents = 'x'", "agents = 'x': must be a table"),
@@ -281,7 +281,7 @@ def test_an_unknown_variable_is_an_error_too(
 
 def test_two_variables_for_one_setting_are_a_contradiction(tmp_path: Path) -> None:
     (line,) = refused(tmp_path, GOCLAW_LANES__MAIN="3", GOCLAW_LANE_MAIN="4")
-    assert "lanes.main.size is set by another variable too" in line
+    assert "lanes.main.size is also set by another variable" in line
 
 
 def test_a_variable_below_another_ones_value_is_a_contradiction(tmp_path: Path) -> None:
@@ -349,13 +349,13 @@ def test_what_is_not_toml_is_one_line_with_file_and_line(
     tmp_path: Path, text: str, number: int
 ) -> None:
     (line,) = refused(tmp_path, text)
-    assert line.startswith(f"{tmp_path / 'goclaw.toml'}:{number}: this is not TOML: ")
+    assert line.startswith(f"{tmp_path / 'goclaw.toml'}:{number}: this is not valid TOML: ")
     assert "(at " not in line
 
 
 def test_a_section_that_stands_twice_is_named_with_its_first_line(tmp_path: Path) -> None:
     (line,) = refused(tmp_path, "[lanes]\n[agents.main]\n[log]\n[agents.main]\nmodel = 'offline'\n")
-    told = "the section [agents.main] stands here already (line 2): put its keys there"
+    told = "the section [agents.main] is defined twice (line 2): put its keys into one section"
     assert line == f"{tmp_path / 'goclaw.toml'}:4: {told}"
 
 

@@ -153,7 +153,7 @@ def test_a_token_that_is_not_there_or_too_weak_is_told(
 
 def test_one_token_only(tmp_path: Path) -> None:
     line = refused(tmp_path, f"token = '{SECRET}'\ntoken_env = 'T'")
-    assert "web.token_env = 'T': token is set as well" in line
+    assert "web.token_env = 'T': token is also set" in line
 
 
 def test_the_token_is_shown_nowhere(tmp_path: Path) -> None:
