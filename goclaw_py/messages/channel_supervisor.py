@@ -70,7 +70,7 @@ class Supervisor:
                 await self._receive(channel, intake)
             except Exception as error:
                 log.exception("channel_crashed", extra=_facts(channel))
-                self._show(channel, ChannelState.STARTING, f"broke: {error}")
+                self._show(channel, ChannelState.STARTING, f"failed: {error}")
             await asyncio.sleep(RESTART_S)
 
     async def _receive(self, channel: Channel, intake: Intake) -> None:

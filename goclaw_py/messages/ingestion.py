@@ -287,7 +287,7 @@ class Gateway:
         elif message.edits is not None and (await self._edit(row) or await self._cover(row)):
             return
         elif self._in_hand.comes_later(row):
-            raise StoreUnavailable("a look is to take up first what was given back meanwhile")
+            raise StoreUnavailable("released messages must be claimed first")
         elif self._is_command(row):
             await self._execute(row)
         else:

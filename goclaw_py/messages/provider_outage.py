@@ -116,7 +116,7 @@ class Outages:
         """Raises ``Held`` for a turn that is about to run and is not the one to try."""
         outage = self._outages.get(turn.agent)
         if outage is not None and (outage.trying is None or outage.trying.id != turn.id):
-            raise Held(f"the provider of agent {turn.agent} is down")
+            raise Held(f"the provider of agent {turn.agent} is unavailable")
 
     def judge(self, turn: Turn, ended: Ending, error: BaseException | None) -> Ending:
         """How a run ends that may have met an outage: as interrupted if its messages are kept."""

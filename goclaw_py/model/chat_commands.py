@@ -1,4 +1,4 @@
-"""Commands that people type in a chat, or give by a button (SPEC CMD-1, CMD-2, CMD-5, CRON-13)."""
+"""Commands in a chat, typed or by a button (SPEC CMD-1, CMD-2, CMD-5, CRON-13)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from goclaw_py.model.pairing_codes import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """What the sender of a press reads; ``is_used``: the buttons have no use any more.
+    """The answer to a press of a button; ``is_used``: the buttons can be removed.
 
-    ``toast`` is shown for a moment where none was before the press was carried out.
+    ``toast`` is a short popup, shown if there was none before the press was handled.
     """
 
     answer: str
@@ -59,7 +59,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class WhoAmI:
-    """``/whoami``: how the sender is known here, for settings and for the operator."""
+    """``/whoami``: show the id of the sender and the session, as settings need them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ShowUsage:
 
 @dataclass(frozen=True, slots=True)
 class QueueMode:
-    """``/queue``: tell how this chat queues; ``/queue MODE``: change it.
+    """``/queue``: show the queue mode of this chat; ``/queue MODE``: change it.
 
     ``word`` is the word that follows on the same line, in lower case, or empty.
     """
@@ -79,7 +79,7 @@ class QueueMode:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """``/jobs``: tell this chat's jobs; ``/jobs ACTION JOB``: do something to one of them.
+    """``/jobs``: list the jobs of this chat; ``/jobs ACTION JOB``: change or run one of them.
 
     ``action`` is the word that follows on the same line, in lower case, ``job`` the one after it;
     both may be empty.
@@ -91,7 +91,7 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class Timezone:
-    """``/timezone``: tell it; ``/timezone ZONE``: choose it for this chat.
+    """``/timezone``: show the time zone of this chat; ``/timezone ZONE``: change it.
 
     ``zone`` is what follows on the same line, or empty.
     """
@@ -101,7 +101,7 @@ class Timezone:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatCommand:
-    """``/heartbeat``: tell how the agent's heartbeat stands; ``/heartbeat ACTION``: use it.
+    """``/heartbeat``: show the status of the heartbeat; ``/heartbeat ACTION``: change or run it.
 
     ``action`` is the word that follows on the same line, in lower case, ``text`` the rest of that
     line, for ``add`` of the whole message, in its own case and on one line; both may be empty.
@@ -113,7 +113,7 @@ class HeartbeatCommand:
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """``/mute``: tell whether the heartbeat is silent; ``/mute DURATION``: silence it.
+    """``/mute``: show whether the heartbeat is muted; ``/mute DURATION``: mute it.
 
     ``text`` is what follows on the same line, in lower case, or empty.
     """
@@ -123,13 +123,13 @@ class Mute:
 
 @dataclass(frozen=True, slots=True)
 class Misspelt:
-    """A message that is only one word with a slash, nearly the command ``meant``."""
+    """A message of one misspelt command; ``meant`` is the command that is close to it."""
 
     meant: str
 
 
 class JobAction(StrEnum):
-    """What a button below a reminder does; the value is a part of its data."""
+    """The action of a button below a reminder; the value is a part of its data."""
 
     DONE = "done"
     SNOOZE_10M = "s10"
@@ -140,7 +140,7 @@ class JobAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobButton:
-    """A button below what a job has said was pressed."""
+    """A press of a button below a message of a job."""
 
     action: JobAction
     occurrence: OccurrenceId
@@ -148,14 +148,14 @@ class JobButton:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The button below a failure was pressed: try again to answer messages, by their rows."""
+    """A press of “Try again” below a failure: answer the messages with these row numbers."""
 
     rows: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AccessButton:
-    """An owner has decided about a request for access, by the button below it."""
+    """A press of a button below a request for access."""
 
     verdict: Verdict
     request: str
@@ -181,19 +181,19 @@ Command = (
 )
 
 _STOP_DATA = "stop:"
-"""What the button below a growing reply brings when it is pressed, before the run's id."""
+"""The data of the stop button below a streamed reply, before the id of the run."""
 
 _JOB_DATA = re.compile(r"job:([a-z0-9]+):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-"""What a button below a reminder brings. What a press brings can be made up."""
+"""The data of a button below a reminder. Clients can forge the data of a press."""
 
 _RETRY_DATA = re.compile(r"retry:([0-9]{1,18}(?:,[0-9]{1,18})*)")
 _ACCESS_DATA = re.compile(r"access:([a-z]+):([0-9a-f]{16})")
-"""What a button below a request for access brings. It permits nothing: its presser has to be an
-owner."""
+"""The data of a button below a request for access. It grants nothing by itself: only an owner
+may press it."""
 _MOST_DATA = 64
-"""Bytes that a button may bring in Telegram."""
+"""The longest data of a button in Telegram, in bytes."""
 _SHORT_ID = 13
-"""Of the id of a run: as much as two runs of different milliseconds differ in."""
+"""The length of a prefix of run ids that differs for runs of different milliseconds."""
 
 _JOB_BUTTONS = (
     ((JobAction.DONE, "✅ Done"), (JobAction.AGAIN, "🔁 Again")),
@@ -214,10 +214,10 @@ _ACCESS_BUTTONS: Final = {
 
 _TOASTS: Final = {
     JobAction.DONE: "✅ Done",
-    JobAction.AGAIN: "🔁 Once more",
-    JobAction.SNOOZE_10M: "💤 Again in 10 minutes",
-    JobAction.SNOOZE_1H: "💤 Again in an hour",
-    JobAction.SNOOZE_TOMORROW: "💤 Again tomorrow",
+    JobAction.AGAIN: "🔁 Running again",
+    JobAction.SNOOZE_10M: "💤 Snoozed for 10 minutes",
+    JobAction.SNOOZE_1H: "💤 Snoozed for an hour",
+    JobAction.SNOOZE_TOMORROW: "💤 Snoozed until tomorrow",
 }
 
 _COMMANDS: dict[str, Command] = {
@@ -235,18 +235,18 @@ _COMMANDS: dict[str, Command] = {
 MENU: tuple[tuple[str, str], ...] = (
     ("stop", "Stop the oldest task that is running"),
     ("stopall", "Stop everything and empty the queue"),
-    ("status", "What is running and waiting"),
+    ("status", "Show what is running and waiting"),
     ("new", "Stop everything and forget this conversation"),
-    ("jobs", "What I do by the clock, such as reminders"),
-    ("heartbeat", "What I look after unasked: on, off, now, why, show, add TEXT, done N"),
-    ("mute", "Whether my heartbeat is silent; /mute 2h silences it, /mute off ends that"),
-    ("timezone", "Where your clock is; /timezone ZONE changes it"),
-    ("queue", "How messages wait here; /queue MODE changes it"),
-    ("usage", "What was used today, and how much is left"),
-    ("whoami", "How I know you"),
-    ("help", "What I understand"),
+    ("jobs", "List scheduled jobs and reminders"),
+    ("heartbeat", "Background checklist: on, off, now, why, show, add TEXT, done N"),
+    ("mute", "Mute heartbeat alerts: /mute 2h; unmute them: /mute off"),
+    ("timezone", "Show your time zone; /timezone ZONE changes it"),
+    ("queue", "Show how messages wait here; /queue MODE changes it"),
+    ("usage", "Show what was used today, and the limits"),
+    ("whoami", "Show your id and this chat"),
+    ("help", "List the commands"),
 )
-"""The commands with what they do, for menus and ``/help``."""
+"""The commands and their descriptions, for menus and ``/help``."""
 
 _FORM: Final = re.compile(r"\s*/([A-Za-z]+)(?:@([A-Za-z0-9_]+))?[.,;:!?…]*(?=\s|$)")
 """A command with the bot's name, if one is given, and the punctuation of people in a hurry."""
@@ -355,7 +355,7 @@ def command_of(message: InboundMessage, bot_name: str | None) -> Command | None:
 
 
 def our_command_of(message: InboundMessage) -> Command | None:
-    """The same for a message that is known to be a command for us, whatever name it bears."""
+    """Return the command of a message that is addressed to us, whatever bot it names."""
     if message.press is not None:
         return _pressed(message.press)
     bare = Stop(everything=False) if is_stop_word(message) else None
@@ -363,7 +363,7 @@ def our_command_of(message: InboundMessage) -> Command | None:
 
 
 def is_stop_word(message: InboundMessage) -> bool:
-    """Whether a message is nothing but a word such as "stop", for us (SPEC CMD-2)."""
+    """Whether a message to us consists only of a word such as "stop" (SPEC CMD-2)."""
     if not message.addressed or message.attachments or message.press or message.edits:
         return False
     word = unicodedata.normalize("NFC", message.text[:_LONGEST_WORD]).strip(_AROUND_WORDS)
@@ -371,7 +371,7 @@ def is_stop_word(message: InboundMessage) -> bool:
 
 
 def _misspelt(message: InboundMessage) -> Misspelt | None:
-    """The command that a message nearly is; any text beside it makes it one for the agent."""
+    """Return the command that a message misspells; a message with other text is for the agent."""
     found = _FORM.fullmatch(message.text.rstrip()) if message.addressed else None
     if found is None or message.attachments:
         return None
@@ -380,7 +380,7 @@ def _misspelt(message: InboundMessage) -> Misspelt | None:
 
 
 def _is_near(word: str, name: str) -> bool:
-    """Whether two neighbours are swapped, or one letter is missing, too much or (in long) wrong."""
+    """Whether the words differ by swapped neighbours or by one letter (wrong: long words only)."""
     if word[0] != name[0] or word == name:
         return False
     if len(word) == len(name):
@@ -437,6 +437,6 @@ def _command(word: str, rest: str) -> Command | None:
 def _heartbeat(line: str, rest: str) -> HeartbeatCommand:
     action, *words = line.split() or [""]
     if action.lower() == "add":
-        # An item that is written over several lines is one all the same.
+        # An item of several lines is still one item.
         words = rest.split()[1:]
     return HeartbeatCommand(action.lower(), " ".join(words))

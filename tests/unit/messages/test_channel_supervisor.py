@@ -59,7 +59,7 @@ async def test_a_channel_that_breaks_is_started_again_and_the_others_go_on(
     async with supervised(broken, sound) as (supervisor, intake):
         broken.break_off(ValueError("a bug"))
         await asyncio.sleep(1)
-        assert looks(supervisor) == [("starting", "broke: a bug"), ("connected", "")]
+        assert looks(supervisor) == [("starting", "failed: a bug"), ("connected", "")]
         await sound.deliver(message("still here"))
         await broken.deliver(message("here again"))
         assert intake.texts == ["still here", "here again"]
@@ -109,7 +109,7 @@ async def test_a_channel_that_breaks_while_it_is_stopped_does_not_end_the_others
     async with supervised(refused, sound) as (supervisor, intake):
         refused.break_off(ChannelRefused("wrong token"))
         await asyncio.sleep(1)
-        assert looks(supervisor) == [("starting", "broke: a bug"), ("connected", "")]
+        assert looks(supervisor) == [("starting", "failed: a bug"), ("connected", "")]
         await sound.deliver(message("still here"))
         assert intake.texts == ["still here"]
 

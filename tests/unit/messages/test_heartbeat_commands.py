@@ -123,21 +123,21 @@ async def test_open_items_are_shown_with_their_numbers_and_how_many_have_an_inte
     chats = Chats()
     chats.items[:] = ["Mail of Ann", "every 2h: the build", "every 1d: the backup", "Calendar"]
     assert (await chats.ask("/heartbeat show")).splitlines() == [
-        "Open on the checklist of main:",
+        "Open items on the checklist of main:",
         "1. Mail of Ann",
         "2. every 2h: the build",
         "3. every 1d: the backup",
         "4. Calendar",
-        "2 are due with each heartbeat, 2 have intervals of their own.",
+        "2 are checked at each heartbeat, 2 have their own intervals.",
     ]
 
 
 @pytest.mark.parametrize(
     ("items", "last"),
     [
-        (["a"], "1 is due with each heartbeat."),
-        (["every 2h: a"], "1 has an interval of its own."),
-        (["a", "every 2h: a"], "1 is due with each heartbeat, 1 has an interval of its own."),
+        (["a"], "1 is checked at each heartbeat."),
+        (["every 2h: a"], "1 has its own interval."),
+        (["a", "every 2h: a"], "1 is checked at each heartbeat, 1 has its own interval."),
     ],
 )
 async def test_no_kind_of_item_is_counted_that_is_not_there(items: list[str], last: str) -> None:
@@ -160,14 +160,14 @@ async def test_a_list_that_is_too_long_is_cut_but_its_numbers_hold() -> None:
 
 async def test_a_list_of_words_without_items_shows_the_words() -> None:
     chats = Chats()
-    assert await chats.ask("/heartbeat show") == "Nothing is open on the checklist of main."
+    assert await chats.ask("/heartbeat show") == "The checklist of main has no open items."
     chats.desk.prose = "Look at the mail. " * 500
     first, text = (await chats.ask("/heartbeat show")).splitlines()
     assert first == "The checklist of main has no open items, but this text:"
     assert text.startswith("Look at the mail. Look")
     assert len(text) <= 1000
     chats.desk.prose = "# Checklist\n\n<!-- Look at the mail. -->"
-    assert await chats.ask("/heartbeat show") == "Nothing is open on the checklist of main."
+    assert await chats.ask("/heartbeat show") == "The checklist of main has no open items."
 
 
 # ---------------------------------------------------------------------------- who may
@@ -275,7 +275,7 @@ async def test_a_beat_begins_at_once_and_is_answered_at_once() -> None:
     """SPEC HB-11."""
     chats = Chats()
     assert await chats.ask("/heartbeat now") == (
-        "A heartbeat has begun. You hear from it if something needs attention."
+        "A heartbeat has started. You get a message if something needs attention."
     )
     assert chats.desk.ran == [MAIN_AGENT]
 
@@ -287,15 +287,15 @@ async def test_nobody_is_promised_an_alert_that_would_not_arrive(route: Route) -
     chats = Chats()
     chats.desk.route = route
     answer = await chats.ask("/heartbeat now")
-    assert answer.startswith("A heartbeat has begun. ")
-    assert "would not arrive" in answer
+    assert answer.startswith("A heartbeat has started. ")
+    assert "cannot be delivered" in answer
 
 
 @pytest.mark.parametrize(
     ("reason", "answer"),
     [
-        (NoBeat.ALREADY_RUNNING, "A heartbeat is running already."),
-        (NoBeat.OFF, "Nothing here runs heartbeats at the moment."),
+        (NoBeat.ALREADY_RUNNING, "A heartbeat is already running."),
+        (NoBeat.OFF, "This gateway does not run heartbeats at the moment."),
     ],
 )
 async def test_why_no_beat_begins_is_told(reason: NoBeat, answer: str) -> None:
@@ -321,9 +321,9 @@ async def test_a_beat_that_was_asked_for_once_is_not_begun_twice() -> None:
         await chats.again(row)
     chats.restart()
     await asyncio.sleep(60)
-    assert (await chats.again(row)).startswith("A heartbeat has begun. ")
+    assert (await chats.again(row)).startswith("A heartbeat has started. ")
     assert chats.desk.ran == [MAIN_AGENT]
-    assert (await chats.ask("/heartbeat now")).startswith("A heartbeat has begun. ")
+    assert (await chats.ask("/heartbeat now")).startswith("A heartbeat has started. ")
     assert len(chats.desk.ran) == 2, "asked for anew, it begins anew"
 
 
@@ -367,7 +367,7 @@ async def test_a_mute_lasts_as_long_as_was_said(given: str, until: datetime) -> 
     answer = await chats.ask(f"/mute {given}")
     assert chats.desk.heart().muted_until == until
     assert answer.startswith("The heartbeat is muted until ")
-    assert "(Asia/Kolkata), for " in answer
+    assert "(Asia/Kolkata) (" in answer
     assert await chats.ask("/mute") == answer
 
 
@@ -396,8 +396,8 @@ async def test_a_mute_is_told_and_ended() -> None:
     await chats.ask("/mute 2h")
     await asyncio.sleep(60)
     assert await chats.ask("/mute") == (
-        "The heartbeat is muted until today 05:04:05 (UTC), for 1 hour 59 minutes. "
-        "/mute off ends that."
+        "The heartbeat is muted until today 05:04:05 (UTC) (1 hour 59 minutes left). "
+        "Unmute it with /mute off."
     )
     assert await chats.ask("/mute OFF") == words.UNMUTED
     assert chats.desk.heart().muted_until is None
@@ -512,7 +512,7 @@ async def test_after_a_restart_no_number_ticks_off_something_else() -> None:
         await chats.again(row)
     chats.restart()
     answer = await chats.again(row)
-    assert answer.splitlines()[0] == "The numbers may have changed; please choose once more."
+    assert answer.splitlines()[0] == "The numbers may have changed. Please choose from this list:"
     assert answer.splitlines()[2] == "1. two"
     assert chats.items == ["two", "three"]
     assert await chats.ask("/heartbeat done 1") == "Ticked off: “two”."
@@ -532,7 +532,7 @@ async def test_what_somebody_else_has_taken_out_is_not_open_any_more() -> None:
     chats.items[:] = ["one", "two"]
     await chats.ask("/heartbeat show")
     chats.items.remove("one")
-    assert await chats.ask("/heartbeat done 1") == "“one” is not open any more."
+    assert await chats.ask("/heartbeat done 1") == "“one” is no longer open."
     assert chats.items == ["two"]
 
 

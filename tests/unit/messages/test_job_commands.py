@@ -224,7 +224,7 @@ async def test_a_number_pauses_resumes_runs_and_deletes() -> None:
     assert (await chats.desk.get("water", Asker(None))).state is JobState.PAUSED
     assert "; paused" in await chats.ask("/jobs")
     assert (await chats.ask("/jobs resume 1")).startswith("“water” is active. It runs next ")
-    assert await chats.ask("/jobs run 1") == "“water” runs now."
+    assert await chats.ask("/jobs run 1") == "“water” is running now."
     assert chats.hand.ran == [job.id]
     assert await chats.ask("/jobs delete 1") == "Deleted “water”."
     assert await chats.all() == []
@@ -303,8 +303,8 @@ async def test_a_foreign_job_is_no_job_by_name_or_by_id() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("/jobs burn 1", "I cannot “burn” a job. "),
-        ("/jobs 1", "I cannot “1” a job. "),
+        ("/jobs burn 1", "There is no command “/jobs burn”. "),
+        ("/jobs 1", "There is no command “/jobs 1”. "),
         ("/jobs pause", texts.HOW),
     ],
 )
@@ -361,7 +361,7 @@ async def test_a_chat_chooses_its_time_zone_and_reads_its_clock() -> None:
     chats = Chats()
     assert (await chats.ask("/timezone")).startswith("Your time zone is UTC, where it is ")
     answer = await chats.ask("/timezone Asia/Kolkata")
-    assert answer.startswith("From now on your time zone is Asia/Kolkata, where it is Fri 08:34.")
+    assert answer.startswith("Your time zone is now Asia/Kolkata, where it is Fri 08:34.")
     assert (await chats.ask("/timezone")).startswith("Your time zone is Asia/Kolkata, ")
     assert (await chats.ask("/timezone", BOB)).startswith("Your time zone is UTC, ")
     assert (await chats.make(Cron("0 9 * * *"))).spec.zone == "Asia/Kolkata"
@@ -370,7 +370,7 @@ async def test_a_chat_chooses_its_time_zone_and_reads_its_clock() -> None:
 async def test_default_goes_back_to_the_zone_of_the_settings() -> None:
     chats = Chats()
     await chats.ask("/timezone Asia/Kolkata")
-    assert (await chats.ask("/timezone Default")).startswith("From now on your time zone is UTC, ")
+    assert (await chats.ask("/timezone Default")).startswith("Your time zone is now UTC, ")
 
 
 @pytest.mark.parametrize("zone", ["Berlin", "CEST", "+02:00", "../etc/passwd", "x" * 3000])
@@ -435,7 +435,7 @@ async def test_a_snooze_makes_the_same_reminder_again(action: JobAction, after: 
     ran = await chats.happened(await chats.make(chats.soon(), "Tea time", Prompt("Say tea")))
     before = chats.clock.now()
     answer = await chats.press(action, ran.id)
-    assert answer.startswith("💤 I remind you of “Tea time” again today ") or (
+    assert answer.startswith("💤 I will remind you of “Tea time” again today ") or (
         action is JobAction.SNOOZE_TOMORROW and "again tomorrow " in answer
     )
     (again,) = await chats.all()
@@ -495,7 +495,7 @@ async def test_a_second_press_to_another_process_makes_no_second_one_either() ->
     await chats.press(JobAction.SNOOZE_10M, ran.id)
     chats.commands = JobCommands(JobDesk(chats.store, chats.clock, Rules(PROFILE)), chats.store)
     answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
-    assert answer.startswith("💤 “tea” is snoozed already, until today ")
+    assert answer.startswith("💤 “tea” is already snoozed until today ")
     assert len(await chats.all()) == 1
 
 
@@ -511,7 +511,7 @@ async def test_a_press_after_the_snoozed_one_is_over_snoozes_anew(state: JobStat
     else:
         await chats.happened(once, deleted=False)
     before = chats.clock.now()
-    assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I remind you of ")
+    assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I will remind you of ")
     (again,) = await chats.all()
     assert again.id == once.id
     assert (again.state, again.next_run_at) == (JobState.ACTIVE, before + timedelta(minutes=10))
@@ -545,7 +545,7 @@ async def test_again_makes_a_job_of_the_next_second_when_it_is_gone() -> None:
     chats = Chats()
     ran = await chats.happened(await chats.make(chats.soon()))
     before = chats.clock.now()
-    assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” runs now."
+    assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” is running now."
     (again,) = await chats.all()
     assert again.next_run_at == before + timedelta(seconds=1)
     assert chats.hand.ran == []
@@ -603,7 +603,7 @@ async def test_what_an_operators_job_has_said_here_can_be_snoozed_here() -> None
     )
     assert operators.owner == OPERATOR
     ran = await chats.happened(operators, deleted=False)
-    assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I remind you of ")
+    assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I will remind you of ")
     (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
     assert (again.maker, again.spec.payload) == (Maker.PERSON, Message("Drink tea"))
     assert again.spec.policy == {}, "what operators grant to their jobs is theirs"
@@ -613,7 +613,7 @@ async def test_an_operators_job_is_not_run_by_a_button_but_what_it_said_comes_ag
     """SPEC SEC-3."""
     chats = Chats()
     ran = await chats.happened(await chats.make(chats.soon(), by=Asker(None)), deleted=False)
-    assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” runs now."
+    assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” is running now."
     assert chats.hand.ran == []
     assert len(await chats.all(owner_of(ANN, PeerKind.DIRECT))) == 1
 
@@ -697,7 +697,7 @@ async def test_a_chat_with_all_the_jobs_that_it_may_have_reads_so() -> None:
     ran = await chats.happened(await chats.make(chats.soon()))
     await chats.make(Every(timedelta(hours=2)), "water")
     answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
-    assert answer == "There is 1 job here, which is the most; delete one first."
+    assert answer == "The limit of 1 job is reached. Delete a job first."
 
 
 async def test_a_definition_that_cannot_be_read_is_unknown() -> None:
@@ -738,7 +738,7 @@ async def test_a_reminder_is_snoozed_and_comes_again_with_buttons_of_its_own() -
         first = await reminded(gateway)
         assert first.text == "⏰ Drink tea"
         answer = await press(gateway, first, JobAction.SNOOZE_10M)
-        assert answer.startswith("💤 I remind you of “Tea time” again ")
+        assert answer.startswith("💤 I will remind you of “Tea time” again ")
         assert "; next" not in await gateway.ask("/jobs")
         assert "- Tea time: today 03:14:" in await gateway.ask("/status")
         before = gateway.clock.now()
@@ -777,7 +777,7 @@ async def test_while_the_database_is_away_a_press_waits_and_makes_one_reminder()
         below = await reminded(gateway)
         gateway.store.lose_answer["add_job"] = 1
         answer = await press(gateway, below, JobAction.SNOOZE_1H)
-        assert answer.startswith("💤 “Tea time” is snoozed already, until ")
+        assert answer.startswith("💤 “Tea time” is already snoozed until ")
         coming = JobQuery(states=(JobState.ACTIVE,))
         assert (await gateway.works.office.desk.search(coming, Asker(None))).total == 1
 
@@ -786,4 +786,4 @@ async def test_a_command_about_jobs_may_be_typed_by_whoever_may_talk() -> None:
     """SPEC CMD-5."""
     async with a_process() as gateway:
         assert await gateway.ask("/jobs") == texts.NO_JOBS
-        assert (await gateway.ask("/timezone Europe/Paris")).startswith("From now on ")
+        assert (await gateway.ask("/timezone Europe/Paris")).startswith("Your time zone is now ")

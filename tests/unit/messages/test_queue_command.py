@@ -65,11 +65,11 @@ async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> 
     async with a_process(agent, Ways(direct=policy)) as gateway:
         await gateway.say("works", "waits", "waits too")
         mode, *numbers, modes = (await gateway.ask("/queue")).splitlines()
-        assert mode.startswith("Mode: steer (from the settings): a new message goes into the run")
+        assert mode.startswith("Mode: steer (from the settings): a new message is added to the run")
         assert numbers == [
             "Running: 1, at once: 1",
-            "Waiting: 2, at most: 7; then new ones are not taken",
-            "Bursts: each message is a turn of its own",
+            "Waiting: 2, at most: 7; then new ones are rejected",
+            "Bursts: each message is its own turn",
         ]
         assert modes.startswith("Modes: queue, followup, interrupt, collect, steer; /queue default")
 
@@ -80,9 +80,12 @@ async def test_it_tells_that_the_mode_was_chosen_here_and_that_the_context_is_fu
         await gateway.ask("/queue collect")
         gateway.gateway._policies.contexts.note(session_of(), MAIN_AGENT, 900)
         lines = (await gateway.ask("/queue")).splitlines()
-        assert lines[0] == "Mode: collect (chosen in this chat): what waits becomes one turn"
+        assert (
+            lines[0]
+            == "Mode: collect (chosen in this chat): waiting messages are merged into one turn"
+        )
         assert lines[1] == "Running: 0, at once: 1, because this conversation is long"
-        assert lines[3] == "Bursts: messages within 0.8 s become one"
+        assert lines[3] == "Bursts: messages sent within 0.8 s are merged"
 
 
 @pytest.mark.parametrize("word", ["fast", "colect", "mode", "queue,", "-"])
@@ -104,7 +107,7 @@ async def test_a_chosen_mode_holds_for_the_messages_to_come() -> None:
     async with a_process(ScriptedAgent(), AT_ONCE) as gateway:
         assert not await collects(gateway)
         answer = await gateway.ask("/queue collect")
-        assert answer == "From now on: collect, what waits becomes one turn."
+        assert answer == "Queue mode: collect, waiting messages are merged into one turn."
         assert await collects(gateway)
 
 
@@ -113,7 +116,7 @@ async def test_default_goes_back_to_the_settings() -> None:
     async with a_process(ScriptedAgent(), AT_ONCE) as gateway:
         await gateway.ask("/queue collect")
         answer = await gateway.ask("/queue DEFAULT please")
-        assert answer == "Back to the settings: queue, messages wait for their turn."
+        assert answer == "Queue mode, as in the settings: queue, messages wait for their turn."
         assert not await collects(gateway)
         assert "from the settings" in await gateway.ask("/queue")
 
@@ -122,7 +125,7 @@ async def test_every_mode_can_be_chosen() -> None:
     """SPEC CMD-5."""
     async with a_process() as gateway:
         for mode in Mode:
-            assert (await gateway.ask(f"/queue {mode.value}")).startswith(f"From now on: {mode}")
+            assert (await gateway.ask(f"/queue {mode.value}")).startswith(f"Queue mode: {mode}")
             assert (await gateway.ask("/queue")).startswith(f"Mode: {mode} (chosen")
 
 
@@ -247,7 +250,7 @@ async def test_only_an_owner_may_choose_but_a_guest_may_look() -> None:
         await approved(gateway, "bob", guest=True)
         assert await gateway.ask("/queue steer", "bob") == OWNERS_ONLY
         assert (await gateway.ask("/queue", "bob")).startswith("Mode: queue (from the settings)")
-        assert (await gateway.ask("/queue steer", "ann")).startswith("From now on: steer")
+        assert (await gateway.ask("/queue steer", "ann")).startswith("Queue mode: steer")
 
 
 async def test_in_an_open_chat_a_stranger_may_not_choose() -> None:

@@ -351,7 +351,7 @@ async def test_a_stop_cuts_an_answer_that_is_still_being_sent(command: str) -> N
         rows = await gateway.store.outbox(limit=100)
         dropped = [row for row in rows if row.state is OutboxState.DROPPED]
         assert {row.error for row in dropped} == {"stopped"}
-        assert last == f"⏹ Stopped. {len(dropped)} parts of my answer are not sent."
+        assert last == f"⏹ Stopped. {len(dropped)} parts of my answer will not be sent."
         assert len(parts) + len(dropped) == 30
 
 

@@ -180,7 +180,7 @@ async def test_what_is_not_sent_yet_of_an_answer_is_its_askers() -> None:
         assert texts.NOTHING_RUNNING in answers(gateway)
         await tell(gateway, said("/stopall", "ann"))
         await asyncio.sleep(30)
-        assert "parts of my answer are not sent." in answers(gateway)[-1]
+        assert "parts of my answer will not be sent." in answers(gateway)[-1]
 
 
 async def test_the_result_of_a_subagent_is_answered_for_who_has_asked() -> None:
