@@ -1,4 +1,4 @@
-"""Points and lengths of time as people read them."""
+"""Times and durations in words."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from goclaw_py.model.errors import UnknownZone
 
 
 def at(instant: datetime, zone: str) -> str:
-    """A point in time as people read it, with its zone."""
+    """Return a time in a zone, with the name of the zone."""
     return f"{local(instant, zone)} ({zone_or_utc(zone)[1]})"
 
 
 def local(instant: datetime, zone: str) -> str:
-    """A point in time on the clock of a zone, such as ``Tue 3 Mar 2026, 09:00``."""
+    """Return a time in a zone, such as ``Tue 3 Mar 2026, 09:00``."""
     there = instant.astimezone(zone_or_utc(zone)[0])
-    # Not by strftime, which writes names in the language of the process.
+    # strftime would write names in the language of the process.
     day, month = _DAYS[there.weekday()], _MONTHS[there.month - 1]
     return f"{day} {there.day} {month} {there.year}, {_clock(there)}"
 
 
 def friendly(instant: datetime, zone: str, now: datetime) -> str:
-    """A point in time as people say it on the clock of a zone.
+    """Return a time in a zone, with a relative day if it is near.
 
     ``today 08:59``, ``tomorrow 09:00``, ``yesterday 23:10``; within six days before or after now
     ``Fri 09:00``; anything else has its date.
@@ -38,12 +38,12 @@ def friendly(instant: datetime, zone: str, now: datetime) -> str:
 
 
 def named(instant: datetime, zone: str, now: datetime) -> str:
-    """The same with the zone, for readers whose clock may be another one."""
+    """Return the same with the zone, for readers who may be in another one."""
     return f"{friendly(instant, zone, now)} ({zone_or_utc(zone)[1]})"
 
 
 def weekday(instant: datetime, zone: str) -> str:
-    """The day of the week and the time on the clock of a zone: ``Tue 09:00``."""
+    """Return the day of the week and the time in a zone: ``Tue 09:00``."""
     there = instant.astimezone(zone_or_utc(zone)[0])
     return f"{_DAYS[there.weekday()]} {there:%H:%M}"
 
@@ -58,7 +58,7 @@ _MONTHS: Final = tuple("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
 def lasting(time: timedelta) -> str:
-    """How long, in the largest unit of which there is a whole one: ``3 hours``."""
+    """Return a duration in its largest unit, rounded down: ``3 hours``."""
     for unit, length in _UNITS:
         if time >= length:
             number = time // length
@@ -67,7 +67,7 @@ def lasting(time: timedelta) -> str:
 
 
 def left(time: timedelta) -> str:
-    """How long something still lasts, by its two largest units: ``1 hour 30 minutes``.
+    """Return a remaining duration in its two largest units: ``1 hour 30 minutes``.
 
     Rounded up to whole minutes, so that two hours are still two hours when they are read.
     """
@@ -90,7 +90,7 @@ _UNITS: Final = (
 
 
 def zone_or_utc(name: str) -> tuple[tzinfo, str]:
-    """A zone and its name; UTC where the name is none any more: words are no place to fail."""
+    """Return a zone and its name, or UTC for an unknown name: a text must not fail."""
     try:
         return zone_named(name), name
     except UnknownZone:

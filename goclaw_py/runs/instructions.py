@@ -16,7 +16,7 @@ from goclaw_py.workspace import NotThere, Version, Workspace, WorkspaceError
 
 DEFAULT_FILE: Final = "AGENTS.md"
 MAX_CHARS: Final = 20_000
-_UNREADABLE: Final = "My instructions cannot be read; my operator finds the cause in the log."
+_UNREADABLE: Final = "My instructions cannot be read. The operator can find the cause in the log."
 _MAX_BYTES_A_CHARACTER: Final = 4
 
 
@@ -93,7 +93,7 @@ class Instructions:
             return text
         most = f"instructions are at most {self._max_chars:,} characters"
         if not room:
-            return f"[{path} is left out: {most}]"
+            return f"[{path} is omitted: {most}]"
         return f"{cut_text(text, room)}\n[{path} is cut here: {most}]"
 
     def _text(self, agent: AgentName, workspace: Workspace, path: str, *, may_load: bool) -> _Text:

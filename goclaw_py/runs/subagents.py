@@ -180,7 +180,7 @@ class ChildRuns:
             try:
                 await asyncio.shield(self._begin(child))
             except StoreError as error:
-                raise ToolFailed("it could not be stored; try again later") from error
+                raise ToolFailed("the request could not be stored; try again later") from error
         return child
 
     def _begin(self, child: Child) -> asyncio.Task[Begun]:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _SPOKEN_TO: Final = frozenset({Trigger.CHAT, Trigger.API})
 """Somebody has spoken to such a run, and may have asked about the token."""
 
-_AWAY = "the database is away; try again later"
+_AWAY = "the database is unavailable; try again later"
 
 
 def sessions_of(agent: AgentName, target: Target) -> list[SessionKey]:
@@ -76,7 +76,9 @@ class Mail:
         try:
             await self._store.settle([], Outcome.COMPLETED, now=now, say=say)
         except StoreError as error:
-            raise ToolFailed("the database is away; nobody knows whether it is sent") from error
+            raise ToolFailed(
+                "the database is unavailable; it is unknown whether the message was sent"
+            ) from error
         try:
             await self._remember(run, target, text)
         except StoreError as error:
@@ -136,11 +138,11 @@ class SessionPins:
             async with self._turns:
                 session = await self._store.session(run.session)
                 if session is None:
-                    raise ToolFailed("this conversation has moved to another place; try again")
+                    raise ToolFailed("this conversation has moved to another gateway; try again")
                 pinned = change(session.pinned)
                 kept = await self._store.pin(run.session, pinned, run=run.id)
         except StoreError as error:
             raise ToolFailed(_AWAY) from error
         if not kept:
-            raise ToolFailed("this conversation was begun anew; nothing was changed")
+            raise ToolFailed("a new conversation was started meanwhile; nothing was changed")
         return pinned

@@ -72,7 +72,7 @@ class UsageQuery:
     def __post_init__(self) -> None:
         twice = [one for one in Grouping if self.by.count(one) > 1]
         if twice:
-            raise BadUsageQuery("by", f"{twice[0].value} is named twice")
+            raise BadUsageQuery("by", f"{twice[0].value} is given twice")
         if self.days is not None and self.since is not None:
             raise BadUsageQuery("days", "give days or since, not both")
         if self.days is not None and not 1 <= self.days <= MAX_DAYS:
@@ -94,7 +94,7 @@ def groupings(text: str) -> tuple[Grouping, ...]:
     for name in names:
         if name not in set(Grouping):
             known = ", ".join(Grouping)
-            raise BadUsageQuery("by", f"{name[:40]!r} is none of {known}")
+            raise BadUsageQuery("by", f"{name[:40]!r} is not one of {known}")
     return tuple(map(Grouping, names))
 
 

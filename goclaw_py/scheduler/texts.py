@@ -1,4 +1,4 @@
-"""What operators read about requests that wait, and about messages without an answer."""
+"""Texts for operators about waiting requests and messages without an answer."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _NO_LIMIT: Final = 1 << 31
 _REASONS = {
     Reason.STOPPED: "stopped by /stop",
     Reason.STOPPED_ALL: "stopped by /stopall",
-    Reason.QUEUE_DROPPED: "the queue was full, and the oldest goes",
-    Reason.QUEUE_FULL: "the queue was full, and the newest is not taken",
+    Reason.QUEUE_DROPPED: "the queue was full, so the oldest message was dropped",
+    Reason.QUEUE_FULL: "the queue was full, so the new message was rejected",
     Reason.NEWER_MESSAGE: "a newer message replaced it",
-    Reason.DEADLINE: "its time was over (runs.deadline)",
+    Reason.DEADLINE: "its deadline passed (runs.deadline)",
     Reason.RUN_TIMEOUT: "the run took too long (runs.timeout)",
     Reason.DRAINING: "the gateway was shutting down",
-    Reason.SHUTDOWN: "cut by a shutdown",
+    Reason.SHUTDOWN: "interrupted by a shutdown",
     Reason.LANE_CLOSED: "its lane is closed",
-    Reason.PARENT_ENDED: "the run that asked for it had ended",
-    Reason.TOO_DEEP: "too many runs above it",
-    Reason.TOO_MANY_CHILDREN: "the run that asked for it has too many children",
-    Reason.WAITS_FOR_ITSELF: "it would have waited for the run that waits for it",
+    Reason.PARENT_ENDED: "its parent run had ended",
+    Reason.TOO_DEEP: "the nesting limit of subagents was reached",
+    Reason.TOO_MANY_CHILDREN: "its parent run has too many child runs",
+    Reason.WAITS_FOR_ITSELF: "it would have waited for a run that waits for it (deadlock)",
     Reason.BUDGET: "a budget was used up (agents.NAME.budget)",
-    Reason.OUTAGE: "the provider of its agent is down",
-    Reason.CRASHED: "the gateway crashed each time it was tried",
+    Reason.OUTAGE: "the provider of its model is unavailable",
+    Reason.CRASHED: "the gateway crashed at each attempt",
 }
 
 _OUTCOMES = {
@@ -37,19 +37,19 @@ _OUTCOMES = {
 
 
 def taken_text(lane: LaneView) -> str:
-    """How full a lane is: ``1/2``; ``1+3/4`` where other nodes have three places of it."""
+    """Return how full a lane is: ``1/2``; ``1+3/4`` if other nodes use three of its slots."""
     return f"{lane.active}{f'+{lane.elsewhere}' if lane.elsewhere else ''}/{lane.concurrency}"
 
 
 def reason_words(reason: Reason) -> str:
-    """Why a request ended otherwise than by its own work, as a clause."""
+    """Return the reason why a request did not finish by itself, as a clause."""
     return _REASONS[reason]
 
 
 def why(outcome: Outcome | None, reason: Reason | None, run_id: str | None) -> str:
-    """Why a message has no answer."""
+    """Return why a message has no answer."""
     if outcome is None:
-        return "not done"
+        return "not finished"
     if reason is not None:
         return f"{outcome.value}: {_REASONS[reason]}"
     words = _OUTCOMES.get(outcome, outcome.value)
@@ -57,26 +57,26 @@ def why(outcome: Outcome | None, reason: Reason | None, run_id: str | None) -> s
 
 
 def waits_for(run: RunView) -> str:
-    """What a request waits for; empty if it has started."""
+    """Return what a request waits for; empty if it has started."""
     match run.waits_for:
         case None:
             return ""
         case WaitsFor.SENDER:
-            return "its sender, who may still be typing"
+            return "more messages of its sender (debounce window)"
         case WaitsFor.SESSION:
-            return "its session: others come first"
+            return "an earlier message of its session"
         case WaitsFor.AGENT:
-            return f"agent {run.agent}: it works on as many as it may"
+            return f"agent {run.agent}: its limit of concurrent runs is reached"
         case WaitsFor.LANE:
             return f"lane {run.lane}: no slot is free"
         case WaitsFor.PARENT:
-            return f"its parent {run.parent}: its turn in that one's slot"
+            return f"its parent {run.parent}: its turn in the slot of the parent"
 
 
 def policy(how: QueuePolicy) -> str:
-    """How a session queues."""
+    """Return the queue policy of a session in words."""
     begin = f"mode {how.mode.value}, {how.concurrency} at once"
     if how.capacity >= _NO_LIMIT:  # messages that were left over by a crash
-        return f"{begin}, any number may wait"
-    dropped = "the oldest goes" if how.drop == "old" else "the newest is not taken"
-    return f"{begin}, {how.capacity} may wait, then {dropped}"
+        return f"{begin}, no limit of waiting messages"
+    dropped = "the oldest is dropped" if how.drop == "old" else "new ones are rejected"
+    return f"{begin}, at most {how.capacity} waiting, then {dropped}"

@@ -49,7 +49,7 @@ async def go_on(request: RunRequest, emit: Emit) -> str:
 async def test_a_run_ends_with_what_it_had_so_far(budget: Budget, said: str, amount: str) -> None:
     async with a_process(ScriptedAgent(Do(go_on)), with_run(budget)) as gateway:
         answer = await gateway.ask("go")
-        assert answer == f"{said} \n\nI stopped here: one task may take {amount}, and this one has."
+        assert answer == f"{said} \n\nI stopped here: this task reached its limit of {amount}."
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (Outcome.FAILED, Reason.BUDGET)
         assert run.usage is not None
@@ -98,7 +98,7 @@ async def test_a_session_has_a_budget_for_each_day_in_utc() -> None:
         assert await gateway.ask("a") == "spent"
         assert await gateway.ask("b") == "spent"
         assert await gateway.ask("c") == (
-            "I stopped here: this conversation has used up 100 tokens, its budget for today."
+            "I stopped here: this conversation has used its budget for today, 100 tokens."
         )
         assert await gateway.ask("d", chat="bob") == "spent"
         await gateway.shut_down()
@@ -115,7 +115,7 @@ async def test_an_agent_has_a_budget_over_all_its_sessions_and_restarts() -> Non
     async with a_process(spending(used(1)), ways, database=database) as gateway:
         assert await gateway.ask("b", chat="bob") == "spent"
         assert await gateway.ask("c", chat="cid") == (
-            "I stopped here: I have used up 2 model requests, my budget for today."
+            "I stopped here: I have used my budget for today, 2 model requests."
         )
 
 
@@ -153,7 +153,7 @@ async def test_what_subagents_use_counts_for_the_run_that_asked_for_them() -> No
     limits = Limits(Budget(turns=4), session_day=Budget(turns=100))
     async with a_process(agent, Ways(limits=limits)) as gateway:
         assert await gateway.ask("ask") == (
-            "I stopped here: one task may take 4 model requests, and this one has."
+            "I stopped here: this task reached its limit of 4 model requests."
         )
         assert agent.active == set()
         spent = await gateway.store.spent(
@@ -190,4 +190,4 @@ async def test_people_can_ask_what_was_used_today() -> None:
 async def test_usage_of_a_model_whose_price_is_not_known_says_so() -> None:
     async with a_process(spending(used(1, 60))) as gateway:
         await gateway.ask("a")
-        assert (await gateway.ask("/usage")).endswith("What the model costs is not known to me.")
+        assert (await gateway.ask("/usage")).endswith("I do not know the price of this model.")

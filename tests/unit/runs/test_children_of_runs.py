@@ -147,7 +147,8 @@ async def test_subagents_that_spawn_without_end_are_refused_at_a_depth() -> None
     async with a_process(agent) as gateway:
         answer = await gateway.ask("go")
         assert answer == (
-            "failed: Not started: subagents and delegates may nest no deeper. Do this yourself."
+            "failed: Not started: the nesting limit of subagents and delegates is reached. "
+            "Do this yourself."
         )
         assert len(agent.requests) == 4
 
@@ -160,7 +161,9 @@ async def test_a_ninth_child_at_once_is_refused() -> None:
 
     agent = by_prompt(ask=Do(ask_nine), work=Say("done", after_s=10))
     async with a_process(agent) as gateway:
-        assert (await gateway.ask("ask")).startswith("failed: Not started: too many of yours")
+        assert (await gateway.ask("ask")).startswith(
+            "failed: Not started: too many of your subagents"
+        )
 
 
 async def test_a_subagent_cannot_announce_into_its_own_conversation() -> None:
@@ -207,7 +210,7 @@ async def test_a_crash_is_told_of_a_subagent_once() -> None:
             await later.shut_down()
         assert len(texts) == (1 if _ == 0 else 0)
         if texts:
-            assert texts == ["re: [Subagent did not finish]\nIt was cut off by a crash."]
+            assert texts == ["re: [Subagent did not finish]\nA crash interrupted it."]
 
 
 async def _settled(gateway: GatewayProcess) -> None:
@@ -226,7 +229,10 @@ async def test_a_subagent_that_a_shutdown_cuts_is_told_after_the_restart(after_s
     async with a_process(by_prompt(), database=database) as later:
         await later.channel.until_sent(1)
         assert later.channel.texts() == [
-            "re: [Subagent “hard work” did not finish]\nIt was cut off, because the program ends."
+            (
+                "re: [Subagent “hard work” did not finish]\nIt was interrupted: the gateway is "
+                "shutting down."
+            )
         ]
 
 
@@ -259,7 +265,7 @@ async def test_a_node_without_the_channel_tells_nothing_of_a_lost_subagent() -> 
             await asyncio.sleep(60)
         async with a_process(by_prompt(), database=database) as later:
             await later.channel.until_sent(1)
-            assert "cut off by a crash" in later.channel.texts()[0]
+            assert "A crash interrupted it" in later.channel.texts()[0]
 
 
 async def test_a_subagent_that_ignores_its_stop_is_not_told_either() -> None:

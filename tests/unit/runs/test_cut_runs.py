@@ -79,7 +79,7 @@ async def test_a_job_that_had_called_a_tool_is_reported_and_not_run_again(notify
         await process.channel.until_sent(1)
         assert len(agent.requests) == 1
         (text,) = process.channel.texts()
-        assert "cut off after it had called pay, so it was not repeated" in text
+        assert "interrupted after it had called pay, so it was not retried" in text
         (row,) = await process.store.log_of()
         assert (row.status, row.why) == (Status.LOST, Why.EFFECTS)
 

@@ -84,7 +84,7 @@ async def test_a_configured_file_that_is_missing_is_an_error_that_names_it_in_th
     with pytest.raises(AgentError) as caught:
         await of(tmp_path, "AGENTS.md", "SOUL.md").read(MAIN)
     assert caught.value.friendly == (
-        "My instructions cannot be read; my operator finds the cause in the log."
+        "My instructions cannot be read. The operator can find the cause in the log."
     )
     assert str(caught.value) == (
         "agent main: instructions: SOUL.md: there is no such file or folder"
@@ -121,7 +121,7 @@ async def test_what_is_too_long_is_cut_over_all_files_and_says_so(tmp_path: Path
     assert await of(tmp_path, "A.md", "B.md", "C.md", max_chars=10).read(MAIN) == (
         "aaaaaa",
         "bbb…\n[B.md is cut here: instructions are at most 10 characters]",
-        "[C.md is left out: instructions are at most 10 characters]",
+        "[C.md is omitted: instructions are at most 10 characters]",
     )
     assert await of(tmp_path, "A.md", "C.md", max_chars=7).read(MAIN) == ("aaaaaa", "c")
 

@@ -54,12 +54,12 @@ def test_groupings_are_named_with_commas_between_them_in_any_case() -> None:
 
 @pytest.mark.parametrize("text", ["person", "agent,", ",", "agent;day", "agent day", "\x00", "día"])
 def test_a_grouping_that_is_not_known_is_refused_with_those_that_are(text: str) -> None:
-    with pytest.raises(BadUsageQuery, match=r"by: .* is none of agent, job, sender, day, model"):
+    with pytest.raises(BadUsageQuery, match=r"by: .* is not one of agent, job, sender, day, model"):
         groupings(text)
 
 
 def test_a_grouping_that_is_named_twice_is_refused() -> None:
-    assert refused(by=(DAY, Grouping.JOB, DAY)) == "by: day is named twice"
+    assert refused(by=(DAY, Grouping.JOB, DAY)) == "by: day is given twice"
 
 
 # ---------------------------------------------------------------------------- days

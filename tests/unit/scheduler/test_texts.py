@@ -33,7 +33,7 @@ def test_an_end_without_a_reason_leads_to_its_run(outcome: Outcome) -> None:
 
 
 def test_what_has_no_end_is_not_done() -> None:
-    assert why(None, None, "r1") == "not done"
+    assert why(None, None, "r1") == "not finished"
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_what_has_started_waits_for_nothing() -> None:
 
 def test_a_policy_says_how_many_may_wait_and_who_goes_then() -> None:
     assert policy(QueuePolicy(capacity=3)) == (
-        "mode queue, 1 at once, 3 may wait, then the oldest goes"
+        "mode queue, 1 at once, at most 3 waiting, then the oldest is dropped"
     )
-    assert policy(QueuePolicy(drop=Drop.NEW)).endswith("the newest is not taken")
+    assert policy(QueuePolicy(drop=Drop.NEW)).endswith("new ones are rejected")
 
 
 def test_no_limit_is_not_told_as_a_number() -> None:
     without_limit = policy(QueuePolicy(capacity=sys.maxsize))
-    assert without_limit == "mode queue, 1 at once, any number may wait"
+    assert without_limit == "mode queue, 1 at once, no limit of waiting messages"
