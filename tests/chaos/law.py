@@ -80,7 +80,7 @@ def _answered(facts: Facts) -> Iterator[Breach]:
         if row.outcome == "completed" and not answered:
             yield Breach(Rule.ANSWERED, row.session, str(row))
         if row.outcome == "lost" and row.chat not in told:
-            yield Breach(Rule.ANSWERED, row.session, f"nobody was told: {row}")
+            yield Breach(Rule.ANSWERED, row.session, f"no message was sent: {row}")
         if row.outcome == "failed" and row.run not in spoke:
             yield Breach(Rule.ANSWERED, row.session, f"nobody was told of the failure: {row}")
 

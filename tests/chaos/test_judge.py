@@ -147,7 +147,7 @@ def test_an_answer_that_a_stop_gives_up_is_stopped() -> None:
     chat = replace(GOOD, replies=(GOOD.replies[0], given_up, GOOD.replies[2]), stops=1)
     others = [one for one in chat.seen if one.text != SHORT.text]
     chat = replace(
-        chat, seen=(*others, seen(14, "⏹ Stopped. 1 part of my answer is not sent.", 5.0))
+        chat, seen=(*others, seen(14, "⏹ Stopped. 1 part of my answer will not be sent.", 5.0))
     )
     assert of(chat) == Verdict(asked=3, answered=2, stopped=1)
 

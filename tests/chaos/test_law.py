@@ -206,7 +206,7 @@ BREACHES = {
         ),
     ),
     "a time between two that never came": (Rule.OCCURRENCE_MISSED, later("o3", 60 + 7200)),
-    "a time that is none of its job": (Rule.OCCURRENCE_MISSED, later("o3", 60 + 3700)),
+    "a time that is not one of its job": (Rule.OCCURRENCE_MISSED, later("o3", 60 + 3700)),
     "a beat that alerted nobody": (Rule.ALERT_TOLD, alerted()),
     "an alert of a beat that has none": (Rule.ALERT_TOLD, alerted(alert(4, 50, "b1"), status="ok")),
     "one alert too many of a beat": (

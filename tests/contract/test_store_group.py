@@ -282,7 +282,7 @@ async def test_runs_that_end_at_once_end_each_in_its_own_way(world: World) -> No
         world.a.finish_run(
             replace(
                 end("failed", Outcome.FAILED, "sorry \0 \ud83d"),
-                error="broke: \0 \ud83d",
+                error="failed: \0 \ud83d",
                 reason=Reason.RUN_TIMEOUT,
             ),
             node=A,
@@ -301,7 +301,7 @@ async def test_runs_that_end_at_once_end_each_in_its_own_way(world: World) -> No
     }
     assert runs[RunId("completed")].usage == usage
     assert runs[RunId("failed")].usage is None
-    assert runs[RunId("failed")].error == "broke: \ufffd \ufffd"
+    assert runs[RunId("failed")].error == "failed: \ufffd \ufffd"
     assert runs[RunId("failed")].reason is Reason.RUN_TIMEOUT
     told = await world.a.history(key_of(chat(0)))
     assert [stored.entry for stored in told] == [entry("q"), native]

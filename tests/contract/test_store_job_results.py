@@ -1,4 +1,4 @@
-"""What every store promises about results that reached nobody (SPEC CRON-9, CRON-13)."""
+"""What every store promises about results that could not be delivered (SPEC CRON-9, CRON-13)."""
 
 from __future__ import annotations
 

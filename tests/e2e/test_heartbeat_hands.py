@@ -40,7 +40,7 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
     assert model.seen() == []
 
     api.say(ANN, "/heartbeat now")
-    wait_for(lambda: heard("A heartbeat has begun."), "a beat by hand, which heeds no silence")
+    wait_for(lambda: heard("A heartbeat has started."), "a beat by hand, which heeds no silence")
     (alert,) = wait_for(lambda: heard("you said:"), "its alert")
     assert ITEM in alert
     assert "the bell rings" in alert
@@ -48,7 +48,7 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
     why = say(api, "/heartbeat why", "Last heartbeat run")
     assert len(why.splitlines()) == 2
     assert f"told it in telegram:{ANN}" in why
-    assert "The next is due" in why
+    assert "The next run is due" in why
 
     say(api, "/heartbeat off", "Only an owner", BEN)
     say(api, "/heartbeat show", "1. is the tea ready?", BEN)
@@ -83,7 +83,7 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
 
     heartbeat("add", "is the tea ready?")
     dry = heartbeat("run", "--dry-run")
-    assert "Its agent would be asked" in dry
+    assert "It would ask its agent" in dry
     assert ITEM in dry
     assert len(model.seen()) == 1
     for _ in range(2):
@@ -111,5 +111,5 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     why = heartbeat("why").splitlines()
     assert len(why) == 2
     assert "it is off" in why[0]
-    assert "The next is due" in why[1]
+    assert "The next run is due" in why[1]
     assert len(api.texts(ANN)) == 3

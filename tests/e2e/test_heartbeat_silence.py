@@ -141,7 +141,7 @@ def test_a_beat_of_a_busy_agent_comes_when_the_agent_is_idle(
     wait_for(model.seen, "the chat's run")
     tell(heart, "the build is red")
     deferred = wait_for(lambda: only(heart, "deferred"), "a beat that waits")
-    assert "somebody talks to the agent" in heart.goclaw("heartbeat", "why")[1]
+    assert "someone is talking to the agent" in heart.goclaw("heartbeat", "why")[1]
     stop(api)
     assert asked(model, "the build is red") == []
     row = ended(heart, deferred["id"], limit_s=45)

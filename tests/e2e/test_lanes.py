@@ -101,8 +101,8 @@ def test_a_queue_tells_what_was_dropped_and_why(narrow: Home, api: Control) -> N
     assert waiting["waits_for"] == "session"
     code, output = narrow.goclaw("queue", str(ANN))
     assert code == 0
-    assert "the queue was full, and the oldest goes  echo too much" in output
-    assert "its session: others come first" in output
+    assert "the queue was full, so the oldest message was dropped  echo too much" in output
+    assert "an earlier message of its session" in output
     gateway.kill()
     code, output = narrow.goclaw("queue", str(ANN))
     assert code == 0

@@ -112,7 +112,7 @@ def test_the_answer_arrives_after_kill_9_and_a_restart(bot: Home, api: Control) 
 
 
 def test_an_orderly_shutdown_counts_no_attempt(bot: Home, api: Control) -> None:
-    """QUEUE-11: what is cut by a shutdown runs after the restart."""
+    """QUEUE-11: what is interrupted by a shutdown runs after the restart."""
     bot.env["GOCLAW_SHUTDOWN__WAIT"] = "0s"
     gateway = bot.start()
     api.say(ANN, "count to 4")

@@ -117,7 +117,7 @@ async def test_why_telegram_cannot_deliver_is_told(
 async def test_a_server_that_takes_no_such_address_is_quoted(api: BotApi, library: Library) -> None:
     api.take_any_webhook(False)
     async with connected(api, library, Mode.WEBHOOK) as line, line.receiving():
-        await eventually(lambda: "Telegram does not take the webhook" in line.channel.health.detail)
+        await eventually(lambda: "Telegram rejects the webhook" in line.channel.health.detail)
         assert "bad webhook" in line.channel.health.detail
 
 

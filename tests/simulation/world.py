@@ -409,7 +409,7 @@ class _World:
         for one in self._gateways:
             for task in (*one.watched, *one.works._tasks):
                 if task.done() and not task.cancelled() and task.exception() is not None:
-                    self.bugs.append(f"{one.process.name} broke: {task.exception()!r}")
+                    self.bugs.append(f"{one.process.name} failed: {task.exception()!r}")
         for one in self._gateways:
             one.process.dead = True
             one.process.thaw()

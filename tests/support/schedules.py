@@ -57,7 +57,7 @@ class Schedules:
         return self.place(owner).tools(permissions, MAIN)
 
     async def call(self, tool: str, /, owner: Owner = ANN, **arguments: Any) -> dict[str, Any]:
-        """Call one of the four; ``schedule_`` is left out of its name."""
+        """Call one of the four; ``schedule_`` is omitted of its name."""
         said = await self.tools(owner=owner).call(f"schedule_{tool}", arguments)
         result: dict[str, Any] = json.loads(said)
         return result

@@ -87,7 +87,7 @@ class Stage:
         try:
             return self._play(script)
         except Exception:
-            return Round(script, (f"the round broke:\n{traceback.format_exc()}",))
+            return Round(script, (f"the round failed:\n{traceback.format_exc()}",))
 
     def _play(self, script: Script) -> Round:
         began = time.monotonic()
@@ -141,7 +141,7 @@ class _Game:
         try:
             return self._play()
         except Exception:
-            self._troubles.append(f"the round broke:\n{traceback.format_exc()}")
+            self._troubles.append(f"the round failed:\n{traceback.format_exc()}")
             troubles = (*self._troubles, *self._faults.troubles)
             return Round(self._script, troubles, self._output())
         finally:

@@ -143,7 +143,7 @@ async def test_facts_are_remembered_listed_and_forgotten(desk: Desk) -> None:
             wording.subagent_said("sums", Outcome.FAILED, "No key."),
             "Your subagent sums did not finish: No key.",
         ),
-        (wording.subagent_lost(), "Your subagent did not finish: It was cut off by a crash."),
+        (wording.subagent_lost(), "Your subagent did not finish: A crash interrupted it."),
         (
             wording.subagent_said("say 'x'", Outcome.COMPLETED, "count to 3"),
             "Your subagent say 'x' says: count to 3",

@@ -40,7 +40,7 @@ def test_each_setting_is_a_row_with_its_value_and_origin(
 def test_with_all_what_is_not_set_says_what_it_is_for(goclaw: Shell, file: str) -> None:
     out = goclaw("config", "show", "queue", "--all").out
     assert "queue.capacity" in out
-    assert "not set: how many messages may wait in a session; default 10" in out
+    assert "not set: the maximum number of waiting messages in a session; default 10" in out
 
 
 @pytest.mark.parametrize("section", ["lanes", "lanes.main", "agents.main"])

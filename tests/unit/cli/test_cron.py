@@ -71,8 +71,8 @@ def test_without_a_gateway_the_list_says_so(goclaw: Shell, jobs: JobControl) -> 
         (JobState.DISABLED, "no\nkey\x1b[2J", "disabled after 5 failures in a row: no key[2J"),
         (JobState.DISABLED, "", "disabled after 5 failures in a row"),
         (JobState.FAILED, "boom", "failed: boom"),
-        (JobState.FAILED, "", "failed: see its runs"),
-        (JobState.COMPLETED, "", "over: it has run 1 time"),
+        (JobState.FAILED, "", "failed: see its past runs"),
+        (JobState.COMPLETED, "", "finished after 1 run"),
     ],
 )
 def test_why_a_job_will_not_run_is_in_the_list(
@@ -91,7 +91,7 @@ def test_why_a_job_will_not_run_is_in_the_list(
 def test_an_active_job_without_a_time_says_so(goclaw: Shell, jobs: JobControl) -> None:
     jobs.stand("tea", JobState.ACTIVE)
     (row,) = (line for line in lines(goclaw("cron", "list").out) if line.startswith("tea "))
-    assert row.endswith("nothing lies ahead")
+    assert row.endswith("no upcoming run")
 
 
 def test_a_paused_job_and_one_that_runs_are_in_the_list(goclaw: Shell, jobs: JobControl) -> None:

@@ -126,7 +126,7 @@ def test_a_job_that_would_tell_nobody_is_told_at_once(goclaw: Shell, cron: JobCo
     assert "this channel is not set up" in got.err
     cron.rules = replace(cron.rules, places=(("telegram", "default"),))
     got = goclaw("cron", "edit", "b", "--name", "B")
-    assert "nobody has written from this chat yet" in got.err
+    assert "no message has come from this chat yet" in got.err
 
 
 def test_a_scheduler_that_is_off_is_told(goclaw: Shell, cron: JobControl) -> None:
@@ -203,7 +203,7 @@ def test_a_prompt_may_come_from_a_pipe(
         ([*EVERY, "--session", "main", "--", "x"], "needs a chat as target"),
         ([*EVERY, "--tz", "Europe/Berlln", "--", "x"], "did you mean Europe/Berlin"),
         ([*EVERY, "--tz", "../etc/passwd", "--", "x"], "unknown time zone"),
-        ([*EVERY, "--slug", "../x", "--", "x"], "slug: must be up to 64 characters of a-z"),
+        ([*EVERY, "--slug", "../x", "--", "x"], "slug: must be 1 to 64 characters of a-z"),
         ([*EVERY, "--", ""], "prompt: must not be empty"),
         ([*EVERY], "prompt: is required"),
         ([*EVERY, "--", "x" * 1_000_000], "prompt: may have at most 100,000 characters"),
@@ -332,7 +332,7 @@ def test_of_two_edits_at_once_the_second_is_refused(goclaw: Shell, job: JobContr
     assert goclaw("cron", "edit", "a", "--revision", "1", "--", "mine").code == 0
     got = goclaw("cron", "edit", "a", "--revision", "1", "--", "theirs")
     assert (got.code, got.out) == (1, "")
-    assert "somebody else has just changed this job" in got.err
+    assert "the job was changed by someone else" in got.err
     assert job.one().spec.payload == Prompt("mine", "opus")
 
 

@@ -350,7 +350,7 @@ def test_a_dry_run_says_what_would_be_made_and_makes_nothing(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"slug": "../../etc"}, "slug: must be up to 64 characters"),
+        ({"slug": "../../etc"}, "slug: must be 1 to 64 characters"),
         ({"slug": 7}, "slug: must be a text"),
         ({"prompt": ""}, "prompt: must not be empty"),
         ({"prompt": None}, "prompt: is required"),

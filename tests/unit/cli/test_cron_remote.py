@@ -82,9 +82,9 @@ def test_mistakes_have_the_same_words_and_exit_codes(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"slug": "../x"}, "slug: must be up to 64 characters"),
-        ({"slug": "Upper"}, "slug: must be up to 64 characters"),
-        ({"slug": ""}, "slug: must be up to 64 characters"),
+        ({"slug": "../x"}, "slug: must be 1 to 64 characters"),
+        ({"slug": "Upper"}, "slug: must be 1 to 64 characters"),
+        ({"slug": ""}, "slug: must be 1 to 64 characters"),
         ({"prompt": "x" * 100_001}, "at most 100"),
         ({"prompt": "x" * 2_000_000}, "longer than"),
         ({"owner": "o" * 300}, "asker: "),

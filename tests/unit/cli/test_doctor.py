@@ -460,7 +460,7 @@ CASES = [
         working(
             TELEGRAM, jobs=[replace(JOB, spec=TO_CHAT)], chats=[replace(GROUP, gone="blocked")]
         ),
-        "cannot be written to: blocked",
+        "cannot receive messages: blocked",
         "--to",
     ),
     hint("jobs", working(jobs=[replace(JOB, next_run_at=None)]), "never due", "goclaw cron show"),
@@ -574,7 +574,7 @@ def test_a_check_that_breaks_is_a_finding_and_the_others_come(whole: Place) -> N
         raise RuntimeError("a bug")
 
     (finding,) = found(Check("broken", broken), whole.world())
-    assert finding.fact == "this check broke: RuntimeError: a bug"
+    assert finding.fact == "this check failed: RuntimeError: a bug"
     assert finding.level is Level.HINT
 
 

@@ -35,7 +35,7 @@ def test_groups_are_listed_and_those_to_decide_come_first(
     assert lines[2].startswith("Straße -3001 telegram/work waits for a decision ")
     assert lines[3].startswith("Family -1001 telegram/default allowed ")
     assert lines[4].startswith("-2001 telegram/default denied ")
-    assert lines[4].endswith(" ago cannot be written to: the bot was thrown out")
+    assert lines[4].endswith(" ago cannot receive messages: the bot was thrown out")
     assert len(lines) == 5  # a direct chat is no group
 
 
@@ -237,7 +237,7 @@ def test_a_group_that_cannot_be_written_to_is_allowed_with_a_word_about_it(
     goclaw: Shell, database: FakeControl
 ) -> None:
     got = goclaw("groups", "allow", "-2001")
-    assert (got.code, got.err) == (0, "but it cannot be written to: the bot was thrown out\n")
+    assert (got.code, got.err) == (0, "but it cannot receive messages: the bot was thrown out\n")
 
 
 def test_without_a_database_nothing_is_decided(goclaw: Shell, database: FakeControl) -> None:

@@ -83,7 +83,7 @@ def test_the_status_of_one_has_its_last_beats_and_the_reasons(
     facts, _, beats = got.out.partition("\n\n")
     assert got.code == 0
     assert "last       Last heartbeat run, today 08:30 (Europe/Berlin): All was well" in facts
-    assert "next       The next is due today 09:27 (Europe/Berlin), in 27 min" in facts
+    assert "next       The next run is due today 09:27 (Europe/Berlin), in 27 min" in facts
     assert "alerts go  to telegram.work:-1005:7" in facts
     assert "used       Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day" in facts
     head, skipped, ok = lines(beats)
@@ -130,7 +130,7 @@ def test_why_says_it_in_two_lines(goclaw: Shell, desk: FakeHeartbeats) -> None:
     desk.views[MAIN] = replace(view(MAIN), route=Route(None, "x", "nobody has spoken to it"))
     got = goclaw("heartbeat", "why", "main")
     assert (got.code, tuple(got.out.splitlines())) == (0, why(desk.views[MAIN]))
-    assert got.out.endswith("An alert would go nowhere: nobody has spoken to it.\n")
+    assert got.out.endswith("Alerts cannot be sent: nobody has spoken to it.\n")
 
 
 def test_why_of_all_names_the_agents(goclaw: Shell, desk: FakeHeartbeats) -> None:
@@ -180,7 +180,11 @@ def came_to(status: BeatStatus, skip: Skip | None = None, **facts: object) -> li
 @pytest.mark.parametrize(
     ("coming", "code", "words"),
     [
-        (came_to(BeatStatus.OK), 0, "ok (1m 0s, $0.0123): all was well, so nothing was sent"),
+        (
+            came_to(BeatStatus.OK),
+            0,
+            "ok (1m 0s, $0.0123): nothing needed attention, so no message was sent",
+        ),
         (came_to(BeatStatus.ALERTED, detail="x"), 0, "alerted (1m 0s, $0.0123): it had"),
         (came_to(BeatStatus.DUPLICATE), 0, "duplicate"),
         (came_to(BeatStatus.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped:empty"),
@@ -328,7 +332,7 @@ def test_a_rehearsal_runs_nothing(goclaw: Shell, desk: FakeHeartbeats) -> None:
     assert (got.code, got.out.splitlines()) == (
         0,
         [
-            "Its agent would be asked.",
+            "It would ask its agent.",
             "An alert would go to telegram.work:-1005:7.",
             "The agent would read:",
             "- look at the mail",
@@ -356,7 +360,7 @@ def test_a_heart_is_switched(
         assert ahead.startswith("None is due")
     else:
         assert state.startswith("helper: on, every 30 minutes")
-        assert ahead.startswith("The next is due today 09:27 (Europe/Berlin)")
+        assert ahead.startswith("The next run is due today 09:27 (Europe/Berlin)")
     assert json.loads(goclaw("heartbeat", word, "--json").out)["on"] is (word != "off")
 
 
@@ -461,7 +465,7 @@ def test_programs_get_only_the_checklist_on_standard_output(
 
 
 def test_an_empty_checklist_says_so(goclaw: Shell, desk: FakeHeartbeats) -> None:
-    assert goclaw("heartbeat", "show", "helper").out == "HEARTBEAT.md asks for nothing\n"
+    assert goclaw("heartbeat", "show", "helper").out == "HEARTBEAT.md has nothing to check\n"
 
 
 # ---------------------------------------------------------------------------- events

@@ -36,9 +36,9 @@ def test_messages_that_could_not_be_worked_on_are_listed_with_the_reason(
     head, lost, dropped = got.out.splitlines()
     assert head.split() == ["ID", "WHERE", "FROM", "AGE", "TRIES", "WHY", "TEXT"]
     assert lost.startswith("8   telegram/work/-1001/7  7 (Ann ")
-    assert "lost: the gateway crashed each time it was tried" in lost
+    assert "lost: the gateway crashed at each attempt" in lost
     assert " 3 " in lost
-    assert "dropped: the queue was full, and the oldest goes" in dropped
+    assert "dropped: the queue was full, so the oldest message was dropped" in dropped
     assert dropped.rstrip().endswith("(a poll)")
     assert gateway.control.calls == [("letters", False, 8)]  # one more tells whether there are more
 
@@ -111,7 +111,7 @@ def test_a_message_is_shown_with_everything_that_is_known(
     names = [line.split("  ")[0] for line in head.splitlines()]
     values = [line.partition("  ")[2].strip() for line in head.splitlines()]
     shown = dict(zip(names, values, strict=True))
-    assert shown["state"] == "lost: the gateway crashed each time it was tried"
+    assert shown["state"] == "lost: the gateway crashed at each attempt"
     assert shown["where"] == "telegram/work/-1001/7"
     assert shown["chat"] == "Family of Ann"
     assert shown["from"].startswith("7 (Ann ")

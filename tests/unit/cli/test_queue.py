@@ -24,7 +24,7 @@ def test_a_queue_says_what_runs_what_waits_and_for_what(
     assert got.code == 0
     for words in (
         f"session  {fakes.SESSION}",
-        "mode queue, 1 at once, 10 may wait, then the oldest goes",
+        "mode queue, 1 at once, 10 waiting, then the oldest is dropped",
         "lane main: no slot is free",
         "count to 30",
         "and then?",
@@ -46,7 +46,7 @@ def test_a_queue_says_which_messages_got_no_answer_and_why(
     out = goclaw("queue", "console").out
     _, _, unanswered = out.partition("WITHOUT ANSWER")
     _, dropped, failed = unanswered.splitlines()
-    assert "dropped: the queue was full, and the oldest goes" in dropped
+    assert "dropped: the queue was full, so the oldest message was dropped" in dropped
     assert "too much" in dropped
     assert f"its run failed; see: goclaw runs show {fakes.RUN_ID}" in failed
 

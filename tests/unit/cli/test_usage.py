@@ -117,8 +117,11 @@ def test_options_become_the_question(goclaw: Shell, gateway: ThreadGateway) -> N
 
 
 BAD = [
-    (["--by", "person"], "by: 'person' is none of agent, job, sender, day, model, trigger, lane"),
-    (["--by", "day,day"], "by: day is named twice"),
+    (
+        ["--by", "person"],
+        "by: 'person' is not one of agent, job, sender, day, model, trigger, lane",
+    ),
+    (["--by", "day,day"], "by: day is given twice"),
     (["--since", "2026-02-01", "--until", "2026-01-31"], "since: 2026-02-01 is after the last day"),
     (["--since", "2030-01-01"], "since: 2030-01-01 is after the last day"),
     (["--since", "2016-01-01", "--until", "2025-12-31"], "more than 366 days"),

@@ -28,7 +28,7 @@ def test_the_answer_comes_first_then_the_way_to_it_then_the_cures(
     assert lines[4] == f"  2. {'now':<19}  the next try is due"
     assert lines[6:] == [
         "What to do:",
-        "  - Let the agent answer it again:",
+        "  - Retry the message:",
         "      goclaw inbox retry 7",
         "  - Send it again",
     ]

@@ -88,10 +88,10 @@ async def test_a_beat_shows_adds_and_ticks_off(desk: Desk, beats: FakeHeartbeats
 async def test_it_shows_open_items_with_their_numbers(desk: Desk, beats: FakeHeartbeats) -> None:
     beats.items[MAIN_AGENT] = ["Mail", "every 2h: " + "x" * 300]
     assert (await use(desk, "show")).splitlines() == [
-        "Open on the checklist of main:",
+        "Open items on the checklist of main:",
         "1. Mail",
         "2. every 2h: " + "x" * 300,
-        "1 is due with each heartbeat, 1 has an interval of its own.",
+        "1 is checked at each heartbeat, 1 has its own interval.",
     ]
 
 

@@ -751,10 +751,16 @@ async def test_a_new_goal_leaves_a_message_a_message_and_makes_the_job_a_models(
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"payload": Prompt("old", "openai:expensive")}, "model: only operators choose another"),
-        ({"agent": AgentName("ops")}, "goal: only operators change it in a job of the agent 'ops'"),
-        ({"policy": {"usd": 9}}, "usd: only operators go beyond what the settings say"),
-        ({"target": Target("console", "default", "bob")}, "target: must be the own chat, last or"),
+        (
+            {"payload": Prompt("old", "openai:expensive")},
+            "model: only operators can choose another",
+        ),
+        (
+            {"agent": AgentName("ops")},
+            "goal: only operators can change it in a job of the agent 'ops'",
+        ),
+        ({"policy": {"usd": 9}}, "usd: only operators can exceed the limits of the settings"),
+        ({"target": Target("console", "default", "bob")}, "target: must be this chat, last or"),
     ],
 )
 async def test_what_an_operator_granted_to_other_work_no_goal_of_a_model_gets(
@@ -812,7 +818,7 @@ async def test_two_changes_at_once_are_told_of_each_other(
         return job
 
     monkeypatch.setattr(world.desk, "get", changed_meanwhile)
-    with pytest.raises(ToolFailed, match="look at it again"):
+    with pytest.raises(ToolFailed, match="read it again"):
         await world.call("edit", schedule_id=made["schedule_id"], name="Mine")
     (found,) = (await world.call("search"))["schedules"]
     assert found["name"] is None
