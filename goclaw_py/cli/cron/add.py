@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="-- PROMPT", help="What the agent is to do; - reads it from a pipe."),
+    typer.Argument(
+        metavar="-- PROMPT", help="What the agent should do. - reads it from standard input."
+    ),
 ]
 
 
@@ -28,18 +30,18 @@ Words = Annotated[
 def add(
     ctx: typer.Context,
     wish: JobOptions,
-    called: Annotated[str, typer.Argument(metavar="NAME", callback=named, help="What it is.")],
+    called: Annotated[str, typer.Argument(metavar="NAME", callback=named, help="Name of the job.")],
     words: Words = None,
     *,
-    paused: Annotated[bool, typer.Option("--paused", help="It does not run yet.")] = False,
+    paused: Annotated[bool, typer.Option("--paused", help="Create the job paused.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a job. Say when by one of --at, --every and --cron, and what behind --.
+    """Create a job. Give one of --at, --every or --cron, and the prompt after --.
 
-    For example: goclaw cron add standup --cron "0 9 * * 1-5" --tz Europe/Berlin -- What is new?
+    Example: goclaw cron add standup --cron "0 9 * * 1-5" --tz Europe/Berlin -- What is new?
     """
     if wish.at is None and wish.every is None and wish.cron is None:
-        raise typer.BadParameter("say when: --at, --every or --cron")
+        raise typer.BadParameter("give a schedule: --at, --every or --cron")
     wish = _named(wish, called)
     payload = said.payload_of(wish, words)
 
@@ -52,7 +54,7 @@ def add(
 
 
 def _named(wish: JobOptions, name: str) -> JobOptions:
-    """What could be a short name is one; anything else is what people call it."""
+    """Take the name as the job's slug if it has that form, else as its display name."""
     from goclaw_py.jobs.models import SLUG  # noqa: PLC0415
 
     if wish.slug is None and SLUG.fullmatch(name):
@@ -102,13 +104,16 @@ def edit(
     words: Words = None,
     *,
     revision: Annotated[
-        int | None, typer.Option(min=1, help="Only if nobody has changed it since this one.")
+        int | None, typer.Option(min=1, help="Fail unless the job still has this revision.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a job: what is given, and nothing else. 'none' takes --until and --max-runs away."""
+    """Change a job. Options that you leave out stay unchanged.
+
+    --until none and --max-runs none remove these limits.
+    """
     if wish == JobOptions() and not words:
-        raise typer.BadParameter("say what to change")
+        raise typer.BadParameter("nothing to change: give at least one option or a prompt")
     payload = said.payload_of(wish, words)
 
     async def ask(control: Control) -> Seen:
@@ -143,11 +148,11 @@ async def _change(
         "policy": said.policy_of(wish, new=False) or None,
         "wake_heartbeat": wish.wake_heartbeat,
         "source": "" if wish.source == NONE else wish.source,
-        # What was made of the old job fits no other.
+        # Part of the new payload was copied from this revision: fail if the job changed since.
         "revision": before.revision if from_old else None,
     }
     changed = {key: value for key, value in given.items() if value is not None}
-    # For these None is a value.
+    # For these two None is a value: it removes the limit.
     if wish.max_runs is not None:
         changed["max_runs"] = said.max_runs_of(wish)
     if wish.until is not None:
@@ -158,7 +163,7 @@ async def _change(
 def _completed(
     wish: JobOptions, payload: Payload | None, before: Job
 ) -> tuple[Payload | None, bool]:
-    """What it is to do now, and whether a part of that was taken from what it did."""
+    """Return the new payload, and whether a part of it was copied from the old one."""
     from goclaw_py.jobs.models import Prompt  # noqa: PLC0415
 
     old = before.spec.payload
@@ -168,5 +173,5 @@ def _completed(
         if isinstance(payload, Prompt) and wish.model is None:
             return replace(payload, model=old.model), True
     if payload is None and wish.model is not None:
-        raise typer.BadParameter("only a prompt needs a --model")
+        raise typer.BadParameter("--model is only for jobs with a prompt")
     return payload, False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.jobs import RunNow, StartedNow
 
-app = typer.Typer(help="Jobs: what runs at which time.", no_args_is_help=True)
+app = typer.Typer(help="Manage scheduled jobs.", no_args_is_help=True)
 
 app.command("list")(listing.list_)
 app.command("show")(show.show)
@@ -32,7 +32,7 @@ app.command("edit")(add.edit)
 
 @app.command()
 def pause(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
-    """Let a job run no more until it is resumed. What runs of it now goes on."""
+    """Pause a job. A run in progress finishes."""
     from goclaw_py.jobs.models import JobState  # noqa: PLC0415
 
     _set(ctx, job, JobState.PAUSED, as_json=as_json)
@@ -40,7 +40,7 @@ def pause(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
 
 @app.command()
 def resume(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
-    """Let a job run again that is paused, or was switched off after failures."""
+    """Resume a job that is paused, or disabled after failures."""
     from goclaw_py.jobs.models import JobState  # noqa: PLC0415
 
     _set(ctx, job, JobState.ACTIVE, as_json=as_json)
@@ -60,17 +60,17 @@ def _set(ctx: typer.Context, job: str, state: JobState, *, as_json: bool) -> Non
 
 
 _REFUSED = {
-    "already_running": "it is running already",
-    "at_capacity": "as many jobs run as may at once",
-    "no_work": "its work source has no work",
+    "already_running": "the job is already running",
+    "at_capacity": "the maximum number of jobs is already running",
+    "no_work": "the work source of the job has no work",
 }
 
 
 @app.command()
 def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
-    """Run a job now, whatever its state. Prints the id of the run, or why there is none.
+    """Run a job now, even if it is paused. Prints the id of the run.
 
-    That is one of already_running, at_capacity, no_work and off.
+    If no run starts, prints the reason instead: already_running, at_capacity, no_work or off.
     """
 
     async def ask(control: Control) -> tuple[StartedNow | RunNow, bool]:
@@ -87,7 +87,7 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
     if enabled:
         typer.echo("goclaw: no gateway is running here", err=True)
         raise typer.Exit(ExitCode.UNREACHABLE)
-    typer.echo("goclaw: the scheduler is off (scheduler.enabled)", err=True)
+    typer.echo("goclaw: the scheduler is disabled (scheduler.enabled = false)", err=True)
     raise typer.Exit(ExitCode.FAILED)
 
 
@@ -117,14 +117,14 @@ app.command("next")(listing.next_)
 def rm(
     ctx: typer.Context, job: JobName, *, yes: display.Yes = False, as_json: AsJson = False
 ) -> None:
-    """Delete a job. What runs of it now goes on."""
+    """Delete a job. A run in progress finishes."""
 
     async def look(control: Control) -> Job:
         return await control.jobs.get(job, operator())
 
     found = cli(ctx).ask(look)
     if not yes and sys.stdin.isatty():
-        # Between two questions: while a person thinks, nothing is kept open.
+        # Ask between two connections, so that none stays open while the person decides.
         typer.confirm(plain(f"Delete {label(found)}?"), abort=True, err=True)
 
     async def delete(control: Control) -> Job:
@@ -134,7 +134,7 @@ def rm(
     if as_json:
         show_json(dict[str, str], {"deleted": gone.spec.slug, "id": gone.id})
     else:
-        typer.echo(plain(f"{label(gone)} is deleted"))
+        typer.echo(plain(f"deleted {label(gone)}"))
 
 
 app.command("import")(imports.import_)

@@ -1,4 +1,4 @@
-"""Reads the definitions of jobs from files: our own JSON, folders of caco, YAML of herdctl."""
+"""Reads job definitions from files: JSON of ``cron export``, caco folders, herdctl YAML."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ _CRONTAB: Final = re.compile(
     re.MULTILINE,
 )
 _NO_CRONTABS: Final = (
-    "it is a crontab; import reads JSON of goclaw cron export, folders of caco and YAML of "
-    'herdctl. Add each line by itself: goclaw cron add NAME --cron "0 9 * * *" --command -- PROGRAM'
+    "this is a crontab, which import cannot read (it reads JSON of goclaw cron export, caco "
+    "folders and herdctl YAML). Add each line as a job: "
+    'goclaw cron add NAME --cron "0 9 * * *" --command -- PROGRAM'
 )
 _YAML: Final = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A job as a file has it.
+    """A job as defined in a file.
 
     Args:
-        where: The file, and where in it.
-        draft: Its first run may be over; then it is due at once.
-        paused: Whether it runs at all.
-        whole: The file decides everything; else what is not in it stays as it is.
+        where: The file, and the position in it.
+        draft: The job. If its first run is in the past, it is due immediately.
+        paused: Whether the job is created paused.
+        whole: The file defines every field; otherwise fields it leaves out stay unchanged.
     """
 
     where: str
@@ -59,18 +60,18 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something in a file that cannot be imported, and why."""
+    """A part of a file that cannot be imported, and the reason."""
 
     where: str
     why: str
 
 
 class _Unreadable(Exception):
-    """A file cannot be read; the text is a line for people."""
+    """A file cannot be read; the message is one line for the user."""
 
 
 def read_all(paths: Iterable[Path]) -> Iterator[Definition | Trouble]:
-    """All jobs of files and folders, in a stable order, with whatever is wrong with others."""
+    """Yield the jobs in files and folders in a stable order, and the errors among them."""
     for path in paths:
         if path.is_dir():
             yield from _read_folder(path)
@@ -79,14 +80,14 @@ def read_all(paths: Iterable[Path]) -> Iterator[Definition | Trouble]:
 
 
 def _read_folder(folder: Path) -> Iterator[Definition | Trouble]:
-    """What is in it and in the folders right below; state and hidden things are not jobs."""
+    """Read a folder and its direct subfolders, without state files and hidden ones."""
     found = 0
     for path in _files_of(folder):
         for each in _read_file(path, alone=False):
             found += 1
             yield each
     if not found:
-        yield Trouble(str(folder), "there is nothing to import in it")
+        yield Trouble(str(folder), "the folder contains no job definitions")
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
@@ -98,7 +99,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
             if entry.is_dir() and not entry.name.startswith(".")
         ]
     except OSError:
-        # Trouble with it is told by whoever finds nothing in it.
+        # The caller reports the folder, because it finds no jobs in it.
         return
     for path in [*entries, *(path for paths in below for path in paths)]:
         if path.is_file() and (path.name == _DEFINITION or path.suffix in _YAML):
@@ -106,7 +107,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
 
 
 def _read_file(path: Path, *, alone: bool) -> Iterator[Definition | Trouble]:
-    """The jobs of a file. ``alone``: it was named, so there should be some in it."""
+    """Yield the jobs of a file. ``alone``: the user named it, so it must contain some."""
     try:
         if path.suffix in _YAML:
             yield from _read_herdctl(path, alone=alone)
@@ -123,7 +124,7 @@ def _text_of(path: Path, most: int) -> bytes:
     except OSError as error:
         raise _Unreadable(error.strerror or str(error)) from error
     if len(raw) > most:
-        raise _Unreadable(f"it is larger than {most // 1024} KiB")
+        raise _Unreadable(f"the file is larger than {most // 1024} KiB")
     return raw
 
 
@@ -131,7 +132,7 @@ def _read_herdctl(path: Path, *, alone: bool) -> Iterator[Definition | Trouble]:
     try:
         text = _text_of(path, MAX_YAML_BYTES).decode()
     except UnicodeDecodeError as error:
-        raise _Unreadable("it is not UTF-8") from error
+        raise _Unreadable("the file is not valid UTF-8") from error
     document = read_yaml(text)
     found = 0
     if isinstance(document, Mapping) and is_herdctl(document):
@@ -139,7 +140,7 @@ def _read_herdctl(path: Path, *, alone: bool) -> Iterator[Definition | Trouble]:
             found += 1
             yield each
     if alone and not found:
-        raise _Unreadable("there are no schedules in it")
+        raise _Unreadable("the file contains no schedules")
 
 
 def _json_of(path: Path) -> object:
@@ -149,7 +150,7 @@ def _json_of(path: Path) -> object:
     except orjson.JSONDecodeError as error:
         if _CRONTAB.search(text):
             raise _Unreadable(_NO_CRONTABS) from error
-        raise _Unreadable(f"it is not JSON: {error}") from error
+        raise _Unreadable(f"the file is not valid JSON: {error}") from error
 
 
 def _read_json(path: Path) -> Iterator[Definition | Trouble]:
@@ -176,10 +177,10 @@ def _object(given: object, key: str) -> Mapping[str, object]:
 
 
 def _ours(given: Mapping[str, object], where: str) -> Definition:
-    """What ``goclaw cron export`` has written."""
+    """Read one job in the format of ``goclaw cron export``."""
     owner, maker = given.get("owner", OPERATOR), given.get("maker", Maker.OPERATOR.value)
     if not isinstance(owner, str) or not owner or not owner.isprintable():
-        raise BadJob("owner", "must be a text")
+        raise BadJob("owner", "must be a string")
     if maker not in tuple(Maker):
         raise BadJob("maker", f"must be one of {', '.join(Maker)}")
     spec = spec_of(given)
@@ -217,20 +218,20 @@ def _draft(spec: JobSpec) -> JobDraft:
 
 
 def _cacos(given: Mapping[str, object], path: Path) -> Definition:
-    """A folder of caco: what runs, and beside it how that stands."""
+    """Read a job of caco: its definition, and its state from the file beside it."""
     if not isinstance(prompt := given.get("prompt"), str):
         raise BadJob("prompt", "is required")
     session = _object(given.get("sessionConfig") or {}, "sessionConfig")
     model = session.get("model") or ""
     if not isinstance(model, str):
-        raise BadJob("model", "must be a text")
+        raise BadJob("model", "must be a string")
     slug = given.get("slug", path.parent.name)
     if not isinstance(slug, str) or not slug:
-        raise BadJob("slug", "must be a text")
+        raise BadJob("slug", "must be a string")
     schedule = _object(given.get("schedule"), "schedule")
     zone = schedule.get("timezone") or PROFILES["caco"].zone
     if not isinstance(zone, str):
-        raise BadJob("timezone", "must be the name of a zone")
+        raise BadJob("timezone", "must be the name of a time zone, for example Europe/Berlin")
     draft = JobDraft(
         schedule=_schedule(schedule),
         payload=Prompt(prompt, model),
@@ -252,7 +253,7 @@ def _schedule(given: Mapping[str, object]) -> Schedule:
             return Every(_interval(given.get("intervalMinutes"), timedelta(minutes=1)))
         case "at" if isinstance(at := given.get("at"), str):
             return schedule_of({"kind": "at", "at": at})
-    raise BadJob("schedule", "with type and expression/intervalMinutes is required")
+    raise BadJob("schedule", "must have a type, and an expression, intervalMinutes or at")
 
 
 def _interval(number: object, unit: timedelta) -> timedelta:
@@ -265,7 +266,7 @@ def _interval(number: object, unit: timedelta) -> timedelta:
 
 
 def _next_run(path: Path) -> datetime | None:
-    """The run that was to come next; None without such a file, or if it knows none."""
+    """Return when the job was due next; None if the file is missing or does not say."""
     if not path.is_file():
         return None
     try:

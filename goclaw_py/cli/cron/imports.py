@@ -1,4 +1,4 @@
-"""``goclaw cron import`` and ``export``: jobs from and to files."""
+"""``goclaw cron import`` and ``export``: read jobs from files and write them to one."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Brought:
-    """What became of a definition.
+    """Result of importing one definition.
 
     Args:
         result: ``new``, ``updated``, ``unchanged`` or ``failed``.
-        changed: The parts that an update has changed.
-        problem: Why it failed.
+        changed: The fields that an update changed.
+        problem: Why the import failed.
     """
 
     where: str
@@ -48,19 +48,22 @@ class _Brought:
 
 def import_(
     ctx: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(metavar="FILE|FOLDER", help="Where they are.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="FILE|FOLDER", help="Files or folders to read.")
+    ],
     agent: Annotated[
-        str | None, typer.Option(callback=maybe_named, help="The agent of all of them.")
+        str | None, typer.Option(callback=maybe_named, help="Agent of all imported jobs.")
     ] = None,
     *,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be made, and make nothing.")
+        bool, typer.Option("--dry-run", help="Show the result without changing anything.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make jobs of files: what export writes, folders of caco, schedules of herdctl (YAML).
+    """Create or update jobs from files.
 
-    One that is there already is brought up to what its file says. Exit code 1 if any failed.
+    Reads JSON of goclaw cron export, folders of caco and YAML schedules of herdctl. A job that
+    exists is updated to match its file. Exit code 1 if any job failed.
     """
     from goclaw_py.cli.cron.files import Trouble, read_all  # noqa: PLC0415
 
@@ -96,7 +99,7 @@ async def _bring(
     slug = found.draft.slug
     try:
         if (found.owner, slug) in seen:
-            raise BadJob("slug", f"{slug} was there before, in the same import")
+            raise BadJob("slug", f"{slug} appears twice in this import")
         seen.add((found.owner, slug))
         _askable(slug)
         _storable(found)
@@ -106,16 +109,19 @@ async def _bring(
 
 
 def _askable(slug: str) -> None:
-    """Raise ``BadJob`` for what no job is called: whether it is there cannot even be asked."""
+    """Raise ``BadJob`` for an invalid slug, which could not even be looked up."""
     from goclaw_py.jobs.models import SLUG  # noqa: PLC0415
     from goclaw_py.model.errors import BadJob  # noqa: PLC0415
 
     if not SLUG.fullmatch(slug):
-        raise BadJob("slug", "must be up to 64 characters of a-z 0-9 _ -, the first no sign")
+        raise BadJob("slug", "must be 1 to 64 of a-z 0-9 _ -, and start with a letter or digit")
 
 
 def _storable(found: Definition) -> None:
-    """Raise ``BadJob`` for text that no database keeps as it is: it would differ every time."""
+    """Raise ``BadJob`` for text that the database cannot store unchanged.
+
+    Such a job would differ from its file at every import.
+    """
     from goclaw_py.jobs.view_texts import kind_and_text  # noqa: PLC0415
     from goclaw_py.model.errors import BadJob  # noqa: PLC0415
 
@@ -123,16 +129,16 @@ def _storable(found: Definition) -> None:
     kind, text = ("prompt", "") if payload is None else kind_and_text(payload)
     for key, each in ((kind, text), ("name", found.draft.name)):
         if "\0" in each:
-            raise BadJob(key, "must not have NUL characters")
+            raise BadJob(key, "must not contain NUL characters")
         if any("\ud800" <= char <= "\udfff" for char in each):
-            raise BadJob(key, "must not have half of a surrogate pair")
+            raise BadJob(key, "must not contain half of a surrogate pair")
 
 
 async def _brought(desk: JobDesk, found: Definition, *, dry_run: bool) -> _Brought:
-    """Make it, or bring the job of its name up to it. Raises ``JobError``."""
+    """Create the job, or update the one with the same slug. Raises ``JobError``."""
     from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
 
-    # An import is an operator's: the agent that they name is the one that asks.
+    # An import acts as the operator; the agent of the definition is the one that asks.
     by = Asker(found.owner, found.maker, found.draft.agent)
     before = await _existing(desk, found.draft.slug, by)
     if before is None:
@@ -154,13 +160,13 @@ async def _existing(desk: JobDesk, slug: str, by: Asker) -> Job | None:
         found = await desk.get(slug, by)
     except UnknownJob:
         return None
-    # What is asked for may be the beginning of an id as well.
+    # ``get`` also accepts the beginning of an id, so another job may have been found.
     return found if found.spec.slug == slug else None
 
 
 async def _made(desk: JobDesk, found: Definition, by: Asker, *, dry_run: bool) -> _Brought:
     first = found.draft.next_run_at
-    # One that is overdue runs once, now.
+    # An overdue job runs once, immediately.
     first = None if first is None else max(first, desk.now())
     draft = replace(found.draft, next_run_at=first, paused=found.paused)
     if not dry_run:
@@ -177,13 +183,13 @@ def _result(result: str, found: Definition, job: Job) -> _Brought:
     )
 
 
-# What a file that does not say everything may leave to the job.
+# Fields that a file may leave out; then the job keeps its own value.
 _OFTEN_MISSING = ("name", "zone", "payload", "agent", "source")
 _REST = ("target", "peer", "notify", "session", "max_runs", "not_after", "wake_heartbeat")
 
 
 def _difference(before: Job, found: Definition) -> tuple[tuple[str, ...], JobChange]:
-    """What a file wants to be otherwise: the names of that, and the change."""
+    """Return the names of the fields that a file changes, and the change itself."""
     from goclaw_py.jobs.job_json import spec_json  # noqa: PLC0415
     from goclaw_py.jobs.models import JobState  # noqa: PLC0415
     from goclaw_py.ports.jobs import JobChange  # noqa: PLC0415
@@ -242,8 +248,8 @@ def _show(brought: list[_Brought], *, dry_run: bool, as_json: bool) -> None:
             for one in brought
             if one.result != "failed"
         ]
-        verb = "WOULD BE" if dry_run else "RESULT"
-        show_table(("JOB", verb, "NEXT RUN", "FROM"), rows, empty="nothing was imported")
+        verb = "RESULT (DRY RUN)" if dry_run else "RESULT"
+        show_table(("JOB", verb, "NEXT RUN", "FROM"), rows, empty="no jobs imported")
     for one in failed:
         typer.echo(f"goclaw: {plain(f'{one.where}: {one.problem}')}", err=True)
     if failed:
@@ -255,12 +261,14 @@ def _show(brought: list[_Brought], *, dry_run: bool, as_json: bool) -> None:
 
 def export(
     ctx: typer.Context,
-    file: Annotated[Path | None, typer.Argument(help="Default: standard output.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="File to write (default: standard output).")
+    ] = None,
     owner: Annotated[
-        str | None, typer.Option(callback=maybe_named, help="Only jobs of this owner.")
+        str | None, typer.Option(callback=maybe_named, help="Export only jobs of this owner.")
     ] = None,
 ) -> None:
-    """Write jobs as JSON, for import. Those that are over are left out."""
+    """Export jobs as JSON, for goclaw cron import. Finished jobs are left out."""
     import orjson  # noqa: PLC0415
 
     async def ask(control: Control) -> list[Job]:
@@ -277,8 +285,8 @@ def export(
     else:
         file.write_text(f"{text}\n", "utf-8")
     over = len(found) - len(jobs)
-    left = f"; {over} that {'is' if over == 1 else 'are'} over stayed behind" if over else ""
-    typer.echo(f"{count(len(jobs), 'job')} written{left}", err=True)
+    left = f"; left out {count(over, 'finished job')}" if over else ""
+    typer.echo(f"exported {count(len(jobs), 'job')}{left}", err=True)
 
 
 async def _all_jobs(desk: JobDesk, owner: str | None) -> list[Job]:

@@ -1,4 +1,4 @@
-"""``goclaw cron list`` and ``next``: which jobs there are, and what runs next."""
+"""``goclaw cron list`` and ``next``: list jobs, and their next runs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _STATES = ("active", "paused", "completed", "failed", "disabled")
 _TEXT = 60
 PAGE = 500
-"""As many jobs as one question asks for."""
+"""How many jobs one request asks for."""
 
 
 def _state(text: str | None) -> str | None:
     if text is not None and text not in _STATES:
-        raise typer.BadParameter(f"must be {', '.join(_STATES)}")
+        raise typer.BadParameter(f"must be one of {', '.join(_STATES)}")
     return text
 
 
@@ -46,23 +46,21 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which jobs are listed."""
+    """The options that select jobs."""
 
-    everything: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False
+    everything: Annotated[bool, typer.Option("--all", help="Include finished jobs.")] = False
     owner: Annotated[
-        str | None, typer.Option(callback=maybe_named, help="Only jobs of this owner.")
+        str | None, typer.Option(callback=maybe_named, help="List only jobs of this owner.")
     ] = None
-    agent: Annotated[str | None, typer.Option(help="Only jobs of this agent.")] = None
+    agent: Annotated[str | None, typer.Option(help="List only jobs of this agent.")] = None
     state: Annotated[
-        str | None, typer.Option(callback=_state, help=f"Only those {', '.join(_STATES)}.")
+        str | None, typer.Option(callback=_state, help=f"One of {', '.join(_STATES)}.")
     ] = None
-    name: Annotated[
-        str | None, typer.Option(callback=maybe_named, help="Only with this in their names.")
-    ] = None
+    name: Annotated[str | None, typer.Option(callback=maybe_named, help="Part of the name.")] = None
     limit: Limit = 200
 
     def query(self) -> JobQuery:
-        """The question to the jobs."""
+        """Return the query for these options."""
         from goclaw_py.jobs.models import JobState  # noqa: PLC0415
         from goclaw_py.model.ids import AgentName, Owner  # noqa: PLC0415
         from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
@@ -85,7 +83,7 @@ class Filters:
 def list_(
     ctx: typer.Context, wanted: Filters, *, watch: Watch = None, as_json: AsJson = False
 ) -> None:
-    """List jobs, those that run next first."""
+    """List jobs, sorted by their next run."""
 
     async def ask(control: Control) -> _Page:
         desk = control.jobs
@@ -104,13 +102,13 @@ def _show_all(found: _Page, *, as_json: bool) -> None:
         show_json(list[dict[str, object]], [words.document(one) for one in found.jobs])
         return
     if not found.live and found.jobs:
-        typer.echo("no gateway is running here; nothing runs until one does", err=True)
+        typer.echo("no gateway is running here; no job runs until you start one", err=True)
     several = len({one.job.owner for one in found.jobs}) > 1
-    columns = ("JOB", *(("OWNER",) if several else ()), "STATE", "WHEN", "NEXT RUN", "LAST RUN")
+    columns = ("JOB", *(("OWNER",) if several else ()), "STATE", "SCHEDULE", "NEXT RUN", "LAST RUN")
     rows = [_row(one, with_owner=several) for one in found.jobs]
-    show_table((*columns, "RESULT", "REMARK"), rows, empty="no jobs")
+    show_table((*columns, "RESULT", "NOTE"), rows, empty="no jobs")
     if found.total > len(rows):
-        typer.echo(f"these are {len(rows)} of {found.total}; see --limit", err=True)
+        typer.echo(f"showing {len(rows)} of {found.total} jobs; use --limit to see more", err=True)
 
 
 def _row(found: Seen, *, with_owner: bool) -> tuple[str, ...]:
@@ -138,12 +136,15 @@ class _Due:
 
 def next_(
     ctx: typer.Context,
-    number: Annotated[int, typer.Argument(min=1, max=1000, help="How many.")] = 10,
+    number: Annotated[int, typer.Argument(min=1, max=1000, help="Number of runs to list.")] = 10,
     job: OfJob = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """List the next runs of all jobs, without those that come from failures or by hand."""
+    """List the next scheduled runs of all jobs.
+
+    Retries and manual runs are not included.
+    """
 
     async def ask(control: Control) -> tuple[list[_Due], datetime, bool]:
         desk = control.jobs
@@ -160,9 +161,9 @@ def next_(
         show_json(list[dict[str, str]], shown)
         return
     if not enabled:
-        typer.echo("the scheduler is off (scheduler.enabled)", err=True)
+        typer.echo("the scheduler is disabled (scheduler.enabled = false)", err=True)
     rows = [_due_row(due, now) for due in found]
-    show_table(("WHEN", "ZONE", "JOB", "WHAT"), rows, empty="no job will run")
+    show_table(("WHEN", "TIME ZONE", "JOB", "PAYLOAD"), rows, empty="no upcoming runs")
 
 
 def _due_row(due: _Due, now: datetime) -> tuple[str, ...]:
@@ -174,7 +175,10 @@ def _due_row(due: _Due, now: datetime) -> tuple[str, ...]:
 
 
 async def _ahead(desk: JobDesk, number: int) -> list[_Due]:
-    """The next runs of all jobs. These come in the order of their next ones: that ends it."""
+    """Return the next runs of all jobs.
+
+    Pages are sorted by the next run of a job, so reading stops at the first job that is later.
+    """
     from goclaw_py.jobs.models import JobState  # noqa: PLC0415
     from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
 

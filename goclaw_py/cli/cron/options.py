@@ -1,4 +1,4 @@
-"""What ``goclaw cron add`` and ``edit`` may be told about a job, and what a draft makes of it."""
+"""The options that ``goclaw cron add`` and ``edit`` share, and their values for a job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
 
 NONE = "none"
-"""Takes a value away, where that makes sense."""
+"""Option value that removes a setting of a job, such as ``--until none``."""
 
 _NOTIFY = ("always", "conditional", "never")
 _SESSIONS = ("job", "fresh", "main")
@@ -27,7 +27,7 @@ _SESSIONS = ("job", "fresh", "main")
 
 def _one_of(names: tuple[str, ...], text: str | None) -> str | None:
     if text is not None and text not in names:
-        raise typer.BadParameter(f"must be {', '.join(names)}")
+        raise typer.BadParameter(f"must be one of {', '.join(names)}")
     return text
 
 
@@ -43,60 +43,69 @@ def _max_runs(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """What both commands may be told; None is not said."""
+    """The options of both commands; None means that the option was not given."""
 
     at: Annotated[
         str | None,
-        typer.Option(help="Once: 2026-05-01T09:00, 09:00, 'tomorrow 9:00', 'in 20m'."),
+        typer.Option(help="Run once: 2026-05-01T09:00, 09:00, 'tomorrow 9:00', 'in 20m'."),
     ] = None
-    every: Annotated[str | None, typer.Option(help="Again and again: 30s, 10m, 2h, 1d.")] = None
+    every: Annotated[str | None, typer.Option(help="Run at an interval: 30s, 10m, 2h, 1d.")] = None
     cron: Annotated[
-        str | None, typer.Option(help="By the clock: '0 9 * * 1-5'; six fields: seconds first.")
+        str | None,
+        typer.Option(help="Cron expression: '0 9 * * 1-5'; six fields start with seconds."),
     ] = None
     tz: Annotated[
-        str | None, typer.Option(help="The zone of its times, such as Europe/Berlin.")
+        str | None,
+        typer.Option(help="Time zone, such as Europe/Berlin (new jobs: scheduler.timezone)."),
     ] = None
-    slug: Annotated[str | None, typer.Option(help="Its short name: a-z 0-9 _ -.")] = None
-    name: Annotated[str | None, typer.Option(help="What people call it.")] = None
-    agent: Annotated[str | None, typer.Option(help="Which agent works on it.")] = None
+    slug: Annotated[str | None, typer.Option(help="Short name: a-z 0-9 _ -.")] = None
+    name: Annotated[str | None, typer.Option(help="Display name.")] = None
+    agent: Annotated[str | None, typer.Option(help="Agent that runs the job (new jobs: main).")] = (
+        None
+    )
     to: Annotated[
         str | None,
-        typer.Option(help="Where its results are told: telegram:123, last, or none."),
+        typer.Option(help="Delivery target of results: a chat (telegram:123), last, or none."),
     ] = None
     notify: Annotated[
         str | None,
-        typer.Option(callback=_notify, help="Results are told always, conditional or never."),
+        typer.Option(
+            callback=_notify, help="When to deliver results: always, conditional or never."
+        ),
     ] = None
     session: Annotated[
         str | None,
-        typer.Option(help="Its conversation: job, fresh, main (the chat's), or a key."),
+        typer.Option(help="Session of its runs: job, fresh, main (that of the chat), or a key."),
     ] = None
-    message: Annotated[str | None, typer.Option(help="Deliver this as it is, without a model.")] = (
-        None
-    )
+    message: Annotated[
+        str | None, typer.Option(help="Deliver this text as it is, without asking a model.")
+    ] = None
     command: Annotated[
-        bool, typer.Option("--command", help="What stands behind -- is a program to run.")
+        bool,
+        typer.Option("--command", help="Run the words after -- as a program."),
     ] = False
-    model: Annotated[str | None, typer.Option(help="Instead of the agent's; '' for that one.")] = (
-        None
-    )
-    max_runs: Annotated[
-        str | None, typer.Option(callback=_max_runs, help="It is over after so many runs.")
+    model: Annotated[
+        str | None, typer.Option(help="Model of its runs (default: the agent's model; also '').")
     ] = None
-    until: Annotated[str | None, typer.Option(help="It does not run after this time.")] = None
+    max_runs: Annotated[
+        str | None, typer.Option(callback=_max_runs, help="Finish the job after this many runs.")
+    ] = None
+    until: Annotated[str | None, typer.Option(help="Do not run after this time.")] = None
     policy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            help="How it behaves, such as retries=0 or run_timeout_s=10m; KEY= as the settings.",
+            help="Override a [scheduler] setting: retries=0, run_timeout_s=10m. KEY= resets it.",
         ),
     ] = None
     source: Annotated[
-        str | None, typer.Option(help="The work source that it takes its work from.")
+        str | None, typer.Option(help="Work source that supplies the work of each run.")
     ] = None
     wake_heartbeat: Annotated[
         bool | None,
-        typer.Option("--wake-heartbeat/--no-wake-heartbeat", help="A beat follows each run."),
+        typer.Option(
+            "--wake-heartbeat/--no-wake-heartbeat", help="Run the heartbeat after each run."
+        ),
     ] = None
 
 
@@ -104,9 +113,9 @@ class JobOptions:
 
 
 def schedule_of(wish: JobOptions, *, now: datetime, zone: str) -> Schedule | None:
-    """When it is to run; None if nothing is said of that.
+    """Return the schedule; None if no option gives one.
 
-    Raises ``BadParameter`` for two at once, and ``BadSchedule``.
+    Raises ``BadParameter`` if several are given, and ``BadSchedule``.
     """
     from goclaw_py.common.datetimes import parse_moment  # noqa: PLC0415
     from goclaw_py.jobs.schedule import At, Cron, Every, parse_interval  # noqa: PLC0415
@@ -122,7 +131,7 @@ def schedule_of(wish: JobOptions, *, now: datetime, zone: str) -> Schedule | Non
 
 
 def end_of(wish: JobOptions, *, now: datetime, zone: str) -> datetime | None:
-    """After when it does not run. Raises ``BadSchedule``."""
+    """Return the time of ``--until``, after which the job does not run. Raises ``BadSchedule``."""
     from goclaw_py.common.datetimes import parse_moment  # noqa: PLC0415
 
     if wish.until is None or wish.until == NONE:
@@ -134,20 +143,20 @@ def end_of(wish: JobOptions, *, now: datetime, zone: str) -> datetime | None:
 
 
 def payload_of(wish: JobOptions, words: list[str] | None) -> Payload | None:
-    """What it is to do; None if nothing is said of that.
+    """Return the payload (prompt, message or program); None if no option gives one.
 
-    The prompt of one whose ``--model`` alone is given is missing: that is a matter of the caller.
-    Raises ``BadParameter`` for two at once, ``BadJob`` for what is too long.
+    With ``--model`` alone the prompt is missing, which the caller handles. Raises
+    ``BadParameter`` if several are given, and ``BadJob`` for text that is too long.
     """
     from goclaw_py.jobs.models import Message, Program, Prompt  # noqa: PLC0415
 
     if wish.message is not None and (words or wish.command):
-        raise typer.BadParameter("give a prompt, --message or --command, not two of them")
+        raise typer.BadParameter("give only one of a prompt, --message and --command")
     if wish.model and (wish.message is not None or wish.command):
-        raise typer.BadParameter("only a prompt needs a --model")
+        raise typer.BadParameter("--model is only for jobs with a prompt")
     if wish.command:
         if not words:
-            raise typer.BadParameter("say which program: --command -- PROGRAM ARGUMENT…")
+            raise typer.BadParameter("the program is missing: --command -- PROGRAM ARGUMENT…")
         return Program(tuple(words))
     if wish.message is not None:
         return Message(_bounded("message", wish.message))
@@ -161,7 +170,7 @@ def _prompt(words: list[str]) -> str:
         return " ".join(words)
     from goclaw_py.jobs.models import MAX_TEXT_CHARS  # noqa: PLC0415
 
-    # One more than is allowed is enough to see that it is too long.
+    # Reading one character more than allowed is enough to detect a text that is too long.
     return sys.stdin.read(MAX_TEXT_CHARS + 1)
 
 
@@ -180,7 +189,7 @@ def _bounded(key: str, text: str) -> str:
 
 
 async def target_of(wish: JobOptions, control: Control) -> tuple[JobTarget, PeerKind] | None:
-    """Where results go, and with whom that chat is; None if nothing is said of that."""
+    """Return the delivery target and the kind of its chat; None if ``--to`` is not given."""
     from goclaw_py.jobs.models import TargetKind  # noqa: PLC0415
     from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
     from goclaw_py.model.targets import TARGET_FORM, parse_target  # noqa: PLC0415
@@ -206,9 +215,9 @@ async def target_of(wish: JobOptions, control: Control) -> tuple[JobTarget, Peer
 
 
 def policy_of(wish: JobOptions, *, new: bool) -> dict[str, object]:
-    """The keys of the policy that are said. Raises ``BadParameter`` and ``BadJob``.
+    """Return the policy keys that are given. Raises ``BadParameter`` and ``BadJob``.
 
-    None is no limit for a new job; for an edit it takes the key back to the settings.
+    The value None means no limit for a new job; for an edit it resets the key to the settings.
     """
     from goclaw_py.jobs.policy import JobPolicy, policy_with  # noqa: PLC0415
 
@@ -216,14 +225,14 @@ def policy_of(wish: JobOptions, *, new: bool) -> dict[str, object]:
     for key, text in _policy_pairs(wish.policy or ()):
         if text == NONE and not new:
             raise typer.BadParameter(
-                f"an edit cannot take {key} away: give a large number, or {key}= for that of the "
-                "settings"
+                f"an edit cannot remove {key}: give a large number, or {key}= to use the "
+                "value in the settings"
             )
         if text:
             policy[key] = None if text == NONE else _value(key, text)
             policy_with(JobPolicy(), {key: policy[key]})
         else:
-            # Whatever the value, a key that there is not is named.
+            # This reports an unknown key, although there is no value to check.
             policy_with(JobPolicy(), {key: getattr(JobPolicy(), key, None)})
             policy |= {} if new else {key: None}
     if wish.session is not None:
@@ -232,7 +241,7 @@ def policy_of(wish: JobOptions, *, new: bool) -> dict[str, object]:
 
 
 def session_of(wish: JobOptions) -> str:
-    """The key of its conversation, "" if it has none of its own."""
+    """Return the session key given with ``--session``, "" for job, fresh and main."""
     return "" if wish.session is None or wish.session in _SESSIONS else wish.session
 
 
@@ -240,7 +249,7 @@ def _policy_pairs(given: Iterable[str]) -> Iterable[tuple[str, str]]:
     for pair in given:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise typer.BadParameter(f"--policy is KEY=VALUE, not {pair!r}")
+            raise typer.BadParameter(f"--policy must be KEY=VALUE, not {pair!r}")
         yield key.strip(), value.strip()
 
 
@@ -248,7 +257,7 @@ _WORDS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": F
 
 
 def _value(key: str, text: str) -> object:
-    """A value as the policy takes it; the policy judges it."""
+    """Convert a value to the type that the policy takes; the policy validates it."""
     from goclaw_py.jobs.schedule import parse_interval  # noqa: PLC0415
     from goclaw_py.model.errors import BadInterval  # noqa: PLC0415
 
@@ -270,19 +279,19 @@ def _value(key: str, text: str) -> object:
 
 
 def agent_of(wish: JobOptions) -> AgentName | None:
-    """Which agent works on it; None if nothing is said of that."""
+    """Return the agent that runs the job; None if ``--agent`` is not given."""
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     return None if wish.agent is None else AgentName(wish.agent)
 
 
 def notify_of(wish: JobOptions) -> Notify | None:
-    """When its results are told; None if nothing is said of that."""
+    """Return when results are delivered; None if ``--notify`` is not given."""
     from goclaw_py.jobs.models import Notify  # noqa: PLC0415
 
     return None if wish.notify is None else Notify(wish.notify)
 
 
 def max_runs_of(wish: JobOptions) -> int | None:
-    """After how many runs it is over; None: never."""
+    """Return after how many runs the job finishes; None for no limit."""
     return None if wish.max_runs in (None, NONE) else int(wish.max_runs or 0)

@@ -1,4 +1,4 @@
-"""``goclaw cron show`` and ``runs``: everything about a job, and what became of it."""
+"""``goclaw cron show`` and ``runs``: the details of a job, and its past runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LAST_RUNS = 5
 
 def _status(text: str | None) -> str | None:
     if text is not None and text not in _STATUSES:
-        raise typer.BadParameter(f"must be {', '.join(_STATUSES)}")
+        raise typer.BadParameter(f"must be one of {', '.join(_STATUSES)}")
     return text
 
 
@@ -50,10 +50,10 @@ def show(
     ctx: typer.Context,
     job: JobName,
     *,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="For the statistics.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days of statistics.")] = 30,
     as_json: AsJson = False,
 ) -> None:
-    """Show everything about a job, by its short name, its id, or a unique beginning of that."""
+    """Show the details of a job, with statistics and its last runs."""
 
     async def ask(control: Control) -> _Shown:
         from datetime import timedelta  # noqa: PLC0415
@@ -95,9 +95,9 @@ def _facts(found: Seen) -> Iterator[tuple[str, str]]:
     spec, zone = job.spec, job.spec.zone
     yield "job", words.label(job)
     yield "id", job.id
-    yield "owner", f"{display.cell(job.owner)} (made by {_maker(job)})"
+    yield "owner", f"{display.cell(job.owner)} (created by {_maker(job)})"
     yield "state", f"{job.state.value}{f': {found.obstacle}' if found.obstacle else ''}"
-    yield "when", words.plan(job)
+    yield "schedule", words.plan(job)
     for number, at in enumerate(found.ahead):
         yield "" if number else "next runs", words.when(at, zone, found.now)
     if job.running is not None:
@@ -107,11 +107,11 @@ def _facts(found: Seen) -> Iterator[tuple[str, str]]:
     if job.last_error:
         yield "last error", display.cell(job.last_error)
     yield "agent", display.cell(spec.agent)
-    yield "tells", f"{words.target(spec.target)} ({spec.notify.value})"
+    yield "target", f"{words.target(spec.target)} ({spec.notify.value})"
     if found.no_route:
-        yield "", display.cell(f"would reach nobody now: {found.no_route}")
+        yield "", display.cell(f"cannot deliver there now: {found.no_route}")
     yield from _extras(job)
-    yield "made", words.when(job.created_at, zone, found.now)
+    yield "created", words.when(job.created_at, zone, found.now)
     yield "changed", f"{words.when(job.updated_at, zone, found.now)}, revision {job.revision}"
 
 
@@ -122,30 +122,30 @@ def _maker(job: Job) -> str:
 
 
 def _extras(job: Job) -> Iterator[tuple[str, str]]:
-    """What not every job has."""
+    """Yield the facts that only some jobs have."""
     spec = job.spec
     if model := getattr(spec.payload, "model", ""):
         yield "model", display.cell(model)
     if spec.session:
         yield "session", display.cell(spec.session)
     if spec.max_runs is not None:
-        yield "ends after", f"{count(spec.max_runs, 'run')}, {job.runs} of them done"
+        yield "ends after", f"{count(spec.max_runs, 'run')}, {job.runs} done"
     if spec.not_after is not None:
         yield "ends at", words.local(spec.not_after, spec.zone)
     if spec.source:
-        yield "work from", display.cell(spec.source)
+        yield "work source", display.cell(spec.source)
     if spec.wake_heartbeat:
-        yield "heartbeat", "a beat follows each run"
+        yield "heartbeat", "runs after each run of this job"
     if job.failures:
         from goclaw_py.jobs.view_texts import failures  # noqa: PLC0415
 
         yield "failures", failures(job.failures)
     if job.coalesced:
-        yield "coalesced", f"{job.coalesced} firings came while it could not run"
+        yield "coalesced", f"{count(job.coalesced, 'due time')} passed while it could not run"
 
 
 def _behaviour(found: _Shown) -> Iterator[tuple[str, str]]:
-    """How it behaves where that is not as in the settings."""
+    """Yield the policy values that differ from the settings."""
     job = found.seen.job
     own, base = asdict(job.policy(found.base)), asdict(found.base)
     different = [key for key in own if own[key] != base[key]]
@@ -165,12 +165,12 @@ def _plain(value: object) -> str:
 
 
 def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
-    rate = "" if stats.success_rate is None else f", {stats.success_rate:.0%} of them well"
+    rate = "" if stats.success_rate is None else f", {stats.success_rate:.0%} successful"
     yield f"in {count(days, 'day')}", f"{count(stats.runs, 'run')}{rate}"
     if stats.skipped:
         yield "skipped", count(stats.skipped, "time")
     if stats.mean_s is not None:
-        p95 = "" if stats.p95_s is None else f", 95 of 100 within {duration(stats.p95_s)}"
+        p95 = "" if stats.p95_s is None else f", 95th percentile {duration(stats.p95_s)}"
         yield "took", f"{duration(stats.mean_s)} on average{p95}"
     if stats.cost_usd is not None:
         yield "cost", f"{stats.cost_usd} USD"
@@ -183,15 +183,15 @@ def runs(
     ctx: typer.Context,
     job: OfJob = None,
     status: Annotated[
-        str | None, typer.Option(callback=_status, help=f"Only those {', '.join(_STATUSES)}.")
+        str | None, typer.Option(callback=_status, help=f"One of {', '.join(_STATUSES)}.")
     ] = None,
     limit: Limit = 50,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """List what became of the times at which jobs were due, the newest first.
+    """List past runs of jobs, newest first.
 
-    Those of a job that is deleted are found by its whole id.
+    For a deleted job give its full id with --job.
     """
 
     async def ask(control: Control) -> list[Logged]:
@@ -210,11 +210,11 @@ def runs(
 
 
 def _show_log(rows: list[Logged], *, with_job: bool) -> None:
-    columns = ("DUE", "TOOK", "STATUS", "TRIES", "DELIVERY", "COST", "RUN", "WHAT IT SAID")
+    columns = ("DUE", "TOOK", "STATUS", "TRIES", "DELIVERY", "COST", "RUN", "OUTPUT")
     found = [
         (
             *((row.slug,) if with_job else ()),
-            f"{words.local(row.scheduled_at, _zone(row))}{' by hand' if row.by_hand else ''}",
+            f"{words.local(row.scheduled_at, _zone(row))}{' manual' if row.by_hand else ''}",
             words.took(row),
             words.ended(row),
             str(row.attempts),
@@ -225,10 +225,10 @@ def _show_log(rows: list[Logged], *, with_job: bool) -> None:
         )
         for row in rows
     ]
-    show_table((*(("JOB",) if with_job else ()), *columns), found, empty="nothing was due yet")
+    show_table((*(("JOB",) if with_job else ()), *columns), found, empty="no runs yet")
 
 
 def _zone(row: Logged) -> str:
-    """The zone that the job had."""
+    """Return the time zone that the job had at that run."""
     spec = row.definition.get("spec")
     return str(spec.get("zone", "UTC")) if isinstance(spec, dict) else "UTC"

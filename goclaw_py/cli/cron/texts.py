@@ -1,4 +1,4 @@
-"""What operators read about jobs: times, reasons, results."""
+"""Texts about jobs that several commands share: times, reasons, results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REASON = 80
 
 
 def operator(owner: str | None = None) -> Asker:
-    """Who asks: the operator, of everybody's jobs or in the name of one owner."""
+    """Return the operator as the one who asks: for all jobs, or for those of one owner."""
     from goclaw_py.model.ids import Owner  # noqa: PLC0415  (not needed for --help)
     from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
 
@@ -31,12 +31,12 @@ def operator(owner: str | None = None) -> Asker:
 
 
 def maybe_named(text: str | None) -> str | None:
-    """Check a name that need not be given."""
+    """Validate an optional name."""
     return None if text is None else named(text)
 
 
 def asked_for(text: str) -> str:
-    """Check what is to be a slug, an id or its beginning. Raises ``UnknownJob``: none is so."""
+    """Validate a slug, an id or the beginning of one. Raises ``UnknownJob`` for other forms."""
     from goclaw_py.jobs.models import SLUG  # noqa: PLC0415
     from goclaw_py.model.errors import UnknownJob  # noqa: PLC0415
 
@@ -56,7 +56,7 @@ JobName = Annotated[
         metavar="JOB",
         callback=asked_for,
         autocompletion=completion.jobs,
-        help="Its short name, or its id.",
+        help="Short name of the job, its id, or a unique beginning of the id.",
     ),
 ]
 OfJob = Annotated[
@@ -65,7 +65,7 @@ OfJob = Annotated[
         "--job",
         callback=_maybe_asked_for,
         autocompletion=completion.jobs,
-        help="Only of this job.",
+        help="List only runs of this job.",
     ),
 ]
 
@@ -74,7 +74,7 @@ OfJob = Annotated[
 
 
 def local(at: datetime | None, zone: str) -> str:
-    """An instant in a zone, with its weekday; "" for none."""
+    """Format an instant in a time zone, with the weekday; "" for None."""
     if at is None:
         return ""
     from datetime import UTC  # noqa: PLC0415
@@ -85,13 +85,13 @@ def local(at: datetime | None, zone: str) -> str:
     try:
         there = at.astimezone(zone_named(zone))
     except UnknownZone:
-        # The database of zones is not the one that it was stored with.
+        # This machine has another time zone database than the one that accepted the name.
         return f"{at.astimezone(UTC):%a %Y-%m-%d %H:%M:%S} UTC"
     return f"{there:%a %Y-%m-%d %H:%M:%S}"
 
 
 def away(at: datetime, now: datetime) -> str:
-    """How far an instant is from now."""
+    """Format the distance of an instant from now: ``in 5m`` or ``5m ago``."""
     seconds = (at - now).total_seconds()
     if seconds >= 0:
         return f"in {duration(seconds)}"
@@ -99,7 +99,7 @@ def away(at: datetime, now: datetime) -> str:
 
 
 def when(at: datetime | None, zone: str, now: datetime) -> str:
-    """An instant in a zone, and how far away it is; "" for none."""
+    """Format an instant in a time zone with its distance from now; "" for None."""
     return f"{local(at, zone)} ({away(at, now)})" if at is not None else ""
 
 
@@ -107,14 +107,14 @@ def when(at: datetime | None, zone: str, now: datetime) -> str:
 
 
 def plan(job: Job) -> str:
-    """When a job runs, in plain words."""
+    """Return the schedule of a job in plain words."""
     from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
     return view_texts.plan(job)
 
 
 def obstacle(desk: JobDesk, job: Job) -> str:
-    """Why a job will not run, "" if it will."""
+    """Return why a job will not run, "" if it will."""
     from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
     enabled = desk.enabled
@@ -122,36 +122,36 @@ def obstacle(desk: JobDesk, job: Job) -> str:
 
 
 def remark(desk: JobDesk, job: Job) -> str:
-    """What is special about a job: why it will not run, or what it does now; else ""."""
+    """Return a note about a job: why it will not run, or that it is running; else ""."""
     from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
     if found := obstacle(desk, job):
         return found
     if job.running is not None:
-        return "runs now"
+        return "running"
     return plain(view_texts.trouble(job, reason_chars=_REASON))
 
 
 def ended(row: Logged) -> str:
-    """How an occurrence ended, and why."""
+    """Return the status of an occurrence, with the reason."""
     from goclaw_py.jobs.execution_models import Why  # noqa: PLC0415
 
     silent = {
-        Why.NO_NOTIFY: "nobody told: the reply did not begin with [NOTIFY]",
-        Why.NO_REPLY: "nobody told: it had nothing to say",
+        Why.NO_NOTIFY: "not delivered: the reply did not begin with [NOTIFY]",
+        Why.NO_REPLY: "not delivered: the reply was empty",
     }
     return f"{row.status.value} ({silent.get(row.why, row.why.value)})" if row.why else row.status
 
 
 def waits(row: Logged) -> str:
-    """What an occurrence waits for, "" if it waits for no session."""
+    """Return what an occurrence waits for, "" if it does not wait for a session."""
     from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
     return plain(view_texts.waits(row))
 
 
 def took(row: Logged) -> str:
-    """How long an occurrence ran, "" if it did not or still does."""
+    """Return how long an occurrence ran, "" if it did not run or is still running."""
     from goclaw_py.jobs.view_texts import took_s  # noqa: PLC0415
 
     seconds = took_s(row)
@@ -159,7 +159,7 @@ def took(row: Logged) -> str:
 
 
 def cost(row: Logged) -> str:
-    """What an occurrence cost, "" if nobody knows."""
+    """Return the cost of an occurrence, "" if it is not known."""
     if row.usage is None or row.usage.cost_usd is None:
         return ""
     return f"{row.usage.cost_usd} USD"
@@ -169,7 +169,7 @@ def cost(row: Logged) -> str:
 
 
 def target(place: JobTarget) -> str:
-    """Where a job tells its results."""
+    """Return the delivery target of a job."""
     from goclaw_py.jobs.models import TargetKind  # noqa: PLC0415
     from goclaw_py.model.targets import target_text  # noqa: PLC0415
 
@@ -181,13 +181,13 @@ def target(place: JobTarget) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A job as it was looked at.
+    """A job at the time it was read.
 
     Args:
-        ahead: Its next times; a paused one has none.
-        obstacle: Why it will not run, "" if it will.
-        remark: What is special about it.
-        no_route: Why its result would reach nobody, "" if it would reach somebody.
+        ahead: The next runs; a paused job has none.
+        obstacle: Why the job will not run, "" if it will.
+        remark: A note about the job.
+        no_route: Why its result cannot be delivered, "" if it can.
     """
 
     job: Job
@@ -199,24 +199,24 @@ class Seen:
 
 
 async def routed(desk: JobDesk, job: Job) -> Seen:
-    """Look at a job, and at whether its result would reach anybody."""
+    """Describe a job, and whether its result can be delivered."""
     return replace(seen(desk, job), no_route=await desk.no_route(job.id, operator()))
 
 
 def seen(desk: JobDesk, job: Job, count: int = 3) -> Seen:
-    """Look at a job, with so many of its next times."""
+    """Describe a job, with this many of its next runs."""
     from goclaw_py.model.errors import JobError  # noqa: PLC0415
 
     try:
         ahead = tuple(desk.upcoming(job, count)) if count else ()
     except JobError:
-        # What is wrong with it is told where its schedule is.
+        # The schedule is invalid, which the obstacle reports.
         ahead = ()
     return Seen(job, desk.now(), ahead, obstacle(desk, job), remark(desk, job))
 
 
 def document(found: Seen) -> dict[str, object]:
-    """A job for programs."""
+    """Return a job as a JSON document."""
     from goclaw_py.jobs.job_json import job_json  # noqa: PLC0415
 
     ahead = [at.isoformat() for at in found.ahead]
@@ -225,7 +225,7 @@ def document(found: Seen) -> dict[str, object]:
 
 
 def say_next(found: Seen, *, as_json: bool) -> None:
-    """Tell when a job runs, in words and by its next three times (SPEC CRON-2)."""
+    """Print the schedule of a job in words, and its next three runs (SPEC CRON-2)."""
     job = found.job
     if as_json:
         show_json(dict[str, object], document(found))
@@ -233,20 +233,20 @@ def say_next(found: Seen, *, as_json: bool) -> None:
     typer.echo(plain(f"{label(job)}: {plan(job)}"))
     show_times(found)
     if job.state.value == "paused":
-        typer.echo(f"it is paused; to let it run: goclaw cron resume {job.spec.slug}")
+        typer.echo(f"the job is paused; to resume it: goclaw cron resume {job.spec.slug}")
     elif found.obstacle:
-        typer.echo(plain(f"it will not run: {found.obstacle}"))
+        typer.echo(plain(f"no upcoming run: {found.obstacle}"))
     if found.no_route:
-        text = f"its result would reach nobody now: {found.no_route}"
-        typer.echo(plain(f"warning: {text}; it is kept until it can be told"), err=True)
+        text = f"results cannot be delivered now: {found.no_route}"
+        typer.echo(plain(f"warning: {text}; they are kept until they can be"), err=True)
 
 
 def show_times(found: Seen) -> None:
-    """Write the times at which a job runs, one a line."""
+    """Print the next runs of a job, one a line."""
     for number, at in enumerate(found.ahead):
         typer.echo(f"{'' if number else 'next':<6}{when(at, found.job.spec.zone, found.now)}")
 
 
 def label(job: Job) -> str:
-    """What a job is called."""
+    """Return the short name of a job, with its display name if it has one."""
     return f"{job.spec.slug} ({display.cell(job.spec.name)})" if job.spec.name else job.spec.slug

@@ -1,4 +1,4 @@
-"""Schedules of herdctl: agents in YAML, each with ``schedules``."""
+"""Reads herdctl files: YAML with agents, each with ``schedules``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 256 * 1024
 _MAX_DEPTH: Final = 50
 _MAX_ALIASES: Final = 20
-"""An alias stands for what may hold aliases again: many of them have no bounds."""
+"""Aliases can refer to values with aliases, so a small file could expand without bounds."""
 
 
 class BadYaml(Exception):
-    """It cannot be read; the text is a line for people."""
+    """The YAML cannot be read; the message is one line for the user."""
 
 
 def read_yaml(text: str) -> object:
-    """Read one document. Raises ``BadYaml``, for what would take too much memory as well."""
+    """Read one document. Raises ``BadYaml``, also if it would take too much memory."""
     import yaml  # noqa: PLC0415  (not needed for --help)
 
     try:
@@ -34,26 +34,28 @@ def read_yaml(text: str) -> object:
             depth -= isinstance(event, yaml.CollectionEndEvent)
             aliases += isinstance(event, yaml.AliasEvent)
             if depth > _MAX_DEPTH or aliases > _MAX_ALIASES:
-                raise BadYaml("it is nested too deeply, or has too many aliases")
+                raise BadYaml("the file is nested too deeply, or has too many aliases")
         return yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         where = "" if error.problem_mark is None else f" in line {error.problem_mark.line + 1}"
-        raise BadYaml(f"it is not YAML: {error.problem or error.context}{where}") from error
+        raise BadYaml(
+            f"the file is not valid YAML: {error.problem or error.context}{where}"
+        ) from error
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
-        raise BadYaml(f"it is not YAML: {reason}") from error
+        raise BadYaml(f"the file is not valid YAML: {reason}") from error
 
 
 def is_herdctl(document: object) -> bool:
-    """Whether a document says something of agents or schedules at all."""
+    """Return whether a document has agents or schedules."""
     return isinstance(document, Mapping) and bool({"schedules", "agents"} & document.keys())
 
 
 def herdctl_jobs(document: Mapping[object, object], file: str) -> Iterator[Definition | Trouble]:
-    """The jobs of a document: that of an agent, or of a fleet that has its agents in it."""
+    """Yield the jobs of a document: that of one agent, or of a fleet with several agents."""
     for agent, schedules in _agents(document):
         if not isinstance(schedules, Mapping):
-            yield _trouble(f"{file}: {agent}", BadJob("schedules", "must be names with schedules"))
+            yield _trouble(f"{file}: {agent}", BadJob("schedules", "must map names to schedules"))
             continue
         for name, schedule in schedules.items():
             where = f"{file}: {agent}/{name}"
@@ -64,7 +66,7 @@ def herdctl_jobs(document: Mapping[object, object], file: str) -> Iterator[Defin
 
 
 def _agents(document: Mapping[object, object]) -> Iterator[tuple[str, object]]:
-    """Names of agents with their schedules. An agent that is in another file has none here."""
+    """Yield agent names with their schedules, without agents defined in other files."""
     if "schedules" in document:
         yield _agent_name(document), document["schedules"] or {}
     agents = document.get("agents")
@@ -88,12 +90,12 @@ def _definition(agent: str, name: str, schedule: object, where: str) -> Definiti
     from goclaw_py.ports.jobs import JobDraft  # noqa: PLC0415
 
     if not isinstance(schedule, Mapping):
-        raise BadJob("schedule", "must have type and interval or expression")
+        raise BadJob("schedule", "must have a type, and an interval or an expression")
     prompt = schedule.get("prompt")
     if prompt is None:
         prompt = PROFILES["herdctl"].default_prompt
     if not isinstance(prompt, str):
-        raise BadJob("prompt", "must be a text")
+        raise BadJob("prompt", "must be a string")
     draft = JobDraft(
         schedule=_schedule(schedule),
         payload=Prompt(prompt),
@@ -115,22 +117,22 @@ def _schedule(given: Mapping[object, object]) -> Schedule:
         return Every(parse_interval(_text(given, "interval")))
     if kind == "cron":
         return Cron(_text(given, "expression") or _text(given, "cron"))
-    raise BadJob("type", "must be interval or cron; others do not run by time")
+    raise BadJob("type", "must be interval or cron; other types do not run at times")
 
 
 def _source(given: object) -> str:
-    """The name of a work source: it stands for itself, or is a part of its definition."""
+    """Return the name of a work source, given as a string or in its definition."""
     if isinstance(given, Mapping):
         given = given.get("name") or given.get("type")
     if given is not None and not isinstance(given, str):
-        raise BadJob("work_source", "must be a name, or have one")
+        raise BadJob("work_source", "must be a name, or a definition with a name or type")
     return given or ""
 
 
 def _text(given: Mapping[object, object], key: str) -> str:
     value = given.get(key)
     if value is not None and not isinstance(value, str):
-        raise BadJob(key, "must be a text")
+        raise BadJob(key, "must be a string")
     return value or ""
 
 
