@@ -1,4 +1,4 @@
-"""``goclaw heartbeat`` and ``goclaw event``: what agents look after (SPEC OPS-1, section 7)."""
+"""``goclaw heartbeat`` and ``goclaw event``: periodic agent runs (SPEC OPS-1, section 7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.heartbeat import HeartbeatDesk
 
-app = typer.Typer(help="Heartbeats: what agents look after by themselves.", no_args_is_help=True)
+app = typer.Typer(help="Manage heartbeats (periodic agent runs).", no_args_is_help=True)
 
 app.command("status")(show.status)
 app.command("why")(show.why)
@@ -38,7 +38,7 @@ _Change = Callable[["HeartbeatDesk", "AgentName"], Awaitable["HeartbeatView"]]
 
 @app.command()
 def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
-    """Let a heart beat that was switched off."""
+    """Turn the heartbeat on."""
     view = _change(ctx, agent, lambda desk, name: desk.switch(name, on=True), as_json=as_json)
     if not view.heartbeat.is_on:
         from goclaw_py.heartbeat.status_texts import BY_SETTINGS  # noqa: PLC0415
@@ -49,13 +49,13 @@ def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = Fal
 
 @app.command()
 def off(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
-    """Let a heart beat no more until it is switched on. A beat that is at work goes on."""
+    """Turn the heartbeat off. A heartbeat run in progress finishes."""
     _change(ctx, agent, lambda desk, name: desk.switch(name, on=False), as_json=as_json)
 
 
 @app.command()
 def auto(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
-    """Let the settings decide again whether a heart beats."""
+    """Undo on and off: the settings decide whether the heartbeat is on."""
     _change(ctx, agent, lambda desk, name: desk.switch(name, on=None), as_json=as_json)
 
 
@@ -65,14 +65,14 @@ def mute(
     when: Annotated[
         list[str],
         typer.Argument(
-            metavar="DURATION", help="Such as 30m, 1h30m, 2 hours, until 18:00; off ends it."
+            metavar="DURATION", help="30m, 1h30m, 2 hours, until 18:00, or off to unmute."
         ),
     ],
     agent: AgentOption = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Let a heartbeat be silent for a while: beats are skipped."""
+    """Mute the heartbeat for a while. Its runs are skipped until then."""
     text = " ".join(when)
 
     async def change(desk: HeartbeatDesk, name: AgentName) -> HeartbeatView:
@@ -116,12 +116,12 @@ app.command("show")(show.show)
 @app.command()
 def add(
     ctx: typer.Context,
-    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="What to look after.")],
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="Text of the item.")],
     agent: AgentOption = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Write one more item into HEARTBEAT.md, such as: every 2h: is the build green?"""
+    """Add an item to HEARTBEAT.md. Example of TEXT: every 2h: is the build green?"""
 
     async def ask(control: Control) -> tuple[Checklist, Item | None]:
         from goclaw_py.heartbeat.checklist.items import as_item, open_item  # noqa: PLC0415
@@ -135,19 +135,24 @@ def add(
 
     found, same = cli(ctx).ask(ask, create=True)
     if same is not None:
-        _tell(f"item {same.number} says this already: {display.cell(same.text)}", as_json=as_json)
+        _tell(f"item {same.number} already exists: {display.cell(same.text)}", as_json=as_json)
     show.show_checklist(found, as_json=as_json)
 
 
 @app.command()
 def done(
     ctx: typer.Context,
-    number: Annotated[int, typer.Argument(min=1, max=100_000, metavar="N", help="Its number.")],
+    number: Annotated[
+        int, typer.Argument(min=1, max=100_000, metavar="N", help="Number of the item.")
+    ],
     agent: AgentOption = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Tick an item of HEARTBEAT.md off, by its number in the list."""
+    """Mark an item of HEARTBEAT.md as done.
+
+    N is its number in goclaw heartbeat show.
+    """
 
     async def ask(control: Control) -> tuple[Checklist, str]:
         desk = control.heartbeats
@@ -158,12 +163,12 @@ def done(
         return after, ticked[0] if ticked else f"item {number}"
 
     found, ticked = cli(ctx).ask(ask)
-    _tell(f"ticked off: {display.cell(ticked)}", as_json=as_json)
+    _tell(f"done: {display.cell(ticked)}", as_json=as_json)
     show.show_checklist(found, as_json=as_json)
 
 
 def _tell(line: str, *, as_json: bool) -> None:
-    """Say something before a list; beside it, where a program reads that."""
+    """Print a line before a list; with ``--json`` on standard error."""
     typer.echo(plain(line), err=as_json)
 
 
@@ -174,13 +179,13 @@ app.command("events")(show.events)
 
 def event(
     ctx: typer.Context,
-    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="What it is to know.")],
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="Text of the event.")],
     agent: AgentOption = None,
     *,
-    now: Annotated[bool, typer.Option("--now", help="Let a beat come as soon as may be.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Run a heartbeat now.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell an agent something with its next beat."""
+    """Send an event to an agent. The agent reads it in its next heartbeat run."""
 
     async def ask(control: Control) -> tuple[Event, HeartbeatView, bool]:
         desk = control.heartbeats
@@ -196,8 +201,8 @@ def event(
         return
     from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
-    promise = "is woken to be told" if now else "will be told with its next beat"
-    typer.echo(plain(f"{told.agent} {promise}."))
+    when = "now, in a heartbeat run" if now else "in its next heartbeat run"
+    typer.echo(plain(f"{told.agent} reads the event {when}."))
     typer.echo(plain(said.why(view)[1]))
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)

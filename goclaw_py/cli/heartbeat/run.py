@@ -1,4 +1,4 @@
-"""``goclaw heartbeat run``: a beat by hand, and what came of it (SPEC HB-11)."""
+"""``goclaw heartbeat run``: run a heartbeat now and show its result (SPEC HB-11)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 0.5
 _DELIVERY_S = 10.0
-"""How long an alert may take on its way before it is shown as not sent yet."""
+"""How long to wait for the delivery of an alert before it is shown as not sent yet."""
 
 _FINE = ("ok", "alerted", "duplicate", "skipped:no_file", "skipped:empty", "skipped:nothing_due")
-"""What a beat may come to that does what it should."""
+"""Outcomes of a heartbeat run that are not failures."""
 
 _SPEAKS = ("alerted", "duplicate", "no_route", "failed", "delivery_failed")
-"""What a beat may come to that has, or may have, something to say."""
+"""Outcomes of a heartbeat run that may have a reply to show."""
 
 _REFUSED = {
-    "already_running": "its heart beats already",
+    "already_running": "a heartbeat run is already in progress",
     "off": "no gateway is running here",
 }
 
@@ -40,15 +40,19 @@ def run(
     agent: AgentArgument = None,
     *,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would happen; no model is asked.")
+        bool, typer.Option("--dry-run", help="Show what would happen, without asking a model.")
     ] = False,
-    wait: Annotated[float, typer.Option(min=0, max=86_400, help="For how many seconds.")] = 120,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Only begin; print its id.")] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, max=86_400, help="Seconds to wait for the end of the run.")
+    ] = 120,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Start the run, print its id and exit.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a heart beat now, wait for the end, and say what came of it.
+    """Run a heartbeat now, wait for it and show the result.
 
-    Neither the interval nor quiet hours count; what its beats may use on a day does.
+    Ignores the interval and quiet hours, but not the daily budget.
     """
     if dry_run:
         _rehearse(ctx, agent, as_json=as_json)
@@ -91,9 +95,9 @@ def _rehearse(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """How a beat by hand began, and as what it was seen last.
+    """How a manual heartbeat run began, and its last known state.
 
-    ``heartbeat``: as it stands, if the beat was skipped because it is off.
+    ``heartbeat`` is set if the run was skipped because the heartbeat is off.
     """
 
     begun: BeatBegun | NoBeat
@@ -102,7 +106,7 @@ class _Ran:
 
 
 async def _ended(desk: HeartbeatDesk, begun: BeatBegun | NoBeat, patience: float) -> Beat | None:
-    """Look at a beat until it has ended and its alert is sent, or patience is over."""
+    """Poll a heartbeat run until it has ended and its alert is sent, or time is up."""
     from goclaw_py.ports.heartbeat import BeatBegun  # noqa: PLC0415
 
     if not isinstance(begun, BeatBegun) or not patience:
@@ -148,7 +152,7 @@ def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
         else:
             typer.echo(begun.beat)
         if waited:
-            typer.echo("goclaw: nothing is known of this beat any more", err=True)
+            typer.echo("goclaw: this heartbeat run is no longer stored", err=True)
             raise typer.Exit(ExitCode.FAILED)
     else:
         _say_beat(beat, ran.heartbeat, as_json=as_json)
@@ -175,9 +179,9 @@ def _say_beat(beat: Beat, heartbeat: Heartbeat | None, *, as_json: bool) -> None
         if todo := advice(beat, heartbeat):
             typer.echo(todo)
         if beat.status in _SPEAKS and (said := words.said(beat)):
-            typer.echo("It said:")
+            typer.echo("Reply:")
             typer.echo(plain(said))
     if _is_open(beat):
-        typer.echo(f"goclaw: it is not over yet; see: goclaw heartbeat logs {beat.agent}", err=True)
+        typer.echo(f"goclaw: still in progress; see: goclaw heartbeat logs {beat.agent}", err=True)
     if outcome not in _FINE:
         raise typer.Exit(ExitCode.FAILED)

@@ -1,4 +1,4 @@
-"""``goclaw heartbeat status``, ``why``, ``logs``, ``show``, ``events``: how heartbeats stand."""
+"""``goclaw heartbeat status``, ``why``, ``logs``, ``show`` and ``events``: read-only commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, is_live, look
 from goclaw_py.cli.cron import texts
 from goclaw_py.cli.heartbeat import texts as words
-from goclaw_py.cli.heartbeat.texts import AgentArgument
+from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentsArgument
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import plain, show_facts, show_json, show_table
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
 
 _LAST_BEATS = 5
-_COLUMNS = ("AGENT", "STATE", "NEXT BEAT", "LAST BEAT", "OUTCOME", "ALERTS GO", "TODAY", "MONTH")
+_COLUMNS = ("AGENT", "STATE", "NEXT RUN", "LAST RUN", "OUTCOME", "ALERTS TO", "TODAY", "MONTH")
 _STATUSES = (
     *("running", "deferred", "ok", "alerted", "duplicate", "no_route", "cancelled", "failed"),
     *("delivery_failed", "lost"),
@@ -46,12 +46,12 @@ class _Seen:
 
 def status(
     ctx: typer.Context,
-    agent: AgentArgument = None,
+    agent: AgentsArgument = None,
     *,
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how the heartbeat of an agent stands, or those of all."""
+    """Show the state of the heartbeat of one agent, or of all agents."""
 
     async def ask(control: Control) -> _Seen:
         desk = control.heartbeats
@@ -74,7 +74,7 @@ def _show_status(found: _Seen) -> None:
     if not found.live:
         typer.echo(words.NO_GATEWAY, err=True)
     if len(found.views) != 1:
-        show_table(_COLUMNS, map(_row, found.views), empty="there are no agents")
+        show_table(_COLUMNS, map(_row, found.views), empty="no agents")
         return
     view = found.views[0]
     show_facts(_facts(view))
@@ -117,17 +117,20 @@ def _facts(view: HeartbeatView) -> Iterator[tuple[str, str]]:
     yield "state", said.state_words(view)
     yield "last", display.cell(last)
     yield "next", display.cell(ahead)
-    yield "zone", view.policy.zone
-    yield "alerts go", display.cell(said.route_words(view.route, view.policy))
-    yield "events", f"{view.events} for the next beat" if view.events else "none wait"
+    yield "time zone", view.policy.zone
+    yield "alerts to", display.cell(said.route_words(view.route, view.policy))
+    yield "events", f"{view.events} for the next run" if view.events else "none"
     yield "used", said.spent_words(view)
 
 
 # ---------------------------------------------------------------------------- why
 
 
-def why(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
-    """Say why the last beat came to what it did, and when the next is due."""
+def why(ctx: typer.Context, agent: AgentsArgument = None, *, as_json: AsJson = False) -> None:
+    """Explain the result of the last heartbeat run.
+
+    Also says when the next one is due.
+    """
 
     async def ask(control: Control) -> tuple[list[HeartbeatView], bool]:
         desk = control.heartbeats
@@ -156,22 +159,22 @@ def why(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = Fa
 
 def _outcome(text: str | None) -> str | None:
     if text is not None and text not in OUTCOMES:
-        raise typer.BadParameter(f"must be {', '.join(OUTCOMES)}")
+        raise typer.BadParameter(f"must be one of {', '.join(OUTCOMES)}")
     return text
 
 
 def logs(
     ctx: typer.Context,
-    agent: AgentArgument = None,
+    agent: AgentsArgument = None,
     outcome: Annotated[
         str | None,
-        typer.Option(callback=_outcome, help="Only those that came to this: ok, skipped:empty …"),
+        typer.Option(callback=_outcome, help="List only this outcome: ok, skipped:empty, …"),
     ] = None,
     limit: Limit = 50,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """List what became of beats, the newest first."""
+    """List past heartbeat runs, newest first."""
 
     async def ask(control: Control) -> tuple[list[Beat], dict[str, str]]:
         from goclaw_py.model.ids import AgentName  # noqa: PLC0415
@@ -198,10 +201,10 @@ def show(
     ctx: typer.Context,
     agent: AgentArgument = None,
     *,
-    whole: Annotated[bool, typer.Option("--file", help="HEARTBEAT.md as it is.")] = False,
+    whole: Annotated[bool, typer.Option("--file", help="Print HEARTBEAT.md itself.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the items of HEARTBEAT.md that are not ticked off."""
+    """List the open items of HEARTBEAT.md."""
 
     async def ask(control: Control) -> Checklist:
         desk = control.heartbeats
@@ -215,7 +218,7 @@ def show(
 
 
 def show_checklist(found: Checklist, *, as_json: bool) -> None:
-    """Write the items of a checklist; its text, if that has no items but says something."""
+    """Print the items of a checklist, or its text if that has no items."""
     if as_json:
         from goclaw_py.web.api.heartbeat_json import ChecklistAnswer, checklist_answer  # noqa: PLC0415
 
@@ -224,12 +227,12 @@ def show_checklist(found: Checklist, *, as_json: bool) -> None:
         rows = [
             (
                 str(item.number),
-                display.cell(item.every or "with each beat"),
+                display.cell(item.every or "each run"),
                 display.cell(item.text),
             )
             for item in found.items
         ]
-        show_table(("ITEM", "EVERY", "TEXT"), rows, empty="HEARTBEAT.md asks for nothing")
+        show_table(("ITEM", "EVERY", "TEXT"), rows, empty="HEARTBEAT.md has no open items")
     else:
         display.show_text("HEARTBEAT.md", found.text)
 
@@ -238,7 +241,7 @@ def show_checklist(found: Checklist, *, as_json: bool) -> None:
 
 
 def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
-    """List what the agent will be told with its next beat, the oldest first."""
+    """List events for the next heartbeat run, oldest first."""
 
     async def ask(control: Control) -> tuple[list[Event], str]:
         desk = control.heartbeats
@@ -252,4 +255,4 @@ def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson =
         show_json(list[Event], found)
         return
     rows = [(texts.local(event.at, zone), display.cell(event.text)) for event in found]
-    show_table(("CAME", "TEXT"), rows, empty="no event waits")
+    show_table(("RECEIVED", "TEXT"), rows, empty="no events waiting")

@@ -1,4 +1,4 @@
-"""What the commands about heartbeats share: whose it is, and its beats as tables."""
+"""What the heartbeat commands share: choosing the agent, and tables of heartbeat runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goclaw_py.ports.heartbeat import HeartbeatDesk
 
 _TEXT = 200
-NO_GATEWAY = "no gateway is running here; nothing beats until one does"
+NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one"
 
 
 def _maybe_named(text: str | None) -> str | None:
@@ -35,15 +35,29 @@ AgentArgument = Annotated[
         callback=_maybe_named,
         show_default=False,
         autocompletion=completion.agents,
-        help="Whose; main, or the only one, or all where that can be.",
+        help="Agent (default: main, or the only agent).",
     ),
 ]
-"""Whose heartbeat; ``main``, or the only one there is."""
+"""The agent; by default ``main``, or the only one."""
+
+AgentsArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[AGENT]",
+        callback=_maybe_named,
+        show_default=False,
+        autocompletion=completion.agents,
+        help="Agent (default: all agents).",
+    ),
+]
 
 AgentOption = Annotated[
     str | None,
     typer.Option(
-        "--agent", callback=_maybe_named, autocompletion=completion.agents, help="Default main."
+        "--agent",
+        callback=_maybe_named,
+        autocompletion=completion.agents,
+        help="Agent (default: main, or the only agent).",
     ),
 ]
 
@@ -52,22 +66,22 @@ AgentOption = Annotated[
 
 
 async def every(desk: HeartbeatDesk) -> tuple[AgentName, ...]:
-    """All agents."""
+    """Return all agents."""
     from contextlib import suppress  # noqa: PLC0415
 
     from goclaw_py.model.errors import UnknownAgent  # noqa: PLC0415
     from goclaw_py.model.ids import MAIN_AGENT  # noqa: PLC0415
 
     with suppress(UnknownAgent):
-        # A gateway is known only once it was asked something.
+        # The list of agents arrives with the first answer of the gateway, so ask it something.
         await desk.events(MAIN_AGENT)
     return desk.agents
 
 
 async def chosen(desk: HeartbeatDesk, asked: str | None) -> AgentName:
-    """The agent that is meant; without a name ``main``, or the only one.
+    """Return the named agent; without a name ``main``, or the only agent.
 
-    Raises ``HeartbeatError`` if there are several others.
+    Raises ``HeartbeatError`` if there are several agents and none is called ``main``.
     """
     from goclaw_py.model.errors import HeartbeatError  # noqa: PLC0415
     from goclaw_py.model.ids import MAIN_AGENT, AgentName  # noqa: PLC0415
@@ -78,35 +92,35 @@ async def chosen(desk: HeartbeatDesk, asked: str | None) -> AgentName:
     if MAIN_AGENT in agents:
         return MAIN_AGENT
     if len(agents) != 1:
-        raise HeartbeatError(f"say which agent is meant: {', '.join(agents) or 'there is none'}")
+        raise HeartbeatError(f"name an agent: {', '.join(agents) or 'there are none'}")
     return agents[0]
 
 
 async def some(desk: HeartbeatDesk, asked: str | None) -> tuple[AgentName, ...]:
-    """The agent that is meant, or all of them."""
+    """Return the named agent, or all agents."""
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     return await every(desk) if asked is None else (AgentName(asked),)
 
 
 def text_of(given: Sequence[str]) -> str:
-    """What was written, with or without quotes. A terminal may give what is no text."""
+    """Join the words of a text. Raises ``BadParameter`` if they are not valid text."""
     text = " ".join(given)
     if any("\ud800" <= char <= "\udfff" for char in text):
-        raise typer.BadParameter("TEXT is not text in the encoding of this terminal")
+        raise typer.BadParameter("TEXT is not valid in the encoding of this terminal")
     return text
 
 
 # ---------------------------------------------------------------------------- beats
 
-_KINDS = {"interval": "", "manual": "by hand", "event": "for an event", "job": "after a job"}
+_KINDS = {"interval": "schedule", "manual": "manual", "event": "event", "job": "job"}
 
 
 def show_beats(beats: Sequence[Beat], zones: Mapping[str, str], *, with_agent: bool) -> None:
-    """Write what became of beats, in the zones of their agents."""
+    """Print heartbeat runs, with times in the time zones of their agents."""
     columns = (
-        *("BEGAN", "", "TOOK", "OUTCOME", "TRIES", "DELIVERY", "COST"),
-        *("WHAT CAME OF IT", "SAID"),
+        *("STARTED", "TRIGGER", "TOOK", "OUTCOME", "TRIES", "DELIVERY", "COST"),
+        *("RESULT", "REPLY"),
     )
     rows = [
         (
@@ -123,39 +137,39 @@ def show_beats(beats: Sequence[Beat], zones: Mapping[str, str], *, with_agent: b
         )
         for beat in beats
     ]
-    show_table((*(("AGENT",) if with_agent else ()), *columns), rows, empty="no beats yet")
+    show_table((*(("AGENT",) if with_agent else ()), *columns), rows, empty="no heartbeat runs yet")
 
 
 def outcome(beat: Beat) -> str:
-    """How it stands or ended; the alert that will not arrive is none."""
+    """Return the outcome of a run; ``delivery_failed`` if its alert cannot arrive."""
     from goclaw_py.heartbeat.status_texts import is_undelivered  # noqa: PLC0415
 
     return "delivery_failed" if is_undelivered(beat) else beat.outcome
 
 
 def remark(beat: Beat) -> str:
-    """What came of it, in words."""
+    """Return the outcome in words."""
     from goclaw_py.heartbeat.status_texts import outcome_words  # noqa: PLC0415
 
     return one_line(outcome_words(beat), _TEXT)
 
 
 def said(beat: Beat) -> str:
-    """What its agent had to say, as people would read it; "" if it said nothing."""
+    """Return the reply of the agent as people read it, "" if there is none."""
     from goclaw_py.delivery.ok_token import without_token  # noqa: PLC0415
 
     return without_token(beat.reply).strip()
 
 
 def took(beat: Beat) -> str:
-    """How long its agent worked, "" if it did not or still does."""
+    """Return how long the agent ran, "" if it did not run or is still running."""
     if beat.started_at is None or beat.finished_at is None:
         return ""
     return duration(max(0.0, (beat.finished_at - beat.started_at).total_seconds()))
 
 
 def cost(used: Usage | None) -> str:
-    """What was used: money, or tokens where the price is not known."""
+    """Return what was used: money, or tokens if the price is not known."""
     from goclaw_py.heartbeat.status_texts import money  # noqa: PLC0415
 
     if used is None:
@@ -164,5 +178,5 @@ def cost(used: Usage | None) -> str:
 
 
 def due(view: HeartbeatView) -> str:
-    """When the next beat is due by the grid, in the zone of the agent; "" for none."""
+    """Return when the next scheduled run is due, in the agent's time zone; "" for none."""
     return texts.when(view.heartbeat.next_at, view.policy.zone, view.now)
