@@ -1,5 +1,5 @@
-"""``goclaw doctor``: what is wrong, and what to do about it (SPEC OPS-4).
+"""``goclaw doctor``: find problems and say how to fix them (SPEC OPS-4).
 
-A check is a function of the ``World`` that says what it found, each problem with its cure. It asks
-nobody itself: ``gather`` has done so, within a few seconds.
+A check is a function of the ``World`` that yields findings, each problem with its fix. Checks send
+no requests themselves: ``gather`` collects all answers before, within a few seconds.
 """

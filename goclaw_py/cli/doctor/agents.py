@@ -15,7 +15,7 @@ from goclaw_py.model.errors import GoclawError, SettingError
 if TYPE_CHECKING:
     from goclaw_py.config.budgets import DayBudget
 
-_CORRECT: Final = "correct this setting"
+_CORRECT: Final = "fix this setting"
 _UNITS: Final = ("turns", "tokens", "usd")
 _LIKE_AN_INTERVAL: Final = re.compile(
     r"(?i)(?:every|each|daily|hourly|weekly|monthly|weekdays?|weekends?|(?:mon|tues|wednes|thurs|"
@@ -24,7 +24,7 @@ _LIKE_AN_INTERVAL: Final = re.compile(
 
 
 def check_parts(world: World) -> Iterator[Finding]:
-    """What only a channel or an agent can judge about its settings."""
+    """Check the settings that only a channel or an agent itself can validate."""
     from goclaw_py.cli import composition  # noqa: PLC0415
 
     settings = world.settings
@@ -38,7 +38,7 @@ def check_parts(world: World) -> Iterator[Finding]:
 
 
 def check_keys(world: World) -> Iterator[Finding]:
-    """Whether every model of an agent has a library, and a key or a server that may need none."""
+    """Check that every model of an agent has its library, and its API key or base URL."""
     from goclaw_py.config import api_key  # noqa: PLC0415
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
@@ -58,7 +58,7 @@ def check_keys(world: World) -> Iterator[Finding]:
 def _check_model(
     world: World, subject: str, model: str, given: tuple[str | None, str | None], place: str = ""
 ) -> Finding:
-    """One model. ``given``: its key and address in the settings, which are at ``place``."""
+    """Check one model. ``given``: its API key and base URL in the settings at ``place``."""
     from goclaw_py.agents.models import (  # noqa: PLC0415
         find_key,
         find_url,
@@ -69,31 +69,31 @@ def _check_model(
 
     read = read_model(model)
     if read is None:
-        # ``check_parts`` has judged it.
+        # ``check_parts`` has reported the name of the model.
         return Finding(subject, model)
     provider, (key, base_url) = read[0], given
     if not provider.is_installed:
-        return Finding(subject, f"{model} without its library", provider.install)
+        return Finding(subject, f"{model}: its library is not installed", provider.install)
     found = find_key(provider, key, world.env)
     missing = lacks(provider, found, find_url(provider, base_url, world.env))
     if missing is not None:
         is_key = missing in provider.key_variables
-        what, setting = ("a key", "api_key_file") if is_key else ("an address", "base_url")
+        what, setting = ("API key", "api_key_file") if is_key else ("base URL", "base_url")
         cure = f"set {missing}, or {place}.{setting}" if place else f"set {missing}"
-        return Finding(subject, f"{model} without {what}", cure)
+        return Finding(subject, f"{model}: no {what} is set", cure)
     if not is_sendable(found):
-        return Finding(subject, f"{model} with a key that is none", "correct the key")
+        return Finding(subject, f"{model}: the API key is malformed", "fix the API key")
     return Finding(subject, model)
 
 
 def check_budgets(world: World) -> Iterator[Finding]:
-    """Whether budgets can hold (SPEC AGENT-5): prices are known, and no limit hides another."""
+    """Check that budgets can be enforced: prices are known, limits reachable (SPEC AGENT-5)."""
     is_well = True
     for finding in (*_unpriced(world), *_hidden_limits(world)):
         is_well = False
         yield finding
     if is_well:
-        yield Finding("budgets", "all of them can hold")
+        yield Finding("budgets", "all limits can be enforced")
 
 
 def _unpriced(world: World) -> Iterator[Finding]:
@@ -109,13 +109,14 @@ def _unpriced(world: World) -> Iterator[Finding]:
                 continue
             url = find_url(read[0], None if place else agent.base_url, world.env)
             if not is_priced(*read, url):
-                fact = f"the price of {model} is not known, so {', '.join(in_usd)} cannot hold"
-                cure = f"set agents.{name}.budget.tokens too"
+                limits = ", ".join(in_usd)
+                fact = f"the price of {model} is not known, so {limits} cannot be enforced"
+                cure = f"also set agents.{name}.budget.tokens"
                 yield Finding(f"agent {name}, budget", fact, cure, is_hint=bool(budget.tokens))
 
 
 def _hidden_limits(world: World) -> Iterator[Finding]:
-    """Limits that nothing reaches, since a wider one is smaller."""
+    """Find limits that are never reached, because a wider limit is smaller."""
     for name, agent in world.settings.agents.items():
         budget = agent.budget
         levels: list[tuple[str, DayBudget]] = [
@@ -137,7 +138,7 @@ def _hidden_limits(world: World) -> Iterator[Finding]:
 
 
 def check_programs(world: World) -> Iterator[Finding]:
-    """Whether the programs that answer as agents are there."""
+    """Check that the programs of agents with model "command" exist."""
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     is_used = False
@@ -149,18 +150,18 @@ def check_programs(world: World) -> Iterator[Finding]:
         folder = world.settings.workspace(AgentName(name))
         yield _check_program(world, f"agent {name}, program", agent.command.run[0], folder, place)
     if not is_used:
-        yield Finding("programs", "no agent is one")
+        yield Finding("programs", "no agent uses a program")
 
 
 def check_tool_servers(world: World) -> Iterator[Finding]:
-    """Whether the programs that serve tools are there (SPEC AGENT-6)."""
+    """Check that the programs of MCP tool servers exist (SPEC AGENT-6)."""
     is_used = False
     for name, agent in world.settings.agents.items():
         for server, given in agent.mcp.items():
             is_used = True
             subject = f"agent {name}, tools of {server}"
             if given.url:
-                yield Finding(subject, "at an address, asked by the first run")
+                yield Finding(subject, "remote server, contacted at the first run")
                 continue
             place = f"agents.{name}.mcp.{server}.command"
             yield _check_program(world, subject, given.command[0], Path.cwd(), place)
@@ -176,16 +177,16 @@ def _check_program(world: World, subject: str, program: str, folder: Path, place
     if found is not None:
         return Finding(subject, found)
     if is_path and (folder / program).is_file():
-        return Finding(subject, f"{program} cannot be executed", f"chmod +x {folder / program}")
+        return Finding(subject, f"{program} is not executable", f"chmod +x {folder / program}")
     where = f"in {folder}" if is_path else "in PATH"
-    return Finding(subject, f"{program} is not {where}", f"install it, or correct {place}")
+    return Finding(subject, f"{program} not found {where}", f"install it, or fix {place}")
 
 
 # ---------------------------------------------------------------------------- what they are told
 
 
 def check_instructions(world: World) -> Iterator[Finding]:
-    """Whether the files that agents are told are there."""
+    """Check that the instruction files of agents exist."""
     from goclaw_py.model.errors import AgentError  # noqa: PLC0415
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
     from goclaw_py.runs.instructions import Instructions  # noqa: PLC0415
@@ -201,7 +202,7 @@ def check_instructions(world: World) -> Iterator[Finding]:
         try:
             texts = asyncio.run(read.read(name))
         except AgentError as error:
-            cure = f"write the file, or correct agents.{name}.instructions"
+            cure = f"create the file, or fix agents.{name}.instructions"
             yield Finding(subject, str(error), cure)
         else:
             count = sum(map(len, texts))
@@ -209,7 +210,7 @@ def check_instructions(world: World) -> Iterator[Finding]:
 
 
 def check_heartbeats(world: World) -> Iterator[Finding]:
-    """How each agent beats, and whether the channel of its alerts is switched on (SPEC HB-8)."""
+    """Show the heartbeat of each agent, and check that its alert target is enabled (SPEC HB-8)."""
     from goclaw_py.common.durations import in_words  # noqa: PLC0415
     from goclaw_py.config import heartbeat_policy, switched_off  # noqa: PLC0415
     from goclaw_py.heartbeat.target import heartbeat_target_text  # noqa: PLC0415
@@ -226,12 +227,12 @@ def check_heartbeats(world: World) -> Iterator[Finding]:
         to = heartbeat_target_text(policy.target)
         fact = f"{in_words(policy.interval)}{hours}, target {to}"
         off = switched_off(settings, policy.target)
-        cure = f"set {off} = true, or another target" if off else ""
-        yield Finding(subject, f"{fact}, which is switched off" if off else fact, cure)
+        cure = f"set {off} = true, or use another target" if off else ""
+        yield Finding(subject, f"{fact}, which is disabled" if off else fact, cure)
 
 
 def check_checklists(world: World) -> Iterator[Finding]:
-    """Whether the HEARTBEAT.md of each agent that beats can be read, and says what it seems to."""
+    """Check that HEARTBEAT.md of each agent is readable, and its intervals are understood."""
     from goclaw_py.config import heartbeat_policy  # noqa: PLC0415
     from goclaw_py.heartbeat.checklist_files import Checklists, Trouble  # noqa: PLC0415
     from goclaw_py.heartbeat.models import Skip  # noqa: PLC0415
@@ -248,19 +249,20 @@ def check_checklists(world: World) -> Iterator[Finding]:
         found = asyncio.run(lists.read(name))
         if isinstance(found, Trouble):
             is_missing = found.skip is Skip.NO_FILE
-            cure = f"write {file}; without it no beat asks the agent"
+            cure = f"create {file}; without it heartbeat runs are skipped"
             if not is_missing:
-                cure = f"correct {file}"
-            yield Finding(subject, found.detail or f"no {file}", cure, is_hint=is_missing)
+                cure = f"fix {file}"
+            fact = found.detail or f"{file} does not exist"
+            yield Finding(subject, fact, cure, is_hint=is_missing)
             continue
         wrong = [item for item in found.items if not item.every and _seems_timed(item.text)]
         for item in wrong:
-            cure = f"write it in one of these forms: {_forms()}"
-            fact = f"item {item.number} has no interval that is understood: {item.text[:60]}"
+            cure = f"use one of these forms: {_forms()}"
+            fact = f"item {item.number}: the interval is not understood: {item.text[:60]}"
             yield Finding(subject, fact, cure, is_hint=True)
         if not wrong:
             many = len(found.items)
-            yield Finding(subject, "empty" if found.is_empty else f"{many} items to look after")
+            yield Finding(subject, "empty" if found.is_empty else f"{many} open items")
 
 
 def _seems_timed(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Checks of the ways in: channels, webhooks, the web address, and who may talk."""
+"""Checks of channels, webhooks, the web server, owners and groups."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PRIVACY: Final = "privacy mode is on"
 _SHORT_TOKEN: Final = 24
 _FEW_CHARACTERS: Final = 8
 _TROUBLE: Final = "Telegram says: "
-"""With this a channel's probe tells why its server could not deliver."""
+"""Prefix with which a channel's probe reports why its server could not deliver."""
 
 
 def check_channels(world: World) -> Iterator[Finding]:
-    """What the running gateway says of its channels, or else what their servers say."""
+    """Check channels: by the running gateway, otherwise by asking their servers."""
     if not any(account.channel == "telegram" for account in _accounts(world)):
         cure = "get a token from @BotFather, set GOCLAW_TELEGRAM_TOKEN or channels.telegram.token"
-        yield Finding("telegram", "not set up", cure, is_hint=True)
+        yield Finding("telegram", "not configured", cure, is_hint=True)
     elif isinstance(world.gateway, str):
         yield Finding("channels", world.gateway, "goclaw status")
     elif world.gateway is not None:
@@ -36,13 +36,13 @@ def check_channels(world: World) -> Iterator[Finding]:
         for name, answer in world.probes or ():
             yield _probed(name, answer)
             if isinstance(answer, str) and _PRIVACY in answer and _wants_groups(world, name):
-                fact = "privacy mode is on, so it gets no messages without a mention in groups"
-                cure = "@BotFather, /setprivacy, Disable; then add it to the groups again"
+                fact = "privacy mode is on, so in groups the bot only receives mentions"
+                cure = "@BotFather, /setprivacy, Disable; then add the bot to the groups again"
                 yield Finding(f"channel {name}", fact, cure, is_hint=True)
 
 
 def _wants_groups(world: World, name: str) -> bool:
-    """Whether an account has groups, and its agent is to be told what is said there."""
+    """Return whether an account is in groups and wants messages there without a mention."""
     from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
     from goclaw_py.model.session_keys import GroupPolicy  # noqa: PLC0415
 
@@ -69,17 +69,17 @@ def _accounts(world: World) -> list[ChannelAccount]:
 def _at_work(gateway: Status) -> Iterator[Finding]:
     from goclaw_py.scheduler.views import ChannelState  # noqa: PLC0415
 
-    renew = "write a token from @BotFather into token_file; the gateway reads it again"
+    renew = "write a new token from @BotFather into token_file; the gateway reloads it"
     cures = {
         ChannelState.CONNECTED: "",
-        ChannelState.WAITING: "see which gateway receives: goclaw nodes list",
-        ChannelState.CONFLICT: "stop the other program, or give this bot another token",
+        ChannelState.WAITING: "see which gateway receives its messages: goclaw nodes list",
+        ChannelState.CONFLICT: "stop the other program that uses this token, or use another bot",
         ChannelState.UNAUTHORIZED: renew,
         ChannelState.STOPPED: renew,
     }
     for view in gateway.channels:
         fact = f"{view.state}{', ' if view.detail else ''}{view.detail}"
-        retried = "see the log of the gateway, which retries by itself" if view.detail else ""
+        retried = "see the log of the gateway, which retries automatically" if view.detail else ""
         cure = cures.get(view.state, retried)
         is_hint = view.state is ChannelState.WAITING
         subject = f"channel {view.name}/{view.account}"
@@ -93,14 +93,14 @@ def _probed(name: str, answer: str | ChannelError) -> Finding:
         case str():
             return Finding(f"channel {name}", answer)
         case ChannelRefused():
-            cure = "get a token from @BotFather and correct token or token_file"
+            cure = "get a new token from @BotFather and set token or token_file"
         case _:
-            cure = "check the network of this machine, and base_url"
+            cure = "check the network connection of this machine, and base_url"
     return Finding(f"channel {name}", str(answer), cure)
 
 
 def check_webhooks(world: World) -> Iterator[Finding]:
-    """Whether servers can deliver where the settings let them (SPEC CHAN-2)."""
+    """Check that webhook URLs are valid and can be reached (SPEC CHAN-2)."""
     is_used = False
     answers = dict(world.probes or ())
     for account in _accounts(world):
@@ -112,22 +112,22 @@ def check_webhooks(world: World) -> Iterator[Finding]:
         said = answers.get(name, "")
         yield _check_webhook(f"webhook of {name}", url, said if isinstance(said, str) else "")
     if not is_used:
-        yield Finding("webhooks", "none: channels ask for what is new")
+        yield Finding("webhooks", "none: channels poll for new messages")
 
 
 def _check_webhook(subject: str, url: str, said: str) -> Finding:
     read = urlsplit(url)
     place = f"{read.scheme}://{read.netloc}"
     if read.scheme != "https":
-        return Finding(subject, f"{place} is not https", "set webhook_url to an https address")
+        return Finding(subject, f"{place} is not https", "set webhook_url to an https URL")
     if (read.port or 443) not in _TELEGRAM_PORTS:
         ports = ", ".join(map(str, sorted(_TELEGRAM_PORTS)))
-        return Finding(subject, f"{place}: no such port is called", f"use one of {ports}")
+        return Finding(subject, f"{place}: Telegram does not call this port", f"use one of {ports}")
     if _is_private(read.hostname or ""):
-        cure = "set a name that leads to your reverse proxy from outside, or poll without it"
-        return Finding(subject, f"{place} cannot be reached from outside", cure)
+        cure = "set a public name of your reverse proxy, or remove webhook_url to use polling"
+        return Finding(subject, f"{place} cannot be reached from the internet", cure)
     if _TROUBLE in said:
-        cure = "let the reverse proxy pass this path to web.host and web.port; see its log"
+        cure = "make the reverse proxy forward this path to web.host:web.port; see its log"
         return Finding(subject, said.partition(_TROUBLE)[2], cure)
     return Finding(subject, place)
 
@@ -143,16 +143,16 @@ def _is_private(host: str) -> bool:
 
 
 def check_address(world: World) -> Iterator[Finding]:
-    """Whether the gateway can listen where the settings want it."""
+    """Check that the gateway can listen on web.host and web.port."""
     from goclaw_py.web.tcp import CannotListen, listen_tcp  # noqa: PLC0415
 
     web = world.settings.web
     has_hooks = any(account.options.get("webhook_url") for account in _accounts(world))
     shown = f"{web.host}:{web.port}"
     if not web.serves_api(has_hooks=has_hooks) and not has_hooks:
-        yield Finding("web address", "not used: the API is served on the socket alone")
+        yield Finding("web address", "not used: the API is only on the local socket")
     elif world.gateway is not None:
-        yield Finding("web address", f"{shown}, the gateway's")
+        yield Finding("web address", f"{shown}, used by the gateway")
     else:
         try:
             listen_tcp(web.host, web.port).close()
@@ -165,30 +165,30 @@ def check_address(world: World) -> Iterator[Finding]:
 
 
 def check_token(world: World) -> Iterator[Finding]:
-    """Whether callers need a token, and one that nobody guesses (SPEC SEC-1)."""
+    """Check that the API needs a token, and that it is hard to guess (SPEC SEC-1)."""
     from goclaw_py.config import web_token  # noqa: PLC0415
 
     web = world.settings.web
     try:
         token = web_token(world.settings, world.env)
     except SettingError as error:
-        yield Finding("web token", str(error), "correct this setting")
+        yield Finding("web token", str(error), "fix this setting")
         return
-    new = 'make one: python -c "import secrets; print(secrets.token_urlsafe(32))"'
+    new = 'generate one: python -c "import secrets; print(secrets.token_urlsafe(32))"'
     if token is None:
         outside = bool(web.api) and not web.is_loopback
-        fact = f"none, and {web.host} is reached from outside" if outside else "none is needed"
+        fact = f"none, but {web.host} is reachable from other machines" if outside else "not needed"
         yield Finding("web token", fact, new if outside else "")
         return
     text = token.get_secret_value()
     if len(text) < _SHORT_TOKEN or len(set(text)) < _FEW_CHARACTERS:
-        yield Finding("web token", "it can be guessed", new, is_hint=web.is_loopback)
+        yield Finding("web token", "easy to guess", new, is_hint=web.is_loopback)
     else:
-        yield Finding("web token", "it is long enough")
+        yield Finding("web token", "long enough")
 
 
 def check_names(world: World) -> Iterator[Finding]:
-    """Whether the names by which the API is called are let in: others are refused (SPEC OPS-2)."""
+    """Check the host names that the API accepts; it refuses requests by others (SPEC OPS-2)."""
     web = world.settings.web
     if not web.api or web.is_loopback:
         yield Finding("web names", ", ".join(("localhost", *web.hosts)))
@@ -196,8 +196,8 @@ def check_names(world: World) -> Iterator[Finding]:
     if web.hosts:
         yield Finding("web names", ", ".join((web.host, *web.hosts)))
         return
-    cure = 'name it: web.hosts = ["bot.example.org"]'
-    fact = f"no name leads to {web.host}; requests by any name but localhost are refused"
+    cure = 'list the names of this server: web.hosts = ["bot.example.org"]'
+    fact = f"no host names for {web.host}: requests to any name but localhost are refused"
     yield Finding("web names", fact, cure, is_hint=True)
 
 
@@ -205,7 +205,7 @@ def check_names(world: World) -> Iterator[Finding]:
 
 
 def check_owners(world: World) -> Iterator[Finding]:
-    """Whether anybody is told when something needs an owner (SPEC CHAN-5, CHAN-10)."""
+    """Check that there is an owner, who receives alerts (SPEC CHAN-5, CHAN-10)."""
     from goclaw_py.ports.store import Standing  # noqa: PLC0415
 
     if world.work is None or not _accounts(world):
@@ -215,15 +215,15 @@ def check_owners(world: World) -> Iterator[Finding]:
         yield Finding("owners", ", ".join(one.sender.name or one.sender.id for one in owners))
     elif world.work.asking:
         who = ", ".join(one.sender.name or one.sender.id for one in world.work.asking)
-        cure = "goclaw pairing approve CODE, with the code that they were told"
-        yield Finding("owners", f"nobody; {who} asked to be", cure, is_hint=True)
+        cure = "goclaw pairing approve CODE, with the code that the bot sent them"
+        yield Finding("owners", f"none; pending requests: {who}", cure, is_hint=True)
     else:
-        cure = "write to the bot and approve the code that it answers: goclaw pairing approve CODE"
-        yield Finding("owners", "nobody is told of trouble", cure, is_hint=True)
+        cure = "write to the bot and approve the code in its reply: goclaw pairing approve CODE"
+        yield Finding("owners", "none, so nobody receives alerts", cure, is_hint=True)
 
 
 def check_groups(world: World) -> Iterator[Finding]:
-    """Whether groups wait to be allowed or denied (SPEC CHAN-5)."""
+    """Check for groups that are neither allowed nor denied yet (SPEC CHAN-5)."""
     from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
     from goclaw_py.model.session_keys import GroupPolicy  # noqa: PLC0415
 
@@ -243,6 +243,6 @@ def check_groups(world: World) -> Iterator[Finding]:
         and (account := asked.get((chat.channel, chat.account))) is not None
         and chat.chat not in account.chats
     ]
-    fact = f"undecided: {', '.join(waiting[:5])}" if waiting else "all are decided"
+    fact = f"pending decision: {', '.join(waiting[:5])}" if waiting else "none pending"
     cure = "goclaw groups list, then goclaw groups allow or deny" if waiting else ""
     yield Finding("groups", fact, cure, is_hint=True)

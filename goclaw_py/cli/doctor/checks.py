@@ -1,4 +1,4 @@
-"""The list of all checks, and how they are made one after the other."""
+"""The list of all checks, and running them one after the other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A finding for programs. ``id`` names its check, and stays the same over releases."""
+    """A finding as JSON. ``id`` names the check and does not change between releases."""
 
     id: str
     level: Level
@@ -32,14 +32,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check by its id, which ``docs/guide/troubleshooting.md`` describes."""
+    """A check and its id, as listed in ``docs/guide/troubleshooting.md``."""
 
     id: str
     find: Callable[[World], Iterator[Finding]]
 
 
 FIRST: Final = ("python", "channels-package", "settings", "state-folder")
-"""Those that come before anybody is asked."""
+"""Checks that run before anything is asked of other processes."""
 
 CHECKS: Final = (
     Check("state-folder-rights", files.check_folder_rights),
@@ -86,14 +86,14 @@ CHECKS: Final = (
 
 
 def examine(options: Cli) -> Iterator[Report]:
-    """All checks, those that others depend on first."""
+    """Run all checks, starting with those that others depend on."""
     here = this_machine()
     yield from _reports("python", [machine.check_python(here.python)])
     yield from _reports("channels-package", [machine.check_channels_package()])
     try:
         settings = options.settings()
     except SettingError as error:
-        wrong = [Finding("settings", each, "correct this setting") for each in _lines(error)]
+        wrong = [Finding("settings", each, "fix this setting") for each in _lines(error)]
         yield from _reports("settings", wrong)
         return
     yield from _examined(settings, here)
@@ -106,9 +106,9 @@ def _lines(error: SettingError) -> list[str]:
 def _examined(settings: Settings, here: Machine) -> Iterator[Report]:
     from goclaw_py.cli import composition  # noqa: PLC0415
 
-    # What others say may quote a secret of ours (SPEC SEC-2).
+    # Answers of other programs may quote one of our secrets (SPEC SEC-2).
     hide = composition.hider(settings)
-    shown = str(settings.file or "none, the defaults are used")
+    shown = str(settings.file or "no file, using the defaults")
     yield from _reports("settings", [Finding("settings", shown)])
     yield from _reports("state-folder", [files.check_folder(settings.state_folder)], hide)
     world = asyncio.run(look_around(settings, dict(os.environ), here))
@@ -117,13 +117,13 @@ def _examined(settings: Settings, here: Machine) -> Iterator[Report]:
 
 
 def found(check: Check, world: World) -> list[Finding]:
-    """What a check says; a bug in it is a finding like any other."""
+    """Return the findings of a check. An exception in it becomes a finding, too."""
     try:
         return list(check.find(world))
     except Exception as error:
-        # A boundary: the other checks must come.
-        fact = f"this check broke: {type(error).__name__}: {error}"
-        return [Finding(check.id, fact, "report it, with this line", is_hint=True)]
+        # A boundary: a bug in one check must not stop the others.
+        fact = f"this check failed with a bug: {type(error).__name__}: {error}"
+        return [Finding(check.id, fact, "report this bug and quote this line", is_hint=True)]
 
 
 def _reports(id_: str, findings: Iterable[Finding], hide: Hider | None = None) -> Iterator[Report]:

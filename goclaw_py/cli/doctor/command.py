@@ -1,4 +1,4 @@
-"""The command. What the checks need is imported only when it is called: ``--help`` is quick."""
+"""The command. The checks are imported only when it runs, so that ``--help`` stays fast."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ _MARKS = {"ok": "ok   ", "hint": "hint ", "wrong": "WRONG"}
 def doctor(
     ctx: typer.Context,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check the installation, the settings and what they lead to."""
+    """Check installation, settings, database and channels.
+
+    Prints each problem with a fix. Exit code 1 if a check fails; hints do not count.
+    """
     from goclaw_py.cli.doctor.checks import Report, examine  # noqa: PLC0415
 
     reports = list(examine(cli(ctx)))

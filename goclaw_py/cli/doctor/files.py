@@ -1,4 +1,4 @@
-"""Checks of files and folders: who may read them, and whether we can write."""
+"""Checks of files and folders: permissions, and whether they are writable."""
 
 from __future__ import annotations
 
@@ -17,36 +17,37 @@ _LISTED: Final = 3
 
 
 def check_folder(folder: Path) -> Finding:
-    """Whether the state folder can be written to, or created."""
+    """Check that the state folder is writable, or can be created."""
     try:
         nearest = next(path for path in (folder, *folder.parents) if path.exists())
         with tempfile.TemporaryFile(dir=nearest):
             pass
         is_new = nearest != folder
-        fact = f"{folder} is not there" if is_new else str(folder)
-        return Finding("state folder", fact, "goclaw run" if is_new else "", is_hint=True)
+        fact = f"{folder} does not exist yet" if is_new else str(folder)
+        cure = "goclaw run creates it" if is_new else ""
+        return Finding("state folder", fact, cure, is_hint=True)
     except OSError as error:
         cure = "make it writable, or set state.folder"
         return Finding("state folder", f"{folder}: {error.strerror}", cure)
 
 
 def check_folder_rights(world: World) -> Iterator[Finding]:
-    """Whether others may change the state folder, or read what lies in it."""
+    """Check that other users can neither change the state folder nor read its files."""
     folder = world.settings.state_folder
     if not folder.is_dir():
-        return  # ``check_folder`` has said why
+        return  # ``check_folder`` reports why
     mode = folder.stat().st_mode
     cure = f"chmod 700 {folder}"
     if mode & _WRITE_BY_OTHERS:
-        yield Finding("rights of the state folder", f"others may write into {folder}", cure)
+        yield Finding("state folder permissions", f"other users can write to {folder}", cure)
         return
     is_closed = not mode & (stat.S_IXGRP | stat.S_IXOTH)
     open_files = [] if is_closed else [one.name for one in folder.iterdir() if _is_readable(one)]
     if open_files:
-        fact = f"others may read {', '.join(sorted(open_files)[:_LISTED])} in {folder}"
-        yield Finding("rights of the state folder", fact, cure, is_hint=True)
+        fact = f"other users can read {', '.join(sorted(open_files)[:_LISTED])} in {folder}"
+        yield Finding("state folder permissions", fact, cure, is_hint=True)
     else:
-        yield Finding("rights of the state folder", "nothing in it can be read by others")
+        yield Finding("state folder permissions", "other users cannot read its files")
 
 
 def _is_readable(path: Path) -> bool:
@@ -58,7 +59,7 @@ def _is_readable(path: Path) -> bool:
 
 
 def check_secret_files(world: World) -> Iterator[Finding]:
-    """Whether files with secrets are there, and for their owner alone (SPEC SEC-2)."""
+    """Check that secret files exist, and that only their owner can read them (SPEC SEC-2)."""
     from goclaw_py.config.secrets import secret_files  # noqa: PLC0415
 
     subject = "secret files"
@@ -70,19 +71,20 @@ def check_secret_files(world: World) -> Iterator[Finding]:
         try:
             mode = file.expanduser().stat().st_mode
         except OSError as error:
-            yield Finding(subject, f"{file}: {error.strerror}", "write it, or correct the setting")
+            cure = "create the file, or fix the setting"
+            yield Finding(subject, f"{file}: {error.strerror}", cure)
         else:
             if not mode & _BY_OTHERS:
                 continue
-            yield Finding(subject, f"others may read {file}", f"chmod 600 {file}")
+            yield Finding(subject, f"other users can read {file}", f"chmod 600 {file}")
         is_well = False
     if is_well:
-        words = "for their owner alone" if files else "none: secrets come from the environment"
+        words = "readable by their owner only" if files else "none: secrets are in the environment"
         yield Finding(subject, words)
 
 
 def _holds_secret(world: World) -> bool:
-    """Whether a secret stands in the settings file itself."""
+    """Return whether the settings file itself contains a secret."""
     from goclaw_py.config.secrets import secrets_in  # noqa: PLC0415
 
     assert world.settings.file is not None
@@ -90,7 +92,7 @@ def _holds_secret(world: World) -> bool:
 
 
 def check_log(world: World) -> Iterator[Finding]:
-    """Whether log lines can be written."""
+    """Check that the log file is writable."""
     file = world.settings.log.file
     if file is None:
         yield Finding("log", "standard error, or goclaw.log in the state folder for `goclaw run`")
@@ -98,26 +100,26 @@ def check_log(world: World) -> Iterator[Finding]:
     there = file if file.exists() else next(p for p in file.parents if p.exists())
     is_possible = there.is_file() if there == file else there.is_dir()
     if not is_possible or not os.access(there, os.W_OK):
-        fact = f"{file} cannot be written to"
-        yield Finding("log", fact, "make it writable, or correct log.file")
+        fact = f"{file} is not writable"
+        yield Finding("log", fact, "make it writable, or fix log.file")
     else:
         yield Finding("log", str(file))
 
 
 def check_workspaces(world: World) -> Iterator[Finding]:
-    """Whether each agent has a folder that it can work in."""
+    """Check that each agent has a workspace folder that it can use."""
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     for name in map(AgentName, world.settings.agents):
         folder = world.settings.workspace(name)
         subject = f"agent {name}, workspace"
         if not folder.exists():
-            yield Finding(subject, f"{folder} is not there", f"mkdir -p {folder}", is_hint=True)
+            yield Finding(subject, f"{folder} does not exist", f"mkdir -p {folder}", is_hint=True)
         elif not folder.is_dir():
-            cure = f"move it away, or correct agents.{name}.workspace"
-            yield Finding(subject, f"{folder} is no folder", cure)
+            cure = f"move it away, or fix agents.{name}.workspace"
+            yield Finding(subject, f"{folder} is not a folder", cure)
         elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            cure = f"make it readable and writable, or correct agents.{name}.workspace"
-            yield Finding(subject, f"{folder} cannot be used by this user", cure)
+            cure = f"make it readable and writable, or fix agents.{name}.workspace"
+            yield Finding(subject, f"this user cannot read and write {folder}", cure)
         else:
             yield Finding(subject, str(folder))

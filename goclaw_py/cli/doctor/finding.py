@@ -1,4 +1,4 @@
-"""What a check says, and what checks look at."""
+"""Findings of checks, and the data that checks read."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 NOT_CREATED: Final = "not created yet"
-"""What ``World.database`` says where no gateway has run yet."""
+"""Value of ``World.database`` if no gateway has run yet."""
 
 
 class Level(StrEnum):
-    """How much a finding matters: only what is wrong makes ``goclaw doctor`` fail."""
+    """Severity of a finding. Only ``wrong`` makes ``goclaw doctor`` fail."""
 
     OK = "ok"
     HINT = "hint"
@@ -31,9 +31,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found.
+    """One result of a check.
 
-    ``cure`` is empty when nothing is wrong; a problem with ``is_hint`` keeps nothing from working.
+    ``cure`` is empty if nothing is wrong. A problem with ``is_hint`` does not stop anything.
     """
 
     subject: str
@@ -43,7 +43,7 @@ class Finding:
 
     @property
     def level(self) -> Level:
-        """How much it matters."""
+        """Return the severity."""
         if not self.cure:
             return Level.OK
         return Level.HINT if self.is_hint else Level.WRONG
@@ -54,11 +54,11 @@ class Machine:
     """This machine and this process.
 
     Args:
-        python: Its release.
-        release: The release of goclaw_py that is installed here.
-        open_files: How many files and connections a process may have.
-        memory: Bytes that are left; None if the system does not tell.
-        zones: How many time zones are known.
+        python: Version of Python.
+        release: Version of goclaw_py that is installed here.
+        open_files: Limit of open files and connections of a process.
+        memory: Available memory in bytes; None if the system does not report it.
+        zones: Number of time zones that are installed.
     """
 
     python: tuple[int, int]
@@ -73,7 +73,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the database knows of work and people."""
+    """Jobs, chats, people and failed messages in the database."""
 
     jobs: Sequence[Job] = ()
     chats: Sequence[Chat] = ()
@@ -85,13 +85,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """All that checks look at, beside the files that the settings name.
+    """All data that checks read, besides the files that the settings name.
 
     Args:
-        database: What it said, or why it could not be asked.
-        gateway: What it said, or why it could not be asked; None if none runs here.
-        probes: What the servers of the channels said, by name; None if they were not asked.
-        work: None where database or gateway could not tell.
+        database: State of the database, or why it could not be read.
+        gateway: Status of the gateway, or why it did not answer; None if none runs here.
+        probes: Answers of the channels' servers by name; None if they were not asked.
+        work: None if neither the gateway nor the database could provide it.
     """
 
     settings: Settings

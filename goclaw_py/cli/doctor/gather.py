@@ -1,4 +1,4 @@
-"""Asks machine, database, gateway and channels, each for a few seconds at most."""
+"""Collects the state of machine, database, gateway and channels, with a timeout for each."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LIMIT_S = 4.0
-"""For each of two rounds of questions; an embedded server takes what it needs to start."""
+"""Timeout of each of two rounds of requests. Starting an embedded server has no timeout."""
 
 _MOST = 1000
 
 
 def this_machine() -> Machine:
-    """This one."""
+    """Return the state of this machine."""
     return Machine(
         python=sys.version_info[:2],
         release=version("goclaw_py"),
@@ -60,7 +60,7 @@ def _in_container() -> bool:
 
 
 async def look_around(settings: Settings, env: Mapping[str, str], machine: Machine) -> World:
-    """Ask everybody; who does not answer in time is one of the findings."""
+    """Collect all data. A timeout is stored as text and becomes a finding."""
     from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
     runs = await asyncio.to_thread(is_answered, socket_path(settings.state_folder))
@@ -68,7 +68,7 @@ async def look_around(settings: Settings, env: Mapping[str, str], machine: Machi
     database, gateway, probes = await asyncio.gather(
         _asked(composition.check_up(settings), limit_s),
         _gateway(settings) if runs else _nothing(),
-        # A gateway that runs says it better, and a bot may be asked by one program at a time.
+        # A running gateway knows the state of its channels, and a bot allows only one client.
         _nothing() if runs else _probes(settings),
     )
     work = await _work(settings, database, gateway, limit_s)
@@ -88,7 +88,7 @@ async def _nothing() -> None:
 
 
 async def _asked(question: Coroutine[Any, Any, T], limit_s: float | None = LIMIT_S) -> T | str:
-    """The answer, or why there is none."""
+    """Return the answer, or the error as text."""
     try:
         async with asyncio.timeout(limit_s):
             return await question
@@ -99,7 +99,7 @@ async def _asked(question: Coroutine[Any, Any, T], limit_s: float | None = LIMIT
     except GoclawError as error:
         return str(error)
     except Exception as error:
-        # A boundary: a bug in what is asked is a finding like any other.
+        # A boundary: a bug in the request becomes a finding, too.
         return f"{type(error).__name__}: {error}"
 
 
@@ -107,7 +107,7 @@ async def _probes(settings: Settings) -> list[tuple[str, str | ChannelError]] | 
     try:
         return await composition.probe_channels(settings, LIMIT_S)
     except GoclawError:
-        return None  # settings that the channel refuses, which is a check of its own
+        return None  # the channel rejects its settings, which another check reports
 
 
 async def _gateway(settings: Settings) -> Status | str:
@@ -124,9 +124,9 @@ async def _work(
     gateway: Status | str | None,
     limit_s: float | None,
 ) -> Work | None:
-    """What waits.
+    """Read jobs, chats, people and failed messages.
 
-    Without a gateway only of a database that needs no migration: to look at it must not change it.
+    Without a gateway only if the database needs no migration, because opening it would migrate it.
     """
     if gateway is None and (isinstance(database, str) or not database.is_current):
         return None

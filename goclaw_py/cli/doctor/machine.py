@@ -22,15 +22,17 @@ LITTLE_ROOM: Final = 1024 * MB
 
 
 def check_python(version: tuple[int, int]) -> Finding:
-    """The release of Python."""
+    """Check the version of Python."""
     fact = ".".join(str(part) for part in version)
     if OLDEST <= version < FIRST_TOO_NEW:
         return Finding("python", fact)
-    return Finding("python", fact, "install Python 3.11 to 3.14 and make a new environment with it")
+    return Finding(
+        "python", fact, "install Python 3.11 to 3.14 and create a new environment with it"
+    )
 
 
 def check_channels_package() -> Finding:
-    """Whether ``channels`` is ours: Django Channels has the same import name."""
+    """Check that ``channels`` is our package: Django Channels has the same import name."""
     ours = Path(goclaw_py.__file__).resolve().parent.parent / "channels"
     spec = importlib.util.find_spec("channels")
     places = (
@@ -39,31 +41,35 @@ def check_channels_package() -> Finding:
     if ours in places:
         return Finding("channels package", str(ours))
     found = ", ".join(str(place) for place in places) or "missing"
-    cure = "install goclaw_py into an environment of its own"
+    cure = "install goclaw_py in a separate environment"
     return Finding("channels package", f"{found} instead of {ours}", cure)
 
 
 def check_zones(world: World) -> Iterator[Finding]:
-    """Whether the names of time zones are known, and the one that the settings lead to."""
+    """Check that time zones are installed, and that the configured one exists."""
     from goclaw_py.common.timezones import zone  # noqa: PLC0415
     from goclaw_py.config import job_profile  # noqa: PLC0415
     from goclaw_py.model.errors import UnknownZone  # noqa: PLC0415
 
     if not world.machine.zones:
-        cure = "pip install tzdata, or install the package tzdata of your system"
-        yield Finding("time zones", "none are known on this machine", cure)
+        cure = "pip install tzdata, or install the tzdata package of your system"
+        yield Finding("time zones", "none installed on this machine", cure)
         return
     name = job_profile(world.settings, world.env).zone
     try:
         zone(name)
     except UnknownZone as error:
-        yield Finding("time zones", str(error), "set scheduler.timezone to an IANA name")
+        yield Finding(
+            "time zones",
+            str(error),
+            "set scheduler.timezone to an IANA name, such as Europe/Berlin",
+        )
     else:
-        yield Finding("time zones", f"{world.machine.zones} are known; jobs use {name}")
+        yield Finding("time zones", f"{world.machine.zones} installed; jobs use {name}")
 
 
 def check_open_files(world: World) -> Iterator[Finding]:
-    """Whether there is room for connections."""
+    """Check the limit of open files, which includes connections."""
     limit = world.machine.open_files
     fact = f"at most {limit}" if limit >= 0 else "no limit"
     cure = "raise it: ulimit -n 4096, or LimitNOFILE=4096 in the systemd unit"
@@ -72,39 +78,39 @@ def check_open_files(world: World) -> Iterator[Finding]:
 
 
 def check_memory(world: World) -> Iterator[Finding]:
-    """Whether there is memory left: the system ends a process for which there is none."""
+    """Check that memory is available: without it the system kills the gateway."""
     left = world.machine.memory
     if left is None:
-        yield Finding("memory", "this system does not tell")
+        yield Finding("memory", "not reported by this system")
         return
-    cure = "end other programs, or add memory or swap; a gateway takes some 150 MB"
+    cure = "stop other programs, or add memory or swap; a gateway needs about 150 MB"
     is_low = left < LITTLE_MEMORY
-    yield Finding("memory", f"{left // MB} MB left", cure if is_low else "", is_hint=True)
+    yield Finding("memory", f"{left // MB} MB available", cure if is_low else "", is_hint=True)
 
 
 def check_user(world: World) -> Iterator[Finding]:
-    """Whether agents' programs would run as root."""
+    """Check that programs of agents do not run as root."""
     machine = world.machine
     if machine.is_root and not machine.in_container:
-        cure = "run it as a user of its own; agents' tools may do all that this user may"
+        cure = "run goclaw as a separate user, because tools of agents have all its rights"
         yield Finding("user", "root", cure, is_hint=True)
     else:
         yield Finding("user", "root, in a container" if machine.is_root else "not root")
 
 
 def check_event_loop(world: World) -> Iterator[Finding]:
-    """Whether the fast event loop is there."""
+    """Check that uvloop, the faster event loop, is installed."""
     if world.machine.has_uvloop:
         yield Finding("event loop", "uvloop")
     else:
-        cure = "pip install uvloop, if your system has it: more messages a second"
-        yield Finding("event loop", "that of Python", cure, is_hint=True)
+        cure = "pip install uvloop, if it supports your system: more messages per second"
+        yield Finding("event loop", "asyncio", cure, is_hint=True)
 
 
 def check_room(world: World) -> Iterator[Finding]:
-    """Whether the disk of the state folder has room."""
+    """Check the free space on the disk of the state folder."""
     folder = world.settings.state_folder
     there = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(there).free
-    cure = f"make room on the disk of {there}, or set state.folder" if free < LITTLE_ROOM else ""
+    cure = f"free space on the disk of {there}, or set state.folder" if free < LITTLE_ROOM else ""
     yield Finding("disk", f"{free // MB:,} MB free at {there}", cure, is_hint=free >= NO_ROOM)

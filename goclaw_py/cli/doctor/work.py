@@ -1,4 +1,4 @@
-"""Checks of the gateway that runs, and of work that does not get on."""
+"""Checks of the running gateway, and of jobs and messages that failed."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ _NAMED: Final = 5
 
 
 def check_gateway(world: World) -> Iterator[Finding]:
-    """Whether a gateway runs."""
+    """Check that a gateway is running."""
     from goclaw_py.web.sockets import socket_path  # noqa: PLC0415
 
     path = socket_path(world.settings.state_folder)
     if isinstance(world.gateway, str):
-        yield Finding("gateway", world.gateway, "see its log; start it again if it hangs")
+        yield Finding("gateway", world.gateway, "see its log; restart it if it hangs")
     elif world.gateway is not None:
-        yield Finding("gateway", f"runs, {path}")
+        yield Finding("gateway", f"running, socket {path}")
     else:
-        yield Finding("gateway", "does not run", "goclaw run", is_hint=True)
+        yield Finding("gateway", "not running", "goclaw run", is_hint=True)
 
 
 def check_release(world: World) -> Iterator[Finding]:
-    """Whether the gateway that runs is of the release that is installed."""
+    """Check that the running gateway has the installed release."""
     ours = world.machine.release
     if world.gateway is None or isinstance(world.gateway, str):
         yield Finding("release", ours)
         return
     theirs = world.gateway.release
-    cure = "start the gateway again" if theirs != ours else ""
-    fact = f"the gateway is {theirs}, installed is {ours}" if cure else ours
+    cure = "restart the gateway" if theirs != ours else ""
+    fact = f"the gateway runs {theirs}, but {ours} is installed" if cure else ours
     yield Finding("release", fact, cure, is_hint=True)
 
 
 def check_age(world: World) -> Iterator[Finding]:
-    """Whether the gateway that runs has read the settings as they are now."""
+    """Check that the settings have not changed since the gateway started."""
     from goclaw_py.config.secrets import secret_files  # noqa: PLC0415
 
     if world.gateway is None or isinstance(world.gateway, str):
-        yield Finding("settings in use", "no gateway runs")
+        yield Finding("settings in use", "no gateway is running")
         return
     files = {*secret_files(world.settings), world.settings.file} - {None}
     newer = []
@@ -54,23 +54,24 @@ def check_age(world: World) -> Iterator[Finding]:
         changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
         if changed > world.gateway.started_at:
             newer.append(str(file))
-    fact = f"newer than the gateway: {', '.join(sorted(newer))}" if newer else "as in the file"
-    cure = "start the gateway again, so that it reads them" if newer else ""
+    changes = f"changed since the gateway started: {', '.join(sorted(newer))}"
+    fact = changes if newer else "same as in the file"
+    cure = "restart the gateway, so that it reads them" if newer else ""
     yield Finding("settings in use", fact, cure, is_hint=True)
 
 
 def check_jobs(world: World) -> Iterator[Finding]:
-    """Whether jobs can run, and where they tell their results (SPEC CRON-7, OPS-4)."""
+    """Check that jobs can run and deliver their results (SPEC CRON-7, OPS-4)."""
     if world.work is None:
         return
     problems = [found for job in world.work.jobs if (found := _problem(world, job))]
     for job, fact, cure in problems[:_NAMED]:
         yield Finding(f"job {job.spec.slug}", fact, cure, is_hint=True)
     if len(problems) > _NAMED:
-        rest = f"{len(problems) - _NAMED} more have problems"
+        rest = f"{len(problems) - _NAMED} more jobs have problems"
         yield Finding("jobs", rest, "goclaw cron list --all", is_hint=True)
     if not problems:
-        yield Finding("jobs", f"{len(world.work.jobs)}, none of them is in trouble")
+        yield Finding("jobs", f"{len(world.work.jobs)}, no problems")
 
 
 def _problem(world: World, job: Job) -> tuple[Job, str, str] | None:
@@ -79,25 +80,25 @@ def _problem(world: World, job: Job) -> tuple[Job, str, str] | None:
 
     slug = job.spec.slug
     if job.state in (JobState.DISABLED, JobState.FAILED):
-        why = " ".join(job.last_error.split())[:120] or "no cause is known"
+        why = " ".join(job.last_error.split())[:120] or "reason unknown"
         cure = f"goclaw cron runs --job {slug}, then goclaw cron resume {slug}"
         return job, f"{job.state.value}: {why}", cure
     if job.state is not JobState.ACTIVE:
         return None
     if not job_profile(world.settings, world.env).enabled:
-        return job, "no job runs: the scheduler is off", "set scheduler.enabled = true"
+        return job, "does not run: the scheduler is disabled", "set scheduler.enabled = true"
     if job.spec.agent not in world.settings.agents:
         cure = f"goclaw cron edit {slug} --agent NAME"
-        return job, f"there is no agent {job.spec.agent}", cure
+        return job, f"agent {job.spec.agent} does not exist", cure
     if (dead := _dead_target(world, job)) is not None:
         return job, dead, f"goclaw cron edit {slug} --to TARGET"
     if job.next_run_at is None and job.running is None:
-        return job, "active, but never due again", f"goclaw cron show {slug}"
+        return job, "active, but has no upcoming run", f"goclaw cron show {slug}"
     return None
 
 
 def _dead_target(world: World, job: Job) -> str | None:
-    """Why nothing can be told where this job tells its results."""
+    """Return why the results of a job cannot be delivered; None if they can."""
     from goclaw_py.config import accounts  # noqa: PLC0415
     from goclaw_py.model.messages import Target  # noqa: PLC0415
 
@@ -106,7 +107,7 @@ def _dead_target(world: World, job: Job) -> str | None:
         return None
     places = {(one.channel, one.name) for one in accounts(world.settings)}
     if (target.channel, target.account) not in places:
-        return f"{target.channel}/{target.account} is not set up, and it tells its results there"
+        return f"its target {target.channel}/{target.account} is not configured"
     assert world.work is not None
     for chat in world.work.chats:
         if (chat.channel, chat.account, chat.chat) == (
@@ -114,25 +115,25 @@ def _dead_target(world: World, job: Job) -> str | None:
             target.account,
             target.chat,
         ) and chat.gone:
-            return f"chat {target.chat} cannot be written to: {chat.gone}"
+            return f"cannot write to its target, chat {target.chat}: {chat.gone}"
     return None
 
 
 def check_deliveries(world: World) -> Iterator[Finding]:
-    """Whether messages were given up on their way out."""
+    """Check for outgoing messages that could not be delivered."""
     if world.work is None:
         return
     dead = world.work.dead
     cure = "goclaw outbox list --state dead; goclaw outbox retry ID, or drop ID" if dead else ""
-    fact = f"{dead} could not be delivered" if dead else "none has failed"
+    fact = f"{dead} could not be delivered" if dead else "none failed"
     yield Finding("deliveries", fact, cure, is_hint=True)
 
 
 def check_unanswered(world: World) -> Iterator[Finding]:
-    """Whether messages that came in got no answer."""
+    """Check for incoming messages that failed."""
     if world.work is None:
         return
     count = world.work.unanswered
     cure = "goclaw inbox list; goclaw inbox retry ID, or drop ID" if count else ""
-    fact = f"{count} could not be worked on" if count else "none is left"
+    fact = f"{count} failed and got no answer" if count else "none failed"
     yield Finding("messages", fact, cure, is_hint=True)
