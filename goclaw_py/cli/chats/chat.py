@@ -1,4 +1,4 @@
-"""``goclaw chat``: talk to the agent through the running gateway, or one of our own."""
+"""``goclaw chat``: chat through the running gateway, or through a temporary one."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ if TYPE_CHECKING:
 CONSOLE_CHAT: Final = "local"
 
 WAIT_S: Final = 60.0
-"""How long the end of a pipe waits for the answers."""
+"""How long to wait for answers after the end of piped input."""
 
 
 def _chat(name: str) -> str:
     from goclaw_py.model.session_keys import is_chat_name  # noqa: PLC0415  (not needed for --help)
 
     if not is_chat_name(name):
-        raise typer.BadParameter("must be up to 64 of A-Z a-z 0-9 . _ -")
+        raise typer.BadParameter("must be 1 to 64 characters of A-Z a-z 0-9 . _ -")
     return name
 
 
 def chat(
     ctx: typer.Context,
     chat: Annotated[
-        str, typer.Option(callback=_chat, help="Name of the chat; each has its own session.")
+        str, typer.Option(callback=_chat, help="Name of the chat. Each chat has its own session.")
     ] = CONSOLE_CHAT,
     wait: Annotated[
         float,
-        typer.Option(min=0, help="Seconds to wait for answers at the end of piped input."),
+        typer.Option(min=0, help="Seconds to wait for answers after the end of piped input."),
     ] = WAIT_S,
 ) -> None:
-    """Chat here. Ctrl-C stops the run, again within 2 s or Ctrl-D leaves."""
+    """Chat with the agent in this terminal.
+
+    Ctrl-C stops the current run. Ctrl-C twice within 2 s, or Ctrl-D, quits.
+    """
     settings = cli(ctx).settings()
     from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
@@ -48,12 +51,12 @@ def chat(
     else:
         answered = _talk_to_ourselves(settings, chat, wait)
     if not answered:
-        typer.echo(f"goclaw: not everything was answered within {wait:g} s", err=True)
+        typer.echo(f"goclaw: some messages got no answer within {wait:g} s (see --wait)", err=True)
         raise typer.Exit(ExitCode.FAILED)
 
 
 async def _talk(path: Path, chat: str, wait_s: float) -> bool:
-    """Chat through the gateway that runs."""
+    """Chat through the running gateway."""
     from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
 
     async with RemoteControl(path) as remote:
@@ -63,7 +66,7 @@ async def _talk(path: Path, chat: str, wait_s: float) -> bool:
 
 
 def _talk_to_ourselves(settings: Settings, chat: str, wait_s: float) -> bool:
-    """Chat through a gateway of our own, which ends with the conversation."""
+    """Chat through a temporary gateway, which shuts down when the chat ends."""
     from goclaw_py.cli import composition  # noqa: PLC0415
     from goclaw_py.cli.system.gateway import say  # noqa: PLC0415
 
@@ -73,9 +76,9 @@ def _talk_to_ourselves(settings: Settings, chat: str, wait_s: float) -> bool:
 
 
 class Here:
-    """A conversation at this terminal, as what runs in the foreground of a gateway.
+    """A chat in this terminal, which a gateway runs in its foreground.
 
-    ``answered`` tells afterwards whether everything that was piped in got its answer.
+    ``answered`` says afterwards whether all piped input was answered.
     """
 
     def __init__(self, chat: str, wait_s: float = WAIT_S) -> None:
@@ -84,7 +87,7 @@ class Here:
         self.answered = True
 
     async def __call__(self, control: Control, terminals: Terminals) -> None:
-        """Talk until the person leaves."""
+        """Chat until the user quits."""
         from goclaw_py.cli.chats.conversation import Conversation, settled  # noqa: PLC0415
         from goclaw_py.cli.keyboard import standard_terminal  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""A person at a terminal talks to an agent (SPEC CHAN-9)."""
+"""A chat between a user at a terminal and an agent (SPEC CHAN-9)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from goclaw_py.ports.control import ChatEvent, Control, Said, Terminals
 from goclaw_py.ports.store import OutboxState
 
 LEAVE_WITHIN_S: Final = 2.0
-"""A second Ctrl-C within this time leaves."""
+"""A second Ctrl-C within this time quits."""
 
 SEEN_ROWS: Final = 1000
-"""How many unsent messages ``settled`` looks through; the API gives no more at once."""
+"""How many unsent messages ``settled`` checks, which is the largest page of the API."""
 
 _LOOK_S: Final = 0.3
 _RETRY_S: Final = (0.5, 1.0, 2.0, 5.0)
@@ -27,7 +27,7 @@ _UNSENT: Final = (OutboxState.PENDING, OutboxState.SENDING)
 
 
 class Conversation:
-    """One terminal in one chat, from its first prompt until it leaves."""
+    """One terminal in one chat, from the first prompt until the user quits."""
 
     def __init__(self, terminals: Terminals, terminal: Terminal, chat: str) -> None:
         self._terminals = terminals
@@ -41,16 +41,16 @@ class Conversation:
         self._side: set[asyncio.Task[None]] = set()
 
     async def run(self, settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
-        """Talk until the person leaves, input ends or nobody reads any more.
+        """Chat until the user quits, input ends or output is closed.
 
-        At the end of a pipe it waits until ``settled`` says that every answer was shown, at most
-        ``wait_s`` seconds; False if that was not enough. Raises ``NoGateway`` when the gateway goes
-        away.
+        At the end of piped input, wait at most ``wait_s`` seconds until ``settled`` returns True,
+        which means that every answer was shown; return False if that was not enough. Raises
+        ``NoGateway`` when the gateway shuts down.
         """
-        # Ctrl-C is ours before there is a prompt to press it at.
+        # Handle Ctrl-C before the first prompt invites to press it.
         with self._interrupts():
             events = asyncio.ensure_future(self._show_events())
-            # The terminal is attached before the first line is said.
+            # Attach the terminal before the first line is sent.
             await asyncio.sleep(0)
             typing = asyncio.ensure_future(self._take_lines(settled, wait_s))
             leaving = asyncio.ensure_future(self._left())
@@ -59,7 +59,7 @@ class Conversation:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 return next(task.result() for task in tasks if task.done())
             except OSError:
-                return True  # nobody reads: the other end of a pipe has closed
+                return True  # the other end of a pipe was closed
             finally:
                 await _end([*tasks, *self._side])
                 await self._say_goodbye()
@@ -72,7 +72,7 @@ class Conversation:
         try:
             await self._terminal.write(self._transcript.leave())
         except OSError:
-            return  # nobody reads it
+            return  # output is closed
 
     async def _show_events(self) -> bool:
         await self._terminal.write(self._transcript.prompt())
@@ -80,7 +80,7 @@ class Conversation:
         try:
             async for event in events:
                 await self._terminal.write(self._transcript.show(event))
-                # Only now has the person seen it; before, it would be lost with this process.
+                # Confirm only what was written: otherwise a crash here would lose the message.
                 if isinstance(event, Said):
                     self._terminals.confirm(event.receipt)
         finally:
@@ -106,14 +106,14 @@ class Conversation:
                 await self._terminals.say(self._chat, message_id, text)
             except StoreUnavailable as error:
                 if attempt == 0:
-                    note = f"not taken yet, trying again: {error}"
+                    note = f"not sent yet, retrying: {error}"
                     await self._terminal.write(self._transcript.note(note))
                 await asyncio.sleep(_RETRY_S[min(attempt, len(_RETRY_S) - 1)])
             else:
                 return
 
     def interrupt(self) -> None:
-        """Ctrl-C: stop the run; again within two seconds: leave."""
+        """Handle Ctrl-C: stop the run; a second time within two seconds: quit."""
         now = asyncio.get_running_loop().time()
         last, self._interrupted_at = self._interrupted_at, now
         if last is not None and now - last <= LEAVE_WITHIN_S:
@@ -125,13 +125,13 @@ class Conversation:
 
     async def _stop(self) -> None:
         self._transcript.entered()
-        await self._terminal.write(self._transcript.note("\nCtrl-C again leaves"))
+        await self._terminal.write(self._transcript.note("\nCtrl-C again quits"))
         await self._say("/stop")
 
     def _side_done(self, task: asyncio.Task[None]) -> None:
         self._side.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            # The gateway or the terminal is gone; the event stream says so in its own words.
+            # The gateway or the terminal is gone, which the event stream reports.
             self._leave.set()
 
     @contextmanager
@@ -140,7 +140,7 @@ class Conversation:
         try:
             loop.add_signal_handler(signal.SIGINT, self.interrupt)
         except (RuntimeError, ValueError):
-            yield  # not the main thread: whoever runs us has the signals
+            yield  # not the main thread: the caller handles signals
             return
         try:
             yield
@@ -149,10 +149,10 @@ class Conversation:
 
 
 async def settled(control: Control, chat: str) -> bool:
-    """Whether everything said in a chat of the console was answered and shown.
+    """Return whether all messages in a console chat were answered and shown.
 
-    Of the unsent messages of all chats it sees the newest ``SEEN_ROWS`` in each state, so it
-    overlooks an answer behind which as many younger messages wait.
+    It checks the newest ``SEEN_ROWS`` unsent messages of all chats in each state, so it misses an
+    answer if that many newer messages are waiting.
     """
     status = await control.status()
     ending = f":console:direct:{chat}"
@@ -166,7 +166,7 @@ async def settled(control: Control, chat: str) -> bool:
 
 
 async def _wait_for(settled: Callable[[], Awaitable[bool]], wait_s: float) -> bool:
-    # Twice in a row: between two looks a message may be on its way from one table to another.
+    # Require it twice in a row: a message may be moving from one table to another meanwhile.
     seen = 0
     try:
         async with asyncio.timeout(wait_s):
@@ -185,6 +185,6 @@ async def _end(tasks: Sequence[asyncio.Task[bool] | asyncio.Task[None]]) -> None
 
 
 async def _close(events: AsyncIterator[ChatEvent]) -> None:
-    # ``Terminals`` promises an iterator; the generators that implement it want to be closed.
+    # ``Terminals`` promises only an iterator, but generators need to be closed.
     if close := getattr(events, "aclose", None):
         await close()

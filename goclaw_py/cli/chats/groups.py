@@ -1,4 +1,4 @@
-"""``goclaw groups``: in which groups the agent listens (SPEC CHAN-5)."""
+"""``goclaw groups``: manage in which groups the agent listens (SPEC CHAN-5)."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.store import Chat
 
-app = typer.Typer(help="In which groups the agent listens.", no_args_is_help=True)
+app = typer.Typer(help="Manage in which groups the agent listens.", no_args_is_help=True)
 
 _NAME = 40
 _NAMED = 3
 _IDS = {"ignore_unknown_options": True}
-"""Else an id such as -1001 is taken for an option that nobody knows."""
+"""Otherwise an id such as -1001 is parsed as an unknown option."""
 
 Place = tuple[str, str]
 _Where = tuple[str | None, str | None]
 """Channel and account; None is any."""
 
-Channel = Annotated[str | None, typer.Option(help="Only on this channel.")]
+Channel = Annotated[str | None, typer.Option(help="Channel, if several match.")]
 Group = Annotated[
     str,
-    typer.Argument(callback=named, help="Its id, or a unique beginning of its id or name."),
+    typer.Argument(
+        callback=named, help="Id of the group, or a unique beginning of its id or name."
+    ),
 ]
-Account = Annotated[str | None, typer.Option(help="Only on this account.")]
+Account = Annotated[str | None, typer.Option(help="Account, if several match.")]
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """Whether the agent listens in a group, None while nobody has decided.
+    """Whether the agent listens in a group; None if that is not decided yet.
 
-    ``settings`` is the setting that says so, "" if none does: it goes before what is decided here.
+    ``settings`` is the setting that decides, "" if none does. It overrides allow and deny.
     """
 
     listens: bool | None
@@ -49,12 +51,12 @@ class _Verdict:
 
     @property
     def words(self) -> str:
-        """The verdict for people."""
+        """Return the decision in words."""
         said = _STATES[self.listens]
         return f"{said} ({self.settings})" if self.settings else said
 
 
-_STATES = {True: "allowed", False: "denied", None: "waits for a decision"}
+_STATES = {True: "allowed", False: "denied", None: "pending"}
 
 
 def _verdict(chat: Chat, accounts: Mapping[Place, ChannelAccount]) -> _Verdict:
@@ -72,7 +74,7 @@ def _verdict(chat: Chat, accounts: Mapping[Place, ChannelAccount]) -> _Verdict:
 
 
 def _accounts(ctx: typer.Context) -> dict[Place, ChannelAccount]:
-    """Those that are set up."""
+    """Return the configured accounts."""
     from goclaw_py.config import accounts  # noqa: PLC0415  (not needed for --help)
 
     return {(one.channel, one.name): one for one in accounts(cli(ctx).settings())}
@@ -89,10 +91,10 @@ async def _groups(control: Control) -> list[Chat]:
 
 @app.command("list")
 def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List groups, those that wait for a decision first.
+    """List groups, pending decisions first.
 
-    WITHOUT A MENTION: when a group in which the agent listens was heard last by a message that did
-    not mention the bot. Why a group gets no answer: goclaw why GROUP.
+    UNMENTIONED: time of the last message that did not mention the bot, in groups where the agent
+    listens. To see why a group gets no answer: goclaw why GROUP.
     """
     accounts = _accounts(ctx)
     judged = [(chat, _verdict(chat, accounts)) for chat in cli(ctx).ask(_groups)]
@@ -104,7 +106,7 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         return
     several = len({_where(chat) for chat, _ in judged}) > 1
     columns = ["NAME", "ID", *(["CHANNEL"] if several else []), "STATE", "LAST SEEN"]
-    columns += ["WITHOUT A MENTION", "PROBLEM"]
+    columns += ["UNMENTIONED", "PROBLEM"]
     seen_at = display.now()
     rows = [
         (
@@ -116,7 +118,7 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             ""
             if chat.unmentioned_at is None
             else f"{display.age(chat.unmentioned_at, seen_at)} ago",
-            f"cannot be written to: {one_line(chat.gone)}" if chat.gone else "",
+            f"cannot write to it: {one_line(chat.gone)}" if chat.gone else "",
         )
         for chat, verdict in judged
     ]
@@ -143,9 +145,9 @@ def allow(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Let the agent listen in a group.
+    """Allow a group: the agent listens and answers there.
 
-    One that the bot was never seen in needs its whole id and --channel.
+    For a group without messages so far, give its full id and --channel.
     """
     _decide(ctx, group, (channel, account), allowed=True, as_json=as_json)
 
@@ -159,9 +161,9 @@ def deny(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Let the agent be silent in a group.
+    """Deny a group: the agent ignores it.
 
-    One that the bot was never seen in needs its whole id and --channel.
+    For a group without messages so far, give its full id and --channel.
     """
     _decide(ctx, group, (channel, account), allowed=False, as_json=as_json)
 
@@ -191,35 +193,35 @@ def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool, as_
         return
     verdict = _verdict(replace(found, allowed=allowed), accounts)
     if verdict.listens is not allowed:
-        typer.echo(f"but the settings go before that, and there it is {verdict.words}", err=True)
+        typer.echo(f"warning: the settings override this: {verdict.words}", err=True)
     if allowed and found.gone:
-        typer.echo(f"but it cannot be written to: {display.cell(found.gone)}", err=True)
+        typer.echo(f"warning: cannot write to it: {display.cell(found.gone)}", err=True)
 
 
 def _tell(found: Chat | None, place: Place, chat: str, *, allowed: bool) -> None:
-    """Say what was decided. ``found`` is None for a group that was never seen."""
+    """Print the decision. ``found`` is None for a group without messages so far."""
     if found is None:
         name = display.cell(f"{chat} on {'/'.join(place)}")
-        typer.echo(f"{name} is {_STATES[allowed]}; the bot was not seen in it yet")
+        typer.echo(f"{name} is {_STATES[allowed]}; the bot has received no message from it yet")
         return
-    already = " already" if found.allowed is allowed else ""
-    typer.echo(f"{_called(found)} on {_where(found)} is {_STATES[allowed]}{already}")
+    already = "already " if found.allowed is allowed else ""
+    typer.echo(f"{_called(found)} on {_where(found)} is {already}{_STATES[allowed]}")
 
 
 def _check_unseen(chat: str, place: Place, accounts: Collection[Place]) -> None:
-    """A slip of the finger would be stored for ever. Raises ``BadParameter``."""
+    """Reject a mistyped id or account, which would be stored. Raises ``BadParameter``."""
     if not chat.isprintable():
-        raise typer.BadParameter(f"no chat has the id {chat!r}")
+        raise typer.BadParameter(f"{chat!r} is not a chat id")
     if place not in accounts:
         known = ", ".join(map("/".join, accounts)) or "none"
-        raise typer.BadParameter(f"no account {'/'.join(place)!r} is set up; there are: {known}")
+        raise typer.BadParameter(f"account {'/'.join(place)!r} is not configured; known: {known}")
 
 
 def _find(groups: Sequence[Chat], wanted: str, where: _Where) -> Chat | None:
-    """The group that is meant; None if it was never seen but may exist. Raises ``NotFound``.
+    """Find a group; None if it has sent no message but may exist. Raises ``NotFound``.
 
-    A whole id goes before anything else. A name never decides between several groups: everybody
-    may call theirs as they like.
+    A full id takes precedence. A name that several groups begin with is an error, even if one
+    group has exactly that name, because anyone can give a group any name.
     """
     from goclaw_py.ports.control import NotFound  # noqa: PLC0415
 
@@ -235,14 +237,14 @@ def _find(groups: Sequence[Chat], wanted: str, where: _Where) -> Chat | None:
     if len({chat.chat for chat in found}) > 1:
         names = ", ".join(_called(chat) for chat in found[:_NAMED])
         more = ", …" if len(found) > _NAMED else ""
-        raise NotFound(f"group {wanted!r} is not unique, give its id: {names}{more}")
+        raise NotFound(f"several groups match {wanted!r}, give an id: {names}{more}")
     if len(found) > 1:
         places = ", ".join(map(_where, found))
         raise NotFound(f"{_called(found[0])} is on {places}: add --channel or --account")
     if not found and channel is None:
         raise NotFound(
-            f"there is no group {wanted!r}; for one that the bot was never seen in, "
-            "give its whole id and --channel"
+            f"no group {wanted!r}; see: goclaw groups list. For a group without messages so "
+            "far, give its full id and --channel"
         )
     return found[0] if found else None
 
@@ -252,10 +254,10 @@ def _called(chat: Chat) -> str:
 
 
 def _begins(name: str, wanted: str) -> bool:
-    # Nothing that can be seen begins every name.
+    # Text without visible characters would match every name.
     return bool(key := _key(wanted)) and _key(name).startswith(key)
 
 
 def _key(name: str) -> str:
-    """A name without the differences that nobody sees."""
+    """Normalize a name, so that names that look the same are equal."""
     return display.cell(normalize("NFKC", name)).casefold()

@@ -1,4 +1,4 @@
-"""``goclaw pairing``: who may talk to the agent (SPEC CHAN-5)."""
+"""``goclaw pairing``: manage who may talk to the agent (SPEC CHAN-5)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Asking, Control
     from goclaw_py.ports.store import Chat, Heard, Person
 
-app = typer.Typer(help="Who may talk to the agent.", no_args_is_help=True)
+app = typer.Typer(help="Manage who may talk to the agent.", no_args_is_help=True)
 
-_NOBODY = "nobody yet; whoever writes to the bot gets a code for: goclaw pairing approve CODE"
+_NOBODY = "nobody yet; write to the bot to get a code, then: goclaw pairing approve CODE"
 _HEARD = 1000
 
 
 @app.command("list")
 def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List who may talk and who asked to."""
+    """List approved people and pending requests."""
 
     async def ask(control: Control) -> tuple[list[Person], list[Asking]]:
         return await control.people(), await control.pairing_requests()
@@ -39,16 +39,16 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         show_json(tuple[list[Person], list[Asking]], (people, asking))
         return
     rows = [(display.who(one.sender), _where(one), one.standing.value, "") for one in people] + [
-        (display.who(one.sender), _where(one), "asks", clock(one.expires_at)) for one in asking
+        (display.who(one.sender), _where(one), "pending", clock(one.expires_at)) for one in asking
     ]
-    show_table(("WHO", "CHANNEL", "STANDING", "CODE VALID UNTIL"), rows, empty=_NOBODY)
+    show_table(("PERSON", "CHANNEL", "ROLE", "CODE VALID UNTIL"), rows, empty=_NOBODY)
 
 
 @app.command()
 def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List who talks and when they last did.
+    """List people and when they last wrote.
 
-    These are owners, guests, and people whom the settings let talk without an approval.
+    Includes owners, guests, and people whom the settings allow to write without approval.
     """
 
     async def ask(control: Control) -> tuple[list[Person], list[Heard], list[Chat]]:
@@ -61,8 +61,8 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
         show_json(tuple[list[Person], list[Chat]], (found, unapproved))
         return
-    # Of each chat only the last speaker is known; with a direct chat of their own that is enough.
-    # The newest comes first and has to win.
+    # Only the last speaker of each chat is stored, which is enough for a direct chat.
+    # The list is newest first; reversed, so that the newest entry of a person wins.
     last = {(one.target.channel, one.target.account, one.sender_id): one for one in reversed(heard)}
     seen_at = display.now()
     rows = [
@@ -80,13 +80,13 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             _where(one),
             "denied" if one.allowed is False else "not approved",
             clock(one.first_seen_at),
-            # What is stored of the chat is an hour old at most.
+            # The stored time of the chat is updated at least once an hour.
             _last(last.get((one.channel, one.account, one.chat)), seen_at)
             or f"{display.age(one.last_seen_at, seen_at)} ago",
         )
         for one in unapproved
     ]
-    show_table(("WHO", "CHANNEL", "STANDING", "SINCE", "LAST SPOKE"), rows, empty=_NOBODY)
+    show_table(("PERSON", "CHANNEL", "ROLE", "SINCE", "LAST MESSAGE"), rows, empty=_NOBODY)
 
 
 async def _unapproved(control: Control, people: Sequence[Person]) -> list[Chat]:
@@ -113,7 +113,7 @@ def _where(one: Person | Asking | Chat) -> str:
 def approve(
     ctx: typer.Context,
     code: Annotated[
-        str, typer.Argument(callback=named, help="The code that the person was shown.")
+        str, typer.Argument(callback=named, help="Code that the bot sent to the person.")
     ],
     *,
     guest: Annotated[
@@ -121,9 +121,9 @@ def approve(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let the person with this code talk.
+    """Approve a pending request by its code.
 
-    They are told, and what they have written is answered.
+    The bot tells the person, and answers the messages they have already sent.
     """
 
     async def ask(control: Control) -> Person:
@@ -139,13 +139,13 @@ def approve(
 @app.command()
 def revoke(
     ctx: typer.Context,
-    who: Annotated[str, typer.Argument(callback=named, help="An id, or @username.")],
-    channel: Annotated[str | None, typer.Option(help="Only on this channel.")] = None,
-    account: Annotated[str | None, typer.Option(help="Only on this account.")] = None,
+    who: Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")],
+    channel: Annotated[str | None, typer.Option(help="Channel, if several match.")] = None,
+    account: Annotated[str | None, typer.Option(help="Account, if several match.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a person, by id or @username."""
+    """Revoke the approval of a person."""
 
     async def ask(control: Control) -> Person:
         from goclaw_py.ports.control import NotFound  # noqa: PLC0415
@@ -158,7 +158,7 @@ def revoke(
             and account in (None, person.account)
         ]
         if not found:
-            raise NotFound(f"nobody who may talk is {who}")
+            raise NotFound(f"no approved person is {who}; see: goclaw pairing list")
         if len(found) > 1:
             raise NotFound(f"{who} is on several channels: add --channel or --account")
         (person,) = found
@@ -169,22 +169,21 @@ def revoke(
     if as_json:
         _show_person(person)
         return
-    typer.echo(f"{display.who(person.sender)} may not talk any more on {person.channel}")
+    typer.echo(f"{display.who(person.sender)} may no longer talk on {person.channel}")
 
 
 @app.command()
 def deny(
     ctx: typer.Context,
-    who: Annotated[str, typer.Argument(callback=named, help="An id, or @username.")],
-    channel: Annotated[str | None, typer.Option(help="Only on this channel.")] = None,
-    account: Annotated[str | None, typer.Option(help="Only on this account.")] = None,
+    who: Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")],
+    channel: Annotated[str | None, typer.Option(help="Channel, if several match.")] = None,
+    account: Annotated[str | None, typer.Option(help="Account, if several match.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Ignore a person nobody approved.
+    """Ignore the direct messages of a person who is not approved.
 
-    Also a person with a pending request, who is not told. Only in their direct chat; the settings
-    go before it.
+    Also rejects a pending request, without telling the person. The settings take precedence.
     """
     _decide(ctx, who, (channel, account), allowed=False, as_json=as_json)
 
@@ -192,13 +191,13 @@ def deny(
 @app.command()
 def allow(
     ctx: typer.Context,
-    who: Annotated[str, typer.Argument(callback=named, help="An id, or @username.")],
-    channel: Annotated[str | None, typer.Option(help="Only on this channel.")] = None,
-    account: Annotated[str | None, typer.Option(help="Only on this account.")] = None,
+    who: Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")],
+    channel: Annotated[str | None, typer.Option(help="Channel, if several match.")] = None,
+    account: Annotated[str | None, typer.Option(help="Account, if several match.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Undo a denial.
+    """Undo goclaw pairing deny.
 
     The settings decide again whether the person may talk.
     """
@@ -227,7 +226,7 @@ def _decide(
         ]
         if not found:
             raise NotFound(
-                f"nobody who asks, or talks without an approval, is {who}; see: "
+                f"no person with a pending request or without approval is {who}; see: "
                 "goclaw pairing list, goclaw pairing people; "
                 f"for an approved person: goclaw pairing revoke {who}"
             )
@@ -248,7 +247,7 @@ def _decide(
 
 
 async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
-    """The direct chats that can be allowed or denied; whoever has a code can only be denied."""
+    """Return the direct chats to allow or deny; pending requests can only be denied."""
     from goclaw_py.chats.access_texts import name  # noqa: PLC0415
     from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
     from goclaw_py.ports.store import Chat  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""``goclaw send``: say something to the agent in one of its conversations (SPEC OPS-1, CRON-19)."""
+"""``goclaw send``: send a message to the agent in a session (SPEC OPS-1, CRON-19)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ if TYPE_CHECKING:
 def send(
     ctx: typer.Context,
     session: SessionName,
-    text: Annotated[str, typer.Argument(help="What to say; - reads it from standard input.")],
+    text: Annotated[
+        str, typer.Argument(help="Text of the message. - reads it from standard input.")
+    ],
     *,
     queue: Annotated[
-        bool, typer.Option("--queue", help="Wait behind what runs or waits there already.")
+        bool, typer.Option("--queue", help="Wait for current runs and messages of the session.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let the agent work on a message, as if it came into a chat.
+    """Send a message to the agent in a session.
 
-    The reply goes to that chat. Example: goclaw send telegram:direct:1001 "what is new?"
+    The agent handles it as if it arrived in the chat of the session, and replies there.
+    Example: goclaw send telegram:direct:1001 "what is new?"
     """
     words = sys.stdin.read() if text == "-" else text
     if not words.strip():
-        raise typer.BadParameter("there is nothing to say")
+        raise typer.BadParameter("the message is empty")
 
     async def ask(control: Control) -> Submitted:
         found = await control.session(session)
@@ -42,4 +45,6 @@ def send(
 
         show_json(Submitted, done)
         return
-    typer.echo(f"run {done.run}" if done.run else "stored; another process works on this session")
+    typer.echo(
+        f"run {done.run}" if done.run else "stored; another node owns this session and will run it"
+    )

@@ -1,4 +1,4 @@
-"""``goclaw sessions``: conversations and their history."""
+"""``goclaw sessions``: list, show and reset conversations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.store import Session, StoredEntry
 
-app = typer.Typer(help="Conversations and their history.", no_args_is_help=True)
+app = typer.Typer(help="List, show and reset conversations.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> None:
-    """List sessions, the last active first."""
+    """List sessions, most recently active first."""
 
     async def ask(control: Control) -> list[Session]:
         return await control.sessions(limit=limit)
@@ -41,7 +41,7 @@ def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> 
 def show(
     ctx: typer.Context, session: SessionName, limit: Limit = 20, *, as_json: AsJson = False
 ) -> None:
-    """Show a session with the end of its history."""
+    """Show a session and the last entries of its history."""
 
     async def ask(control: Control) -> tuple[Session, list[StoredEntry]]:
         found = await control.session(session)
@@ -71,7 +71,10 @@ def show(
 
 @app.command()
 def reset(ctx: typer.Context, session: SessionName, *, as_json: AsJson = False) -> None:
-    """Stop what runs and waits in a session and begin a fresh history."""
+    """Stop all runs of a session and start a new history.
+
+    Messages waiting in the session are dropped.
+    """
 
     async def ask(control: Control) -> str:
         found = await control.session(session)

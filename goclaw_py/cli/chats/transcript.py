@@ -1,4 +1,4 @@
-"""What a chat looks like in a terminal: events in, text out. Does no output itself."""
+"""Converts the events of a chat into text for a terminal. Does no output itself."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _KEPT_RUNS: Final = 50
 class Transcript:
     """Decides what to write next.
 
-    Streamed text is shown as it grows, of one run at a time. The message that follows is the truth:
-    what of it was not streamed is added, and if something else was streamed it is shown whole.
-    ``interactive`` adds a prompt and notes; without it only the replies are written.
+    Text is streamed for one run at a time. The final message is authoritative: the part that was
+    not streamed is added, and if something else was streamed, the whole message is shown.
+    ``interactive`` adds a prompt and notes; without it only replies are written.
     """
 
     def __init__(self, *, interactive: bool) -> None:
@@ -34,28 +34,28 @@ class Transcript:
         self._hidden: set[RunId] = set()
 
     def prompt(self) -> str:
-        """Invite to type, unless a reply is being written or the prompt is there."""
+        """Return the prompt, unless it is already shown or a reply is being written."""
         if not self._interactive or self._at_prompt or self._open is not None:
             return ""
         self._at_prompt = True
         return PROMPT
 
     def entered(self) -> None:
-        """The person has pressed return: the terminal itself went to a new line."""
+        """Record that the user pressed return, so the terminal is on a new line."""
         self._at_prompt = False
 
     def note(self, text: str) -> str:
-        """Say something that is not part of the chat."""
+        """Return a note that is not part of the chat."""
         if not self._interactive:
             return ""
         return f"{self._fresh_line()}{_DIM}{text}{_NORMAL}\n{self.prompt()}"
 
     def leave(self) -> str:
-        """End the last line."""
+        """Return what ends the last line."""
         return self._end_line() if self._open is not None else "\n" * self._at_prompt
 
     def show(self, event: ChatEvent) -> str:
-        """Show an event."""
+        """Return the text to write for an event."""
         match event:
             case RunStarted():
                 return ""
@@ -70,7 +70,7 @@ class Transcript:
 
     def _stream(self, run_id: RunId, text: str) -> str:
         if run_id in self._hidden or (self._open is not None and self._open != run_id):
-            # A run whose beginning was not shown is not shown from its middle on.
+            # Do not start showing a run in the middle of its text.
             if run_id not in self._streamed:
                 self._hidden.add(run_id)
             return self._remember(run_id, text) if run_id in self._streamed else ""
@@ -81,7 +81,7 @@ class Transcript:
         return before + text
 
     def _tool(self, name: str, ok: bool | None) -> str:  # noqa: FBT001 - of an event
-        """A call of a tool, when it begins and if it fails."""
+        """Return a note when a tool call begins or fails."""
         if ok:
             return ""
         return self.note(f"⚙ {name}" if ok is None else f"⚙ {name} failed")
@@ -97,7 +97,7 @@ class Transcript:
         if outcome is Outcome.COMPLETED:
             return ""
         if self._streamed.pop(run_id, None) is None:
-            # Nothing was shown of it, and nothing may follow: somebody else has stopped it.
+            # No text was shown, and none may follow: the run was stopped elsewhere.
             return self.note(outcome.value.replace("_", " "))
         if self._open != run_id:
             return ""

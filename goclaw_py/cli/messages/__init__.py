@@ -1,1 +1,1 @@
-"""The ``inbox``, ``outbox`` and ``queue`` commands: messages that wait or failed."""
+"""The ``inbox``, ``outbox`` and ``queue`` commands: waiting and failed messages."""

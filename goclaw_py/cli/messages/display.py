@@ -1,6 +1,6 @@
-"""What ``outbox`` and ``inbox`` have in common: how messages are shown, and changed by id or all.
+"""What ``inbox`` and ``outbox`` share: showing messages, and changing them by id or all.
 
-Nothing here trusts what it shows: texts and names are other people's choice (SPEC SEC-1).
+Texts and names come from other people and are not trusted here (SPEC SEC-1).
 """
 
 from __future__ import annotations
@@ -25,52 +25,52 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PAGE = 1000
-"""As many as one question may ask for, and one change may take."""
+"""The most messages that one request may list or change."""
 _NAMED = 5
 _WORDS = 48
 _NAME = 40
 
-Id = Annotated[int, typer.Argument(min=0, max=2**63 - 1, metavar="ID", help="Its id.")]
+Id = Annotated[int, typer.Argument(min=0, max=2**63 - 1, metavar="ID", help="Id of the message.")]
 Ids = Annotated[
     list[int] | None,
-    typer.Argument(min=0, max=2**63 - 1, metavar="ID", help="Their ids."),
+    typer.Argument(min=0, max=2**63 - 1, metavar="ID", help="Ids of messages."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 # ---------------------------------------------------------------------------- to be read
 
 
 def now() -> datetime:
-    """The present instant."""
+    """Return the current time."""
     from goclaw_py.common.clock import SystemClock  # noqa: PLC0415  (not needed for --help)
 
     return SystemClock().now()
 
 
 def age(at: datetime, seen_at: datetime) -> str:
-    """How long ago something was; none for what a clock that is ahead has stamped."""
+    """Format how long ago something was; a time in the future (clock skew) counts as now."""
     return duration(max(0.0, (seen_at - at).total_seconds()))
 
 
 def place(target: Target) -> str:
-    """A chat as ``channel/account/chat[/thread]``."""
+    """Format a chat as ``channel/account/chat[/thread]``."""
     parts = [target.channel, target.account, target.chat]
     return cell("/".join(parts if target.thread is None else [*parts, target.thread]))
 
 
 def cell(text: str) -> str:
-    """Text as one cell or one value: a line break in it could pass for another row."""
+    """Put text on one line, because a line break in it could look like another row."""
     return one_line(text, max(len(text), 1))
 
 
 def words(text: str) -> str:
-    """The first words of a message."""
+    """Return the first words of a message."""
     return one_line(text, _WORDS)
 
 
 def who(sender: Sender) -> str:
-    """A person: first the id, which nobody can choose, then the names, which everybody can."""
+    """Format a person: the id first, because people can choose their names but not their id."""
     names = [one_line(sender.name, _NAME)]
     if sender.username:
         names.append(one_line(f"@{sender.username}", _NAME))
@@ -79,14 +79,14 @@ def who(sender: Sender) -> str:
 
 
 def show_text(title: str, text: str) -> None:
-    """Write a text as a whole, indented: no line of it looks like one of ours."""
+    """Print a whole text, indented, so that none of its lines looks like our output."""
     typer.echo(f"\n{title}")
     for line in plain(text).split("\n"):
         typer.echo(f"  {line}".rstrip())
 
 
 def count_of(number: int) -> str:
-    """So many messages; a full page may not be all of them."""
+    """Format a number of messages; a full page means that there may be more."""
     more = " or more" if number >= PAGE else ""
     return f"{number}{more} message{'' if number == 1 else 's'}"
 
@@ -96,13 +96,13 @@ def count_of(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Box(Generic[T]):
-    """Where messages are.
+    """How to read the messages of the inbox or the outbox.
 
     Args:
-        one: Finds a message. Raises ``NotFound``.
-        every: What ``--all`` means: at most ``PAGE`` of them.
-        id_of: The id of a message.
-        line: A message as one line.
+        one: Finds a message by id. Raises ``NotFound``.
+        every: Lists the messages that ``--all`` selects, at most ``PAGE``.
+        id_of: Returns the id of a message.
+        line: Formats a message as one line.
     """
 
     one: Callable[[Control, int], Awaitable[T]]
@@ -113,13 +113,13 @@ class Box(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """Something that can be done to messages.
+    """A change to messages: retry or drop.
 
     Args:
-        box: Where they are.
-        do: Does it; to how many.
-        obstacle: Why it cannot be done to a message, "" if it can.
-        consequence: What a person should know before. With "" nobody is asked.
+        box: How to read the messages.
+        do: Applies the change; returns to how many messages.
+        obstacle: Returns why the change does not apply to a message, "" if it does.
+        consequence: What to know before confirming. With "" no confirmation is asked for.
     """
 
     box: Box[T]
@@ -130,7 +130,7 @@ class Change(Generic[T]):
 
 @dataclass(slots=True)
 class _Chosen(Generic[T]):
-    """The messages that a command is about, and what is wrong with others that it names."""
+    """The messages to change, and the errors of others that were named."""
 
     messages: list[T] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -138,7 +138,7 @@ class _Chosen(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Which messages somebody named, and how they want it done."""
+    """Which messages to change, and with which options."""
 
     ids: Sequence[int] | None
     everything: bool
@@ -147,35 +147,35 @@ class Wish:
 
     def __post_init__(self) -> None:
         if bool(self.ids) == self.everything:
-            raise typer.BadParameter("give ids, or --all")
+            raise typer.BadParameter("give either ids or --all")
 
 
 def retry(ctx: typer.Context, change: Change[T], wish: Wish) -> None:
-    """Try messages again and say how many."""
+    """Retry messages and print how many."""
     done, problems = _carried_out(ctx, change, wish)
     if wish.as_json:
         from goclaw_py.web.api.wire import Retried  # noqa: PLC0415
 
         show_json(Retried, Retried(done))
     else:
-        typer.echo(f"{done} tried again" if done else "nothing to do")
+        typer.echo(f"retrying {done}" if done else "nothing to retry")
     _end(problems)
 
 
 def drop(ctx: typer.Context, change: Change[T], wish: Wish) -> None:
-    """Give up messages and say how many."""
+    """Drop messages and print how many."""
     done, problems = _carried_out(ctx, change, wish)
     if wish.as_json:
         from goclaw_py.web.api.wire import Dropped  # noqa: PLC0415
 
         show_json(Dropped, Dropped(done))
     else:
-        typer.echo(f"{done} given up" if done else "nothing to do")
+        typer.echo(f"dropped {done}" if done else "nothing to drop")
     _end(problems)
 
 
 def _carried_out(ctx: typer.Context, change: Change[T], wish: Wish) -> tuple[int, list[str]]:
-    """To how many messages it was done, and what stood in the way of others."""
+    """Apply a change; return to how many messages, and the errors of others."""
 
     async def look(control: Control) -> _Chosen[T]:
         return await _choose(control, change, wish)
@@ -184,7 +184,7 @@ def _carried_out(ctx: typer.Context, change: Change[T], wish: Wish) -> tuple[int
     if not chosen.messages:
         return 0, chosen.problems
     if change.consequence and not wish.yes:
-        # Between two questions: while a person thinks, nothing is kept open.
+        # Ask between two connections, so that none stays open while the person decides.
         _agree(change, chosen.messages, everything=wish.everything)
 
     async def do(control: Control) -> int:
@@ -194,7 +194,7 @@ def _carried_out(ctx: typer.Context, change: Change[T], wish: Wish) -> tuple[int
 
 
 async def _choose(control: Control, change: Change[T], wish: Wish) -> _Chosen[T]:
-    """Look up what a change is to be done to; with ``--all`` the first page of it."""
+    """Look up the messages to change; with ``--all`` the first page of them."""
     from goclaw_py.ports.control import NotFound  # noqa: PLC0415
 
     if wish.everything:
@@ -214,7 +214,7 @@ async def _choose(control: Control, change: Change[T], wish: Wish) -> _Chosen[T]
 
 
 async def _do(control: Control, change: Change[T], chosen: _Chosen[T], *, everything: bool) -> int:
-    """Do it; to how many. With ``--all`` page by page, each message once."""
+    """Apply a change; return to how many. ``--all`` goes page by page, each message once."""
     done = 0
     seen: set[int] = set()
     ids = [change.box.id_of(message) for message in chosen.messages]
@@ -224,25 +224,25 @@ async def _do(control: Control, change: Change[T], chosen: _Chosen[T], *, everyt
         seen.update(ids)
         if not everything or len(ids) < PAGE:
             break
-        # What was tried again may have failed again meanwhile.
+        # A retried message may have failed again meanwhile: do not retry it twice.
         found = map(change.box.id_of, await change.box.every(control))
         ids = [row_id for row_id in found if row_id not in seen]
     left = len(seen) - done
     if left and not everything:
-        chosen.problems.append(f"{left} of them had changed meanwhile and stayed as they were")
+        chosen.problems.append(f"skipped {left}, which changed meanwhile")
     return done
 
 
 def _agree(change: Change[T], messages: Sequence[T], *, everything: bool) -> None:
-    """Ask a person at a terminal; a program has made up its mind. Raises ``typer.Abort``."""
+    """Ask for confirmation, only if stdin is a terminal. Raises ``typer.Abort``."""
     if not sys.stdin.isatty():
         return
     for message in messages[:_NAMED]:
         typer.echo(change.box.line(message), err=True)
     if len(messages) > _NAMED:
         typer.echo(f"… and {len(messages) - _NAMED} more", err=True)
-    which = "all of them" if everything else "them" if len(messages) > 1 else "it"
-    typer.confirm(f"Give {which} up? {change.consequence}.", abort=True, err=True)
+    which = "all" if everything else "them" if len(messages) > 1 else "it"
+    typer.confirm(f"Drop {which}? {change.consequence}.", abort=True, err=True)
 
 
 def _end(problems: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""``goclaw inbox``: messages that could not be worked on, or are not done (SPEC IO-2, OPS-4)."""
+"""``goclaw inbox``: incoming messages that failed, or are not done yet (SPEC IO-2, OPS-4)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.store import Letter, Unanswered
 
-app = typer.Typer(help="Messages that could not be worked on.", no_args_is_help=True)
+app = typer.Typer(help="Manage incoming messages that failed.", no_args_is_help=True)
 
-_COLUMNS = ("ID", "WHERE", "FROM", "AGE", "TRIES", "WHY", "TEXT")
+_COLUMNS = ("ID", "CHAT", "FROM", "AGE", "TRIES", "REASON", "TEXT")
 
-All = Annotated[bool, typer.Option("--all", help="All that could not be worked on.")]
+All = Annotated[bool, typer.Option("--all", help="Select all failed messages.")]
 
 
 @app.command("list")
@@ -30,11 +30,13 @@ def list_(
     ctx: typer.Context,
     limit: Limit = 50,
     *,
-    waiting: Annotated[bool, typer.Option("--waiting", help="Those that are not done.")] = False,
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="List messages not done yet, instead of failed ones.")
+    ] = False,
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
-    """List messages that could not be worked on, the newest first."""
+    """List incoming messages that failed, newest first."""
 
     async def ask(control: Control) -> list[Letter]:
         return await control.letters(waiting=waiting, limit=limit)
@@ -47,7 +49,7 @@ def list_(
             show_json(list[Letter], found)
             return
         seen_at = display.now()
-        empty = "no message is waiting" if waiting else "every message could be worked on"
+        empty = "no messages waiting" if waiting else "no failed messages"
         show_table(_COLUMNS, [_row(one, seen_at) for one in found], empty=empty)
 
     look(ctx, show_all, watch, as_json=as_json)
@@ -67,16 +69,16 @@ def _row(letter: Letter, seen_at: datetime) -> tuple[str, ...]:
 
 
 def _why(row: Unanswered) -> str:
-    """Why it has no answer."""
+    """Return why a message has no answer."""
     from goclaw_py.scheduler.texts import why  # noqa: PLC0415
 
     if row.outcome is not None:
         return why(row.outcome, row.reason, row.run_id)
-    return f"run {row.run_id} has begun with it" if row.run_id else "waits for a run"
+    return f"run {row.run_id} is in progress" if row.run_id else "waiting for a run"
 
 
 def _without_text(message: InboundMessage) -> str:
-    """What it is made of if it says nothing."""
+    """Describe a message without text by its attachments."""
     kinds = [file.kind.value for file in message.attachments]
     return f"({display.cell(', '.join(kinds) or message.unsupported or 'no text')})"
 
@@ -86,7 +88,7 @@ def _without_text(message: InboundMessage) -> str:
 
 @app.command()
 def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
-    """Show everything about a message, with its whole text."""
+    """Show the details of a message, with its full text."""
 
     async def ask(control: Control) -> Letter:
         return await control.letter(row_id)
@@ -110,9 +112,9 @@ def _facts(letter: Letter, seen_at: datetime) -> Iterator[tuple[str, str]]:
     message = row.message
     yield "message", str(row.id)
     yield "state", _why(row)
-    yield "where", display.place(message.target)
+    yield "chat", display.place(message.target)
     if message.place_name:
-        yield "chat", display.cell(message.place_name)
+        yield "chat name", display.cell(message.place_name)
     yield "from", display.who(message.sender)
     yield "session", display.cell(letter.session)
     yield "agent", letter.agent
@@ -125,7 +127,7 @@ def _facts(letter: Letter, seen_at: datetime) -> Iterator[tuple[str, str]]:
 
 
 def _message(message: InboundMessage) -> Iterator[tuple[str, str]]:
-    """What not every message has."""
+    """Yield the facts that only some messages have."""
     known = (
         ("reply to", message.reply_to),
         ("edits", message.edits),
@@ -135,7 +137,7 @@ def _message(message: InboundMessage) -> Iterator[tuple[str, str]]:
     )
     yield from ((name, display.cell(value)) for name, value in known if value)
     if message.cut:
-        yield "cut", "the channel cut the text here; the sender's next message goes on"
+        yield "cut", "the channel split a long text here; the next message continues it"
     for file in message.attachments:
         yield "file", _file(file)
 
@@ -143,23 +145,23 @@ def _message(message: InboundMessage) -> Iterator[tuple[str, str]]:
 def _file(file: Attachment) -> str:
     size = "" if file.size is None else f"{file.size} bytes"
     about = ", ".join(filter(None, (file.kind.value, display.cell(file.mime), size)))
-    return f"{display.cell(file.name) or 'without a name'} ({about})"
+    return f"{display.cell(file.name) or 'unnamed'} ({about})"
 
 
 def _what_to_do(letter: Letter) -> Iterator[tuple[str, str]]:
     if not _no_change(letter):
-        yield "try again", f"goclaw inbox retry {letter.row.id}"
+        yield "to retry", f"goclaw inbox retry {letter.row.id}"
 
 
 # ---------------------------------------------------------------------------- retry, drop
 
 
 def _no_change(letter: Letter) -> str:
-    """Why it can be neither tried again nor given up, "" if it can."""
+    """Return why a message can be neither retried nor dropped, "" if it can."""
     outcome = letter.row.outcome
     if outcome is None:
-        return "is not done yet"
-    return "is done" if outcome.value == "completed" else ""
+        return "is still in progress or waiting"
+    return "is answered" if outcome.value == "completed" else ""
 
 
 def _line(letter: Letter) -> str:
@@ -179,7 +181,7 @@ _DROP = display.Change(
     _BOX,
     lambda control, ids: control.dismiss_letters(ids),
     _no_change,
-    consequence="Nobody will answer what is given up, and it is listed no more",
+    consequence="Dropped messages get no answer and are no longer listed",
 )
 
 
@@ -187,7 +189,7 @@ _DROP = display.Change(
 def retry(
     ctx: typer.Context, ids: display.Ids = None, *, everything: All = False, as_json: AsJson = False
 ) -> None:
-    """Let messages that ended without an answer run again."""
+    """Retry failed messages: run the agent on them again."""
     display.retry(ctx, _RETRY, display.Wish(ids, everything, as_json))
 
 
@@ -200,5 +202,5 @@ def drop(
     yes: display.Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show messages that ended without an answer no more."""
+    """Dismiss failed messages. They get no answer."""
     display.drop(ctx, _DROP, display.Wish(ids, everything, as_json, yes))

@@ -1,4 +1,4 @@
-"""``goclaw outbox``: messages on their way out, and what became of them (SPEC IO-3, OPS-4)."""
+"""``goclaw outbox``: outgoing messages and their delivery (SPEC IO-3, OPS-4)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.store import OutboxRow
 
-app = typer.Typer(help="Messages on their way out.", no_args_is_help=True)
+app = typer.Typer(help="Manage outgoing messages.", no_args_is_help=True)
 
 _STATES = ("pending", "sending", "sent", "dead", "dropped")
-_COLUMNS = ("ID", "STATE", "WHERE", "AGE", "TRIES", "NEXT TRY", "PROBLEM", "TEXT")
+_COLUMNS = ("ID", "STATE", "CHAT", "AGE", "TRIES", "NEXT TRY", "PROBLEM", "TEXT")
 _PROBLEM = 80
 
-All = Annotated[bool, typer.Option("--all", help="All dead messages.")]
+All = Annotated[bool, typer.Option("--all", help="Select all dead messages.")]
 
 
 def _state(text: str | None) -> str | None:
     if text is not None and text not in _STATES:
-        raise typer.BadParameter(f"must be {', '.join(_STATES)}")
+        raise typer.BadParameter(f"must be one of {', '.join(_STATES)}")
     return text
 
 
@@ -49,17 +49,17 @@ def list_(
     ctx: typer.Context,
     state: Annotated[
         str | None,
-        typer.Option(callback=_state, help=f"Only those that are {', '.join(_STATES)}."),
+        typer.Option(callback=_state, help=f"One of {', '.join(_STATES)}."),
     ] = None,
     chat: Annotated[
-        str | None, typer.Option(help="Only to this chat: its id, or its beginning of WHERE.")
+        str | None, typer.Option(help="Chat id, or a beginning of the CHAT column.")
     ] = None,
     limit: Limit = 50,
     *,
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
-    """List messages, the newest first."""
+    """List outgoing messages, newest first."""
     from goclaw_py.ports.store import OutboxRow, OutboxState  # noqa: PLC0415
 
     wanted = None if state is None else OutboxState(state)
@@ -76,7 +76,7 @@ def list_(
     def show_all(asks: Asks) -> None:
         found = asks.ask(ask)
         if chat is not None and not found.searched_all:
-            typer.echo(f"only the newest {display.PAGE} messages were looked through", err=True)
+            typer.echo(f"searched only the newest {display.PAGE} messages", err=True)
         if as_json:
             show_json(list[OutboxRow], found.rows)
             return
@@ -90,7 +90,7 @@ def list_(
 
 
 def _goes_to(target: Target, chat: str | None) -> bool:
-    """Whether a message goes to a chat, given by its id or by the beginning of its place."""
+    """Return whether a message goes to a chat, given by id or by a beginning of its path."""
     if chat is None or chat == target.chat:
         return True
     return f"{display.place(target)}/".startswith(f"{chat}/")
@@ -122,7 +122,7 @@ def _next_try(row: OutboxRow, seen_at: datetime) -> str:
 def _problem(row: OutboxRow) -> str:
     problems = [one_line(row.error, _PROBLEM)] if row.error else []
     if row.possible_duplicate:
-        problems.append("may appear twice")
+        problems.append("possible duplicate")
     return "; ".join(problems)
 
 
@@ -135,7 +135,7 @@ def _without_text(message: OutboundMessage) -> str:
 
 @app.command()
 def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
-    """Show everything about a message, with its whole text."""
+    """Show the details of a message, with its full text."""
 
     async def ask(control: Control) -> OutboxRow:
         return await control.outbox_row(row_id)
@@ -155,7 +155,7 @@ def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> 
 def _facts(row: OutboxRow, seen_at: datetime) -> Iterator[tuple[str, str]]:
     yield "message", str(row.id)
     yield "state", row.state.value
-    yield "where", display.place(row.message.target)
+    yield "chat", display.place(row.message.target)
     yield "session", display.cell(row.session or "none")
     yield "run", display.cell(row.message.run_id or "none")
     yield "created", f"{clock(row.created_at)} ({display.age(row.created_at, seen_at)} ago)"
@@ -165,7 +165,7 @@ def _facts(row: OutboxRow, seen_at: datetime) -> Iterator[tuple[str, str]]:
     if row.error:
         yield "problem", display.cell(row.error)
     if row.possible_duplicate:
-        yield "duplicate", "possible: it was sent again without an answer to the first try"
+        yield "duplicate", "possible: it was sent again, because the first try got no response"
     yield "delivered", clock(row.sent_at) or "not confirmed by the channel"
     if row.external_id:
         yield "sent as", display.cell(row.external_id)
@@ -175,7 +175,7 @@ def _message(message: OutboundMessage) -> Iterator[tuple[str, str]]:
     if message.reply_to:
         yield "reply to", display.cell(message.reply_to)
     if message.draft:
-        yield "draft", f"{display.cell(message.draft)}, which it finishes"
+        yield "draft", f"{display.cell(message.draft)}, completed by this message"
     if message.file is not None:
         file = message.file
         about = ", ".join(filter(None, (file.kind.value, display.cell(file.mime))))
@@ -188,29 +188,29 @@ def _message(message: OutboundMessage) -> Iterator[tuple[str, str]]:
 
 def _what_to_do(row: OutboxRow) -> Iterator[tuple[str, str]]:
     if not _no_retry(row):
-        yield "try again", f"goclaw outbox retry {row.id}"
+        yield "to retry", f"goclaw outbox retry {row.id}"
     if not _no_drop(row):
-        yield "give up", f"goclaw outbox drop {row.id}"
+        yield "to drop", f"goclaw outbox drop {row.id}"
 
 
 # ---------------------------------------------------------------------------- retry, drop
 
 
 def _no_retry(row: OutboxRow) -> str:
-    """Why it cannot be tried again, "" if it can."""
+    """Return why a message cannot be retried, "" if it can."""
     state = row.state.value
     return "" if state in ("dead", "dropped") else f"is {state}, neither dead nor dropped"
 
 
 def _no_drop(row: OutboxRow) -> str:
-    """Why it cannot be given up, "" if it can."""
+    """Return why a message cannot be dropped, "" if it can."""
     match row.state.value:
         case "dead" | "pending":
             return ""
         case "sending":
             return "is being sent right now"
         case state:
-            return f"is {state} already"
+            return f"is already {state}"
 
 
 async def _dead(control: Control) -> Sequence[OutboxRow]:
@@ -235,7 +235,7 @@ _DROP = display.Change(
     _BOX,
     lambda control, ids: control.drop_outbox(ids),
     _no_drop,
-    consequence="Nobody will receive what is given up",
+    consequence="Dropped messages are never sent",
 )
 
 
@@ -243,7 +243,7 @@ _DROP = display.Change(
 def retry(
     ctx: typer.Context, ids: display.Ids = None, *, everything: All = False, as_json: AsJson = False
 ) -> None:
-    """Try dead and dropped messages again; with --all the dead ones."""
+    """Retry dead or dropped messages. --all retries all dead ones."""
     display.retry(ctx, _RETRY, display.Wish(ids, everything, as_json))
 
 
@@ -256,5 +256,5 @@ def drop(
     yes: display.Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give up messages that are dead or wait; with --all the dead ones."""
+    """Drop dead or pending messages. --all drops all dead ones."""
     display.drop(ctx, _DROP, display.Wish(ids, everything, as_json, yes))

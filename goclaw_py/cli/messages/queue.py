@@ -1,4 +1,4 @@
-"""``goclaw queue``: what runs and waits in a session, what got no answer, and why (SPEC OPS-4)."""
+"""``goclaw queue``: runs and waiting messages of a session (SPEC OPS-4)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from goclaw_py.ports.store import Unanswered
     from goclaw_py.scheduler.views import RunView
 
-_RUNNING = ("RUN", "AGENT", "LANE", "STATE", "SINCE", "FOR", "ANSWERS")
-_WAITING = ("PLACE", "WAITING", "SINCE", "FOR", "ANSWERS", "WAITS FOR")
+_RUNNING = ("RUN", "AGENT", "LANE", "STATE", "SINCE", "FOR", "MESSAGES")
+_WAITING = ("POSITION", "WAITING", "SINCE", "FOR", "MESSAGES", "WAITS FOR")
 _TEXT = 48
 
 
 def queue(
     ctx: typer.Context, session: SessionName, *, watch: Watch = None, as_json: AsJson = False
 ) -> None:
-    """Show what runs and waits in a session. Any unique part of its key names it."""
+    """Show the queue of a session.
+
+    Lists running and waiting runs, and messages that got no answer, with the reason.
+    """
 
     async def ask(control: Control) -> QueueView:
         return await control.queue(session)
@@ -51,7 +54,7 @@ def _show(found: QueueView) -> None:
         passed = (found.at - found.unmentioned_at).total_seconds()
         facts.append(("unmentioned", f"last message without a mention: {duration(passed)} ago"))
     if not found.live:
-        facts.append(("gateway", "none is running here; this is what the database knows"))
+        facts.append(("gateway", "none is running here; showing the state in the database"))
     show_facts(facts)
     typer.echo()
     running = [
@@ -64,12 +67,12 @@ def _show(found: QueueView) -> None:
         (f"{place}.", run.id, *_since(run, found), str(run.messages), wording.waits_for(run))
         for place, run in enumerate(found.waiting, 1)
     ]
-    nothing = "nothing is waiting" if found.live else "what waits is known to a gateway only"
+    nothing = "nothing is waiting" if found.live else "waiting runs are known only to a gateway"
     show_table(_WAITING, waiting, empty=nothing)
     if found.messages:
         typer.echo()
         rows = [_message(row, row.run_id or "") for row in found.messages]
-        show_table(("NOT DONE YET", "FROM", "RUN", "TEXT"), rows, empty="")
+        show_table(("IN PROGRESS", "FROM", "RUN", "TEXT"), rows, empty="")
     if found.unanswered:
         typer.echo()
         newest_first = sorted(
@@ -78,7 +81,7 @@ def _show(found: QueueView) -> None:
         rows = [
             _message(row, wording.why(row.outcome, row.reason, row.run_id)) for row in newest_first
         ]
-        show_table(("WITHOUT ANSWER", "FROM", "WHY", "TEXT"), rows, empty="")
+        show_table(("UNANSWERED", "FROM", "REASON", "TEXT"), rows, empty="")
 
 
 def _since(run: RunView, found: QueueView) -> tuple[str, str]:
@@ -86,7 +89,7 @@ def _since(run: RunView, found: QueueView) -> tuple[str, str]:
 
 
 def _message(row: Unanswered, about: str) -> tuple[str, ...]:
-    """A message with when it came or ended."""
+    """Return the row of a message, with the time it arrived or ended."""
     at = clock(row.finished_at or row.received_at)
     return at, _who(row.message.sender), about, one_line(row.message.text, _TEXT)
 
