@@ -1,4 +1,4 @@
-"""``goclaw runs``: what agents did and do."""
+"""``goclaw runs``: list, show and follow runs of agents."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ def runs(
     ctx: typer.Context,
     *,
     active: Annotated[
-        bool, typer.Option("--active", help="Show who runs where since when, and who waits.")
+        bool,
+        typer.Option("--active", help="Show running and waiting runs, with what they wait for."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """What agents did and do."""
+    """List, show and follow runs of agents."""
     if ctx.invoked_subcommand is not None:
         if active or as_json:
-            raise typer.BadParameter("options stand behind the last word: runs list --active")
+            raise typer.BadParameter("put options after the subcommand: runs list --active")
         return
     if not active:
-        raise typer.BadParameter("say what to show: --active, list, show or follow")
+        raise typer.BadParameter("give a subcommand (list, show or follow) or --active")
 
     async def ask(control: Control) -> ActiveRuns:
         return await control.active()
@@ -57,7 +58,7 @@ def _show_active(found: ActiveRuns) -> None:
     from goclaw_py.scheduler.texts import waits_for  # noqa: PLC0415
 
     if not found.live:
-        typer.echo("no gateway is running here; this is what the database knows", err=True)
+        typer.echo("no gateway is running here; showing the state in the database", err=True)
     rows = [
         (
             _name(run.id),
@@ -77,29 +78,33 @@ def _show_active(found: ActiveRuns) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Which runs are listed, and how."""
+    """The options of ``goclaw runs list``."""
 
     session: Annotated[
         str | None,
         typer.Option(
             autocompletion=completion.sessions,
-            help="Only of this session: any unique part of its key.",
+            help="List only this session: its key, or any unique part of it.",
         ),
     ] = None
     agent: Annotated[
         str | None,
-        typer.Option(autocompletion=completion.agents, help="Only of this agent."),
+        typer.Option(autocompletion=completion.agents, help="List only runs of this agent."),
     ] = None
-    trigger: Annotated[Trigger | None, typer.Option(help="Only those asked for by this.")] = None
-    outcome: Annotated[Outcome | None, typer.Option(help="Only those that ended so.")] = None
+    trigger: Annotated[Trigger | None, typer.Option(help="List only runs with this trigger.")] = (
+        None
+    )
+    outcome: Annotated[Outcome | None, typer.Option(help="List only runs with this outcome.")] = (
+        None
+    )
     limit: Limit = 50
-    active: Annotated[bool, typer.Option("--active", help="Only those that work now.")] = False
+    active: Annotated[bool, typer.Option("--active", help="List only runs in progress.")] = False
     watch: Watch = None
     as_json: AsJson = False
 
     @property
     def is_picked(self) -> bool:
-        """Whether some runs are left out."""
+        """Return whether a filter is set."""
         picked = (self.session, self.agent, self.trigger, self.outcome)
         return self.active or any(one is not None for one in picked)
 
@@ -107,9 +112,9 @@ class Listed:
 @app.command("list")
 @with_options(Listed)
 def list_(ctx: typer.Context, wanted: Listed) -> None:
-    """List runs, the newest first."""
+    """List runs, newest first."""
     if wanted.active and wanted.outcome is not None:
-        raise typer.BadParameter("--active: what works now has no outcome yet")
+        raise typer.BadParameter("--active excludes --outcome: runs in progress have no outcome")
 
     async def ask(control: Control) -> list[Run]:
         from goclaw_py.model.ids import AgentName  # noqa: PLC0415
@@ -127,14 +132,15 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
 
             show_json(list[Run], found)
             return
-        none = "no such runs; see all with: goclaw runs list" if wanted.is_picked else "no runs yet"
+        none = "no matching runs; to list all: goclaw runs list"
+        none = none if wanted.is_picked else "no runs yet"
         show_table(_COLUMNS, [_row(one) for one in found], empty=none)
 
     look(ctx, show_all, wanted.watch, as_json=wanted.as_json)
 
 
 _TELLING: Final = len("01a20492-c3f7-7c11")
-"""Of an id so much is the time, to a millisecond, and what tells runs of one apart."""
+"""Length of the part of a run id that is unique: the time in ms and a counter within it."""
 
 _COLUMNS = ("RUN", "SESSION", "TRIGGER", "STARTED", "TOOK", "OUTCOME")
 
@@ -147,13 +153,13 @@ def _row(run: Run) -> tuple[str, ...]:
 
 
 def _name(run: RunId) -> str:
-    """A terminal has no room for the whole id; its beginning is enough to name the run."""
+    """Shorten the id for a terminal. Its beginning is enough to name the run."""
     return run[:_TELLING] if sys.stdout.isatty() else run
 
 
 @app.command()
 def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
-    """Show everything about a run: words, tools, cost, delivery."""
+    """Show the details of a run: messages, tool calls, cost, delivery."""
 
     async def ask(control: Control) -> RunRecord:
         return await control.run_record(run)
@@ -181,15 +187,18 @@ def follow(
         typer.Argument(
             callback=_maybe_named,
             autocompletion=completion.sessions,
-            help="Only this one: any unique part of its key.",
+            help="Session to follow: its key, or any unique part of it (default: all).",
         ),
     ] = None,
     *,
     as_json: Annotated[
-        bool, typer.Option("--json", help="For programs: one JSON object a line.")
+        bool, typer.Option("--json", help="Print one JSON object per line.")
     ] = False,
 ) -> None:
-    """Show what runs do while they do it, until Ctrl-C."""
+    """Follow runs live until Ctrl-C.
+
+    Shows their text, tool calls, usage and results as they happen.
+    """
     from goclaw_py.cli.runs.follow import follow_runs  # noqa: PLC0415
 
     follow_runs(cli(ctx).settings(), session, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Shows what runs do while they do it, one line an event."""
+"""Shows the events of runs live, one line per event."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from goclaw_py.scheduler.views import RunView
 
 _ALL: Final = sys.maxsize
-"""Nothing is cut: a line may be as long as it is."""
+"""No limit: lines are not truncated."""
 
 
 def follow_runs(settings: Settings, session: str | None, *, as_json: bool) -> None:
-    """Show events until Ctrl-C. Raises ``NoGateway``, at the end of the gateway too."""
+    """Show events until Ctrl-C. Raises ``NoGateway``, also when the gateway shuts down."""
     try:
         asyncio.run(_follow(settings, session, as_json=as_json))
     except KeyboardInterrupt:
-        # That is how it ends. The terminal has shown ^C and stands behind it.
+        # The usual way to quit. End the line, on which the terminal has shown ^C.
         if sys.stdout.isatty():
             typer.echo()
     except BrokenPipeError:
-        # Whoever read it has seen enough.
+        # The reader of the pipe has closed it, which is not an error.
         forget_output()
 
 
@@ -68,13 +68,13 @@ def _json(event: LiveEvent) -> str:
 
 
 def lines(event: LiveEvent) -> Iterator[str]:
-    """What people read of an event."""
+    """Yield the lines that show an event."""
     match event:
         case LiveNow():
             yield from _now(event)
         case LiveMissed(at, count):
             lost = "1 event was" if count == 1 else f"{count} events were"
-            yield f"{clock(at)}  {lost} lost: this reader is too slow"
+            yield f"{clock(at)}  {lost} lost, because output is read too slowly"
         case LiveText(text=text) if not text.strip():
             return
         case _:
@@ -83,7 +83,7 @@ def lines(event: LiveEvent) -> Iterator[str]:
 
 def _now(event: LiveNow) -> Iterator[str]:
     whom = "all sessions" if event.session is None else one_line(event.session, _ALL)
-    yield f"{clock(event.at)}  following {whom}; Ctrl-C ends"
+    yield f"{clock(event.at)}  following {whom}; press Ctrl-C to quit"
     for run in event.runs:
         since = event.at - timedelta(seconds=run.for_s)
         yield _line(since, run.agent, run.session, _state(run))
@@ -91,26 +91,26 @@ def _now(event: LiveNow) -> Iterator[str]:
 
 def _state(run: RunView) -> str:
     waits = waits_for(run)
-    what = f"waits for {waits}" if waits else run.state.value
-    return f"{what} since {duration(run.for_s)} (run {run.id})"
+    what = f"waiting for {waits}" if waits else run.state.value
+    return f"{what}, for {duration(run.for_s)} (run {run.id})"
 
 
 def _what(event: RunEvent) -> str:
     match event:
         case LiveAsked(run=run):
             below = f" by run {run.parent}" if run.parent else ""
-            return f"asked for{below} (run {run.id})"
+            return f"submitted{below} (run {run.id})"
         case LiveJoined(run=run, into=into):
-            return f"run {run.id} became part of run {into}"
+            return f"run {run.id} was merged into run {into}"
         case LiveStarted(run=run):
             return f"started (run {run.id})"
         case LiveText(text=text):
             return f"says: {text}"
         case LiveTool(name=name, ok=ok):
-            return {None: f"calls {name}", True: f"{name} came back", False: f"{name} failed"}[ok]
+            return {None: f"calls {name}", True: f"{name} returned", False: f"{name} failed"}[ok]
         case LiveUsage(usage=usage, model=model):
             by = f" by {model}" if model else ""
-            return f"has used {_used(usage)}{by}"
+            return f"used {_used(usage)} so far{by}"
         case LiveEnded(run=run, outcome=outcome, reason=reason, usage=usage):
             why = f" ({reason.value})" if reason else ""
             used = f", used {_used(usage)}" if usage and usage.requests else ""
@@ -126,6 +126,6 @@ def _used(usage: Usage) -> str:
 
 
 def _line(at: datetime, agent: AgentName, session: SessionKey, what: str) -> str:
-    # The agent stands before it already.
+    # The agent is already in its own column.
     short = session.removeprefix(f"agent:{agent}:")
     return f"{clock(at)}  {'  '.join(one_line(word, _ALL) for word in (agent, short, what))}"

@@ -1,4 +1,4 @@
-"""``goclaw lanes``: who is in them, who waits, and how large they are (SPEC LANE-7, LANE-9)."""
+"""``goclaw lanes``: show lanes with their runs, and resize them (SPEC LANE-7, LANE-9)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LANES = (
     *("LANE", "ACTIVE", "WAITING", "STARTED", "FINISHED", "CANCELLED", "FAILED"),
     *("WAIT 50%", "WAIT 95%", "RUN 50%", "RUN 95%"),
 )
-_PEOPLE = ("PLACE", "RUN", "SESSION", "AGENT", "STATE", "SINCE", "FOR")
+_PEOPLE = ("POSITION", "RUN", "SESSION", "AGENT", "STATE", "SINCE", "FOR")
 _TYPICAL, _NEARLY_ALL = 0.5, 0.95
 
 
@@ -38,10 +38,13 @@ def lanes(
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show who is in which lane and who waits. To resize one: lanes set."""
+    """Show lanes, with their running and waiting runs.
+
+    To resize a lane: goclaw lanes set.
+    """
     if ctx.invoked_subcommand is not None:
         if watch is not None or as_json:
-            raise typer.BadParameter("options stand behind the last word: lanes set … --json")
+            raise typer.BadParameter("put options after the subcommand: lanes set … --json")
         return
 
     async def ask(control: Control) -> LanesView:
@@ -62,34 +65,37 @@ def lanes(
 def _size(text: str) -> str:
     from goclaw_py.scheduler.views import MAX_LANE_SIZE  # noqa: PLC0415  (not needed for --help)
 
-    # int() takes more than people mean: 1_0, or digits of other scripts.
+    # int() also accepts 1_0 and digits of other scripts.
     if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_LANE_SIZE:
         raise typer.BadParameter(f"must be a whole number from 1 to {MAX_LANE_SIZE}, not {text!r}")
     return text
 
 
-# Else -1 is taken for an option that nobody knows.
+# Otherwise -1 is parsed as an unknown option.
 @app.command("set", context_settings={"ignore_unknown_options": True})
 def set_(
     ctx: typer.Context,
     name: Annotated[
         str,
         typer.Argument(
-            metavar="LANE", callback=named, autocompletion=completion.lanes, help="Its name."
+            metavar="LANE",
+            callback=named,
+            autocompletion=completion.lanes,
+            help="Name of the lane.",
         ),
     ],
-    size: Annotated[str, typer.Argument(callback=_size, help="How many runs at once.")],
+    size: Annotated[str, typer.Argument(callback=_size, help="Maximum number of concurrent runs.")],
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Resize a lane at once, until the gateway ends; no run is cancelled."""
+    """Resize a lane immediately, until the gateway restarts. No run is cancelled."""
 
     async def ask(control: Control) -> Resized:
         from goclaw_py.model.ids import LaneName  # noqa: PLC0415
 
         known = [use.lane.name for use in (await control.lanes()).lanes]
         if name not in known:
-            raise typer.BadParameter(f"there is no lane {name!r}; there are: {', '.join(known)}")
+            raise typer.BadParameter(f"no lane {name!r}; lanes: {', '.join(known)}")
         return await control.resize_lane(LaneName(name), int(size))
 
     done = cli(ctx).ask(ask)
@@ -105,27 +111,27 @@ def set_(
 def _resized(done: Resized) -> Iterator[str]:
     lane = done.lane
     if done.before == lane.concurrency:
-        yield f"lane {lane.name} has size {done.before} already"
+        yield f"lane {lane.name} already has size {done.before}"
     else:
         yield f"lane {lane.name}: {done.before} → {lane.concurrency}"
         if lane.active > lane.concurrency:
             yield (
-                f"{lane.active} are in it and go on; "
-                f"the next starts when fewer than {lane.concurrency} are left"
+                f"{lane.active} runs in the lane continue; "
+                f"the next one starts when fewer than {lane.concurrency} are left"
             )
     if lane.shared:
         yield (
-            "its size counts the runs of all gateways, and this is that of one gateway only: "
-            "do it at each"
+            "this lane is shared by all gateways, but only this gateway was changed: "
+            "run the same command on each of them"
         )
     yield (
-        "this holds until the gateway restarts; for good, write "
+        "valid until the gateway restarts; to keep it, set "
         f"{_setting(lane)} under [lanes] in goclaw.toml"
     )
 
 
 def _setting(lane: LaneView) -> str:
-    """A number says nothing of whose runs count: it is as if nobody had said that."""
+    """Return the setting of a lane. A plain number suffices if its scope is the default."""
     from goclaw_py.model.ids import CRON_LANE  # noqa: PLC0415
 
     if lane.shared == (lane.name == CRON_LANE):
@@ -135,7 +141,7 @@ def _setting(lane: LaneView) -> str:
 
 
 def lanes_text(found: LanesView) -> str:
-    """All lanes, and below them those that somebody uses."""
+    """Return a table of all lanes, and below it the runs of each lane in use."""
     text = table_text(_LANES, [_row(use) for use in found.lanes], empty="no lanes")
     for use in found.lanes:
         rows = list(_people(use, found.at))
@@ -159,7 +165,7 @@ def _row(use: LaneUse) -> tuple[str, ...]:
 
 
 def _times(times: HistogramView) -> tuple[str, str]:
-    """What is typical, and what nearly all keep to."""
+    """Return the median and the 95th percentile."""
     return _bound(times, _TYPICAL), _bound(times, _NEARLY_ALL)
 
 
@@ -171,7 +177,7 @@ def _bound(times: HistogramView, share: float) -> str:
 
 
 def _brief(bound_s: float) -> str:
-    """A round number of seconds."""
+    """Format a bound of the histogram, without zero units."""
     if bound_s < 1:
         return f"{bound_s * 1000:g}ms"
     return (
@@ -190,9 +196,9 @@ def _taken(use: LaneUse) -> str:
 
 def _people(use: LaneUse, at: datetime) -> Iterator[tuple[str, ...]]:
     for run in use.inside:
-        yield ("in", *_one(run, run.state.value, at))
+        yield ("running", *_one(run, run.state.value, at))
     for place, run in enumerate(use.waiting, 1):
-        yield (f"{place}.", *_one(run, "waits", at))
+        yield (f"{place}.", *_one(run, "waiting", at))
 
 
 def _one(run: RunView, state: str, at: datetime) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Everything that is known of a run, for people: its facts, tools, words and messages."""
+"""Prints the details of a run: facts, tool calls, history entries and messages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from goclaw_py.ports.store import OutboxRow, Run, ToolCall
 
 _TOOLS = ("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS")
-_SAID = ("ID", "STATE", "WHERE", "SENT", "PROBLEM", "TEXT")
+_SAID = ("ID", "STATE", "CHAT", "SENT", "PROBLEM", "TEXT")
 _CELL = 200
 
 
 def show_record(record: RunRecord) -> None:
-    """Write it. Of what tools got and gave a line is shown; ``--json`` has all of it."""
+    """Print a run. Arguments and results of tools are cut to a line; ``--json`` has all."""
     run = record.run
     show_facts(_facts(run))
     if run.tools:
@@ -29,24 +29,24 @@ def show_record(record: RunRecord) -> None:
     for stored in record.entries:
         typer.echo(f"\n{clock(stored.at)}  {stored.entry.role.value}\n{plain(stored.entry.text)}")
     if not record.entries:
-        nothing = "it has added nothing to the history of its session"
-        typer.echo(f"\n{nothing if run.outcome else 'what it says is stored when it ends'}")
+        nothing = "no history entries" if run.outcome else "history is stored when the run ends"
+        typer.echo(f"\n{nothing}")
     typer.echo()
     rows = [_message(row) for row in record.said]
-    show_table(_SAID, rows, empty="it has sent no message to a chat")
+    show_table(_SAID, rows, empty="no messages sent to a chat")
 
 
 def took(run: Run) -> str:
-    """How long it worked, "" while it does."""
+    """Return how long a run took, "" while it is in progress."""
     if run.finished_at is None:
         return ""
     return duration((run.finished_at - run.started_at).total_seconds())
 
 
 def outcome(run: Run) -> str:
-    """How it ended, and why."""
+    """Return the outcome of a run, with the reason."""
     if run.outcome is None:
-        return "working"
+        return "running"
     return f"{run.outcome.value} ({run.reason.value})" if run.reason else run.outcome.value
 
 
@@ -58,18 +58,18 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "lane", run.lane
     yield "node", run.node
     yield "model", run.model or "unknown"
-    yield "asked for", clock(run.submitted_at)
+    yield "submitted", clock(run.submitted_at)
     waited = duration((run.started_at - run.submitted_at).total_seconds())
-    yield "started", f"{clock(run.started_at)}, after {waited}"
-    yield "first word", clock(run.first_text_at) or "none"
+    yield "started", f"{clock(run.started_at)}, after waiting {waited}"
+    yield "first text", clock(run.first_text_at) or "none"
     yield "finished", clock(run.finished_at) or "not yet"
-    yield "took", took(run) or "still working"
+    yield "took", took(run) or "still running"
     yield "outcome", outcome(run)
     if run.error:
         yield "error", run.error
     if run.parent:
         yield "parent", run.parent
-        yield "paid by", run.payer
+        yield "charged to", run.payer
     yield from _usage(run)
 
 
@@ -85,7 +85,7 @@ def _usage(run: Run) -> Iterator[tuple[str, str]]:
 
 def _call(call: ToolCall) -> tuple[str, ...]:
     lasted = "" if call.seconds is None else duration(call.seconds)
-    ended = {None: "never came back", True: "ok", False: "failed"}[call.ok]
+    ended = {None: "no result", True: "ok", False: "failed"}[call.ok]
     result = f"{ended}: {one_line(call.result, _CELL)}" if call.result else ended
     return call.name, clock(call.started_at), lasted, result, one_line(call.arguments, _CELL)
 

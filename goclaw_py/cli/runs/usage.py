@@ -1,4 +1,4 @@
-"""``goclaw usage``: what runs have used and cost, by whom and for what."""
+"""``goclaw usage``: tokens and cost of runs, grouped by agent, job, sender and others."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ _LONG = 200
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to add up."""
+    """The options of ``goclaw usage``."""
 
     by: Annotated[
         str,
-        typer.Option(help="Any of agent, job, sender, day, model, trigger, lane; as agent,day."),
+        typer.Option(
+            metavar="KEYS",
+            help="Group by agent, job, sender, day, model, trigger or lane; several: agent,day.",
+        ),
     ] = "agent"
     days: Annotated[
-        int | None, typer.Option(help="The last so many days, up to 366. [default: 7]")
+        int | None, typer.Option(help="Number of past days, up to 366. [default: 7]")
     ] = None
-    since: Annotated[str | None, typer.Option(help="The first day, such as 2026-01-31.")] = None
-    until: Annotated[str | None, typer.Option(help="The last day. [default: today]")] = None
-    tz: Annotated[str, typer.Option(help="The zone in which days begin.")] = "UTC"
+    since: Annotated[str | None, typer.Option(help="First day, such as 2026-01-31.")] = None
+    until: Annotated[str | None, typer.Option(help="Last day. [default: today]")] = None
+    tz: Annotated[str, typer.Option(help="Time zone of the days.")] = "UTC"
 
 
 @with_options(Options)
 def usage(ctx: typer.Context, options: Options, *, as_json: AsJson = False) -> None:
-    """Show what runs have used and cost, added up. Each counts once, when it has ended."""
+    """Show tokens and cost of finished runs. A run counts on the day it started."""
     query = _query(options)
 
     async def ask(control: Control) -> UsageReport:
@@ -53,7 +56,7 @@ def usage(ctx: typer.Context, options: Options, *, as_json: AsJson = False) -> N
 
 
 def _query(options: Options) -> UsageQuery:
-    """Raises ``BadUsageQuery``."""
+    """Build the query from the options. Raises ``BadUsageQuery``."""
     from goclaw_py.runs.usage_report import UsageQuery, groupings, read_day  # noqa: PLC0415
 
     return UsageQuery(
@@ -68,8 +71,8 @@ def _query(options: Options) -> UsageQuery:
 def _show(found: UsageReport) -> None:
     period = f"{found.since} to {found.until}, days in {found.zone}"
     if not found.total.runs:
-        typer.echo(f"no run has ended that began in these days: {period}")
-        typer.echo("look further back with --days 90, or let one run: goclaw chat")
+        typer.echo(f"no finished runs in this period: {period}")
+        typer.echo("use --days 90 for a longer period, or start a run with: goclaw chat")
         return
     typer.echo(f"{period}\n")
     rows = [(*_group(row, found.by), *_columns(row.used)) for row in found.rows if found.by]
@@ -87,16 +90,16 @@ def _notes(found: UsageReport) -> list[str]:
     if found.total.unpriced:
         runs = f"{found.total.unpriced:,} of {found.total.runs:,} runs"
         notes.append(
-            f"{runs} used tokens whose price is not known (?): their cost is in no sum.\n"
-            "goclaw doctor names the models; a budget of tokens holds for them too."
+            f"{runs} used tokens of unknown price (?), so their cost is missing in the sums.\n"
+            "goclaw doctor lists the models; a token budget limits them, too."
         )
     if found.others is not None:
-        notes.append("Shown are the groups that cost most; ask for fewer days or groupings.")
+        notes.append("Only the most expensive groups are shown; use fewer days or group keys.")
     return notes
 
 
 def _label(text: str, by: tuple[Grouping, ...]) -> list[str]:
-    """A text in the first of the columns for groupings."""
+    """Put a text in the first of the group columns."""
     return [text, *[""] * (len(by) - 1)]
 
 
@@ -113,7 +116,7 @@ def _value(row: UsageRow, grouping: Grouping) -> str:
     value = one_line(value, _LONG)
     if name is None:
         return value or "unknown"
-    # Anybody may have the name of somebody else.
+    # Names of people are not unique, so add the id.
     return f"{one_line(name)} ({value})" if grouping is Grouping.SENDER else one_line(name)
 
 

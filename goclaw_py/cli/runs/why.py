@@ -1,4 +1,4 @@
-"""``goclaw why``: why something did or did not happen, and what to do about it (SPEC OPS-4)."""
+"""``goclaw why``: explain why something did or did not happen (SPEC OPS-4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _OLDER = "migrations"
-"""The check that finds a database of an older release."""
+"""Id of the check that finds a database with an older schema."""
 
 
 def _maybe_named(text: str | None) -> str | None:
@@ -32,17 +32,18 @@ Thing = Annotated[
         callback=_maybe_named,
         show_default=False,
         autocompletion=completion.sessions,
-        help="A conversation, chat, person, message, run, job, agent or node.",
+        help="A session, chat, person, message, run, job, agent or node (default: all problems).",
     ),
 ]
 
 
 def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> None:
-    """Explain why something did or did not happen.
+    """Explain why something did or did not happen, and what to do.
 
-    THING is whatever it is called: a part of a session's key, telegram:123, a title, @username,
-    telegram:123/45 or https://t.me/c/… for a message, the number of a message, a run, a job, an
-    agent (its heartbeat) or a node. Without it: what is wrong now.
+    THING is the name or id of anything: a part of a session key, telegram:123, the title of a
+    chat, @username, telegram:123/45 or https://t.me/c/… for a message, the id of a message, run,
+    job or node, or the name of an agent (for its heartbeat). Without it, explains what is wrong
+    now.
     """
 
     async def ask(control: Control) -> Explanation:
@@ -58,14 +59,14 @@ def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> 
 
 
 def _checked(options: Cli) -> Explanation:
-    """What is wrong now: what the gateway says, and what ``goclaw doctor`` finds."""
+    """Return what is wrong now, according to the gateway and ``goclaw doctor``."""
     from goclaw_py.cli.doctor.checks import examine  # noqa: PLC0415
     from goclaw_py.common.clock import SystemClock  # noqa: PLC0415
     from goclaw_py.gateway.why.gateway import GATEWAY  # noqa: PLC0415
     from goclaw_py.model.errors import SettingError, StoreUnavailable  # noqa: PLC0415
     from goclaw_py.model.explanation import Cure, Explanation, Step  # noqa: PLC0415
 
-    # An older database keeps a gateway from working only until somebody has migrated it: a hint.
+    # Pending migrations are only a hint for doctor, but until then the database cannot be asked.
     reports = [one for one in examine(options) if one.cure]
     wrong = [one for one in reports if one.level == "wrong" or one.id == _OLDER]
     steps = tuple(Step(None, f"check.{one.id}", f"{one.subject}: {one.fact}") for one in wrong)
@@ -75,11 +76,11 @@ def _checked(options: Cli) -> Explanation:
         return await control.why()
 
     found = Explanation(GATEWAY, SystemClock().now(), "", "")
-    if not any(one.id == _OLDER for one in wrong):  # to look at it must not change it
+    if not any(one.id == _OLDER for one in wrong):  # opening the database would migrate it
         try:
             found = options.ask(ask)
         except (SettingError, StoreUnavailable):
-            # Without settings or a database nobody else can say anything.
+            # Without settings or database only the checks can explain anything.
             if not wrong:
                 raise
     if not wrong:
@@ -98,7 +99,7 @@ def _checked(options: Cli) -> Explanation:
 def _show(found: Explanation) -> None:
     typer.echo(plain(found.answer))
     if found.chain:
-        typer.echo("\nHow it came to this:")
+        typer.echo("\nWhat happened:")
         for number, step in enumerate(found.chain, 1):
             typer.echo(plain(_line(number, step)))
     if found.cures:

@@ -1,1 +1,1 @@
-"""The ``simulate`` command: what would run when, without running it."""
+"""The ``simulate`` command: forecast runs, delays and cost without running anything."""

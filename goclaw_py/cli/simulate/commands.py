@@ -1,4 +1,4 @@
-"""``goclaw simulate``: what jobs and heartbeats will do in the days to come (SPEC OPS-6)."""
+"""``goclaw simulate``: forecast runs of jobs and heartbeats (SPEC OPS-6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from goclaw_py.app.simulation.simulation import Forecast, Foreseen
 
 _JOBS = ("JOB", "STATE", "RUNS", "COALESCED", "SKIPPED", "MODEL CALLS", "USD", "LATEST START")
-_HEARTBEATS = ("AGENT", "BEATS", "MODEL CALLS", "SKIPPED", "USD")
+_HEARTBEATS = ("AGENT", "HEARTBEAT RUNS", "MODEL CALLS", "SKIPPED", "USD")
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
 
@@ -34,28 +34,32 @@ def _finite(value: float | None) -> float | None:
 def simulate(
     ctx: typer.Context,
     *,
-    days: Annotated[int, typer.Option(min=1, max=3660, help="How many days from now on.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=3660, help="Days to simulate.")] = 30,
     seconds: Annotated[
         float,
         typer.Option(
             min=0,
             max=86_400,
             callback=_finite,
-            help="How long a run takes of a job or a heartbeat of which none is known.",
+            help="Duration of a run, where no past run is stored.",
         ),
     ] = 20.0,
     usd: Annotated[
         float | None,
-        typer.Option(min=0, max=10_000, callback=_finite, help="What such a run costs."),
+        typer.Option(
+            min=0, max=10_000, callback=_finite, help="Cost of such a run (default: unknown)."
+        ),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page with a plot here.", dir_okay=False)
+        Path | None,
+        typer.Option(help="Also write an HTML page with a plot to this file.", dir_okay=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let jobs and heartbeats run on a virtual clock. It tells how often, how late, and the cost.
+    """Forecast runs of jobs and heartbeats, and their cost.
 
-    Nothing is sent or stored. Each run takes and costs what those of the last 30 days did.
+    Simulates them on a virtual clock and shows how often and how late they run. Nothing is sent
+    or stored. Duration and cost of a run are the averages of the last 30 days.
     """
     from goclaw_py.cli import composition  # noqa: PLC0415
     from goclaw_py.cli.simulate.known import Guess, known  # noqa: PLC0415
@@ -80,7 +84,7 @@ def simulate(
         return
     _show(found)
     if html is not None:
-        typer.echo(f"written to {html}", err=True)
+        typer.echo(f"wrote {html}", err=True)
 
 
 def _show(found: Forecast) -> None:
@@ -93,7 +97,7 @@ def _show(found: Forecast) -> None:
     typer.echo("")
     typer.echo(f"{clock(found.since)} to {clock(found.until)}: {total(found)}")
     if found.cut:
-        typer.echo(f"it ends there, after {reach(found)}", err=True)
+        typer.echo(f"stopped at the limit of the simulation, after {reach(found)}", err=True)
     if lines := plot(found):
         typer.echo("")
         for line in lines:
@@ -101,9 +105,9 @@ def _show(found: Forecast) -> None:
 
 
 def plot(found: Forecast) -> list[str]:
-    """Runs over time as bars, a line for each job and heartbeat with any, the same scale for all.
+    """Plot runs over time as bars: one line per job or heartbeat, all on the same scale.
 
-    A beat that was skipped is none.
+    Skipped heartbeat runs are not counted.
     """
     lanes = _lanes(found)
     if not lanes:
@@ -124,11 +128,11 @@ def plot(found: Forecast) -> list[str]:
     ]
     step = duration(span / width)
     runs = "1 run" if most == 1 else f"{most} runs"
-    return [*lines, f"each sign is {step}; the highest one is {runs}"]
+    return [*lines, f"one character = {step}; highest bar = {runs}"]
 
 
 def _lanes(found: Forecast) -> list[tuple[str, list[datetime]]]:
-    """What ran, with when each of its runs began."""
+    """Return the jobs and heartbeats that ran, with the start times of their runs."""
     jobs: dict[str, list[datetime]] = {one.job.id: [] for one in found.jobs}
     for event in found.events:
         if event.started_at is not None:

@@ -1,4 +1,4 @@
-"""What a simulation begins with: jobs and heartbeats as they stand, and what they took so far."""
+"""The input of a simulation: current jobs and heartbeats, with averages of their past runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_BEATS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """How long a run takes of which none is known, and what it costs."""
+    """Assumed duration and cost of a run, where no past run is stored."""
 
     seconds: float
     usd: Decimal | None
@@ -38,14 +38,14 @@ class Guess:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """All that is simulated, as it is at ``now``."""
+    """The input of the simulation, as of ``now``."""
 
     given: Given
     now: datetime
 
 
 async def known(control: Control, agents: Sequence[str], guess: Guess) -> Known:
-    """The jobs, the heartbeats of these agents, and what their runs took so far."""
+    """Read the jobs, the heartbeats of these agents, and averages of their past runs."""
     from goclaw_py.app.simulation.simulation import Given  # noqa: PLC0415
     from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
     from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
@@ -54,9 +54,12 @@ async def known(control: Control, agents: Sequence[str], guess: Guess) -> Known:
     page = await desk.search(JobQuery(limit=_MOST_JOBS), by)
     assumed = {job.id: await _taken(desk, job, guess) for job in page.jobs}
     if page.total > len(page.jobs):
-        typer.echo(f"only {len(page.jobs)} of {page.total} jobs are looked at", err=True)
+        typer.echo(f"simulating only {len(page.jobs)} of {page.total} jobs", err=True)
     if page.jobs and not desk.enabled:
-        typer.echo("jobs are switched off here; this is what they would do", err=True)
+        typer.echo(
+            "the scheduler is disabled (scheduler.enabled = false); simulating as if enabled",
+            err=True,
+        )
     now = desk.now()
     hearts = [await _heartbeat(control.heartbeats, AgentName(a), guess, now) for a in agents]
     return Known(Given(page.jobs, assumed, hearts), now)
@@ -69,7 +72,7 @@ async def _taken(desk: JobDesk, job: Job, guess: Guess) -> Assumed:
     try:
         stats = await desk.stats(job.id, Asker(owner=None), since=desk.now() - _PAST)
     except UnknownJob:
-        # Deleted a moment ago.
+        # The job was deleted meanwhile.
         return Assumed(guess.seconds, guess.usd)
     took = guess.seconds if stats.mean_s is None else stats.mean_s
     cost = guess.usd
@@ -88,7 +91,7 @@ async def _heartbeat(
         events = await desk.events(agent) if view.events else []
         log = [] if view.last is None else await desk.log(agent, limit=_MOST_BEATS)
     except UnknownAgent:
-        # The gateway was started before the settings had this agent.
+        # The agent was added to the settings after the gateway started.
         seconds, usage = _beat_taken([], guess)
         return KnownHeartbeat(Heartbeat(agent, None), seconds=seconds, usage=usage)
     seconds, usage = _beat_taken([beat for beat in log if beat.claimed_at >= now - _PAST], guess)
@@ -97,7 +100,7 @@ async def _heartbeat(
 
 
 def _beat_taken(log: Sequence[Beat], guess: Guess) -> tuple[float, Usage]:
-    """How long a beat takes that comes to its agent, and what it uses, on average."""
+    """Return the average duration and usage of heartbeat runs that asked the model."""
     took = [
         (beat.finished_at - beat.started_at).total_seconds()
         for beat in log

@@ -1,7 +1,7 @@
-"""A forecast as a page: a lane for each job and each heartbeat, a mark for each run.
+"""A forecast as an HTML page: one row per job and heartbeat, one mark per run.
 
-What jobs left out is red. A beat that is skipped is nothing to look at: hundreds are as it should
-be, so they are a thin line below the marks.
+Skipped runs of jobs are red. Skipped heartbeat runs are normal and numerous, so they are only a
+thin grey line below the marks.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _MOST_LINES = 15
 _STEPS = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 48, 168, 720, 2160, 8760))
 
 _HEAD = ("Job", "State", "Runs", "Coalesced", "Skipped", "Model calls", "USD", "Latest start")
-_BEATS_HEAD = ("Agent", "Beats", "Model calls", "Skipped", "USD")
-_NUMBERS = ("Runs", "Coalesced", "Beats", "Model calls", "USD", "Latest start")
+_BEATS_HEAD = ("Agent", "Heartbeat runs", "Model calls", "Skipped", "USD")
+_NUMBERS = ("Runs", "Coalesced", "Heartbeat runs", "Model calls", "USD", "Latest start")
 
 _Span = tuple[datetime, datetime]
 
@@ -57,7 +57,7 @@ svg { width: 100%; min-width: 900px; height: auto } text { fill: var(--ink); fon
 def page(found: Forecast) -> str:
     """The page as HTML that is XML too. It asks nobody for anything: no script, no other host."""
     title = f"{found.since:%Y-%m-%d %H:%M} to {found.until:%Y-%m-%d %H:%M} UTC"
-    cut = f" It ends there, after {reach(found)}." if found.cut else ""
+    cut = f" Stopped at the limit of the simulation, after {reach(found)}." if found.cut else ""
     jobs = [(_text(one.job.spec.title, 200), *row(one)[1:]) for one in found.jobs]
     beats = [tuple(_text(cell, 200) for cell in beats_row(one)) for one in found.heartbeats]
     return f"""<!doctype html>
@@ -69,9 +69,9 @@ def page(found: Forecast) -> str:
 <style>{_STYLE}</style>
 </head>
 <body>
-<h1>What jobs and heartbeats will do</h1>
-<p>{title}: {total(found)}.{cut} Each mark is a run; red: due, and skipped or cut. \
-Grey: beats that asked no model.</p>
+<h1>Forecast of jobs and heartbeats</h1>
+<p>{title}: {total(found)}.{cut} Each mark is a run. Red: skipped or interrupted. \
+Grey: heartbeat runs that did not ask a model.</p>
 <div>{_plot(found)}</div>
 {_table(_HEAD, jobs)}{_table(_BEATS_HEAD, beats)}</body>
 </html>
@@ -85,7 +85,7 @@ def _kind(name: str) -> str:
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Cells are HTML already. Nothing if there are no rows."""
+    """Return a table, "" if there are no rows. Cells are already HTML."""
     if not rows:
         return ""
     names = "".join(f"<th{_kind(name)}>{name}</th>" for name in head)
@@ -103,14 +103,14 @@ def _text(text: str, limit: int) -> str:
 
 @dataclass(slots=True)
 class _Lane:
-    """A line of the plot: from when to when something ran, by the class of its marks."""
+    """A row of the plot: the time spans of runs, by the CSS class of their marks."""
 
     name: str
     spans: defaultdict[str, list[_Span]] = field(default_factory=lambda: defaultdict(list))
 
 
 def _lanes(found: Forecast) -> list[_Lane]:
-    """Those in which something happens."""
+    """Return the rows that have marks."""
     jobs = {one.job.id: _Lane(one.job.spec.slug) for one in found.jobs}
     for event in found.events:
         kind = "ok" if event.status is Status.OK else "bad"
@@ -128,7 +128,7 @@ def _lanes(found: Forecast) -> list[_Lane]:
 def _plot(found: Forecast) -> str:
     lanes = _lanes(found)
     if not lanes:
-        return "<p>Nothing runs.</p>"
+        return "<p>No runs.</p>"
     bottom = _LANE * len(lanes)
     size = f"0 0 {_WIDTH} {bottom + 22}"
     parts = [f'<svg viewBox="{size}" role="img" aria-label="runs over time">']
@@ -144,7 +144,7 @@ def _plot(found: Forecast) -> str:
 
 
 def _lines(found: Forecast, bottom: int) -> Iterator[str]:
-    """A line for each day, or as many as there is room for."""
+    """Yield a vertical line for each day, or fewer if there is not enough room."""
     span = found.until - found.since
     step = next((one for one in _STEPS if span <= _MOST_LINES * one), _STEPS[-1])
     at = found.since
@@ -162,7 +162,7 @@ def _day(at: datetime, step: timedelta) -> str:
 
 
 def _marks(found: Forecast, spans: Iterable[_Span], attributes: str) -> Iterator[str]:
-    """As few as show all runs: those that touch are one, whatever their number."""
+    """Yield marks that show all runs; runs that touch are merged into one mark."""
     columns: set[int] = set()
     for begin, end in spans:
         columns.update(range(_column(found, begin), _column(found, end) + 1))

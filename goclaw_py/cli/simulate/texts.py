@@ -1,4 +1,4 @@
-"""A forecast in words and numbers, for the terminal and for the page."""
+"""A forecast as text, for the terminal and for the HTML page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def row(one: Foreseen) -> tuple[str, ...]:
-    """Slug, state, runs, coalesced, skipped, model calls, cost, and how late a run began."""
+    """Return slug, state, runs, coalesced, skipped, model calls, cost and longest delay."""
     skipped = ", ".join(f"{count} {why.value}" for why, count in sorted(one.skipped.items()))
     return (
         one.job.spec.slug,
@@ -27,7 +27,7 @@ def row(one: Foreseen) -> tuple[str, ...]:
 
 
 def beats_row(one: ForeseenBeats) -> tuple[str, ...]:
-    """Agent, beats, model calls, skipped, cost."""
+    """Return agent, heartbeat runs, model calls, skipped and cost."""
     beats = str(one.beats) if one.is_on or one.beats else "off"
     failed = f" ({one.failed} failed)" if one.failed else ""
     return (
@@ -40,21 +40,21 @@ def beats_row(one: ForeseenBeats) -> tuple[str, ...]:
 
 
 def heart_name(one: ForeseenBeats) -> str:
-    """What a heartbeat is called beside jobs."""
+    """Return the name of a heartbeat in a list with jobs."""
     return f"heartbeat {one.agent}"
 
 
 def total(found: Forecast) -> str:
-    """What all jobs and heartbeats together ask of models."""
+    """Return the model calls and cost of all jobs and heartbeats together."""
     every: list[Foreseen | ForeseenBeats] = [*found.jobs, *found.heartbeats]
     calls = sum(one.model_calls for one in every)
     costs = [one.usd for one in every if one.usd is not None]
-    cost = f", about {sum(costs):.2f} USD as far as costs are known" if costs else ""
+    cost = f", about {sum(costs):.2f} USD where costs are known" if costs else ""
     return f"{calls} model call{'' if calls == 1 else 's'}{cost}"
 
 
 def reach(found: Forecast) -> str:
-    """How many runs and beats there were when it was cut."""
-    runs = f"{len(found.events)} runs" if found.events else ""
-    beats = f"{len(found.beats)} beats" if found.beats else ""
+    """Return how many runs there were when the simulation stopped at its limit."""
+    runs = f"{len(found.events)} job runs" if found.events else ""
+    beats = f"{len(found.beats)} heartbeat runs" if found.beats else ""
     return " and ".join(filter(None, (runs, beats)))
