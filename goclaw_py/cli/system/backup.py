@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from goclaw_py.app.progress import Step, Tell
 
 Files = Annotated[
-    bool, typer.Option("--files/--no-files", help="The agents' workspaces and the settings file.")
+    bool, typer.Option("--files/--no-files", help="Include workspaces and the settings file.")
 ]
 
 
@@ -32,14 +32,17 @@ def backup(
         Path | None,
         typer.Argument(
             metavar="[FILE|FOLDER]",
-            help="Default: goclaw-backup-YYYYMMDD-HHMMSS.tar.gz (UTC) in the current folder.",
+            help="Backup file (default: goclaw-backup-YYYYMMDD-HHMMSS.tar.gz in this folder; UTC).",
         ),
     ] = None,
     *,
     files: Files = True,
     as_json: AsJson = False,
 ) -> None:
-    """Save everything into a file that only you can read. A gateway may go on working."""
+    """Back up database, workspaces and settings to a file.
+
+    Only you can read the file. The gateway can keep running.
+    """
     settings = cli(ctx).settings()
     from goclaw_py.cli import composition  # noqa: PLC0415
 
@@ -53,10 +56,10 @@ class Choices:
     """The options of ``goclaw restore``."""
 
     check: Annotated[
-        bool, typer.Option("--check", help="Only read it, and say whether it is whole.")
+        bool, typer.Option("--check", help="Only check that the backup is complete and undamaged.")
     ] = False
     replace: Annotated[
-        bool, typer.Option("--replace", help="Put it in the place of what is there.")
+        bool, typer.Option("--replace", help="Overwrite existing data and files.")
     ] = False
     files: Files = True
     yes: Yes = False
@@ -67,9 +70,9 @@ class Choices:
 def restore(
     ctx: typer.Context,
     chosen: Choices,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What goclaw backup has written.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File written by goclaw backup.")],
 ) -> None:
-    """Bring back what a backup holds. No gateway may run."""
+    """Restore a backup. Stop all gateways first."""
     from goclaw_py.cli import composition  # noqa: PLC0415
 
     with telling() as tell:
@@ -89,7 +92,7 @@ def restore(
 
 
 def _agree(there: InTheWay, found: Backup, chosen: Choices) -> None:
-    """Ask a person at a terminal whether what is there may go. Raises ``BackupError``."""
+    """Ask to confirm overwriting, if stdin is a terminal. Raises ``BackupError``."""
     if not chosen.replace:
         there.refuse()
         return
@@ -98,7 +101,7 @@ def _agree(there: InTheWay, found: Backup, chosen: Choices) -> None:
     if chosen.yes or not lost or not sys.stdin.isatty():
         return
     made = f"the backup of {clock(found.manifest.made_at)}"
-    question = f"Replace {' and '.join(lost)} by {made}? What is there is lost."
+    question = f"Overwrite {' and '.join(lost)} with {made}? The existing data is lost."
     typer.confirm(plain(question), abort=True, err=True)
 
 
@@ -111,7 +114,7 @@ def _show_saved(done: Saved, *, as_json: bool) -> None:
     show_facts(
         [
             ("file", f"{done.file}, {done.size:,} bytes"),
-            ("made", f"{clock(done.made_at)}, release {done.release}, schema {done.schema}"),
+            ("created", f"{clock(done.made_at)}, release {done.release}, schema {done.schema}"),
             ("rows", f"{sum(done.tables.values()):,} in {len(done.tables)} tables"),
             ("files", _files(done.files)),
             ("settings", "included" if done.has_settings else "not included"),
@@ -137,19 +140,19 @@ def _show_restored(done: Restored, *, as_json: bool) -> None:
 
 def _restored(done: Restored) -> Iterable[str]:
     rows, made = sum(done.backup.tables.values()), clock(done.backup.made_at)
-    yield f"restored {rows:,} rows of {made} into the {done.database} database"
+    yield f"restored {rows:,} rows from {made} into the {done.database} database"
     if done.files:
         yield f"restored files: {_files(done.files)}"
     if done.settings is not None:
         yield f"wrote {done.settings}"
     for name in done.migrated:
-        yield f"ran {name}"
+        yield f"applied migration {name}"
     yield "next: goclaw run"
 
 
 @contextmanager
 def telling() -> Iterator[Tell]:
-    """Show how far something is, on standard error if that is a terminal; gone when it ends."""
+    """Show a progress bar on standard error, if that is a terminal, and remove it at the end."""
     if not sys.stderr.isatty():
         yield lambda _step: None
         return

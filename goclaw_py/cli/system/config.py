@@ -1,4 +1,4 @@
-"""``goclaw config``: the settings, where each comes from, and whether a file is right."""
+"""``goclaw config``: show settings with their sources, and check a settings file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from goclaw_py.model.errors import SettingError
 if TYPE_CHECKING:
     from goclaw_py.ports.settings import Setting
 
-app = typer.Typer(help="The settings, and where each comes from.", no_args_is_help=True)
+app = typer.Typer(help="Show and check the settings.", no_args_is_help=True)
 
 _VALUE = 60
 _ABOUT = 100
@@ -39,18 +39,18 @@ def show(
         typer.Argument(
             callback=_maybe_named,
             autocompletion=completion.sections,
-            help="Only this section or setting: lanes, agents.main, agents.main.model.",
+            help="Section or setting to show: lanes, agents.main, agents.main.model.",
         ),
     ] = None,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also what is not set, with what it is for.")
+        bool, typer.Option("--all", help="Include settings that are not set, with a description.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show every setting with its value and what has set it. Secrets are never shown.
+    """Show settings with their values and sources. Secrets are hidden.
 
-    For example: goclaw config show agents.main --all
+    Example: goclaw config show agents.main --all
     """
     from goclaw_py.config import shown  # noqa: PLC0415
 
@@ -62,12 +62,12 @@ def show(
         show_json(list[Setting], found)
         return
     rows = [(one.path, _value(one), one.origin) for one in found]
-    empty = "nothing is set there; see: goclaw config show --all"
-    show_table(("SETTING", "VALUE", "FROM"), rows, empty=empty)
+    empty = "no settings in this section; to list all: goclaw config show --all"
+    show_table(("SETTING", "VALUE", "SOURCE"), rows, empty=empty)
 
 
 def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
-    """The settings of a section. Raises ``BadParameter`` if there is none of that name."""
+    """Return the settings of a section. Raises ``BadParameter`` if there is no such section."""
     if section is None:
         return list(settings)
     found = [one for one in settings if one.path == section or one.path.startswith(f"{section}.")]
@@ -80,8 +80,8 @@ def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
             return []
         known = {".".join(one.path.split(".")[:2]) for one in settings if "." in one.path}
         near = get_close_matches(section, sorted(known | {*SECTIONS}), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(SECTIONS)}"
-        raise typer.BadParameter(f"no setting has the name {section!r}; {hint}")
+        hint = f"did you mean {near[0]}?" if near else f"sections: {', '.join(SECTIONS)}"
+        raise typer.BadParameter(f"no section or setting {section!r}; {hint}")
     return found
 
 
@@ -92,7 +92,7 @@ def _says_something(one: Setting) -> bool:
 
 
 def _value(one: Setting) -> str:
-    """The value as people write it."""
+    """Format a value as in a settings file."""
     match one.value:
         case None:
             about = f": {one_line(one.about, _ABOUT)}" if one.about else ""
@@ -114,7 +114,7 @@ def _value(one: Setting) -> str:
 
 @app.command()
 def path(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """Show which settings file is read. To change it: $EDITOR $(goclaw config path)."""
+    """Print the path of the settings file. To edit it: $EDITOR $(goclaw config path)."""
     from goclaw_py.config import find_file  # noqa: PLC0415
 
     named_file = cli(ctx).config
@@ -129,7 +129,7 @@ def path(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         return
     typer.echo(str(file))
     if not file.exists():
-        typer.echo("there is no such file; goclaw init writes one", err=True)
+        typer.echo("this file does not exist; to create it: goclaw init", err=True)
 
 
 # ---------------------------------------------------------------------------- check
@@ -139,14 +139,16 @@ def path(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 def check(
     ctx: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(help="Default: the settings file.", dir_okay=False)
+        Path | None,
+        typer.Argument(help="File to check (default: the settings file in use).", dir_okay=False),
     ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Check a settings file as a start would. The environment is read as well.
+    """Check a settings file and the environment variables.
 
-    Tells every mistake and what is allowed there; exit code 2 if there is one. Starts nothing.
+    Prints every error with the allowed values, and starts nothing. Exit code 2 if there is an
+    error.
     """
     from goclaw_py.cli import composition  # noqa: PLC0415
     from goclaw_py.config import SettingErrors, load  # noqa: PLC0415
@@ -170,4 +172,4 @@ def check(
     if errors:
         raise typer.Exit(ExitCode.USAGE)
     if not as_json:
-        typer.echo(f"{name}: nothing is wrong")
+        typer.echo(f"{name}: no errors")

@@ -16,30 +16,36 @@ def migrate(
     ctx: typer.Context,
     *,
     status: Annotated[
-        bool, typer.Option("--status", help="Only show; exit code 1 if something is pending.")
+        bool,
+        typer.Option(
+            "--status", help="Only list pending migrations; exit code 1 if there are any."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the database up to this release."""
+    """Apply pending database migrations."""
     settings = cli(ctx).settings()
     from goclaw_py.cli import composition  # noqa: PLC0415
 
     if not status:
-        with working("bringing the database up to date"):
+        with working("applying migrations"):
             done = waited_for(composition.migrate(settings))
         if as_json:
             show_json(dict[str, list[str]], {"ran": done})
         else:
-            typer.echo("\n".join(f"ran {name}" for name in done) or "nothing to do")
+            applied = "\n".join(f"applied {name}" for name in done)
+            typer.echo(applied or "no pending migrations")
         return
-    with working("asking the database"):
+    with working("checking the database"):
         found = waited_for(composition.schema(settings))
     if as_json:
         from goclaw_py.store.migrate import Status  # noqa: PLC0415
 
         show_json(Status, found)
     else:
-        typer.echo(f"the database is at version {found.current}, this release at {found.latest}")
+        typer.echo(
+            f"database schema: version {found.current}; this release needs version {found.latest}"
+        )
         for name in found.pending:
             typer.echo(f"pending {name}")
     if found.pending:

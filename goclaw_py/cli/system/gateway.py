@@ -1,4 +1,4 @@
-"""``goclaw run``, ``status`` and ``stop``: the gateway itself."""
+"""``goclaw run``, ``status`` and ``stop``: run the gateway, show it, stop runs."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def run(
         bool | None,
         typer.Option(
             "--console/--no-console",
-            help="Chat here meanwhile. Default: if this is a terminal.",
+            help="Also open a chat in this terminal (default: when stdin is a terminal).",
         ),
     ] = None,
     migrate: Annotated[
         bool,
         typer.Option(
             "--migrate/--no-migrate",
-            help="Bring the database up to this release, or refuse to start if it is older.",
+            help="Apply pending database migrations, or refuse to start if there are any.",
         ),
     ] = True,
 ) -> None:
-    """Run a gateway until Ctrl-C or SIGTERM."""
+    """Run the gateway until Ctrl-C or SIGTERM."""
     settings = cli(ctx).settings()
     from goclaw_py.cli import composition  # noqa: PLC0415
 
@@ -48,12 +48,15 @@ def run(
 
 
 def say(line: str) -> None:
-    """Show a line to the person who started this, apart from what a chat prints."""
+    """Print a line on standard error, apart from the output of a chat."""
     typer.echo(line, err=True)
 
 
 def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
-    """Show what the gateway is doing."""
+    """Show the state of the gateway.
+
+    Lists lanes, runs, channels, other nodes and the backlog of messages.
+    """
 
     async def ask(control: Control) -> Status:
         return await control.status()
@@ -77,7 +80,7 @@ def _show_status(status: Status) -> None:
     show_facts(
         [
             ("gateway", f"release {status.release}, pid {status.pid}, node {status.node}, up {up}"),
-            ("state", "draining: takes no new messages" if status.draining else "working"),
+            ("state", "draining: accepts no new messages" if status.draining else "running"),
             ("database", status.database),
             ("backlog", _backlog(status.backlog)),
         ]
@@ -125,8 +128,8 @@ def _backlog(backlog: Backlog | None) -> str:
     if backlog is None:
         return "unknown"
     return (
-        f"{backlog.inbox} messages in, {backlog.outbox} out, {backlog.dead} dead, "
-        f"{backlog.unanswered} not worked on"
+        f"{backlog.inbox} incoming and {backlog.outbox} outgoing messages waiting, "
+        f"{backlog.dead} undeliverable, {backlog.unanswered} failed"
     )
 
 
@@ -135,11 +138,11 @@ def stop(
     session: SessionName,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every run and everything that waits.")
+        bool, typer.Option("--all", help="Stop all runs and drop all waiting messages.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Stop the oldest run of a session. Any unique part of its key names it."""
+    """Stop the oldest run of a session."""
 
     async def ask(control: Control) -> StopReport:
         found = await control.session(session)
@@ -155,12 +158,12 @@ def stop(
 
 
 def words(report: StopReport) -> str:
-    """Say what a stop did."""
+    """Return what a stop did, in words."""
     parts = ["already stopping"] if report.already_stopping else []
     if report.stopped:
         parts.append(f"stopped {', '.join(report.stopped)}")
     if report.dropped:
         parts.append(f"dropped {len(report.dropped)} waiting")
     if report.unsent:
-        parts.append(f"gave up {count(report.unsent, 'unsent part')} of an answer")
+        parts.append(f"dropped {count(report.unsent, 'unsent part')} of an answer")
     return "; ".join(parts) or "nothing was running"

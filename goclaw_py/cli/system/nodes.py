@@ -1,4 +1,4 @@
-"""``goclaw nodes``: the gateways that share the database (SPEC NODE-1)."""
+"""``goclaw nodes``: manage the gateways that share the database (SPEC NODE-1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control, NodesView
     from goclaw_py.ports.store import Node
 
-app = typer.Typer(no_args_is_help=True, help="The gateways that share the database.")
+app = typer.Typer(no_args_is_help=True, help="Manage the gateways (nodes) that share the database.")
 
 NodeName = Annotated[
     str,
@@ -22,7 +22,7 @@ NodeName = Annotated[
         metavar="NODE",
         callback=named,
         autocompletion=completion.nodes,
-        help="Its id: any unique part of it.",
+        help="Id of the node, or any unique part of it.",
     ),
 ]
 
@@ -31,7 +31,7 @@ _COLUMNS = ("NODE", "HOST", "PID", "RELEASE", "SINCE", "STATE", "RUNNING", "WAIT
 
 @app.command("list")
 def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
-    """List nodes: where and how they are, the oldest first."""
+    """List nodes with their state and load, oldest first."""
 
     async def ask(control: Control) -> NodesView:
         return await control.nodes()
@@ -44,14 +44,16 @@ def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -
             show_json(NodesView, found)
             return
         rows = [_row(found, node) for node in found.nodes]
-        show_table(_COLUMNS, rows, empty="no gateway runs on this database; start one: goclaw run")
+        show_table(
+            _COLUMNS, rows, empty="no gateway is running on this database; to start one: goclaw run"
+        )
 
     look(ctx, show_all, watch, as_json=as_json)
 
 
 @app.command()
 def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None:
-    """Show a node: its lease, its clock, its work."""
+    """Show the details of a node: lease, clock, load."""
 
     async def ask(control: Control) -> tuple[NodesView, Node]:
         from goclaw_py.gateway.queries import only  # noqa: PLC0415
@@ -67,7 +69,7 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
         show_json(Node, one)
         return
     left_s = (one.lease_until - found.at).total_seconds()
-    lease = f"ends in {duration(left_s)}" if left_s > 0 else f"ended {duration(-left_s)} ago"
+    lease = f"expires in {duration(left_s)}" if left_s > 0 else f"expired {duration(-left_s)} ago"
     show_facts(
         [
             ("node", one.id),
@@ -88,7 +90,10 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
 
 @app.command()
 def drain(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None:
-    """Let a node end. As after SIGTERM it takes nothing new, and what runs may end."""
+    """Shut a node down gracefully, as SIGTERM does.
+
+    The node accepts no new work, and exits when its runs are finished or the time limit is over.
+    """
 
     async def ask(control: Control) -> Node:
         return await control.drain(node)
@@ -100,7 +105,7 @@ def drain(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> Non
         show_json(Node, drained)
         return
     typer.echo(
-        f"node {drained.id} (pid {drained.pid}) takes nothing new and ends; "
+        f"node {drained.id} (pid {drained.pid}) is shutting down and accepts no new work; "
         "see: goclaw nodes list --watch"
     )
 
@@ -133,5 +138,5 @@ def _differs(found: NodesView, node: Node) -> list[tuple[str, str]]:
 def _skew(node: Node) -> str:
     skew_s = node.state.skew_s
     if abs(skew_s) < 1:
-        return "as the database's"
-    return f"{duration(abs(skew_s))} {'ahead of' if skew_s > 0 else 'behind'} the database's"
+        return "in sync with the database"
+    return f"{duration(abs(skew_s))} {'ahead of' if skew_s > 0 else 'behind'} the database"

@@ -18,7 +18,7 @@ _EXAMPLE = "HEARTBEAT.md.example"
 
 
 def version(*, as_json: AsJson = False) -> None:
-    """Show the release."""
+    """Print the version of goclaw_py."""
     from importlib.metadata import version as installed_version  # noqa: PLC0415
 
     release = installed_version("goclaw_py")
@@ -29,7 +29,7 @@ def version(*, as_json: AsJson = False) -> None:
 
 
 def init(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """Write a settings file and a workspace to start from. Nothing is overwritten."""
+    """Create a settings file and a workspace with examples. Existing files are kept."""
     from goclaw_py.cli.system.example import EXAMPLE  # noqa: PLC0415
     from goclaw_py.config import find_file, load  # noqa: PLC0415
 
@@ -40,7 +40,7 @@ def init(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     if not file.exists():
         config = None
         env.pop("GOCLAW_CONFIG", None)
-    # What is there and wrong is told before anything is written.
+    # Report errors in existing settings before writing anything.
     workspace = load(config, env).workspace(MAIN_AGENT)
     checklist = workspace / HEARTBEAT
     wrote = {
@@ -58,9 +58,9 @@ def init(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
 
 def heartbeat_example() -> str:
-    """The checklist that explains itself. Raises ``GoclawError`` if the installation lacks it."""
+    """Return the example checklist. Raises ``GoclawError`` if the installation lacks it."""
     package = Path(goclaw_py.__file__).resolve().parent
-    # In a source tree it stands beside the package, in a wheel inside of it.
+    # It is beside the package in a source tree, and inside it in a wheel.
     for folder in (package.parent, package):
         if (folder / _EXAMPLE).is_file():
             return (folder / _EXAMPLE).read_text("utf-8")
@@ -68,7 +68,7 @@ def heartbeat_example() -> str:
 
 
 def _write(file: Path, text: str, *, mode: int) -> bool:
-    """Write a file that is not there yet; False if it is."""
+    """Write a file unless it exists; return whether it was written."""
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
