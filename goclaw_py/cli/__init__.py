@@ -15,13 +15,13 @@ def main() -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Give ``goclaw … >&-`` an output that nobody reads.
+    """Replace closed standard streams (``goclaw … >&-``) by /dev/null.
 
-    Else the next file that is opened would be standard output to every process that is started.
+    Otherwise the next file that is opened would become standard output of every child process.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            # The lowest number that is free, which is this one.
+            # The system assigns the lowest free number, which is this one.
             opened = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(opened, True)  # noqa: FBT003 - it has no name there
             setattr(sys, name, os.fdopen(opened, mode, encoding="utf-8"))

@@ -1,6 +1,6 @@
-"""What a shell offers for a name: asked of the gateway, quickly, or not at all.
+"""Shell completion of names. It asks the gateway, with a short timeout.
 
-Nothing of it is ever an error: a shell that completes nothing is better than one that complains.
+It never reports errors: no completion is better than an error message at the prompt.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from goclaw_py.config import Settings
 
 PATIENCE_S: Final = 0.3
-"""How long the gateway may take, in seconds: somebody holds the Tab key."""
+"""Timeout for the gateway, in seconds; a user is waiting after pressing Tab."""
 
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
 _SAFE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]*")
-"""Shells evaluate what they are offered, and chats choose parts of the keys of sessions."""
+"""Only such names are offered: shells evaluate them, and chats choose parts of session keys."""
 
 
 def sessions(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Keys of sessions, or the end of a key where that is enough to name it.
+    """Complete session keys, by the last part of a key where that is unique.
 
-    Some shells take a colon for the end of a word: so the short form goes first.
+    Some shells split words at colons, so the short form comes first.
     """
     keys = _named(_ask(ctx, "/api/sessions?limit=200"), "key")
     ends = {key: _end(key, keys) for key in keys}
@@ -43,34 +43,34 @@ def _end(key: str, keys: Iterable[str]) -> str:
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Ids of the newest runs."""
+    """Complete ids of the newest runs."""
     return _fitting(_named(_ask(ctx, "/api/runs?limit=50"), "id"), incomplete)
 
 
 def jobs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Short names of jobs."""
+    """Complete short names of jobs."""
     return _fitting(_named(_below(_ask(ctx, "/api/jobs?limit=200"), "jobs"), "slug"), incomplete)
 
 
 def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Ids of the gateways on the database."""
+    """Complete ids of nodes."""
     return _fitting(_named(_below(_ask(ctx, "/api/nodes"), "nodes"), "id"), incomplete)
 
 
 def agents(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of agents: the settings have them."""
+    """Complete names of agents, from the settings."""
     settings = _settings(ctx)
     return _fitting([] if settings is None else list(settings.agents), incomplete)
 
 
 def lanes(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of lanes: the settings have them."""
+    """Complete names of lanes, from the settings."""
     settings = _settings(ctx)
     return _fitting([] if settings is None else list(settings.lanes), incomplete)
 
 
 def sections(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Sections of the settings."""
+    """Complete sections of the settings."""
     del ctx
     from goclaw_py.config.sources import SECTIONS  # noqa: PLC0415
 
@@ -103,7 +103,7 @@ def _texts(rows: object, key: str) -> Iterator[str]:
 def _settings(ctx: typer.Context) -> Settings | None:
     from goclaw_py.config import load  # noqa: PLC0415
 
-    # The global options were not carried out: nothing is, while a shell completes.
+    # The callback of the global options does not run during completion.
     file = ctx.find_root().params.get("file")
     try:
         return load(file if isinstance(file, Path) else None)
@@ -112,7 +112,7 @@ def _settings(ctx: typer.Context) -> Settings | None:
 
 
 def _ask(ctx: typer.Context, path: str) -> Any:
-    """What the gateway answers, None if it does not, or not in time."""
+    """Return the answer of the gateway, None if there is none in time."""
     settings = _settings(ctx)
     if settings is None:
         return None
@@ -126,18 +126,18 @@ def _ask(ctx: typer.Context, path: str) -> Any:
         with short_path(socket_path(settings.state_folder)) as name:
             return orjson.loads(asyncio.run(_answer(name, path)))
     except (OSError, ValueError, EOFError):
-        # A time that is over is an OSError too.
+        # TimeoutError is an OSError, too.
         return None
 
 
 async def _answer(socket: str, path: str) -> bytes:
-    """The body of an answer. By hand: the client of the other commands takes longer to import."""
+    """Return the body of an answer. Does not use httpx, which takes long to import."""
     import asyncio  # noqa: PLC0415  (not needed for --help)
 
     async with asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_unix_connection(socket, limit=_MAX_BYTES)
         try:
-            # Of this version answers come in one piece and end with the connection.
+            # With HTTP/1.0 the answer is not chunked and ends with the connection.
             writer.write(f"GET {path} HTTP/1.0\r\nHost: goclaw\r\n\r\n".encode())
             head = await reader.readuntil(b"\r\n\r\n")
             if b" 200 " not in head.partition(b"\r\n")[0]:

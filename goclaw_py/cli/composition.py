@@ -1,4 +1,4 @@
-"""The doors to ``goclaw_py.app``. Only commands that go through one pay for its imports."""
+"""Entry points to ``goclaw_py.app``, which import it only when a command needs it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextManager[Control]:
-    """Work on the database alone; ``create`` it if there is none, else raise ``NoDatabase``."""
+    """Open the database without a gateway.
+
+    If there is none, ``create`` creates it; otherwise raises ``NoDatabase``.
+    """
     from goclaw_py.app.control import open_control as opened  # noqa: PLC0415
 
     return opened(settings, create=create)
@@ -37,7 +40,7 @@ def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextMan
 def run_gateway(
     settings: Settings, *, say: Callable[[str], None], front: Front | None, may_migrate: bool
 ) -> int:
-    """Run a gateway until it is asked to stop; the exit code."""
+    """Run a gateway until it is asked to stop; return the exit code."""
     from goclaw_py.app.gateway import run_gateway as gateway  # noqa: PLC0415
     from goclaw_py.app.loop import run  # noqa: PLC0415
     from goclaw_py.app.uncaught import log_the_uncaught  # noqa: PLC0415
@@ -54,17 +57,17 @@ def simulate(
     days: int,
     tell: Callable[[float], None],
 ) -> Forecast:
-    """Let jobs and heartbeats run on a virtual clock."""
+    """Simulate jobs and heartbeats on a virtual clock."""
     from goclaw_py.app.simulation.simulation import simulate as simulated  # noqa: PLC0415
 
     return simulated(settings, given, since=since, days=days, tell=tell)
 
 
 async def check_parts(settings: Settings) -> None:
-    """Make every channel and agent, and throw them away.
+    """Construct every channel and agent to validate their settings, without using the network.
 
-    Raises ``SettingError`` for a setting that only they can judge, ``HookConflict`` for hooks that
-    do not go together. Nothing touches the network.
+    Raises ``SettingError`` for a setting that only they can validate, and ``HookConflict`` for
+    webhooks that collide.
     """
     from goclaw_py.app.parts import build_agents, build_channels  # noqa: PLC0415
     from goclaw_py.web.api.hooks import collect_hooks  # noqa: PLC0415
@@ -83,9 +86,9 @@ PROBE_S = 15.0
 async def probe_channels(
     settings: Settings, limit_s: float | None = None
 ) -> list[tuple[str, str | ChannelError]]:
-    """Ask the servers of all channels but the console, all at once; by name what each said.
+    """Ask the servers of all channels except the console concurrently; return answers by name.
 
-    ``limit_s``: for each of them, at most and by default ``PROBE_S``.
+    ``limit_s`` is the timeout of each, at most and by default ``PROBE_S``.
     """
     from goclaw_py.app.parts import CONSOLE, build_channels  # noqa: PLC0415
 
@@ -136,7 +139,7 @@ async def schema(settings: Settings) -> Status:
 
 
 async def check_up(settings: Settings) -> Checkup:
-    """Ask the database what it is like. Raises ``NoDatabase``."""
+    """Check the state of the database server. Raises ``NoDatabase``."""
     from goclaw_py.app.database import Database  # noqa: PLC0415
     from goclaw_py.common.clock import SystemClock  # noqa: PLC0415
     from goclaw_py.store.postgres.checkup import check_up as asked  # noqa: PLC0415
@@ -149,7 +152,7 @@ async def check_up(settings: Settings) -> Checkup:
 
 
 def hider(settings: Settings) -> Hider:
-    """Takes the secrets of the settings out of texts."""
+    """Return a function that removes the secrets of the settings from texts."""
     from goclaw_py.common.redaction import Hider as Made  # noqa: PLC0415
     from goclaw_py.config.known_secrets import known_secrets  # noqa: PLC0415
 
@@ -157,7 +160,7 @@ def hider(settings: Settings) -> Hider:
 
 
 async def migrate(settings: Settings) -> list[str]:
-    """Bring the schema up to date, as a start does; the names of the files that were run."""
+    """Apply pending migrations, as at a start; return the names of the files."""
     from goclaw_py.app.database import Database  # noqa: PLC0415
 
     database = Database(settings, say=lambda _line: None)
@@ -168,21 +171,21 @@ async def migrate(settings: Settings) -> list[str]:
 
 
 async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tell) -> Saved:
-    """Save everything into a file."""
+    """Back up the database and files."""
     from goclaw_py.app.backup.backup import back_up as backed_up  # noqa: PLC0415
 
     return await backed_up(settings, to, files=files, tell=tell)
 
 
 def examine(file: Path, tell: Tell) -> Backup:
-    """Read a whole backup. Raises ``BackupError`` unless it is one, and undamaged."""
+    """Read a whole backup. Raises ``BackupError`` unless it is a valid, undamaged backup."""
     from goclaw_py.app.backup.restore import examine as examined  # noqa: PLC0415
 
     return examined(file, tell)
 
 
 async def in_the_way(settings: Settings, backup: Backup, *, files: bool) -> InTheWay:
-    """What restoring a backup would replace. Raises ``BackupError`` if it cannot be done."""
+    """Return what a restore would overwrite. Raises ``BackupError`` if it is impossible."""
     from goclaw_py.app.backup.restore import look  # noqa: PLC0415
 
     return await look(settings, backup, files=files)
@@ -191,7 +194,7 @@ async def in_the_way(settings: Settings, backup: Backup, *, files: bool) -> InTh
 async def restore(
     settings: Settings, backup: Backup, *, replace: bool, files: bool, tell: Tell
 ) -> Restored:
-    """Put a backup in the place of what is there."""
+    """Restore a backup; ``replace`` overwrites existing data."""
     from goclaw_py.app.backup.restore import restore as restored  # noqa: PLC0415
 
     return await restored(settings, backup, replace=replace, files=files, tell=tell)

@@ -1,4 +1,4 @@
-"""What every command needs: the settings, and the gateway or else the database."""
+"""What every command needs: settings, and a connection to the gateway or the database."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-AsJson = Annotated[bool, typer.Option("--json", help="For programs: what the HTTP API answers.")]
-Limit = Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as in the HTTP API.")]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of results.")]
 
 
 def _interval(seconds: float | None) -> float | None:
@@ -37,20 +37,20 @@ Watch = Annotated[
         "--watch",
         metavar="[=SECONDS]",
         callback=_interval,
-        help="Show it anew every second, or as often as said, until Ctrl-C.",
+        help="Refresh every SECONDS (default 1) until Ctrl-C.",
     ),
 ]
-"""``entry`` makes ``--watch=1`` of ``--watch`` alone."""
+"""``entry`` replaces ``--watch`` without a value by ``--watch=1``."""
 
 
 class Asks(Protocol):
-    """What a command shows with: the settings, and somebody who answers."""
+    """What a command needs to show something: the settings, and a connection for requests."""
 
     def settings(self) -> Settings:
         """Read the settings. Raises ``SettingError``."""
 
     def ask(self, question: Callable[[Control], Awaitable[T]]) -> T:
-        """Ask the gateway, or the database if no gateway runs."""
+        """Ask the gateway, or the database if no gateway is running."""
 
 
 Show = Callable[[Asks], None]
@@ -69,7 +69,7 @@ class Cli:
         return load(self.config)
 
     def ask(self, question: Callable[[Control], Awaitable[T]], *, create: bool = False) -> T:
-        """Ask the gateway, or the database if no gateway runs.
+        """Ask the gateway, or the database if no gateway is running.
 
         Raises ``NoDatabase`` if there is none; a command that stores something may ``create`` it.
         """
@@ -83,14 +83,14 @@ class Cli:
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """Do work that waits, in a loop of its own. SIGTERM takes it back as Ctrl-C does."""
+    """Run a coroutine in a new event loop. SIGTERM cancels it, as Ctrl-C does."""
     import asyncio  # noqa: PLC0415  (not needed for --help)
 
     return asyncio.run(_until_terminated(work))
 
 
 async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
-    """Else SIGTERM would leave half a backup behind, and a server that nobody uses."""
+    """Cancel on SIGTERM, which would otherwise leave a partial backup or an unused server."""
     import asyncio  # noqa: PLC0415  (not needed for --help)
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -105,7 +105,7 @@ async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
     try:
         loop.add_signal_handler(signal.SIGTERM, terminate)
     except (RuntimeError, ValueError):
-        return await work  # not the main thread: whoever runs us has the signals
+        return await work  # not the main thread: the caller handles signals
     try:
         return await work
     except asyncio.CancelledError:
@@ -131,7 +131,7 @@ def look(
     as_json: bool,
     live: bool = False,
 ) -> None:
-    """Show something once, or again and again. ``live``: only a gateway can tell it."""
+    """Show something once or repeatedly. ``live``: only a gateway can answer, not a database."""
     options = cli(ctx)
     if every_s is None:
         show(options)
@@ -144,7 +144,7 @@ def look(
 
 @asynccontextmanager
 async def connected(settings: Settings, *, create: bool = False) -> AsyncIterator[Control]:
-    """The gateway of the state folder, or the database alone if none runs here.
+    """Connect to the gateway of the state folder, or to the database if none is running here.
 
     Raises ``NoDatabase`` if there is none; ``create`` makes one.
     """
@@ -165,7 +165,7 @@ async def connected(settings: Settings, *, create: bool = False) -> AsyncIterato
 
 @asynccontextmanager
 async def gateway_alone(settings: Settings) -> AsyncIterator[Control]:
-    """The gateway of the state folder, whether it answers or not; the database is not opened."""
+    """Connect to the gateway of the state folder, never to the database."""
     from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
     from goclaw_py.web.sockets import socket_path  # noqa: PLC0415
 
@@ -174,7 +174,7 @@ async def gateway_alone(settings: Settings) -> AsyncIterator[Control]:
 
 
 async def is_live(control: Control) -> bool:
-    """Whether a gateway answers; else it is the database that does."""
+    """Return whether a gateway answers, and not only the database."""
     from goclaw_py.ports.control import NoGateway  # noqa: PLC0415
 
     try:
@@ -185,11 +185,11 @@ async def is_live(control: Control) -> bool:
 
 
 def named(text: str) -> str:
-    """Check an id or a name from the command line: a blank one would fit everything."""
+    """Validate an id or name of the command line; a blank one would match everything."""
     if not text.strip():
         raise typer.BadParameter("must not be blank")
     if any("\ud800" <= char <= "\udfff" for char in text):
-        raise typer.BadParameter("is not text in the encoding of this terminal")
+        raise typer.BadParameter("is not valid in the encoding of this terminal")
     return text.strip()
 
 
@@ -199,7 +199,7 @@ SessionName = Annotated[
         metavar="SESSION",
         callback=named,
         autocompletion=completion.sessions,
-        help="Any unique part of its key, or an agent that has one direct chat.",
+        help="Session key or any unique part of it, or an agent with only one direct chat.",
     ),
 ]
 RunName = Annotated[
@@ -208,6 +208,6 @@ RunName = Annotated[
         metavar="RUN",
         callback=named,
         autocompletion=completion.runs,
-        help="Its id, or a unique beginning of it.",
+        help="Id of the run, or a unique beginning of it.",
     ),
 ]

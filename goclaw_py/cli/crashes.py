@@ -1,4 +1,4 @@
-"""What a command says when it ends by an error that nobody expected (SPEC SEC-2)."""
+"""Removes secrets from the traceback of an unexpected error (SPEC SEC-2)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from types import TracebackType
 
 
 def hide_secrets(config: Path | None) -> None:
-    """From now on the traceback with which this process ends shows no secret.
+    """Install an exception hook that hides secrets in the traceback.
 
-    ``config`` is the settings file, as it was named. It is read only then.
+    ``config`` is the settings file as given on the command line. It is read only on a crash.
     """
 
     def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         try:
             text = _hider(config)("".join(traceback.format_exception(kind, error, trace)))
         except Exception:
-            # A boundary: what is raised here Python would print, and the error as it is.
+            # A boundary: on an exception here Python would print the original traceback.
             text = f"goclaw: {kind.__name__}\n"
         sys.stderr.write(text)
 
@@ -36,6 +36,6 @@ def _hider(config: Path | None) -> Callable[[str], str]:
     try:
         settings = load(config)
     except (GoclawError, OSError):
-        # They may be what is wrong. The environment and what looks like a secret are left.
+        # Broken settings may be the cause. Still hide secrets of the environment and known forms.
         settings = Settings()
     return Hider(known_secrets(settings, os.environ))

@@ -20,10 +20,10 @@ _GLOBAL: Final = ("--config", "--version", "-V")
 app = typer.Typer(
     name="goclaw",
     cls=Commands,
-    help="The runtime between chat channels and an AI agent.",
+    help="Run AI agents that people talk to in chats such as Telegram.",
     epilog=EXPLAINED,
     no_args_is_help=True,
-    # Both would import rich, which costs more time than all the rest of --help.
+    # Both would import rich, which takes longer than everything else in --help.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -44,18 +44,18 @@ def options(
         Path | None,
         typer.Option(
             "--config",
-            help="Settings file; default $GOCLAW_CONFIG, then <home>/goclaw.toml.",
+            help="Settings file (default: $GOCLAW_CONFIG, then goclaw.toml in $GOCLAW_HOME).",
         ),
     ] = None,
     *,
     version: Annotated[
         bool,
         typer.Option(
-            "--version", "-V", is_eager=True, callback=_version, help="Show the release and exit."
+            "--version", "-V", is_eager=True, callback=_version, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """The runtime between chat channels and an AI agent."""
+    """Run AI agents that people talk to in chats such as Telegram."""
     del version
     hide_secrets(file)
     ctx.obj = Cli(file)
@@ -81,22 +81,22 @@ def run(arguments: Sequence[str]) -> int:
         typer.echo(f"goclaw: {_of_the_system(error)}", err=True)
         return ExitCode.FAILED
     if code == ExitCode.INTERRUPTED:
-        typer.echo("goclaw: broken off", err=True)
+        typer.echo("goclaw: interrupted", err=True)
     return code if isinstance(code, int) else ExitCode.OK
 
 
 def _wrong_usage(error: TyperException) -> str:
-    """What is wrong with a command line, and where it is told what would be right."""
-    # pydantic says so of everything that we have said ourselves.
+    """Return the error in a command line, with the command that prints its help."""
+    # pydantic adds this prefix to our own messages.
     text = error.format_message().replace("Value error, ", "")
     if "\n" in text:
-        # Only the first words of a command: this is its help.
+        # A command group without subcommand: the text is its help.
         return text
     context = getattr(error, "ctx", None)
     command = "goclaw" if context is None else context.command_path
     option = getattr(error, "option_name", None)
     if command != "goclaw" and option in _GLOBAL:
-        return f"goclaw: {option} stands before the command: goclaw {option} …"
+        return f"goclaw: {option} must come before the command: goclaw {option} …"
     end = "" if text.endswith((".", "?")) else "."
     return f"goclaw: {text[:1].lower()}{text[1:]}{end} See: {command} --help"
 
@@ -108,9 +108,9 @@ def _of_the_system(error: OSError) -> str:
 
 
 def _with_intervals(arguments: Sequence[str]) -> list[str]:
-    """``--watch`` alone is every second.
+    """Replace ``--watch`` without a value by ``--watch=1``.
 
-    As an option whose value may be missing it would take the next word for its value.
+    An option with an optional value would take the next word as its value.
     """
     end = arguments.index("--") if "--" in arguments else len(arguments)
     known = ["--watch=1" if word == "--watch" else word for word in arguments[:end]]

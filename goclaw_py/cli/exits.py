@@ -1,4 +1,4 @@
-"""What the exit code says."""
+"""The exit codes, and which error ends with which."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class ExitCode(IntEnum):
 
     OK = 0
     FAILED = 1
-    """It did not work, or nothing has that name."""
+    """The command failed, or found nothing of that name."""
     USAGE = 2
     """The command line or a setting is wrong."""
     UNREACHABLE = 3
-    """No gateway runs, or the database cannot be reached."""
+    """No gateway is running, or the database cannot be reached."""
     INTERRUPTED = 130
-    """Broken off by Ctrl-C."""
+    """Interrupted by Ctrl-C."""
     TERMINATED = 143
-    """Broken off by SIGTERM."""
+    """Terminated by SIGTERM."""
 
 
 EXPLAINED = (
-    "Exit codes: 0 done, 1 failed or not found, 2 wrong usage or setting, "
-    "3 no gateway or database to reach, 130 Ctrl-C, 143 SIGTERM."
+    "Exit codes: 0 success, 1 failed or not found, 2 wrong usage or setting, "
+    "3 gateway or database not reachable, 130 Ctrl-C, 143 SIGTERM."
 )
 
 
 def code_of(error: BaseException) -> ExitCode:
-    """The exit code for an error."""
+    """Return the exit code for an error."""
     from goclaw_py.ports.control import NoGateway  # noqa: PLC0415  (not needed for --help)
 
-    # What is more than a heartbeat error was well asked for: it is not there, or has no room.
+    # Only HeartbeatError itself is wrong usage; its subclasses report a missing agent and such.
     if (
         isinstance(error, SettingError | BadSchedule | BadJob | BadUsageQuery)
         or type(error) is HeartbeatError

@@ -1,7 +1,7 @@
-"""Standard input and output for asyncio, whatever they are: terminal, pipe or file.
+"""Standard input and output for asyncio: a terminal, a pipe or a file.
 
-Both are used from daemon threads. The loop of a gateway must not stand still because somebody
-pressed Ctrl-S, and a thread that waits for a key must not keep the process from ending.
+Daemon threads read and write. Ctrl-S in the terminal must not block the event loop of a gateway,
+and a thread that waits for a key must not keep the process alive.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Terminal(Protocol):
         """Whether it is a real terminal."""
 
     async def read(self) -> str | None:
-        """The next line without its end; None when there is no more."""
+        """Return the next line without its newline; None at the end of input."""
 
     async def write(self, text: str) -> None:
-        """Write and flush; returns when it is out. Raises ``OSError`` if nobody reads any more."""
+        """Write and flush; return when it is written. Raises ``OSError`` if output is closed."""
 
 
 class StandardTerminal:
-    """A ``Terminal`` of two file descriptors. Make it inside of the running loop."""
+    """A ``Terminal`` on two file descriptors. Create it inside the running event loop."""
 
     def __init__(self, source: int, sink: int) -> None:
         self.interactive = os.isatty(source) and os.isatty(sink)
@@ -53,7 +53,7 @@ class StandardTerminal:
         threading.Thread(target=self._write_all, name="terminal-out", daemon=True).start()
 
     async def read(self) -> str | None:
-        """The next line."""
+        """Return the next line."""
         if self._reader is None:
             self._reader = threading.Thread(target=self._read_all, name="terminal-in", daemon=True)
             self._reader.start()
@@ -70,7 +70,7 @@ class StandardTerminal:
         await done
 
     def close(self) -> None:
-        """Let the writing thread end. The reading one ends with its input or the process."""
+        """End the writing thread. The reading one ends with its input or the process."""
         self._out.put(None)
 
     def _read_all(self) -> None:
@@ -91,7 +91,7 @@ class StandardTerminal:
         try:
             return os.read(self._source, _CHUNK)
         except OSError:
-            # A terminal that was closed says EIO; for the chat it is the end like any other.
+            # A closed terminal raises EIO, which is an ordinary end of input for the chat.
             return b""
 
     def _offer(self, line: str | None) -> bool:
@@ -116,7 +116,7 @@ class StandardTerminal:
         try:
             self._loop.call_soon_threadsafe(what)
         except RuntimeError:
-            return False  # the loop is closed: nobody listens any more
+            return False  # the event loop is closed
         return True
 
 
@@ -132,7 +132,7 @@ def _fail(done: asyncio.Future[None], error: OSError) -> None:
 
 @contextmanager
 def standard_terminal() -> Iterator[StandardTerminal]:
-    """The terminal of this process."""
+    """Open the terminal of this process."""
     sys.stdout.flush()
     terminal = StandardTerminal(0, 1)
     try:

@@ -1,4 +1,4 @@
-"""Options of a command as one value: some commands have more than a signature should hold."""
+"""Options of a command as one dataclass, for commands with many options."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def with_options(kind: type[T]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command each field of a dataclass as an option.
+    """Add each field of a dataclass to a command as an option.
 
-    The fields are annotated as arguments of a command are, and have defaults. The command gets
-    them together, as its second argument.
+    The fields are annotated like parameters of a typer command, and have defaults. The command
+    gets the dataclass as its second argument.
     """
     hints = get_type_hints(kind, include_extras=True)
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # it is a dataclass
@@ -36,7 +36,7 @@ def with_options(kind: type[T]) -> Callable[[Callable[..., None]], Callable[...,
             )
             for name in names
         ]
-        # typer makes of a signature what a command understands.
+        # typer reads the options from the signature.
         by_kind = sorted([*options, *others], key=lambda parameter: parameter.kind)
         signature = inspect.Signature([first, *by_kind])
         called.__signature__ = signature  # type: ignore[attr-defined]

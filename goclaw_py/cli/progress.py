@@ -1,4 +1,4 @@
-"""Shows a person that long work goes on. Programs, files and pipes get none of it."""
+"""Shows the progress of long work on a terminal, and nothing in files and pipes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def working(what: str, *, bar: bool = False) -> Iterator[Callable[[float], None]]:
-    """Show what is being done and for how long, on standard error if that is a terminal.
+    """Show a spinner with the elapsed time on standard error, if that is a terminal.
 
-    With ``bar`` also how much of it: call what this yields with the part that is done, from 0 to 1.
-    It is gone when the work has ended. The work may block: what is shown has a thread of its own.
+    With ``bar`` also a progress bar: call the yielded function with the part that is done, from 0
+    to 1. The display is removed at the end. The work may block: the display has its own thread.
     """
     if not sys.stderr.isatty():
         yield lambda _: None

@@ -1,4 +1,4 @@
-"""Whether anybody still reads what a command writes: ``goclaw runs follow | head -1``."""
+"""Detects that the reader of our output is gone, as in ``goclaw runs follow | head -1``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def cut_without_a_reader() -> Iterator[None]:
-    """Raise ``BrokenPipeError`` in the block as soon as nobody reads standard output any more.
+    """Raise ``BrokenPipeError`` in the block as soon as the reader of standard output is gone.
 
-    It is cancelled for that, wherever it waits. A file or a terminal always has a reader, and where
-    the system does not tell, it is noticed with the next line.
+    The block is cancelled wherever it waits. Files and terminals have no such event; and where the
+    system does not report it, the next write fails instead.
     """
     number = _pipe()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -26,11 +26,11 @@ def cut_without_a_reader() -> Iterator[None]:
     def cut() -> None:
         nonlocal is_gone
         is_gone = True
-        # It would be told without end.
+        # Otherwise the event loop would call this again and again.
         loop.remove_reader(number)
         task.cancel()
 
-    # Nothing can be read from this end of a pipe: what is told of it is that the other one is gone.
+    # The write end of a pipe becomes readable only when the read end is closed.
     is_watched = number >= 0 and _is_told(loop, number, cut)
     try:
         yield
@@ -45,17 +45,17 @@ def cut_without_a_reader() -> Iterator[None]:
 
 
 def forget_output() -> None:
-    """Nobody reads it any more. Python would complain of what is left at its end."""
+    """Discard further output. Otherwise Python reports an error when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _pipe() -> int:
-    """The number of standard output if it is a pipe, else -1."""
+    """Return the file descriptor of standard output if it is a pipe, else -1."""
     try:
         number = sys.stdout.fileno()
         return number if stat.S_ISFIFO(os.fstat(number).st_mode) else -1
     except (OSError, ValueError):
-        # It is closed, or no file at all.
+        # It is closed, or not a real file.
         return -1
 
 

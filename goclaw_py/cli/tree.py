@@ -1,4 +1,4 @@
-"""The commands by name; a module is imported when one of its commands is called or listed."""
+"""The commands by name. A module is imported only when one of its commands is used or listed."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ PLACES: Final = {
     "doctor": "doctor.command:doctor",
     "version": "system.setup:version",
 }
-"""In the order of ``goclaw --help``: the module below this package, and its function or group."""
+"""In the order of ``goclaw --help``: the module in this package, and its function or group."""
 
 _IDS: Final = {"ignore_unknown_options": True}
-"""Ids of groups begin with a minus."""
+"""Ids of groups begin with a minus, so they look like options."""
 
 
 class Commands(TyperGroup):
-    """All commands. To make every one of them takes longer than most of them work."""
+    """All commands, loaded lazily: importing all takes longer than running most of them."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = _Made(PLACES)
 
     def list_commands(self, ctx: object) -> list[str]:
-        """Their names, in the order of the help."""
+        """Return the names in the order of the help."""
         del ctx
         return list(self.commands)
 
 
 class _Made(UserDict[str, Any]):
-    """Commands by name. Where one has not been asked for yet, its place stands."""
+    """Commands by name. A value is the import path until the command is first used."""
 
     def __getitem__(self, name: str) -> Any:
         found = super().__getitem__(name)
@@ -70,7 +70,7 @@ class _Made(UserDict[str, Any]):
 def _command(name: str, place: str) -> Any:
     module, _, attribute = place.partition(":")
     found = getattr(import_module(f"goclaw_py.cli.{module}"), attribute)
-    # As in ``entry``: rich would be imported.
+    # As in ``entry``: avoid the import of rich.
     around = typer.Typer(rich_markup_mode=None)
     if isinstance(found, typer.Typer):
         around.add_typer(found, name=name)

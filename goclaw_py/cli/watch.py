@@ -1,4 +1,4 @@
-"""Shows what a command shows again and again, whether the gateway is there or not."""
+"""Implements ``--watch``: refreshes the output of a command, also across gateway restarts."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ _BELOW = "\x1b[J"
 
 
 class Screen(Protocol):
-    """Where looks are shown."""
+    """Where the output of each refresh is shown."""
 
     def show(self, text: str, remark: str = "") -> None:
-        """Show what a look has found, and what was said beside it."""
+        """Show the output of a refresh, and what it wrote to standard error."""
 
     def gone(self, why: str) -> None:
-        """Say that there is nothing to see now; called again every time."""
+        """Report that there is nothing to show now; called at every refresh."""
 
 
 class Display:
-    """A terminal: the newest look, in place of the one before."""
+    """A terminal: each refresh replaces the one before."""
 
     def __init__(self) -> None:
         self._begun = False
-        self._seen = "nobody has answered yet"
+        self._seen = "no answer yet"
 
     def show(self, text: str, remark: str = "") -> None:
-        """As much as the terminal has room for."""
+        """Show as much as fits on the terminal."""
         at = clock(_now())
-        self._seen = f"the last answer was of {at}"
-        self._fill(f"{at}  Ctrl-C ends", f"{remark}\n\n{text}" if remark else text)
+        self._seen = f"last answer at {at}"
+        self._fill(f"{at}  Ctrl-C to quit", f"{remark}\n\n{text}" if remark else text)
 
     def gone(self, why: str) -> None:
-        """Instead of what is not true any more."""
-        self._fill(f"{self._seen}  Ctrl-C ends", why)
+        """Replace the outdated output by the reason."""
+        self._fill(f"{self._seen}  Ctrl-C to quit", why)
 
     def _fill(self, title: str, body: str) -> None:
         size = shutil.get_terminal_size()
@@ -73,17 +73,17 @@ class Display:
         room = max(size.lines - 1, 1)
         if len(lines) > room:
             left = len(lines) - room + 1
-            lines[room - 1 :] = [f"… and {left} lines more"]
+            lines[room - 1 :] = [f"… and {left} more lines"]
         text = "".join(f"{_cut(line, size.columns)}{_END_OF_LINE}\n" for line in lines)
-        # One write, and nothing is wiped before it is written over: so it does not flicker.
+        # Write once, and overwrite instead of clearing first, so that it does not flicker.
         _write(f"{_HOME if self._begun else _CLEAR}{text}{_BELOW}")
         self._begun = True
 
 
 def _cut(line: str, columns: int) -> str:
-    """What fits on one line of the terminal: a second one would push the first away."""
+    """Cut a line to the width of the terminal: wrapping would scroll the first line away."""
     if "\x1b" in line:
-        # Of a table, which is as wide as the terminal; colours have no width.
+        # A line of a table, which already fits; colour codes have no width.
         return line
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
 
@@ -91,14 +91,14 @@ def _cut(line: str, columns: int) -> str:
 
 
 class Paper:
-    """A file or a pipe: one look after the other; that there is nothing to see is told once."""
+    """A file or a pipe: refreshes follow each other; an outage is reported once."""
 
     def __init__(self) -> None:
         self._told = ""
         self._remarked = ""
 
     def show(self, text: str, remark: str = "") -> None:
-        """Below its time."""
+        """Write the output below its time."""
         self._beside(remark)
         _write(f"{clock(_now())}\n{text}\n\n")
 
@@ -109,17 +109,17 @@ class Paper:
         self._remarked = remark
 
     def gone(self, why: str) -> None:
-        """On standard error, where programs do not read it."""
+        """Report the reason on standard error, so that it does not mix with the output."""
         if why != self._told:
             typer.echo(f"goclaw: {'; '.join(why.splitlines())}", err=True)
         self._told = why
 
 
 class Lines(Paper):
-    """For programs: one JSON document a line."""
+    """The output with ``--json``: one JSON document per line."""
 
     def show(self, text: str, remark: str = "") -> None:
-        """On one line."""
+        """Write the JSON on one line."""
         import orjson  # noqa: PLC0415
 
         self._beside(remark)
@@ -127,7 +127,7 @@ class Lines(Paper):
 
 
 class _Canvas(StringIO):
-    """What a command writes on while it is watched; tables ask whether it is a terminal."""
+    """Captures the output of a command; tables check whether it is a terminal."""
 
     def __init__(self, *, interactive: bool) -> None:
         super().__init__()
@@ -141,9 +141,9 @@ class _Canvas(StringIO):
 
 
 class Watching:
-    """Asks again and again over one connection, and makes a new one when that has broken.
+    """Sends requests over one connection, and reconnects when it breaks.
 
-    ``connect`` makes it. Use this in ``with``.
+    ``connect`` opens the connection. Use this in ``with``.
     """
 
     def __init__(self, settings: Settings, connect: Connect) -> None:
@@ -162,11 +162,11 @@ class Watching:
             self._runner.run(self._leave())
 
     def settings(self) -> Settings:
-        """Those of the beginning."""
+        """Return the settings as read at the start."""
         return self._settings
 
     def ask(self, question: Callable[[Control], Awaitable[T]]) -> T:
-        """Ask the gateway, or the database if no gateway runs and that is enough."""
+        """Ask the gateway, or the database if no gateway is running and that suffices."""
         return self._runner.run(self._asked(question))
 
     def pause(self, seconds: float) -> None:
@@ -206,7 +206,7 @@ async def _paused(seconds: float) -> None:
 
 
 def is_passing(error: GoclawError) -> bool:
-    """Whether it may be over at the next look."""
+    """Return whether an error is temporary, so that the next refresh may succeed."""
     from goclaw_py.ports.control import NoGateway  # noqa: PLC0415
 
     return isinstance(error, NoGateway | StoreUnavailable)
@@ -215,9 +215,9 @@ def is_passing(error: GoclawError) -> bool:
 def watch(
     settings: Settings, connect: Connect, show: Show, *, every_s: float, as_json: bool
 ) -> None:
-    """Call ``show`` until Ctrl-C, with what it can ask; what it writes is shown in one piece.
+    """Call ``show`` until Ctrl-C, and show its output each time in one piece.
 
-    Raises what ``show`` raises, but for a gateway or a database that is away: it may come back.
+    Raises what ``show`` raises, except if the gateway or database is away: it may come back.
     """
     interactive = sys.stdout.isatty()
     screen: Screen = Display() if interactive else Paper()
@@ -229,11 +229,11 @@ def watch(
                 _look(watching, show, screen, interactive=interactive and not as_json)
                 watching.pause(every_s)
     except KeyboardInterrupt:
-        # That is how it ends. The terminal has shown ^C and stands behind it.
+        # The usual way to quit. End the line, on which the terminal has shown ^C.
         if isinstance(screen, Display):
             typer.echo()
     except BrokenPipeError:
-        # Whoever read it has seen enough.
+        # The reader of the pipe has closed it, which is not an error.
         forget_output()
 
 

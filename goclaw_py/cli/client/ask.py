@@ -1,4 +1,4 @@
-"""Questions to a gateway, and what is given with them."""
+"""Requests to a gateway, and their query parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Params = Mapping[str, str | int | bool | list[str]]
 
 
 class Ask(Protocol):
-    """Sends a request to the gateway; the body of a good answer, else the error it tells of."""
+    """Sends a request to the gateway; returns the body, or raises the error in the response."""
 
     def __call__(
         self, method: str, path: str, body: object = None, *, params: Params | None = None
@@ -22,7 +22,7 @@ class Ask(Protocol):
 
 
 def given(**params: Value | None) -> Params:
-    """The parameters that have a value, as they stand in an address."""
+    """Return the parameters that have a value, as in a URL."""
     return {name: _text(value) for name, value in params.items() if value is not None}
 
 
@@ -33,7 +33,7 @@ def _text(value: Value) -> str | int | bool:
         case Cursor():
             return str(value)
         case str():
-            # Also of an enum, which httpx would write by its name.
+            # Use the value of an enum; httpx would send its name.
             return str.__str__(value)
         case _:
             return value

@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT_S = 30.0
-"""How long an answer may take. A line waits for its commit, which may wait for a database."""
+"""Timeout of a request. A chat message is answered only after its database commit."""
 
 STREAM_SILENCE_S = 3 * wire.PING_S
-"""A stream that shows no sign of life for so long is dead."""
+"""An event stream without any data for this long is considered broken."""
 
 ATTACH_S = 10.0
-"""How long a line waits for the terminal to be attached."""
+"""How long to wait for the terminal to be attached before a message is sent."""
 
 _LAST_LOOK_S = 1.0
 _CONFIRM_AFTER_S = (0.0, 0.2, 1.0)
@@ -61,7 +61,7 @@ _KIND_OF_WORD = {word: kind for kind, word in wire.CODE_OF}
 
 
 class RemoteControl(RemoteLists):
-    """Use it in ``async with``. Every method raises ``NoGateway`` when nobody answers."""
+    """Use it in ``async with``. Every method raises ``NoGateway`` if no gateway answers."""
 
     def __init__(self, path: Path) -> None:
         """``path`` is the gateway's socket."""
@@ -74,10 +74,9 @@ class RemoteControl(RemoteLists):
 
     async def __aenter__(self) -> Self:
         name = self._exits.enter_context(short_path(self._path))
-        # There is no TLS on a socket of this machine, and to read all the certificates for it takes
-        # longer than most questions.
+        # A local socket needs no TLS, and loading the certificates takes longer than most requests.
         transport = httpx.AsyncHTTPTransport(uds=name, verify=False)
-        # The environment's proxies have no business with a socket of this machine.
+        # Ignore proxy settings of the environment for a local socket.
         self._client = await self._exits.enter_async_context(
             httpx.AsyncClient(
                 transport=transport, base_url="http://goclaw", timeout=TIMEOUT_S, trust_env=False
@@ -94,38 +93,38 @@ class RemoteControl(RemoteLists):
 
     @cached_property
     def jobs(self) -> RemoteDesk:
-        """Jobs, and what can be done with them."""
-        # Most commands are about something else.
+        """Return the service for jobs."""
+        # Imported here, because most commands do not need it.
         from goclaw_py.cli.client.jobs import RemoteDesk  # noqa: PLC0415
 
         return RemoteDesk(self._request)
 
     @cached_property
     def heartbeats(self) -> RemoteHeartbeats:
-        """The heartbeats of agents, and what can be done with them."""
+        """Return the service for heartbeats."""
         from goclaw_py.cli.client.heartbeats import RemoteHeartbeats  # noqa: PLC0415
 
         return RemoteHeartbeats(self._request)
 
     async def status(self) -> Status:
-        """The gateway's state."""
+        """Return the state of the gateway."""
         return await self._get(Status, "/api/status")
 
     async def lanes(self) -> LanesView:
-        """Who is in each lane and who waits for it."""
+        """Return the running and waiting runs of each lane."""
         return await self._get(LanesView, "/api/lanes")
 
     async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        """Give a lane another size."""
+        """Resize a lane."""
         path, body = f"/api/lanes/{segment(name)}", wire.ResizeBody(concurrency)
         return wire.read(Resized, await self._request("PUT", path, body))
 
     async def active(self) -> ActiveRuns:
-        """All requests that are not done."""
+        """Return all running and waiting runs."""
         return await self._get(ActiveRuns, "/api/runs/active")
 
     async def queue(self, key: str) -> QueueView:
-        """One session from near."""
+        """Return the queue of one session."""
         return await self._get(QueueView, f"/api/sessions/{segment(key)}/queue")
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
@@ -134,14 +133,14 @@ class RemoteControl(RemoteLists):
         return await self._post(StopReport, path, wire.StopBody(everything=everything))
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        """Let the agent work on a message in a session."""
+        """Send a message to the agent in a session."""
         path = f"/api/sessions/{segment(key)}/messages"
         raw = await self._request("POST", path, {"prompt": text}, params={"queue": queue})
         sent = wire.read(wire.Sent, raw)
         return Submitted(SessionKey(sent.sessionId), sent.runId)
 
     async def reset(self, key: SessionKey) -> None:
-        """Begin a fresh history."""
+        """Start a new history of a session."""
         await self._request("POST", f"/api/sessions/{segment(key)}/reset")
 
     async def why(self, about: str | None = None) -> Explanation:
@@ -149,13 +148,13 @@ class RemoteControl(RemoteLists):
         return await self._get(Explanation, "/api/why", given(about=about))
 
     async def usage(self, query: UsageQuery) -> UsageReport:
-        """What runs have used."""
+        """Return tokens and cost of runs."""
         return await ask_usage(self._request, query)
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None
     ) -> AsyncGenerator[LiveEvent]:
-        """What runs do. Raises ``NoGateway`` when the gateway goes away."""
+        """Yield live events of runs. Raises ``NoGateway`` when the gateway shuts down."""
         params = given(session=session)
         headers = {} if after is None else {"Last-Event-ID": after}
         reader = wire.EventReader(wire.LIVE_EVENTS)
@@ -165,47 +164,47 @@ class RemoteControl(RemoteLists):
                 async for chunk in while_alive(response.aiter_bytes()):
                     for event in reader.feed(chunk):
                         yield event
-        raise NoGateway("the gateway has gone away")
+        raise NoGateway("the gateway has shut down or closed the connection")
 
     async def retry_outbox(self, ids: Collection[int]) -> int:
-        """Try dead and dropped messages again."""
+        """Retry dead and dropped outgoing messages."""
         body = wire.RowsBody(list(ids))
         return (await self._post(wire.Retried, "/api/outbox/retry", body)).retried
 
     async def drop_outbox(self, ids: Collection[int]) -> int:
-        """Give up messages that are dead or wait."""
+        """Drop dead and pending outgoing messages."""
         body = wire.RowsBody(list(ids))
         return (await self._post(wire.Dropped, "/api/outbox/drop", body)).dropped
 
     async def retry_letters(self, ids: Collection[int]) -> int:
-        """Let messages that ended without an answer run again."""
+        """Retry failed incoming messages."""
         body = wire.RowsBody(list(ids))
         return (await self._post(wire.Retried, "/api/inbox/retry", body)).retried
 
     async def dismiss_letters(self, ids: Collection[int]) -> int:
-        """Show messages that ended without an answer no more."""
+        """Dismiss failed incoming messages."""
         body = wire.RowsBody(list(ids))
         return (await self._post(wire.Dropped, "/api/inbox/drop", body)).dropped
 
     async def nodes(self) -> NodesView:
-        """The gateways on this database."""
+        """Return the nodes on this database."""
         return await self._get(NodesView, "/api/nodes")
 
     async def drain(self, node: str) -> Node:
-        """Let a node end."""
+        """Shut a node down gracefully."""
         return await self._post(Node, f"/api/nodes/{segment(node)}/drain", None)
 
     async def pairing_requests(self) -> list[Asking]:
-        """Who asked to."""
+        """Return pending requests to talk to the agent."""
         return await self._get(list[Asking], "/api/pairing")
 
     async def approve(self, code: str, *, guest: bool) -> Person:
-        """Let the person with this pairing code talk."""
+        """Approve the person with this pairing code."""
         body = wire.ApproveBody(code, guest=guest)
         return await self._post(Person, "/api/pairing/approve", body)
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> None:
-        """Forget a person."""
+        """Revoke the approval of a person."""
         body = wire.RevokeBody(channel, account, sender_id)
         await self._request("POST", "/api/people/revoke", body)
 
@@ -217,40 +216,40 @@ class RemoteControl(RemoteLists):
     # ------------------------------------------------------------------ Terminals
 
     async def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
-        """Events for one terminal. Raises ``NoGateway`` when the gateway goes away."""
+        """Yield events for one terminal. Raises ``NoGateway`` when the gateway shuts down."""
         reader = wire.EventReader(wire.CHAT_EVENTS)
         with _translated():
             async with AsyncExitStack() as exits:
                 response = await self._open(exits, f"/api/chat/{segment(chat)}/events")
                 try:
                     async for chunk in while_alive(response.aiter_bytes()):
-                        # The first bytes say that the terminal is attached.
+                        # The first bytes mean that the terminal is attached.
                         self._attached[chat].set()
                         for event in reader.feed(chunk):
                             yield event
                 finally:
                     self._attached[chat].clear()
-        raise NoGateway("the gateway has gone away")
+        raise NoGateway("the gateway has shut down or closed the connection")
 
     async def say(self, chat: str, message_id: str, text: str) -> None:
-        """Take a line, once the terminal is attached: else its answer might find nobody."""
+        """Send a line once the terminal is attached, because otherwise the answer could be lost."""
         try:
             async with asyncio.timeout(ATTACH_S):
                 await self._attached[chat].wait()
         except TimeoutError:
-            raise StoreUnavailable("this terminal is not attached") from None
+            raise StoreUnavailable("this terminal is not connected to the gateway yet") from None
         path = f"/api/chat/{segment(chat)}/messages"
         await self._request("POST", path, wire.SayBody(message_id, text))
 
     def confirm(self, receipt: str) -> None:
-        """Tell the gateway that a message was shown; ``async with`` waits for it at the end."""
+        """Confirm that a message was shown; ``async with`` waits for that at the end."""
         task = asyncio.ensure_future(self._confirm(receipt))
         self._confirming.add(task)
         task.add_done_callback(self._confirming.discard)
 
     async def _confirm(self, receipt: str) -> None:
-        # The gateway sends nothing more to this chat before it knows, so a confirmation that was
-        # lost (Ctrl-Z in the middle of it) is repeated. When this gives up, the gateway is gone.
+        # The gateway sends nothing more to this chat before the confirmation, so a lost one (for
+        # example after Ctrl-Z) is repeated. When this gives up, the gateway is gone.
         for wait_s in _CONFIRM_AFTER_S:
             await asyncio.sleep(wait_s)
             with suppress(GoclawError):
@@ -266,7 +265,7 @@ class RemoteControl(RemoteLists):
         params: Params | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """An event stream, from its first line on; ``exits`` closes it."""
+        """Open an event stream; ``exits`` closes it."""
         timeout = httpx.Timeout(TIMEOUT_S, read=None)
         async with asyncio.timeout(STREAM_SILENCE_S):
             response = await exits.enter_async_context(
@@ -297,15 +296,15 @@ class RemoteControl(RemoteLists):
 
 
 async def while_alive(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Chunks of a stream. Raises ``NoGateway`` when it is silent for too long."""
+    """Yield chunks of a stream. Raises ``NoGateway`` if it is silent for too long."""
     while True:
         reading = asyncio.ensure_future(anext(chunks, None))
         try:
-            # After Ctrl-Z the time is over before the loop has looked at what came meanwhile.
+            # After Ctrl-Z the timeout fires before the event loop has read the data that arrived.
             for patience_s in (STREAM_SILENCE_S, _LAST_LOOK_S):
                 await asyncio.wait([reading], timeout=patience_s)
             if not reading.done():
-                raise NoGateway("the gateway does not answer in time")
+                raise NoGateway("the gateway did not answer in time")
             chunk = reading.result()
         finally:
             await _give_up(reading)
@@ -325,13 +324,13 @@ def _raise_for(response: httpx.Response) -> None:
 
 
 def _told(response: httpx.Response) -> GoclawError:
-    """The error that an answer tells of."""
-    # Few answers are errors: most commands do without these imports.
+    """Return the error in a response."""
+    # Imported here, because most commands get no error.
     from goclaw_py.web.api import heartbeat_errors, job_errors  # noqa: PLC0415
 
     raw = response.content
     with suppress(wire.Unreadable):
-        # First: a fault of a job may be of a kind that is not known here.
+        # Check this first: a job error may have a kind that this release does not know.
         return heartbeat_errors.error_of(wire.read(heartbeat_errors.HeartbeatFault, raw))
     with suppress(wire.Unreadable):
         return job_errors.error_of(wire.read(job_errors.JobFault, raw))
@@ -350,6 +349,6 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (httpx.TimeoutException, TimeoutError) as error:
-        raise NoGateway("the gateway does not answer in time") from error
+        raise NoGateway("the gateway did not answer in time") from error
     except httpx.TransportError as error:
-        raise NoGateway("no gateway answers; start one with: goclaw run") from error
+        raise NoGateway("no gateway answers; to start one: goclaw run") from error

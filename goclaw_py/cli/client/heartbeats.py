@@ -20,7 +20,7 @@ from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
 from goclaw_py.web.api import heartbeat_json, wire
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""What an agent can be called; nothing else is to stand in a path."""
+"""Valid agent names; nothing else may be put in a URL path."""
 
 
 class RemoteHeartbeats:
@@ -37,7 +37,7 @@ class RemoteHeartbeats:
     def agents(self) -> tuple[AgentName, ...]:
         """See ``HeartbeatDesk``."""
         if self._agents is None:
-            raise GoclawError("the gateway was not asked yet which agents it has")
+            raise GoclawError("the list of agents was not requested from the gateway yet")
         return self._agents
 
     # ------------------------------------------------------------------ looking
@@ -145,7 +145,7 @@ class RemoteHeartbeats:
         try:
             return await self._ask(method, path, body, params=params)
         except NotTaken as error:
-            # Without a gateway the desk itself looks at it, and finds it wrong.
+            # Raise the same error as the service does without a gateway.
             raise HeartbeatError(str(error)) from error
 
 

@@ -28,7 +28,7 @@ _CLOCK = SystemClock()
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the gateway has said of all jobs, and how far its clock is ahead of ours."""
+    """Settings of the gateway for all jobs, and how far its clock is ahead of ours."""
 
     view: job_json.DeskView
     ahead: timedelta
@@ -60,12 +60,12 @@ class RemoteDesk:
         return self._view.most
 
     def now(self) -> datetime:
-        """The gateway's clock; before anything was asked that of this machine, which is its own."""
+        """Return the time of the gateway; before the first request, that of this machine."""
         ahead = timedelta() if self._known is None else self._known.ahead
         return _CLOCK.now() + ahead
 
     async def look(self) -> None:
-        """Learn what the settings say of all jobs, unless that is known."""
+        """Request the settings for all jobs, unless already done."""
         if self._known is None:
             view = wire.read(job_json.DeskView, await self._ask("GET", "/api/scheduler"))
             self._known = _Known(view, view.now - _CLOCK.now())
@@ -127,7 +127,7 @@ class RemoteDesk:
         return wire.read(JobStats, await self._request("GET", path, by, params=params))
 
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
-        """See ``JobDesk``. Computed here: the job and the settings say it all."""
+        """See ``JobDesk``. Computed here from the job and the settings."""
         if job.state is not JobState.ACTIVE or job.next_run_at is None or count < 1:
             return []
         timing = job.timing(self.profile.policy)
@@ -161,7 +161,7 @@ class RemoteDesk:
     @property
     def _view(self) -> job_json.DeskView:
         if self._known is None:
-            raise GoclawError("the gateway was not asked yet what it says of all jobs")
+            raise GoclawError("the settings of jobs were not requested from the gateway yet")
         return self._known.view
 
     async def _job(self, method: str, path: str, by: Asker, body: object = None) -> Job:
@@ -181,7 +181,7 @@ class RemoteDesk:
         try:
             return await self._ask(method, path, body, params={**asker, **(params or {})})
         except NotTaken as error:
-            # Without a gateway the job itself is looked at, and found wrong.
+            # Raise the same error as the service does without a gateway.
             raise _bad_job(str(error)) from error
 
 

@@ -1,4 +1,4 @@
-"""What operators read of what is stored, asked of a gateway over its socket."""
+"""Reads stored data (sessions, runs, messages, people) from a gateway over its socket."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class RemoteLists:
         self._ask = ask
 
     async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
-        """Sessions, the last active first."""
+        """Return sessions, most recently active first."""
         return await self._list(Session, "/api/sessions", given(limit=limit, before=before))
 
     async def session(self, key: str) -> Session:
-        """The session with this key or unique part of a key."""
+        """Return the session with this key or unique part of a key."""
         return wire.read(Session, await self._ask("GET", f"/api/sessions/{segment(key)}"))
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """A session's history, oldest first."""
+        """Return the history of a session, oldest first."""
         path = f"/api/sessions/{segment(key)}/history"
         return await self._list(StoredEntry, path, given(limit=limit))
 
@@ -57,7 +57,7 @@ class RemoteLists:
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
     ) -> list[Run]:
-        """Runs, the newest first."""
+        """Return runs, newest first."""
         params = given(
             limit=limit,
             session=session,
@@ -72,16 +72,16 @@ class RemoteLists:
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
     ) -> list[RunSpan]:
-        """Runs that worked then, the oldest first."""
+        """Return runs that were in progress then, oldest first."""
         params = given(since=since, until=until, limit=limit, after=after)
         return await self._list(RunSpan, "/api/runs/timeline", params)
 
     async def run(self, prefix: str) -> Run:
-        """The run whose id starts with this."""
+        """Return the run whose id starts with this."""
         return wire.read(Run, await self._ask("GET", f"/api/runs/{segment(prefix)}"))
 
     async def run_record(self, prefix: str) -> RunRecord:
-        """That run with its part of the history and its messages."""
+        """Return that run with its history entries and messages."""
         path = f"/api/runs/{segment(prefix)}/record"
         return wire.read(RunRecord, await self._ask("GET", path))
 
@@ -93,35 +93,35 @@ class RemoteLists:
         run: RunId | None = None,
         before: int | None = None,
     ) -> list[OutboxRow]:
-        """Messages on their way out, the newest first."""
+        """Return outgoing messages, newest first."""
         params = given(limit=limit, state=state, run=run, before=before)
         return await self._list(OutboxRow, "/api/outbox", params)
 
     async def outbox_row(self, row_id: int) -> OutboxRow:
-        """One of them."""
+        """Return one outgoing message."""
         return wire.read(OutboxRow, await self._ask("GET", f"/api/outbox/{row_id}"))
 
     async def letters(
         self, *, waiting: bool = False, limit: int = 50, before: int | None = None
     ) -> list[Letter]:
-        """Messages that could not be worked on, or that are not done."""
+        """Return incoming messages that failed, or that are not done yet."""
         params = given(waiting=waiting, limit=limit, before=before)
         return await self._list(Letter, "/api/inbox", params)
 
     async def letter(self, row_id: int) -> Letter:
-        """One message that came in."""
+        """Return one incoming message."""
         return wire.read(Letter, await self._ask("GET", f"/api/inbox/{row_id}"))
 
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
-        """Who may talk to the agent."""
+        """Return approved people."""
         return await self._list(Person, "/api/people", given(limit=limit, before=before))
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[Heard]:
-        """Chats and threads in which somebody who may talk spoke, the last one first."""
+        """Return chats and threads in which approved people wrote, most recent first."""
         return await self._list(Heard, "/api/heard", given(limit=limit, before=before))
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        """Known chats, the last seen first."""
+        """Return stored chats, most recently seen first."""
         return await self._list(Chat, "/api/chats", given(limit=limit, before=before))
 
     async def _list(self, kind: type[T], path: str, params: Params) -> list[T]:
@@ -129,5 +129,5 @@ class RemoteLists:
 
 
 def segment(text: str) -> str:
-    """A text as one part of a path."""
+    """Quote a text as one segment of a URL path."""
     return quote(text, safe="")

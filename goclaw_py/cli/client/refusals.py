@@ -1,4 +1,4 @@
-"""What a gateway answers to a request that it does not accept."""
+"""Errors with which a gateway rejects a request."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from goclaw_py.model.errors import GoclawError
 
 
 class Refused(GoclawError):
-    """The gateway did not accept a request, and says why."""
+    """The gateway rejected a request; the message is its reason."""
 
 
 class NotTaken(Refused):
-    """What was sent has a wrong shape or is too long; the sentence begins with what it is about."""
+    """A field of a request is malformed or too long; the message begins with its name."""

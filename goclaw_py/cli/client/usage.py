@@ -1,4 +1,4 @@
-"""What runs have used, as asked of a gateway."""
+"""Requests token and cost reports from a gateway."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from goclaw_py.web.api import wire
 
 
 async def ask_usage(ask: Ask, query: UsageQuery) -> UsageReport:
-    """Raises ``BadUsageQuery`` for what only the gateway's clock tells to be wrong."""
+    """Request a report. Raises ``BadUsageQuery`` also for days the gateway's clock rules out."""
     given = {"since": query.since, "until": query.until, "days": query.days}
     params = {name: str(value) for name, value in given.items() if value is not None}
     params |= {"by": ",".join(query.by), "tz": query.zone}
