@@ -42,7 +42,7 @@ def test_an_odd_text_is_answered_and_the_next_one_too(bot: Home, api: Control, t
     assert gateway.alive()
     assert "Traceback" not in gateway.output
     status = bot.goclaw("status")[1]
-    assert "0 messages in, 0 out, 0 dead" in status, status
+    assert "0 incoming and 0 outgoing messages waiting, 0 undeliverable" in status, status
 
 
 def test_a_million_characters_come_back_whole(bot: Home, api: Control) -> None:

@@ -106,7 +106,7 @@ def test_a_queue_tells_what_was_dropped_and_why(narrow: Home, api: Control) -> N
     gateway.kill()
     code, output = narrow.goclaw("queue", str(ANN))
     assert code == 0
-    assert "this is what the database knows" in output
+    assert "showing the state in the database" in output
     assert "echo waits" in output
 
 
@@ -150,7 +150,7 @@ def test_runs_are_followed_while_they_work_until_the_gateway_ends(bot: Home, api
     finally:
         follower.end()
     *events, last = follower.output.splitlines()
-    assert last == "goclaw: the gateway has gone away"
+    assert last == "goclaw: the gateway has shut down or closed the connection"
     now, asked, started, *told, ended = map(json.loads, events)
     assert (now["kind"], asked["kind"], started["kind"]) == ("now", "asked", "started")
     assert "".join(event["text"] for event in told if event["kind"] == "text").split() == [

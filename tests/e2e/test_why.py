@@ -66,7 +66,7 @@ CASES: list[Row[Callable[[Home, str], Answer]]] = [
         wrong_setting,
         "check.settings",
         "queue.capcity",
-        "correct this setting",
+        "fix this setting",
     ),
     Row(
         "The gateway does not start: its port is taken",

@@ -107,8 +107,8 @@ def test_check_only_reads(goclaw: Shell, work: Work) -> None:
 def test_into_an_empty_place_it_is_restored_without_a_question(goclaw: Shell, work: Work) -> None:
     got = goclaw("restore", "x", "--no-files")
     assert (got.code, got.err) == (0, "")
-    assert "restored 1,001 rows of" in got.out
-    assert "ran 0002_x.up.sql" in got.out
+    assert "restored 1,001 rows from" in got.out
+    assert "applied migration 0002_x.up.sql" in got.out
     assert work.asked[1:] == [("look", False), ("restore", False, False)]
 
 
@@ -144,7 +144,9 @@ def test_a_person_at_a_terminal_is_asked_before_anything_is_replaced(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr("typer.confirm", confirm)
     assert (goclaw("restore", "x", "--replace").code, restored(work)) == (1, False)
-    assert asked[0].startswith("Replace 2 tables with rows and the files in /w by the backup of 20")
+    assert asked[0].startswith(
+        "Overwrite 2 tables with rows and the files in /w with the backup of 20"
+    )
     assert goclaw("restore", "x", "--replace").code == 0
     assert goclaw("restore", "x", "--replace", "--yes").code == 0
     work.there = replace(work.there, tables=(), folders=())

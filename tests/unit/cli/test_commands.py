@@ -38,7 +38,7 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     )
     got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert got.stdout.endswith("HEAVY []\n")
-    assert "Exit codes: 0 done, 1 failed or not found, 2 wrong usage" in got.stdout
+    assert "Exit codes: 0 success, 1 failed or not found, 2 wrong usage" in got.stdout
 
 
 def test_it_runs_as_a_module_too() -> None:
@@ -133,13 +133,13 @@ def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGate
     assert got.code == 0
     for words in (
         "up 2h 0m",
-        "1 messages in, 2 out, 3 dead",
+        "1 incoming and 2 outgoing messages waiting, 3 undeliverable",
         "main  1/2",
         "agent:main:console:direct:local",
         "wrong token",
         "warning: disk is nearly full",
         "embedded",
-        "working",
+        "running",
     ):
         assert words in got.out
     assert gateway.control.calls == [("status",)]
@@ -179,10 +179,10 @@ def test_json_is_what_the_api_answers(goclaw: Shell, gateway: ThreadGateway) -> 
         (StopReport((fakes.RUN_ID,), (fakes.RUN_ID,)), "stopped 0190-aaaa; dropped 1 waiting\n"),
         (StopReport(already_stopping=True), "already stopping\n"),
         (StopReport(), "nothing was running\n"),
-        (StopReport(unsent=1), "gave up 1 unsent part of an answer\n"),
+        (StopReport(unsent=1), "dropped 1 unsent part of an answer\n"),
         (
             StopReport((fakes.RUN_ID,), unsent=2),
-            "stopped 0190-aaaa; gave up 2 unsent parts of an answer\n",
+            "stopped 0190-aaaa; dropped 2 unsent parts of an answer\n",
         ),
     ],
 )
@@ -225,7 +225,7 @@ def test_what_is_sent_can_come_from_a_pipe(
     ("command", "words"),
     [
         (["sessions", "list"], [fakes.SESSION, "agent:main:api:a/b c%2F?#", "WAITING"]),
-        (["runs", "list"], ["0190-aaaa", "cancelled (stopped)", "1m 1s", "0190-bbbb", "working"]),
+        (["runs", "list"], ["0190-aaaa", "cancelled (stopped)", "1m 1s", "0190-bbbb", "running"]),
         (["runs", "list", "--session", "console", "--active"], ["0190-bbbb"]),
     ],
 )
@@ -285,7 +285,7 @@ def test_a_run_is_shown_with_everything_that_is_known(
     for words in ("boom", "parent", "cost", "unknown"):
         assert words in out
     out = goclaw("runs", "show", "0190-b").out
-    assert "still working" in out
+    assert "still running" in out
     assert "tokens" not in out
 
 
@@ -381,6 +381,6 @@ def test_migrate_shows_or_does_what_is_pending(
     monkeypatch.setattr(composition, "migrate", migrate)
     shown = goclaw("migrate", "--status")
     assert (shown.code, "pending 0002_more" in shown.out) == (1, True)
-    assert goclaw("migrate").out == "ran 0002_more.up.sql\n"
-    assert goclaw("migrate").out == "nothing to do\n"
+    assert goclaw("migrate").out == "applied 0002_more.up.sql\n"
+    assert goclaw("migrate").out == "no pending migrations\n"
     assert goclaw("migrate", "--status").code == 0

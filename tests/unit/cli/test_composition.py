@@ -66,7 +66,7 @@ def test_a_job_can_be_added_before_the_first_start(goclaw: Shell) -> None:
 
 
 def test_commands_work_on_the_database_when_no_gateway_runs(goclaw: Shell) -> None:
-    assert goclaw("migrate").out.startswith("ran 0001_initial")
+    assert goclaw("migrate").out.startswith("applied 0001_initial")
     assert goclaw("migrate", "--status").code == 0
     assert goclaw("sessions", "list").out == "no sessions yet\n"
     assert goclaw("outbox", "list").out == "no messages\n"

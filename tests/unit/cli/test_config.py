@@ -52,7 +52,7 @@ def test_one_section_shows_that_and_nothing_else(goclaw: Shell, file: str, secti
 
 
 def test_a_section_without_settings_says_so(goclaw: Shell, file: str) -> None:
-    assert goclaw("config", "show", "queue").out.startswith("nothing is set there")
+    assert goclaw("config", "show", "queue").out.startswith("no settings in this section")
     assert goclaw("config", "show", "channels").code == 0
 
 
@@ -115,7 +115,7 @@ def test_the_path_says_who_has_chosen_it(goclaw: Shell, monkeypatch: pytest.Monk
 
 def test_a_file_that_is_right_is_said_to_be(goclaw: Shell, file: str) -> None:
     got = goclaw("config", "check")
-    assert (got.code, got.out, got.err) == (0, f"{file}: nothing is wrong\n", "")
+    assert (got.code, got.out, got.err) == (0, f"{file}: no errors\n", "")
 
 
 def test_another_file_is_checked_without_being_used(goclaw: Shell, file: str) -> None:

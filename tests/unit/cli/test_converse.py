@@ -129,7 +129,7 @@ async def test_a_line_that_is_not_committed_is_said_again_under_the_same_id() ->
     talk.desk.type("hello", "second")
     await talk.until(lambda: len(talk.terminals.said) == 2)
     assert talk.terminals.texts == ["hello", "second"]
-    assert talk.desk.text.count("not taken yet") == 1
+    assert talk.desk.text.count("not sent yet") == 1
     await talk.end()
 
 
@@ -139,7 +139,7 @@ async def test_ctrl_c_stops_the_run_past_a_line_that_waits() -> None:
     os.kill(os.getpid(), signal.SIGINT)
     await talk.until(lambda: talk.terminals.said)
     assert talk.terminals.texts == ["/stop"]
-    assert "Ctrl-C again leaves" in talk.desk.text
+    assert "Ctrl-C again quits" in talk.desk.text
     await asyncio.sleep(2.5)
     talk.conversation.interrupt()
     await talk.until(lambda: len(talk.terminals.said) == 2)
@@ -187,7 +187,7 @@ async def test_the_end_of_a_pipe_waits_in_bounded_time() -> None:
 async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
     class Gone(FakeTerminals):
         async def say(self, chat: str, message_id: str, text: str) -> None:
-            raise NoGateway("the gateway has gone away")
+            raise NoGateway("the gateway has shut down or closed the connection")
 
     desk = Desk()
     desk.type("hello")
@@ -198,7 +198,7 @@ async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
 async def test_ctrl_c_without_a_gateway_leaves() -> None:
     class Gone(FakeTerminals):
         async def say(self, chat: str, message_id: str, text: str) -> None:
-            raise NoGateway("the gateway has gone away")
+            raise NoGateway("the gateway has shut down or closed the connection")
 
     conversation = Conversation(Gone(), Desk(), "local")
     task = asyncio.ensure_future(conversation.run(yes, 60))

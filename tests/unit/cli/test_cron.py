@@ -51,7 +51,7 @@ def test_jobs_are_listed_in_the_order_and_the_zone_of_their_next_runs(
     """SPEC OPS-1."""
     got = goclaw("cron", "list")
     head, *rows = lines(got.out)
-    assert (got.code, head) == (0, "JOB STATE WHEN NEXT RUN LAST RUN RESULT REMARK")
+    assert (got.code, head) == (0, "JOB STATE SCHEDULE NEXT RUN LAST RUN RESULT NOTE")
     assert [row.split()[0] for row in rows] == ["poll", "tea", "standup"]
     assert rows[0].endswith("Fri 2026-01-02 12:10:00 (in 10m 0s)")
     assert rows[1].endswith("Fri 2026-01-02 20:30:00 (in 3h 0m)")
@@ -59,7 +59,7 @@ def test_jobs_are_listed_in_the_order_and_the_zone_of_their_next_runs(
 
 
 def test_without_a_gateway_the_list_says_so(goclaw: Shell, jobs: JobControl) -> None:
-    said = "no gateway is running here; nothing runs until one does\n"
+    said = "no gateway is running here; no job runs until you start one\n"
     assert goclaw("cron", "list").err == said
     jobs.gateway = True
     assert goclaw("cron", "list").err == ""
@@ -99,7 +99,7 @@ def test_a_paused_job_and_one_that_runs_are_in_the_list(goclaw: Shell, jobs: Job
     jobs.claim("poll")
     rows = lines(goclaw("cron", "list").out)
     assert [row.split()[-1] for row in rows if row.startswith("tea ")] == ["paused"]
-    assert any(row.startswith("poll active") and row.endswith("runs now") for row in rows)
+    assert any(row.startswith("poll active") and row.endswith("running") for row in rows)
 
 
 def test_a_job_of_another_release_does_not_hide_the_others(goclaw: Shell, jobs: JobControl) -> None:
@@ -154,7 +154,10 @@ def test_jobs_are_picked(
 
 
 def test_a_list_that_is_cut_says_so(goclaw: Shell, jobs: JobControl) -> None:
-    assert "these are 1 of 3; see --limit\n" in goclaw("cron", "list", "--limit", "1").err
+    assert (
+        "showing 1 of 3 jobs; use --limit to see more\n"
+        in goclaw("cron", "list", "--limit", "1").err
+    )
     assert "these" not in goclaw("cron", "list", "--limit", "3").err
 
 
@@ -192,19 +195,19 @@ def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> Non
     assert "state active" in shown
     assert "next runs Mon 2026-01-05 09:00:00 (in 2d 19h)" in shown
     assert "Tue 2026-01-06 09:00:00 (in 3d 19h)" in shown
-    assert "tells last (always)" in shown
+    assert "target last (always)" in shown
     assert "model opus" in shown
-    assert "ends after 9 runs, 0 of them done" in shown
+    assert "ends after 9 runs, 0 done" in shown
     assert "policy retries = 0 (settings: 3)" in shown
-    assert "in 30 days 1 run, 100% of them well" in shown
+    assert "in 30 days 1 run, 100% successful" in shown
     assert "skipped 1 time" in shown
-    assert "took 1m 30s on average, 95 of 100 within 1m 30s" in shown
+    assert "took 1m 30s on average, 95th percentile 1m 30s" in shown
     assert "cost 0.50 USD" in shown
     assert "What is new?" in shown
     table = shown[shown.index("prompt") + 3 :]
-    assert table[0] == "DUE TOOK STATUS TRIES DELIVERY COST RUN WHAT IT SAID"
+    assert table[0] == "DUE TOOK STATUS TRIES DELIVERY COST RUN OUTPUT"
     assert "skipped (no_work)" in table[1]
-    assert table[2].startswith("Fri 2026-01-02 13:01:00 by hand 1m 30s ok 1 0.25 USD")
+    assert table[2].startswith("Fri 2026-01-02 13:01:00 manual 1m 30s ok 1 0.25 USD")
     assert table[2].endswith("all is well")
 
 
@@ -212,7 +215,7 @@ def test_a_job_of_a_model_shows_what_is_stricter_for_it(goclaw: Shell, cron: Job
     """SPEC CRON-8, CRON-15: the policy that holds, where it differs."""
     cron.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="hers"), ANN)
     out = lines(goclaw("cron", "show", "hers").out)
-    assert "owner telegram:direct:5 (made by a model)" in out
+    assert "owner telegram:direct:5 (created by a model)" in out
     assert "policy min_interval_s = 60 (settings: 1)" in out
     assert "auto_disable_after = 5 (settings: 0)" in out
 
@@ -287,10 +290,10 @@ def test_runs_of_all_jobs_are_listed_each_in_the_zone_of_its_job(
     jobs.clock.at += timedelta(minutes=1)
     jobs.ran("poll", Status.FAILED, error="boom\nbang")
     head, first, second = lines(goclaw("cron", "runs").out)
-    assert head == "JOB DUE TOOK STATUS TRIES DELIVERY COST RUN WHAT IT SAID"
-    assert first.startswith("poll Fri 2026-01-02 12:01:00 by hand 1m 30s failed 1")
+    assert head == "JOB DUE TOOK STATUS TRIES DELIVERY COST RUN OUTPUT"
+    assert first.startswith("poll Fri 2026-01-02 12:01:00 manual 1m 30s failed 1")
     assert first.endswith("boom bang")
-    assert second.startswith("tea Fri 2026-01-02 17:30:00 by hand 1m 30s ok 1")
+    assert second.startswith("tea Fri 2026-01-02 17:30:00 manual 1m 30s ok 1")
 
 
 @pytest.mark.parametrize(
@@ -322,7 +325,7 @@ def test_the_log_of_a_deleted_job_is_found_by_its_id(goclaw: Shell, jobs: JobCon
 
 
 def test_before_anything_was_due_that_is_said(goclaw: Shell, jobs: JobControl) -> None:
-    assert goclaw("cron", "runs").out == "nothing was due yet\n"
+    assert goclaw("cron", "runs").out == "no runs yet\n"
 
 
 def test_the_next_runs_of_all_jobs_are_one_list(
@@ -338,7 +341,7 @@ def test_the_next_runs_of_all_jobs_are_one_list(
         {"at": "2026-01-02T16:00:00+00:00", "slug": "poll"},
     ]
     head, _, tea, _ = lines(goclaw("cron", "next", "3").out)
-    assert head == "WHEN ZONE JOB WHAT"
+    assert head == "WHEN TIME ZONE JOB PAYLOAD"
     assert tea == "Fri 2026-01-02 20:30:00 (in 3h 0m) Asia/Kolkata tea Tea!"
 
 
@@ -348,7 +351,7 @@ def test_the_next_runs_of_one_job(goclaw: Shell, jobs: JobControl) -> None:
 
 
 def test_no_next_run_is_said(goclaw: Shell, cron: JobControl) -> None:
-    assert goclaw("cron", "next").out == "no job will run\n"
+    assert goclaw("cron", "next").out == "no upcoming runs\n"
 
 
 # ---------------------------------------------------------------------------- pause, resume
@@ -358,7 +361,7 @@ def test_a_paused_job_has_no_next_run_until_it_is_resumed(goclaw: Shell, jobs: J
     """SPEC CRON-11."""
     got = goclaw("cron", "pause", "poll")
     assert (got.code, jobs.all()["poll"].next_run_at) == (0, None)
-    assert got.out.endswith("it is paused; to let it run: goclaw cron resume poll\n")
+    assert got.out.endswith("the job is paused; to resume it: goclaw cron resume poll\n")
     jobs.clock.at += timedelta(hours=1)
     got = goclaw("cron", "resume", "poll", "--json")
     assert json.loads(got.out)["state"] == "active"
@@ -393,9 +396,9 @@ def test_a_message_is_delivered_without_a_run(goclaw: Shell, jobs: JobControl) -
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (RunNow.ALREADY_RUNNING, "it is running already"),
-        (RunNow.AT_CAPACITY, "as many jobs run as may at once"),
-        (RunNow.NO_WORK, "its work source has no work"),
+        (RunNow.ALREADY_RUNNING, "the job is already running"),
+        (RunNow.AT_CAPACITY, "the maximum number of jobs is already running"),
+        (RunNow.NO_WORK, "the work source of the job has no work"),
     ],
 )
 def test_why_a_job_was_not_run_is_a_word_and_exit_code_1(
@@ -416,7 +419,10 @@ def test_without_a_gateway_nothing_can_be_run(goclaw: Shell, jobs: JobControl) -
     assert got.err == "goclaw: no gateway is running here\n"
     jobs.rules = Rules(jobs.rules.profile, enabled=False)
     got = goclaw("cron", "run", "poll")
-    assert (got.code, got.err) == (1, "goclaw: the scheduler is off (scheduler.enabled)\n")
+    assert (got.code, got.err) == (
+        1,
+        "goclaw: the scheduler is disabled (scheduler.enabled = false)\n",
+    )
 
 
 # ---------------------------------------------------------------------------- rm
@@ -424,7 +430,7 @@ def test_without_a_gateway_nothing_can_be_run(goclaw: Shell, jobs: JobControl) -
 
 def test_a_job_is_deleted(goclaw: Shell, jobs: JobControl) -> None:
     got = goclaw("cron", "rm", "tea")
-    assert (got.code, got.out) == (0, "tea is deleted\n")
+    assert (got.code, got.out) == (0, "deleted tea\n")
     assert set(jobs.all()) == {"standup", "poll"}
     got = goclaw("cron", "rm", "poll", "--json")
     assert json.loads(got.out)["deleted"] == "poll"

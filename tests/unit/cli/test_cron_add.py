@@ -108,10 +108,10 @@ def test_everything_about_a_job_can_be_said(goclaw: Shell, cron: JobControl) -> 
 
 def test_a_paused_job_has_no_next_runs(goclaw: Shell, cron: JobControl) -> None:
     out = goclaw("cron", "add", "a", *WEEKDAYS, "--paused", "--", "x").out
-    assert out.endswith("it is paused; to let it run: goclaw cron resume a\n")
+    assert out.endswith("the job is paused; to resume it: goclaw cron resume a\n")
     assert "next" not in out + goclaw("cron", "pause", "a").out
     assert "next runs" not in goclaw("cron", "show", "a").out
-    assert goclaw("cron", "next", "--job", "a").out == "no job will run\n"
+    assert goclaw("cron", "next", "--job", "a").out == "no upcoming runs\n"
 
 
 def test_a_job_that_would_tell_nobody_is_told_at_once(goclaw: Shell, cron: JobControl) -> None:
@@ -120,8 +120,8 @@ def test_a_job_that_would_tell_nobody_is_told_at_once(goclaw: Shell, cron: JobCo
     nobody = "nobody has spoken to this agent where it could answer"
     got = goclaw("cron", "add", "a", *EVERY, "--agent", "ops", "--", "x")
     assert got.code == 0
-    assert f"its result would reach nobody now: {nobody}" in got.err
-    assert f"would reach nobody now: {nobody}" in goclaw("cron", "show", "a").out
+    assert f"results cannot be delivered now: {nobody}" in got.err
+    assert f"cannot deliver there now: {nobody}" in goclaw("cron", "show", "a").out
     got = goclaw("cron", "add", "b", *EVERY, "--to", "telegram:99", "--", "x")
     assert "this channel is not set up" in got.err
     cron.rules = replace(cron.rules, places=(("telegram", "default"),))
@@ -134,7 +134,7 @@ def test_a_scheduler_that_is_off_is_told(goclaw: Shell, cron: JobControl) -> Non
     cron.rules = Rules(cron.rules.profile, enabled=False)
     got = goclaw("cron", "add", "a", *EVERY, "--", "x")
     assert got.code == 0
-    assert "it will not run: the scheduler is off (scheduler.enabled)" in got.out
+    assert "no upcoming run: the scheduler is off (scheduler.enabled)" in got.out
 
 
 def test_a_name_with_blanks_is_what_people_call_it(goclaw: Shell, cron: JobControl) -> None:
@@ -182,13 +182,13 @@ def test_a_prompt_may_come_from_a_pipe(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--", "x"], "say when: --at, --every or --cron"),
+        (["--", "x"], "give a schedule: --at, --every or --cron"),
         ([*EVERY, "--at", "in 5m", "--", "x"], "give one of --at, --every and --cron, not 2"),
         ([*EVERY, "--cron", "* * * * *", "--at", "9:00", "--", "x"], "not 3"),
-        ([*EVERY, "--message", "a", "--", "x"], "a prompt, --message or --command"),
-        ([*EVERY, "--command"], "say which program"),
-        ([*EVERY, "--message", "a", "--model", "b"], "only a prompt needs a --model"),
-        ([*EVERY, "--notify", "sometimes", "--", "x"], "must be always, conditional, never"),
+        ([*EVERY, "--message", "a", "--", "x"], "a prompt, --message and --command"),
+        ([*EVERY, "--command"], "the program is missing"),
+        ([*EVERY, "--message", "a", "--model", "b"], "--model is only for jobs with a prompt"),
+        ([*EVERY, "--notify", "sometimes", "--", "x"], "must be one of always, conditional, never"),
         ([*EVERY, "--to", "nobody", "--", "x"], "--to must be last, none, or channel"),
         ([*EVERY, "--max-runs", "0", "--", "x"], "from 1 to 1000000000"),
         ([*EVERY, "--max-runs", "9" * 5000, "--", "x"], "from 1 to 1000000000"),
@@ -359,7 +359,7 @@ def test_a_reminder_that_is_over_needs_a_new_time(goclaw: Shell, cron: JobContro
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["a"], 2, "say what to change"),
+        (["a"], 2, "nothing to change: give at least one option or a prompt"),
         (["b", "--", "y"], 1, "no job 'b'"),
         (["a", "--every", "1h", "--cron", "* * * * *"], 2, "not 2"),
         (["a", "--policy", "turns=none"], 2, "give a large number"),

@@ -241,8 +241,8 @@ schedules:
     said = got.err.splitlines()
     names = ["half", "hook", "slow", "bare", "number", "words", "prompt", "source"]
     assert [line.split("a/")[-1].split(":")[0] for line in said] == names
-    assert said[0].endswith("prompt: must not have half of a surrogate pair")
-    assert said[1].endswith("type: must be interval or cron; others do not run by time")
+    assert said[0].endswith("prompt: must not contain half of a surrogate pair")
+    assert said[1].endswith("type: must be interval or cron; other types do not run at times")
 
 
 # ---------------------------------------------------------------------------- ours
@@ -273,7 +273,7 @@ def test_what_is_exported_can_be_imported_elsewhere(
     cron.stand("over", JobState.COMPLETED)
     got = goclaw("cron", "export", str(tmp_path / "jobs.json"))
     assert (got.code, got.out) == (0, "")
-    assert got.err == "3 jobs written; 1 that is over stayed behind\n"
+    assert got.err == "exported 3 jobs; left out 1 finished job\n"
 
     cron.store = MemoryStore()
     got = goclaw("cron", "import", str(tmp_path / "jobs.json"), "--json")
@@ -304,7 +304,7 @@ def test_the_jobs_of_one_owner_are_exported(goclaw: Shell, cron: JobControl) -> 
         cron.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="a"), by)
     got = goclaw("cron", "export", "--owner", "operator")
     assert [one["owner"] for one in json.loads(got.out)] == ["operator"]
-    assert got.err == "1 job written\n"
+    assert got.err == "exported 1 job\n"
 
 
 def test_where_the_grid_of_an_interval_begins_is_no_change(
@@ -330,7 +330,7 @@ def test_a_dry_run_says_what_would_be_made_and_makes_nothing(
     got = goclaw("cron", "import", "--dry-run", str(tmp_path / "in"))
     assert (got.code, cron.all()) == (1, {})
     head, row = (" ".join(line.split()) for line in got.out.splitlines())
-    assert head == "JOB WOULD BE NEXT RUN FROM"
+    assert head == "JOB RESULT (DRY RUN) NEXT RUN FROM"
     assert row.startswith("daily-standup new Mon 2026-01-05 09:00:00 ")
     assert got.err.count("\n") == 1
     assert "invalid cron expression 'x'" in got.err
@@ -350,15 +350,21 @@ def test_a_dry_run_says_what_would_be_made_and_makes_nothing(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"slug": "../../etc"}, "slug: must be 1 to 64 characters"),
-        ({"slug": 7}, "slug: must be a text"),
+        ({"slug": "../../etc"}, "slug: must be 1 to 64 of"),
+        ({"slug": 7}, "slug: must be a string"),
         ({"prompt": ""}, "prompt: must not be empty"),
         ({"prompt": None}, "prompt: is required"),
-        ({"prompt": "a\0b"}, "prompt: must not have NUL characters"),
+        ({"prompt": "a\0b"}, "prompt: must not contain NUL characters"),
         ({"prompt": "x" * 1_000_000}, "prompt: may have at most 100,000 characters"),
         ({"schedule": None}, "schedule: must be an object"),
-        ({"schedule": {"type": "webhook"}}, "with type and expression/intervalMinutes"),
-        ({"schedule": {"type": "cron"}}, "with type and expression/intervalMinutes"),
+        (
+            {"schedule": {"type": "webhook"}},
+            "must have a type, and an expression, intervalMinutes or at",
+        ),
+        (
+            {"schedule": {"type": "cron"}},
+            "must have a type, and an expression, intervalMinutes or at",
+        ),
         ({"schedule": {"type": "interval"}}, "an interval must be a number"),
         ({"schedule": {"type": "interval", "intervalMinutes": True}}, "must be a number"),
         ({"schedule": {"type": "interval", "intervalMinutes": 0}}, "interval"),
@@ -366,14 +372,17 @@ def test_a_dry_run_says_what_would_be_made_and_makes_nothing(
         ({"schedule": {"type": "interval", "intervalMinutes": 1e30}}, "too long"),
         ({"schedule": {"type": "at", "at": "2020-01-01T00:00:00Z"}}, "2020"),
         ({"schedule": {"type": "at", "at": "soon"}}, "soon"),
-        ({"schedule": {"type": "at"}}, "with type and expression/intervalMinutes"),
+        (
+            {"schedule": {"type": "at"}},
+            "must have a type, and an expression, intervalMinutes or at",
+        ),
         (
             {"schedule": {"type": "cron", "expression": "0 9 * * *", "timezone": "Mars"}},
             "unknown time zone 'Mars'",
         ),
         ({"sessionConfig": []}, ""),
         ({"sessionConfig": "x"}, "sessionConfig: must be an object"),
-        ({"sessionConfig": {"model": 7}}, "model: must be a text"),
+        ({"sessionConfig": {"model": 7}}, "model: must be a string"),
     ],
 )
 def test_a_wrong_definition_is_named_in_one_line_and_the_rest_imported(
@@ -405,27 +414,27 @@ def test_a_last_run_that_cannot_be_read_is_not_passed_over(
 @pytest.mark.parametrize(
     ("name", "raw", "words"),
     [
-        ("a.json", b"{", "it is not JSON"),
-        ("crontab", b"# m h\nSHELL=/bin/sh\n0 9 * * mon-fri /usr/bin/true\n", "it is a crontab"),
+        ("a.json", b"{", "the file is not valid JSON"),
+        ("crontab", b"# m h\nSHELL=/bin/sh\n0 9 * * mon-fri /usr/bin/true\n", "this is a crontab"),
         ("crontab", b"@daily backup\n", "goclaw cron add NAME"),
         ("a.json", b"7", "file: must be an object"),
         ("a.json", b"{}", "prompt: is required"),
         ("a.json", b"[7]", "job 1: job: must be an object"),
         ("a.json", b'[{"payload": 1}]', "slug: must be a text"),
-        ("a.json", b'{"payload": {}, "owner": ""}', "owner: must be a text"),
+        ("a.json", b'{"payload": {}, "owner": ""}', "owner: must be a string"),
         ("a.json", b'{"payload": {}, "maker": "god"}', "maker: must be one of operator"),
-        ("a.json", b"[" * 100_000, "it is not JSON"),
-        ("a.yaml", b"\xff", "it is not UTF-8"),
-        ("a.yaml", b"", "there are no schedules in it"),
-        ("a.yaml", b"agents: 7", "there are no schedules in it"),
-        ("a.yaml", b"a: [", "it is not YAML"),
-        ("a.yaml", b"a: \x01", "it is not YAML"),
-        ("a.yaml", b"a: !!python/object/apply:os.system [id]", "it is not YAML"),
-        ("a.yaml", b"a: !!int " + b"9" * 5000, "it is not YAML"),
-        ("a.yaml", b"a: 2026-13-45", "it is not YAML"),
-        ("a.yaml", b"[" * 10_000, "it is nested too deeply"),
-        ("a.yaml", b"? [1]\n: 2", "it is not YAML"),
-        ("a.yaml", b"schedules: 7", "schedules: must be names with schedules"),
+        ("a.json", b"[" * 100_000, "the file is not valid JSON"),
+        ("a.yaml", b"\xff", "the file is not valid UTF-8"),
+        ("a.yaml", b"", "the file contains no schedules"),
+        ("a.yaml", b"agents: 7", "the file contains no schedules"),
+        ("a.yaml", b"a: [", "the file is not valid YAML"),
+        ("a.yaml", b"a: \x01", "the file is not valid YAML"),
+        ("a.yaml", b"a: !!python/object/apply:os.system [id]", "the file is not valid YAML"),
+        ("a.yaml", b"a: !!int " + b"9" * 5000, "the file is not valid YAML"),
+        ("a.yaml", b"a: 2026-13-45", "the file is not valid YAML"),
+        ("a.yaml", b"[" * 10_000, "the file is nested too deeply"),
+        ("a.yaml", b"? [1]\n: 2", "the file is not valid YAML"),
+        ("a.yaml", b"schedules: 7", "schedules: must map names to schedules"),
     ],
 )
 def test_a_file_that_is_none_of_these_is_one_line(
@@ -462,7 +471,7 @@ def test_a_file_without_bounds_is_not_read(
     for name in ("a.json", "a.yaml"):
         (tmp_path / name).write_bytes(b" " * 2049)
         got = goclaw("cron", "import", str(tmp_path / name))
-        assert (got.code, "it is larger than 2 KiB" in got.err) == (1, True)
+        assert (got.code, "the file is larger than 2 KiB" in got.err) == (1, True)
 
 
 def test_what_is_not_there_is_one_line_each(
@@ -475,7 +484,7 @@ def test_what_is_not_there_is_one_line_each(
     assert [line.rpartition(": ")[2] for line in got.err.splitlines()] == [
         "No such file or directory",
         "No such file or directory",
-        "there is nothing to import in it",
+        "the folder contains no job definitions",
     ]
 
 
@@ -496,7 +505,7 @@ def test_two_of_one_name_are_not_made_one(goclaw: Shell, cron: JobControl, tmp_p
         caco(tmp_path / folder, {"prompt": folder})
     got = goclaw("cron", "import", str(tmp_path / "one"), str(tmp_path / "two"))
     assert got.code == 1
-    assert "daily-standup was there before, in the same import" in got.err
+    assert "daily-standup appears twice in this import" in got.err
     assert cron.one().spec.payload == Prompt("one", "claude-sonnet")
 
 

@@ -79,8 +79,8 @@ def test_what_a_command_does_is_told_without_being_cut() -> None:
     [
         ("rnus", "no such command 'rnus'. Did you mean 'runs', 'groups'? See: goclaw --help"),
         ("runs show", "missing argument 'RUN'. See: goclaw runs show --help"),
-        ("status --config x", "--config stands before the command: goclaw --config …"),
-        ("runs list --active --outcome lost", "invalid value: --active: what works now has no"),
+        ("status --config x", "--config must come before the command: goclaw --config …"),
+        ("runs list --active --outcome lost", "invalid value: --active excludes --outcome"),
         ("runs list --trigger x", "invalid value for '--trigger': 'x' is not one of 'chat', "),
     ],
 )

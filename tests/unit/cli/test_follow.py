@@ -50,22 +50,22 @@ def test_each_event_is_one_line_without_what_a_terminal_would_obey(
 ) -> None:
     out = goclaw("runs", "follow", "console").out
     following, *shown = out.splitlines()
-    assert following == f"{AT}  following {fakes.SESSION}; Ctrl-C ends"
+    assert following == f"{AT}  following {fakes.SESSION}; press Ctrl-C to quit"
     in_lane, in_line, asked, joined, started, text, *others = shown
-    assert in_lane.endswith(f"main  console:direct:local  running since 1.5s (run {fakes.RUN_ID})")
-    assert "waits for lane main: no slot is free since 3.2s" in in_line
+    assert in_lane.endswith(f"main  console:direct:local  running, for 1.5s (run {fakes.RUN_ID})")
+    assert "waiting for lane main: no slot is free, for 3.2s" in in_line
     assert asked == (
-        f"{AT}  helper]0;x  subagent:0190-dddd  asked for by run {fakes.RUN_ID} (run 0190-dddd)"
+        f"{AT}  helper]0;x  subagent:0190-dddd  submitted by run {fakes.RUN_ID} (run 0190-dddd)"
     )
-    assert joined == f"{HERE}run {fakes.RUN_ID} became part of run 0190-eeee"
+    assert joined == f"{HERE}run {fakes.RUN_ID} was merged into run 0190-eeee"
     assert started == f"{HERE}started (run {fakes.RUN_ID})"
     assert text == f"{HERE}says: Zeile 1 event: now data: ü [2J"
     assert others == [
         f"{HERE}calls read file",
-        f"{HERE}read_file came back",
+        f"{HERE}read_file returned",
         f"{HERE}send_file failed",
-        f"{HERE}has used 1 request, 20 tokens in, 30 out, 0.0123 USD by offline",
-        f"{AT}  12 events were lost: this reader is too slow",
+        f"{HERE}used 1 request, 20 tokens in, 30 out, 0.0123 USD so far by offline",
+        f"{AT}  12 events were lost, because output is read too slowly",
         f"{HERE}cancelled (stopped), used 2 requests, 20 tokens in, 30 out (run {fakes.RUN_ID})",
         f"{AT}  helper]0;x  subagent:0190-dddd  completed (run 0190-dddd)",
     ]
@@ -81,7 +81,7 @@ def test_no_event_can_make_lines_of_its_own(event: LiveEvent) -> None:
 
 def test_everybody_is_followed_unless_a_session_is_named() -> None:
     assert list(lines(LiveNow(fakes.NOW, None, ()))) == [
-        f"{AT}  following all sessions; Ctrl-C ends"
+        f"{AT}  following all sessions; press Ctrl-C to quit"
     ]
 
 
@@ -92,7 +92,7 @@ def test_what_has_asked_no_model_has_used_nothing() -> None:
 
 def test_one_event_is_not_several() -> None:
     assert list(lines(LiveMissed(fakes.NOW, 1))) == [
-        f"{AT}  1 event was lost: this reader is too slow"
+        f"{AT}  1 event was lost, because output is read too slowly"
     ]
 
 
@@ -113,7 +113,10 @@ def test_a_gateway_that_goes_away_is_told_with_the_code_for_none(
     goclaw: Shell, telling: ThreadGateway
 ) -> None:
     got = goclaw("runs", "follow")
-    assert (got.code, got.err) == (3, "goclaw: the gateway has gone away\n")
+    assert (got.code, got.err) == (
+        3,
+        "goclaw: the gateway has shut down or closed the connection\n",
+    )
 
 
 def test_without_a_gateway_there_is_nothing_to_follow(goclaw: Shell, database: FakeControl) -> None:
@@ -161,7 +164,7 @@ def seen(screen: int) -> str:
 
 def test_ctrl_c_ends_it_in_peace(gateway: ThreadGateway) -> None:
     with following() as (process, screen):
-        assert "Ctrl-C ends" in seen(screen)
+        assert "press Ctrl-C to quit" in seen(screen)
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 0
         assert "Traceback" not in seen(screen)

@@ -78,12 +78,12 @@ def test_a_person_is_asked_before_messages_are_given_up(
     person: list[Terminal], control: FakeControl
 ) -> None:
     person.append(terminal := Terminal("outbox", "drop", "7", "3"))
-    terminal.sees("Give them up? Nobody will receive what is given up. [y/N]")
+    terminal.sees("Drop them? Dropped messages are never sent. [y/N]")
     assert "7  to console/default/local: hello" in terminal.screen
     assert not {"\x1b", "\u202e"} & set(terminal.screen)
     assert states(control)[7] == "dead"
     terminal.types("y\n")
-    terminal.sees("2 given up")
+    terminal.sees("dropped 2")
     assert terminal.ends() == 0
     assert states(control)[7] == "dropped"
 
@@ -91,7 +91,7 @@ def test_a_person_is_asked_before_messages_are_given_up(
 def test_who_says_no_changes_nothing(person: list[Terminal], control: FakeControl) -> None:
     control.rows = [replace(DEAD, id=number) for number in range(1, 9)]
     person.append(terminal := Terminal("outbox", "drop", "--all"))
-    terminal.sees("Give all of them up?")
+    terminal.sees("Drop all?")
     assert "… and 3 more" in terminal.screen
     terminal.types("\n")
     terminal.sees("goclaw: aborted")
@@ -104,7 +104,7 @@ def test_who_has_said_yes_and_who_tries_again_is_not_asked(
     person: list[Terminal], control: FakeControl, arguments: tuple[str, ...]
 ) -> None:
     person.append(terminal := Terminal("outbox", *arguments))
-    terminal.sees("1 ")
+    terminal.sees(" 1")
     assert terminal.ends() == 0
     assert states(control)[7] != "dead"
 
@@ -116,5 +116,5 @@ def test_one_message_is_it(
     asked: list[str] = []
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
-    assert goclaw("outbox", "drop", "7").out == "1 given up\n"
-    assert asked == ["Give it up? Nobody will receive what is given up."]
+    assert goclaw("outbox", "drop", "7").out == "dropped 1\n"
+    assert asked == ["Drop it? Dropped messages are never sent."]

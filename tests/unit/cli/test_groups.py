@@ -30,12 +30,12 @@ def test_groups_are_listed_and_those_to_decide_come_first(
     got = goclaw("groups", "list")
     assert got.code == 0
     lines = [" ".join(line.split()) for line in got.out.splitlines()]
-    assert lines[0] == "NAME ID CHANNEL STATE LAST SEEN WITHOUT A MENTION PROBLEM"
-    assert lines[1].startswith("Family -1003 Ann[2J -1002 telegram/default waits for a decision ")
-    assert lines[2].startswith("Straße -3001 telegram/work waits for a decision ")
+    assert lines[0] == "NAME ID CHANNEL STATE LAST SEEN UNMENTIONED PROBLEM"
+    assert lines[1].startswith("Family -1003 Ann[2J -1002 telegram/default pending ")
+    assert lines[2].startswith("Straße -3001 telegram/work pending ")
     assert lines[3].startswith("Family -1001 telegram/default allowed ")
     assert lines[4].startswith("-2001 telegram/default denied ")
-    assert lines[4].endswith(" ago cannot receive messages: the bot was thrown out")
+    assert lines[4].endswith(" ago cannot write to it: the bot was thrown out")
     assert len(lines) == 5  # a direct chat is no group
 
 
@@ -96,15 +96,15 @@ def test_a_group_is_denied(goclaw: Shell, database: FakeControl) -> None:
 
 
 def test_nothing_to_decide_is_said(goclaw: Shell, database: FakeControl) -> None:
-    assert goclaw("groups", "allow", "-1001").out.endswith("is allowed already\n")
-    assert goclaw("groups", "deny", "-2001").out == "-2001 on telegram/default is denied already\n"
+    assert goclaw("groups", "allow", "-1001").out.endswith("is already allowed\n")
+    assert goclaw("groups", "deny", "-2001").out == "-2001 on telegram/default is already denied\n"
 
 
 def test_a_name_never_decides_between_two_groups(goclaw: Shell, database: FakeControl) -> None:
     """A stranger may call a group as they like, and begin it with another one's name or id."""
     got = goclaw("groups", "allow", "Family")
     assert (got.code, decided(database)) == (1, [])
-    assert "group 'Family' is not unique, give its id: Family (-1001), Family -1003" in got.err
+    assert "several groups match 'Family', give an id: Family (-1001), Family -1003" in got.err
     assert got.err.count("\n") == 1
     assert not {"\x1b", "\u202e"} & set(got.err)
 
@@ -139,7 +139,7 @@ def test_a_group_on_two_accounts_needs_the_account(goclaw: Shell, database: Fake
 def test_an_unknown_group_is_named(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("groups", "allow", "-99")
     assert (got.code, got.out) == (1, "")
-    assert got.err.startswith("goclaw: there is no group '-99'; ")
+    assert got.err.startswith("goclaw: no group '-99'; ")
     assert goclaw("groups", "allow", "Family of one").code == 1  # a direct chat is no group
     assert decided(gateway.control) == []
 
@@ -172,7 +172,10 @@ def test_a_group_can_be_decided_before_the_bot_was_in_it(
 ) -> None:
     got = goclaw("groups", "allow", "-99", *more, "--channel", "telegram")
     assert got.code == 0
-    assert got.out == f"-99 on telegram/{account} is allowed; the bot was not seen in it yet\n"
+    assert (
+        got.out
+        == f"-99 on telegram/{account} is allowed; the bot has received no message from it yet\n"
+    )
     assert decided(gateway.control) == [("telegram", account, "-99", True)]
 
 
@@ -180,11 +183,14 @@ def test_a_group_can_be_decided_before_the_bot_was_in_it(
     ("arguments", "words"),
     [
         (["-99", "--channel", "telegramm"], "telegram/default, telegram/work"),
-        (["-99", "--channel", "telegram", "--account", "wrok"], "'telegram/wrok' is set up"),
-        (["-99\x1b[2J", "--channel", "telegram"], "no chat has the id '-99\\x1b[2J'"),
-        (["\u202e99", "--channel", "telegram"], "no chat has the id"),
+        (
+            ["-99", "--channel", "telegram", "--account", "wrok"],
+            "'telegram/wrok' is not configured",
+        ),
+        (["-99\x1b[2J", "--channel", "telegram"], "'-99\\x1b[2J' is not a chat id"),
+        (["\u202e99", "--channel", "telegram"], "is not a chat id"),
         (["\udcff", "--channel", "telegram"], "encoding"),
-        (["-99", "--channel", "\udcff"], "is set up"),
+        (["-99", "--channel", "\udcff"], "is not configured"),
     ],
 )
 def test_a_slip_of_the_finger_is_not_stored(
@@ -201,7 +207,7 @@ def test_without_any_account_there_is_nothing_to_be_decided(
 ) -> None:
     got = goclaw("groups", "allow", "-99", "--channel", "telegram")
     assert got.code == 2
-    assert "there are: none" in got.err
+    assert "known: none" in got.err
 
 
 def test_what_the_settings_say_goes_first(
@@ -211,7 +217,7 @@ def test_what_the_settings_say_goes_first(
     database.known_chats.append(replace(fake_post.FAMILY, chat="-4", account="shut"))
     out = " ".join(goclaw("groups", "list").out.split())
     for said in (
-        "-1002 telegram/default waits for a decision",
+        "-1002 telegram/default pending",
         "-3001 telegram/work allowed (groups = open)",
         "-1001 telegram/default denied (listed in chats)",
         "-2001 telegram/default allowed (listed in chats)",
@@ -226,9 +232,7 @@ def test_a_decision_against_the_settings_is_told_to_be_in_vain(
     database.known_chats.append(replace(fake_post.FAMILY, chat="-4", account="shut"))
     got = goclaw("groups", "allow", "-4")
     assert got.code == 0
-    assert got.err == (
-        "but the settings go before that, and there it is denied (groups = disabled)\n"
-    )
+    assert got.err == ("warning: the settings override this: denied (groups = disabled)\n")
     assert "denied (listed in chats)" in goclaw("groups", "allow", "-1001").err
     assert goclaw("groups", "deny", "-3001").err == ""
 
@@ -237,7 +241,7 @@ def test_a_group_that_cannot_be_written_to_is_allowed_with_a_word_about_it(
     goclaw: Shell, database: FakeControl
 ) -> None:
     got = goclaw("groups", "allow", "-2001")
-    assert (got.code, got.err) == (0, "but it cannot receive messages: the bot was thrown out\n")
+    assert (got.code, got.err) == (0, "warning: cannot write to it: the bot was thrown out\n")
 
 
 def test_without_a_database_nothing_is_decided(goclaw: Shell, database: FakeControl) -> None:

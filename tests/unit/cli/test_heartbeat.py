@@ -34,7 +34,7 @@ from tests.unit.web.fakes import FakeControl
 
 pytestmark = pytest.mark.real_time
 
-NO_GATEWAY = "no gateway is running here; nothing beats until one does\n"
+NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one\n"
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_the_status_of_all_is_a_table_in_the_zone_of_each(
     got = goclaw("heartbeat", "status")
     head, main, helper = lines(got.out)
     assert (got.code, got.err) == (0, NO_GATEWAY)
-    assert head == "AGENT STATE NEXT BEAT LAST BEAT OUTCOME ALERTS GO TODAY MONTH"
+    assert head == "AGENT STATE NEXT RUN LAST RUN OUTCOME ALERTS TO TODAY MONTH"
     assert main == (
         "main on, every 30 minutes, 08:00\u201322:00 Europe/Berlin Tue 2026-03-03 09:27:00 (in 27m "
         "0s) Tue 2026-03-03 08:30:00 (30m 0s ago) ok to telegram.work:-1005:7 (the chat used "
@@ -83,16 +83,16 @@ def test_the_status_of_one_has_its_last_beats_and_the_reasons(
     facts, _, beats = got.out.partition("\n\n")
     assert got.code == 0
     assert "last       Last heartbeat run, today 08:30 (Europe/Berlin): All was well" in facts
-    assert "next       The next run is due today 09:27 (Europe/Berlin), in 27 min" in facts
-    assert "alerts go  to telegram.work:-1005:7" in facts
+    assert "next       The next is due today 09:27 (Europe/Berlin), in 27 min" in facts
+    assert "alerts to  to telegram.work:-1005:7" in facts
     assert "used       Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day" in facts
     head, skipped, ok = lines(beats)
-    assert head == "BEGAN TOOK OUTCOME TRIES DELIVERY COST WHAT CAME OF IT SAID"
+    assert head == "STARTED TRIGGER TOOK OUTCOME TRIES DELIVERY COST RESULT REPLY"
     assert skipped == (
-        "Tue 2026-03-03 08:30:00 skipped:unreadable it was skipped: HEARTBEAT.md cannot be read: "
-        "it is a folder 2 ok[2J"
+        "Tue 2026-03-03 08:30:00 schedule skipped:unreadable it was skipped: "
+        "HEARTBEAT.md cannot be read: it is a folder 2 ok[2J"
     )
-    assert ok.startswith("Tue 2026-03-03 08:30:00 1m 0s ok 1 $0.0123 all was well")
+    assert ok.startswith("Tue 2026-03-03 08:30:00 schedule 1m 0s ok 1 $0.0123 all was well")
 
 
 def test_nothing_that_was_stored_takes_the_terminal_over(
@@ -148,12 +148,12 @@ def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, desk: FakeHeart
     assert every[3].endswith(
         "could not be delivered to telegram.work:-1005:7: bot was blocked by the user[2J"
     )
-    assert " for an event " in every[3]
+    assert " event " in every[3]
     assert len(lines(goclaw("heartbeat", "logs", "main").out)) == 3
     assert len(lines(goclaw("heartbeat", "logs", "--limit", "1").out)) == 2
     by = goclaw("heartbeat", "logs", "--outcome", "skipped:unreadable")
     assert len(lines(by.out)) == 2
-    assert goclaw("heartbeat", "logs", "--outcome", "lost").out == "no beats yet\n"
+    assert goclaw("heartbeat", "logs", "--outcome", "lost").out == "no heartbeat runs yet\n"
 
 
 def test_beats_of_an_agent_that_is_gone_are_shown_in_utc(
@@ -230,7 +230,7 @@ def test_what_the_agent_had_to_say_is_below_the_outcome(
     """SPEC HB-6: without the token."""
     hand.coming = came_to(status, None, reply=SAID, **facts)
     out = goclaw("heartbeat", "run").out
-    said = out.partition("It said:\n")[2]
+    said = out.partition("Reply:\n")[2]
     assert said.splitlines() == ["The backup is *missing*.", "Look at it[2J."]
     assert "HEARTBEAT_OK" not in out
 
@@ -247,13 +247,13 @@ def test_a_beat_without_anything_to_say_quotes_nothing(
     goclaw: Shell, hand: FakeHeartbeats, coming: list[Beat]
 ) -> None:
     hand.coming = coming
-    assert "It said" not in goclaw("heartbeat", "run").out
+    assert "Reply:" not in goclaw("heartbeat", "run").out
 
 
 def test_the_log_ends_with_what_was_said_in_one_line(goclaw: Shell, desk: FakeHeartbeats) -> None:
     desk.beats = [replace(OK, reply=SAID), replace(OK, reply="word " * 1000), OK]
     head, said, long, silent = lines(goclaw("heartbeat", "logs", "main").out)
-    assert head.endswith(" WHAT CAME OF IT SAID")
+    assert head.endswith(" RESULT REPLY")
     assert said.endswith(" was sent The backup is *missing*. Look at it[2J.")
     assert long.endswith("\u2026")
     assert len(long) < 400
@@ -297,7 +297,7 @@ def test_a_beat_that_outlasts_patience_is_left_alone(goclaw: Shell, hand: FakeHe
     hand.coming = [RUNNING]
     got = goclaw("heartbeat", "run", "--wait", "0.01")
     assert got.code == 1
-    assert got.err == "goclaw: it is not over yet; see: goclaw heartbeat logs main\n"
+    assert got.err == "goclaw: still in progress; see: goclaw heartbeat logs main\n"
 
 
 def test_a_beat_that_is_not_waited_for_is_only_begun(goclaw: Shell, hand: FakeHeartbeats) -> None:
@@ -312,7 +312,7 @@ def test_a_beat_that_is_not_waited_for_is_only_begun(goclaw: Shell, hand: FakeHe
 @pytest.mark.parametrize(
     ("refused", "code", "words"),
     [
-        (NoBeat.ALREADY_RUNNING, 1, "its heart beats already"),
+        (NoBeat.ALREADY_RUNNING, 1, "a heartbeat run is already in progress"),
         (NoBeat.OFF, 3, "no gateway is running here"),
     ],
 )
@@ -429,13 +429,13 @@ def test_a_wrong_duration_is_explained_without_commands_of_the_chat(
 
 
 def test_items_are_listed_added_and_ticked_off(goclaw: Shell, desk: FakeHeartbeats) -> None:
-    mail = "1 with each beat look at the mail[2J"
+    mail = "1 each run look at the mail[2J"
     assert lines(goclaw("heartbeat", "show").out) == ["ITEM EVERY TEXT", mail]
     got = goclaw("heartbeat", "add", "every", "2h: is the build green?")
     assert lines(got.out)[2] == "2 every 2h every 2h: is the build green?"
     ticked = lines(goclaw("heartbeat", "done", "1").out)
     assert (ticked[0], ticked[2]) == (
-        "ticked off: look at the mail[2J",
+        "done: look at the mail[2J",
         "1 every 2h every 2h: is the build green?",
     )
     goclaw("heartbeat", "add", "--agent", "helper", "x")
@@ -447,7 +447,7 @@ def test_an_item_that_is_open_is_not_added_again(goclaw: Shell, desk: FakeHeartb
     goclaw("heartbeat", "add", "look at the backup")
     got = goclaw("heartbeat", "add", " look  at the", "backup ")
     assert (got.code, len(desk.texts[MAIN])) == (0, 2)
-    assert lines(got.out)[0] == "item 2 says this already: look at the backup"
+    assert lines(got.out)[0] == "item 2 already exists: look at the backup"
     assert len(lines(got.out)) == 4
     goclaw("heartbeat", "done", "2")
     assert "already" not in goclaw("heartbeat", "add", "look at the backup").out
@@ -459,13 +459,13 @@ def test_programs_get_only_the_checklist_on_standard_output(
 ) -> None:
     goclaw("heartbeat", "add", "x")
     again = goclaw("heartbeat", "add", "x", "--json")
-    assert (len(json.loads(again.out)["items"]), again.err) == (2, "item 2 says this already: x\n")
+    assert (len(json.loads(again.out)["items"]), again.err) == (2, "item 2 already exists: x\n")
     done = goclaw("heartbeat", "done", "2", "--json")
-    assert (len(json.loads(done.out)["items"]), done.err) == (1, "ticked off: x\n")
+    assert (len(json.loads(done.out)["items"]), done.err) == (1, "done: x\n")
 
 
 def test_an_empty_checklist_says_so(goclaw: Shell, desk: FakeHeartbeats) -> None:
-    assert goclaw("heartbeat", "show", "helper").out == "HEARTBEAT.md has nothing to check\n"
+    assert goclaw("heartbeat", "show", "helper").out == "HEARTBEAT.md has no open items\n"
 
 
 # ---------------------------------------------------------------------------- events
@@ -475,16 +475,19 @@ def test_an_event_is_told_and_waits(goclaw: Shell, desk: FakeHeartbeats) -> None
     """SPEC HB-13."""
     got = goclaw("event", "the build", "is red")
     assert (got.code, got.err) == (0, NO_GATEWAY)
-    assert got.out.splitlines()[0] == "main will be told with its next beat."
+    assert got.out.splitlines()[0] == "main reads the event in its next heartbeat run."
     woken = goclaw("event", "x", "--now", "--agent", "helper")
-    assert (woken.code, woken.out.splitlines()[0]) == (0, "helper is woken to be told.")
+    assert (woken.code, woken.out.splitlines()[0]) == (
+        0,
+        "helper reads the event now, in a heartbeat run.",
+    )
     added = [call for call in desk.calls if call[0] == "add_event"]
     assert added == [
         ("add_event", MAIN, "the build is red", False),
         ("add_event", HELPER, "x", True),
     ]
     assert lines(goclaw("heartbeat", "events").out) == [
-        "CAME TEXT",
+        "RECEIVED TEXT",
         "Tue 2026-03-03 09:00:00 the build is red",
     ]
     assert json.loads(goclaw("event", "y", "--json").out)["text"] == "y"
@@ -513,10 +516,10 @@ def test_without_main_the_only_agent_is_meant(goclaw: Shell, desk: FakeHeartbeat
     assert goclaw("event", "x").out.startswith("helper ")
     desk.views[AgentName("third")] = view(AgentName("third"))
     got = goclaw("event", "x")
-    assert (got.code, got.err) == (2, "goclaw: say which agent is meant: helper, third\n")
+    assert (got.code, got.err) == (2, "goclaw: name an agent: helper, third\n")
     desk.views.clear()
     assert goclaw("event", "x").code == 2
-    assert goclaw("heartbeat", "status").out == "there are no agents\n"
+    assert goclaw("heartbeat", "status").out == "no agents\n"
 
 
 @pytest.mark.parametrize(
@@ -531,8 +534,8 @@ def test_without_main_the_only_agent_is_meant(goclaw: Shell, desk: FakeHeartbeat
         (["heartbeat", "show", "nobody"], 1, "there is no agent 'nobody'"),
         (["event", "x", "--agent", "nobody"], 1, "there is no agent 'nobody'"),
         (["heartbeat", "status", " "], 2, "must not be blank"),
-        (["heartbeat", "status", "\udcff"], 2, "is not text"),
-        (["heartbeat", "logs", "--outcome", "skipped"], 2, "must be running, deferred, ok"),
+        (["heartbeat", "status", "\udcff"], 2, "is not valid"),
+        (["heartbeat", "logs", "--outcome", "skipped"], 2, "must be one of running, deferred, ok"),
         (["heartbeat", "logs", "--limit", "0"], 2, "--limit"),
         (["heartbeat", "logs", "--limit", "1001"], 2, "--limit"),
         (["heartbeat", "run", "--wait", "-1"], 2, "--wait"),
@@ -542,12 +545,12 @@ def test_without_main_the_only_agent_is_meant(goclaw: Shell, desk: FakeHeartbeat
         (["heartbeat", "done", "7"], 1, "there is no item 7"),
         (["heartbeat", "add", " "], 1, "this one says nothing"),
         (["heartbeat", "add", "x" * 501], 1, "at most 500 characters"),
-        (["heartbeat", "add", "\udcff"], 2, "is not text"),
+        (["heartbeat", "add", "\udcff"], 2, "is not valid"),
         (["heartbeat", "add"], 2, "TEXT"),
         (["event", "  "], 2, "an event needs a text"),
         (["event", "x" * 4001], 2, "at most 4000 characters"),
         (["event", "x" * 10_000_000], 2, "at most 4000 characters"),
-        (["event", "\udcff"], 2, "is not text"),
+        (["event", "\udcff"], 2, "is not valid"),
         (["event"], 2, "TEXT"),
     ],
 )

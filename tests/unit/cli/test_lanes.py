@@ -56,13 +56,13 @@ def test_below_a_lane_stand_those_in_it_and_its_line(goclaw: Shell, gateway: Thr
     _, inside, waiting = people.splitlines()
     since = clock(fakes.NOW - timedelta(seconds=1.5))
     assert inside.split() == [
-        *("in", fakes.RUN_ID, fakes.SESSION, "main", "running"),
+        *("running", fakes.RUN_ID, fakes.SESSION, "main", "running"),
         *since.split(),
         "1.5s",
     ]
     assert waiting.split()[:2] == ["1.", "0190-cccc"]
     assert waiting.split()[-1] == "3.2s"
-    assert "waits" in waiting
+    assert "waiting" in waiting
     assert "lane cron" not in out
 
 
@@ -87,7 +87,7 @@ def test_options_before_the_last_word_are_refused(goclaw: Shell, gateway: Thread
     for option in ("--json", "--watch"):
         got = goclaw("lanes", option, "set", "main", "2")
         assert got.code == 2
-        assert "options stand behind" in got.err
+        assert "put options after" in got.err
     assert gateway.control.calls == []
 
 
@@ -112,7 +112,7 @@ def test_a_lane_that_is_smaller_than_what_is_in_it_says_so(
     goclaw("lanes", "set", "main", "4")
     out = goclaw("lanes", "set", "main", "1").out
     assert "lane main: 4 → 1" in out
-    assert "2 are in it and go on" in out
+    assert "2 runs in the lane continue" in out
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,13 @@ def test_what_is_to_be_written_leaves_whose_runs_count_as_it_is(
     monkeypatch.setattr(fakes, "LANES", replace(fakes.LANES, lanes=tuple(lanes)))
     out = goclaw("lanes", "set", name, "4").out
     assert setting in out
-    assert ("of one gateway only: do it at each" in out) is shared
+    assert (
+        "but only this gateway was changed: run the same command on each of them" in out
+    ) is shared
 
 
 def test_the_same_size_again_is_no_change(goclaw: Shell, gateway: ThreadGateway) -> None:
-    assert goclaw("lanes", "set", "main", "1").out.startswith("lane main has size 1 already\n")
+    assert goclaw("lanes", "set", "main", "1").out.startswith("lane main already has size 1\n")
 
 
 def test_a_new_size_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
@@ -167,7 +169,7 @@ def test_an_unknown_lane_is_wrong_usage_and_the_lanes_are_named(
 ) -> None:
     got = goclaw("lanes", "set", "mian", "2")
     assert got.code == 2
-    assert "there is no lane 'mian'; there are: main, cron" in got.err
+    assert "no lane 'mian'; lanes: main, cron" in got.err
     assert gateway.control.calls == [("lanes",)]
 
 

@@ -38,9 +38,9 @@ def test_a_node_is_shown_with_its_lease_and_its_clock(
     goclaw: Shell, gateway: ThreadGateway
 ) -> None:
     out = goclaw("nodes", "show", "drains").out
-    assert "ends in 5.0s" in out
-    assert "5m 0s ahead of the database's" in " ".join(out.split())
-    assert "ended" in goclaw("nodes", "show", "dead").out
+    assert "expires in 5.0s" in out
+    assert "5m 0s ahead of the database" in " ".join(out.split())
+    assert "expired" in goclaw("nodes", "show", "dead").out
 
 
 def test_what_a_node_has_otherwise_than_the_one_that_is_asked_is_shown(

@@ -44,9 +44,9 @@ def test_a_message_is_listed_with_where_it_goes_its_tries_and_its_trouble(
     goclaw: Shell, database: FakeControl
 ) -> None:
     lines = goclaw("outbox", "list").out.splitlines()
-    assert " ".join(lines[0].split()) == "ID STATE WHERE AGE TRIES NEXT TRY PROBLEM TEXT"
+    assert " ".join(lines[0].split()) == "ID STATE CHAT AGE TRIES NEXT TRY PROBLEM TEXT"
     dead = next(line for line in lines if line.startswith("7 "))
-    for words in ("dead", "console/default/local", " 3 ", "chat not found; may appear twice"):
+    for words in ("dead", "console/default/local", " 3 ", "chat not found; possible duplicate"):
         assert words in dead
     assert dead.rstrip().endswith("hello")
     pending = next(line for line in lines if line.startswith("3 "))
@@ -120,7 +120,7 @@ def test_a_search_that_did_not_see_everything_says_so(goclaw: Shell, database: F
     database.rows = [*others, DEAD]
     got = goclaw("outbox", "list", "--chat", "local")
     assert got.out == "no messages\n"
-    assert "only the newest 1000 messages were looked through" in got.err
+    assert "searched only the newest 1000 messages" in got.err
     assert goclaw("outbox", "list", "--chat", "-1001", "--limit", "9").err == ""
 
 
@@ -156,18 +156,18 @@ def test_a_message_is_shown_with_everything_that_is_known(
     facts = dict(line.split("  ", 1) for line in got.out.partition("\n\n")[0].splitlines())
     shown = {name: value.strip() for name, value in facts.items()}
     assert shown["message"] == "3"
-    assert shown["where"] == "telegram/work/-1001/7"
+    assert shown["chat"] == "telegram/work/-1001/7"
     assert shown["session"] == fake_post.KEY
     assert shown["run"] == fake_post.RUN
     assert shown["next try"].endswith("(due)")
     assert shown["problem"].count("bad gateway") == 30
     assert shown["delivered"] == "not confirmed by the channel"
     assert shown["reply to"] == "55"
-    assert shown["draft"] == "56, which it finishes"
+    assert shown["draft"] == "56, completed by this message"
     assert shown["file"] == "a .png (photo, image/png) from /w/a.png"
     assert shown["buttons"] == "Yes | No"
-    assert shown["give up"] == "goclaw outbox drop 3"
-    assert "try again" not in shown
+    assert shown["to drop"] == "goclaw outbox drop 3"
+    assert "to retry" not in shown
     assert gateway.control.calls == [("outbox_row", 3)]
 
 
@@ -218,7 +218,7 @@ def test_an_unknown_message_is_named(goclaw: Shell, gateway: ThreadGateway) -> N
 def test_dead_and_dropped_messages_are_tried_again(goclaw: Shell, gateway: ThreadGateway) -> None:
     """SPEC IO-3."""
     got = goclaw("outbox", "retry", "7", "6", "7")
-    assert (got.code, got.out, got.err) == (0, "2 tried again\n", "")
+    assert (got.code, got.out, got.err) == (0, "retrying 2\n", "")
     assert gateway.control.calls[-1] == ("retry_outbox", (7, 6))
 
 
@@ -226,7 +226,7 @@ def test_what_cannot_be_tried_again_is_named_and_the_rest_is(
     goclaw: Shell, database: FakeControl
 ) -> None:
     got = goclaw("outbox", "retry", "7", "99", "5", "4", "98")
-    assert (got.code, got.out) == (1, "1 tried again\n")
+    assert (got.code, got.out) == (1, "retrying 1\n")
     assert got.err.splitlines() == [
         "goclaw: there is no message 99 in the outbox",
         "goclaw: message 5 is sent, neither dead nor dropped",
@@ -238,11 +238,11 @@ def test_what_cannot_be_tried_again_is_named_and_the_rest_is(
 
 def test_dead_and_waiting_messages_are_given_up(goclaw: Shell, database: FakeControl) -> None:
     got = goclaw("outbox", "drop", "7", "3", "4", "5", "6")
-    assert (got.code, got.out) == (1, "2 given up\n")
+    assert (got.code, got.out) == (1, "dropped 2\n")
     assert got.err.splitlines() == [
         "goclaw: message 4 is being sent right now",
-        "goclaw: message 5 is sent already",
-        "goclaw: message 6 is dropped already",
+        "goclaw: message 5 is already sent",
+        "goclaw: message 6 is already dropped",
     ]
     assert states(database) == {7: "dropped", 6: "dropped", 5: "sent", 4: "sending", 3: "dropped"}
 
@@ -251,11 +251,11 @@ def test_dead_and_waiting_messages_are_given_up(goclaw: Shell, database: FakeCon
 def test_all_means_the_dead_ones(goclaw: Shell, database: FakeControl, verb: str) -> None:
     got = goclaw("outbox", verb, "--all")
     assert (got.code, got.err) == (0, "")
-    assert got.out.startswith("1 ")
+    assert got.out.endswith(" 1\n")
     assert {row for row, now in states(database).items() if now != "dead"} == {3, 4, 5, 6, 7}
     assert states(database)[6] == "dropped"
     again = goclaw("outbox", verb, "--all")
-    assert (again.code, again.out) == (0, "nothing to do\n")
+    assert (again.code, again.out) == (0, f"nothing to {verb}\n")
 
 
 @pytest.mark.parametrize("verb", ["retry", "drop"])
@@ -263,7 +263,7 @@ def test_where_nothing_can_be_done_that_is_said(
     goclaw: Shell, database: FakeControl, verb: str
 ) -> None:
     got = goclaw("outbox", verb, "99")
-    assert (got.code, got.out) == (1, "nothing to do\n")
+    assert (got.code, got.out) == (1, f"nothing to {verb}\n")
     assert got.err == "goclaw: there is no message 99 in the outbox\n"
 
 
@@ -281,7 +281,7 @@ def test_a_change_is_json_for_programs(
 def test_all_are_more_than_one_page(goclaw: Shell, gateway: ThreadGateway, verb: str) -> None:
     control = gateway.control
     control.rows = [replace(DEAD, id=number) for number in range(2500, 0, -1)]
-    assert goclaw("outbox", verb, "--all").out.startswith("2500 ")
+    assert goclaw("outbox", verb, "--all").out.endswith(" 2500\n")
     assert "dead" not in states(control).values()
     changes = [call[1] for call in control.calls if call[0] == f"{verb}_outbox"]
     assert [len(ids) for ids in changes if isinstance(ids, tuple)] == [1000, 1000, 500]
@@ -292,7 +292,7 @@ def test_so_are_ids_that_are_named(
 ) -> None:
     monkeypatch.setattr(post, "PAGE", 2)
     database.rows = [replace(DEAD, id=number) for number in range(1, 6)]
-    assert goclaw("outbox", "retry", "1", "2", "3", "4", "5").out == "5 tried again\n"
+    assert goclaw("outbox", "retry", "1", "2", "3", "4", "5").out == "retrying 5\n"
     changes = [call[1] for call in database.calls if call[0] == "retry_outbox"]
     assert changes == [(1, 2), (3, 4), (5,)]
 
@@ -307,14 +307,14 @@ def test_what_fails_again_at_once_is_not_tried_for_ever(
         return len(ids)
 
     monkeypatch.setattr(database, "retry_outbox", retry_outbox)
-    assert goclaw("outbox", "retry", "--all").out == "2 tried again\n"
+    assert goclaw("outbox", "retry", "--all").out == "retrying 2\n"
 
 
 def test_what_changed_meanwhile_is_told(goclaw: Shell, database: FakeControl) -> None:
     database.overtaken = 1
     got = goclaw("outbox", "retry", "7", "6")
-    assert (got.code, got.out) == (1, "1 tried again\n")
-    assert got.err == "goclaw: 1 of them had changed meanwhile and stayed as they were\n"
+    assert (got.code, got.out) == (1, "retrying 1\n")
+    assert got.err == "goclaw: skipped 1, which changed meanwhile\n"
 
 
 def test_without_a_database_nothing_is_claimed(goclaw: Shell, database: FakeControl) -> None:

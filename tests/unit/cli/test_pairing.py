@@ -33,7 +33,7 @@ def test_who_may_talk_and_who_asked_is_listed(goclaw: Shell, database: FakeContr
     _, ann, bob = got.out.splitlines()
     assert ann.split() == ["42", "(Ann,", "@ann)", "telegram/default", "owner"]
     assert bob.startswith("43 (Bob)  ")
-    assert "asks" in bob
+    assert "pending" in bob
 
 
 def test_nobody_sees_the_hash_of_a_code(goclaw: Shell, gateway: ThreadGateway) -> None:
@@ -110,7 +110,7 @@ def test_a_person_is_approved_as_owner_or_guest(goclaw: Shell, database: FakeCon
 def test_a_person_is_forgotten_by_id_or_name(
     goclaw: Shell, database: FakeControl, who: str
 ) -> None:
-    assert "may not talk any more" in goclaw("pairing", "revoke", who).out
+    assert "may no longer talk" in goclaw("pairing", "revoke", who).out
     assert database.calls[-1] == ("revoke", "telegram", "default", "42")
 
 

@@ -44,7 +44,7 @@ def test_a_queue_says_which_messages_got_no_answer_and_why(
 ) -> None:
     """SPEC QUEUE-5."""
     out = goclaw("queue", "console").out
-    _, _, unanswered = out.partition("WITHOUT ANSWER")
+    _, _, unanswered = out.partition("UNANSWERED")
     _, dropped, failed = unanswered.splitlines()
     assert "dropped: the queue was full, so the oldest message was dropped" in dropped
     assert "too much" in dropped
@@ -83,8 +83,8 @@ def test_without_a_gateway_a_queue_is_what_the_database_knows(
 ) -> None:
     got = goclaw("queue", "console")
     assert got.code == 0
-    assert "none is running here; this is what the database knows" in got.out
-    assert "what waits is known to a gateway only" in got.out
+    assert "none is running here; showing the state in the database" in got.out
+    assert "waiting runs are known only to a gateway" in got.out
     assert "too much" in got.out
 
 
@@ -125,7 +125,7 @@ def test_without_a_gateway_active_runs_are_those_of_the_database(
     got = goclaw("runs", "--active")
     assert got.code == 0
     assert fakes.RUN_ID in got.out
-    assert got.err == "no gateway is running here; this is what the database knows\n"
+    assert got.err == "no gateway is running here; showing the state in the database\n"
     assert json.loads(goclaw("runs", "--active", "--json").out)["live"] is False
 
 

@@ -74,13 +74,13 @@ def test_the_doctor_is_content_with_a_fresh_installation(goclaw: Shell, healthy:
     got = goclaw("doctor")
     assert got.code == 0
     assert "WRONG" not in got.out
-    assert "hint   telegram: not set up\n       → get a token from @BotFather" in got.out
+    assert "hint   telegram: not configured\n       → get a token from @BotFather" in got.out
     assert "ok     agent main, heartbeat: every 30 minutes, target last" in got.out
     assert "ok     database: embedded, schema 1" in got.out
 
 
 def test_the_doctor_sees_the_gateway(goclaw: Shell, healthy: None, gateway: ThreadGateway) -> None:
-    assert "ok     gateway: runs" in goclaw("doctor").out
+    assert "ok     gateway: running" in goclaw("doctor").out
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_the_doctor_sees_the_gateway(goclaw: Shell, healthy: None, gateway: Thre
         ("[agents.main]\nmodel = 'openai:gpt-4o'\n", "set OPENAI_API_KEY, or agents.main.api_key_"),
         ("[agents.main]\napi_key_env = 'NOT_THERE'\n", "this variable is not set"),
         ("[agents.main]\nmodel = 'ollama:x'\n", "set OLLAMA_BASE_URL, or agents.main.base_url"),
-        ("[agents.main]\nmodel = 'openai:x'\napi_key = 'sk-ü'\n", "with a key that is none"),
+        ("[agents.main]\nmodel = 'openai:x'\napi_key = 'sk-ü'\n", ": the API key is malformed"),
         (
             "[agents.main]\nmodel = 'openai:x'\napi_key = 'k'\nfallback = ['deepseek:x']\n",
-            "agent main, fallback: deepseek:x without a key\n       → set DEEPSEEK_API_KEY\n",
+            "agent main, fallback: deepseek:x: no API key is set\n       → set DEEPSEEK_API_KEY\n",
         ),
         ("[state]\nfolder = 'goclaw.toml/x'\n", "make it writable, or set state.folder"),
     ],
@@ -120,8 +120,8 @@ def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
         (
             "target = 'telegram.work:12345:7'",
             (
-                "every 30 minutes, target telegram.work:12345:7, which is switched off",
-                "set channels.telegram.accounts.work.enabled = true, or another target",
+                "every 30 minutes, target telegram.work:12345:7, which is disabled",
+                "set channels.telegram.accounts.work.enabled = true, or use another target",
             ),
         ),
         ("enabled = false\ntarget = 'telegram.work'", ("off", "")),
@@ -156,8 +156,8 @@ def test_the_doctor_says_where_a_budget_of_money_cannot_hold(
     if said is None:
         assert finding.cure == ""
     else:
-        assert "day.usd cannot hold" in finding.fact
-        assert finding.cure == "set agents.main.budget.tokens too"
+        assert "day.usd cannot be enforced" in finding.fact
+        assert finding.cure == "also set agents.main.budget.tokens"
         assert finding.is_hint is (said == "hint")
 
 
@@ -168,7 +168,7 @@ def test_the_doctor_knows_how_a_missing_library_is_installed(
     (goclaw.home / "goclaw.toml").write_text("[agents.main]\nmodel = 'groq:x'\napi_key = 'k'\n")
     got = goclaw("doctor")
     assert got.code == 1
-    assert "agent main: groq:x without its library" in got.out
+    assert "agent main: groq:x: its library is not installed" in got.out
     assert "pip install 'pydantic-ai-slim[groq]'" in got.out
 
 
@@ -224,8 +224,11 @@ def test_the_doctor_accepts_a_telegram_account_and_a_model_with_its_key(
 @pytest.mark.parametrize(
     ("said", "cure"),
     [
-        (ChannelRefused("Telegram does not accept this bot token"), "get a token from @BotFather"),
-        (NotSent("no connection to the Bot API"), "check the network of this machine"),
+        (
+            ChannelRefused("Telegram does not accept this bot token"),
+            "get a new token from @BotFather",
+        ),
+        (NotSent("no connection to the Bot API"), "check the network connection of this machine"),
     ],
 )
 def test_the_doctor_asks_telegram_where_no_gateway_runs(
@@ -379,4 +382,4 @@ def test_a_foreign_channels_package_in_front_of_ours_is_found(
     monkeypatch.syspath_prepend(str(tmp_path))
     finding = machine.check_channels_package()
     assert str(tmp_path / "channels") in finding.fact
-    assert finding.cure == "install goclaw_py into an environment of its own"
+    assert finding.cure == "install goclaw_py in a separate environment"

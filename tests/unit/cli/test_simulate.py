@@ -61,14 +61,14 @@ def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobContr
         "standup active 5 0 5 0.50 +0.0s",
         "paused paused 0 0 0",
     ]
-    assert rows[5:7] == ["AGENT BEATS MODEL CALLS SKIPPED USD", "main off 0"]
-    assert rows[8].endswith(": 32 model calls, about 3.20 USD as far as costs are known")
+    assert rows[5:7] == ["AGENT HEARTBEAT RUNS MODEL CALLS SKIPPED USD", "main off 0"]
+    assert rows[8].endswith(": 32 model calls, about 3.20 USD where costs are known")
     plot = got.out.splitlines()[11:]
-    assert [line.split()[0] for line in plot] == ["poll", "greeting", "standup", "each"]
+    assert [line.split()[0] for line in plot] == ["poll", "greeting", "standup", "one"]
     bars = [line.partition("  ")[2].strip() for line in plot[:3]]
     assert {len(line) for line in bars} == {60}
     assert [sum(sign != "·" for sign in line) for line in bars] == [27, 7, 5]
-    assert plot[3] == "each sign is 2h 48m; the highest one is 1 run"
+    assert plot[3] == "one character = 2h 48m; highest bar = 1 run"
 
 
 def test_runs_take_and_cost_what_they_did_so_far(goclaw: Shell, jobs: JobControl) -> None:
@@ -115,7 +115,7 @@ def test_without_jobs_it_says_so(goclaw: Shell, cron: JobControl, tmp_path: Path
     assert got.out.startswith("no jobs\n\nAGENT")
     assert got.out.endswith(": 0 model calls\n")
     assert goclaw("simulate", "--html", str(tmp_path / "page.html")).code == 0
-    assert "Nothing runs." in (tmp_path / "page.html").read_text("utf-8")
+    assert "No runs." in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_jobs_that_do_nothing_have_no_plot(goclaw: Shell, cron: JobControl) -> None:
@@ -130,8 +130,10 @@ def test_that_it_ended_early_is_said(
 ) -> None:
     monkeypatch.setattr(simulation, "MOST_RUNS", 3)
     got = goclaw("simulate", "--html", str(tmp_path / "page.html"))
-    assert got.err.startswith("it ends there, after 3 runs\n")
-    assert "It ends there, after 3 runs." in (tmp_path / "page.html").read_text("utf-8")
+    assert got.err.startswith("stopped at the limit of the simulation, after 3 job runs\n")
+    assert "Stopped at the limit of the simulation, after 3 job runs." in (
+        tmp_path / "page.html"
+    ).read_text("utf-8")
 
 
 def test_more_jobs_than_are_looked_at_are_named(
@@ -139,7 +141,7 @@ def test_more_jobs_than_are_looked_at_are_named(
 ) -> None:
     monkeypatch.setattr(command, "_MOST_JOBS", 2)
     got = goclaw("simulate", "--days", "1")
-    assert got.err == "only 2 of 4 jobs are looked at\n"
+    assert got.err == "simulating only 2 of 4 jobs\n"
 
 
 def test_jobs_that_are_switched_off_are_simulated_all_the_same(
@@ -147,7 +149,10 @@ def test_jobs_that_are_switched_off_are_simulated_all_the_same(
 ) -> None:
     jobs.rules = replace(jobs.rules, enabled=False)
     got = goclaw("simulate", "--days", "1")
-    assert got.err == "jobs are switched off here; this is what they would do\n"
+    assert (
+        got.err
+        == "the scheduler is disabled (scheduler.enabled = false); simulating as if enabled\n"
+    )
     assert lines(got.out)[1].startswith("poll active 3 ")
 
 
@@ -229,7 +234,7 @@ def test_with_a_gateway_its_jobs_and_its_clock_are_used(goclaw: Shell, there: Jo
 def page_of(goclaw: Shell, folder: Path, *options: str) -> str:
     path = folder / "page.html"
     got = goclaw("simulate", "--html", str(path), *options)
-    assert (got.code, got.err) == (0, f"written to {path}\n")
+    assert (got.code, got.err) == (0, f"wrote {path}\n")
     return path.read_text("utf-8")
 
 

@@ -66,7 +66,7 @@ def test_a_fresh_install_calls_no_model(goclaw: Shell, hearts: HeartControl) -> 
     assert told[:4] == [
         "no jobs",
         "",
-        "AGENT BEATS MODEL CALLS SKIPPED USD",
+        "AGENT HEARTBEAT RUNS MODEL CALLS SKIPPED USD",
         "main 1440 0 1440 empty",
     ]
     assert told[5].endswith(": 0 model calls")
@@ -85,11 +85,11 @@ def test_beats_are_shown_beside_jobs(goclaw: Shell, hearts: HeartControl) -> Non
     told = lines(got.out)
     assert told[1].startswith("poll active 7 0 7 0.07")
     assert told[3:6] == [
-        "AGENT BEATS MODEL CALLS SKIPPED USD",
+        "AGENT HEARTBEAT RUNS MODEL CALLS SKIPPED USD",
         "main 96 56 40 quiet_hours 0.56",
         "ann off 0",
     ]
-    assert told[7].endswith(": 63 model calls, about 0.63 USD as far as costs are known")
+    assert told[7].endswith(": 63 model calls, about 0.63 USD where costs are known")
     plot = got.out.splitlines()[9:]
     assert [line.rpartition("  ")[0].strip() for line in plot] == ["poll", "heartbeat main", ""]
     # From noon to ten there are beats, none in the night, and so on.
@@ -163,8 +163,13 @@ def test_that_it_ended_early_is_said(
     monkeypatch.setattr(simulated_beats, "MOST_BEATS", 20)
     hearts.make(POLL)
     got = goclaw("simulate", "--html", str(tmp_path / "page.html"))
-    assert got.err.startswith("it ends there, after 1 runs and 20 beats\n")
-    assert "It ends there, after 1 runs and 20 beats." in (tmp_path / "page.html").read_text()
+    assert got.err.startswith(
+        "stopped at the limit of the simulation, after 1 job runs and 20 heartbeat runs\n"
+    )
+    assert (
+        "Stopped at the limit of the simulation, after 1 job runs and 20 heartbeat runs."
+        in (tmp_path / "page.html").read_text()
+    )
 
 
 def test_a_gateway_that_does_not_know_an_agent_yet_is_no_hindrance(

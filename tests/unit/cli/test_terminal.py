@@ -27,7 +27,7 @@ pytestmark = pytest.mark.real_time
 
 CHAT = [sys.executable, "-m", "goclaw_py", "chat"]
 PATIENCE_S = 60
-LEAVES = "Ctrl-C again leaves"
+LEAVES = "Ctrl-C again quits"
 
 
 def idle(gateway: ThreadGateway) -> None:
@@ -122,7 +122,7 @@ def test_a_terminal_whose_gateway_ends_says_so(person: Person, gateway: ThreadGa
     person.type("hello\n")
     person.sees("you said: hello")
     gateway.stop()
-    person.sees("goclaw: the gateway has gone away")
+    person.sees("goclaw: the gateway has shut down or closed the connection")
     assert person.process.wait(PATIENCE_S) == 3
 
 
@@ -148,7 +148,7 @@ def test_a_pipe_whose_answers_do_not_come_fails(gateway: ThreadGateway) -> None:
         command, input=b"one\n", capture_output=True, timeout=PATIENCE_S, check=False
     )
     assert got.returncode == 1
-    assert got.stderr == b"goclaw: not everything was answered within 0.1 s\n"
+    assert got.stderr == b"goclaw: some messages got no answer within 0.1 s (see --wait)\n"
 
 
 def test_a_reader_that_leaves_ends_the_chat_quietly(gateway: ThreadGateway) -> None:

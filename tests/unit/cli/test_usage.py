@@ -44,12 +44,14 @@ def test_prices_that_are_not_known_and_groups_left_out_are_told(
     goclaw: Shell, database: FakeControl
 ) -> None:
     out = goclaw("usage").out
-    assert "2 of 6 runs used tokens whose price is not known (?): their cost is in no sum." in out
-    assert "Shown are the groups that cost most" in out
+    assert (
+        "2 of 6 runs used tokens of unknown price (?), so their cost is missing in the sums." in out
+    )
+    assert "Only the most expensive groups are shown" in out
     database.report = replace(fake_usage.BY_DAY, total=fake_usage.PRICED, left_out=0, others=None)
     out = goclaw("usage").out
-    assert "not known" not in out
-    assert "Shown are" not in out
+    assert "unknown price" not in out
+    assert "are shown" not in out
 
 
 def test_names_from_chats_cannot_take_over_the_terminal_or_be_other_rows(

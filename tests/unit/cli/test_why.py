@@ -23,7 +23,7 @@ def test_the_answer_comes_first_then_the_way_to_it_then_the_cures(
     assert got.code == 0
     lines = got.out.splitlines()
     assert lines[0] == fakes.WHY.answer
-    assert lines[2] == "How it came to this:"
+    assert lines[2] == "What happened:"
     assert lines[3].startswith("  1. 20")
     assert lines[4] == f"  2. {'now':<19}  the next try is due"
     assert lines[6:] == [

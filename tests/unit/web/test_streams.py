@@ -87,7 +87,7 @@ async def test_a_line_from_a_terminal_that_is_not_attached_fails_in_bounded_time
 ) -> None:
     monkeypatch.setattr("goclaw_py.cli.client.client.ATTACH_S", 0.01)
     async with connected(tmp_path) as (_, remote):
-        with pytest.raises(StoreUnavailable, match="not attached"):
+        with pytest.raises(StoreUnavailable, match="not connected to the gateway yet"):
             await remote.say("local", "m1", "hello")
 
 
@@ -160,7 +160,7 @@ async def test_cancelling_the_server_ends_it_as_stopping_does(tmp_path: Path) ->
 async def test_a_stream_whose_terminals_end_it_ends(tmp_path: Path) -> None:
     async with connected(tmp_path) as (made, remote):
         made.terminals.events.put_nowait(None)
-        with pytest.raises(NoGateway, match="gone away"):
+        with pytest.raises(NoGateway, match="has shut down or closed"):
             await _first(remote.attach("local"))
 
 
