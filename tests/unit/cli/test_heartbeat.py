@@ -340,7 +340,9 @@ def test_a_rehearsal_runs_nothing(goclaw: Shell, desk: FakeHeartbeats) -> None:
         ],
     )
     desk.rehearsal = Rehearsal(BeatStatus.SKIPPED, Skip.BUDGET, "", "", Route(None, "x"))
-    assert goclaw("heartbeat", "run", "--dry-run").out.startswith("It would be skipped: its beats ")
+    assert goclaw("heartbeat", "run", "--dry-run").out.startswith(
+        "It would be skipped: the daily budget "
+    )
     assert not any(call[0] == "run_now" for call in desk.calls)
 
 
@@ -356,7 +358,7 @@ def test_a_heart_is_switched(
     assert desk.views[HELPER].heartbeat.switched is switched
     state, ahead = got.out.splitlines()
     if word == "off":
-        assert state.startswith("helper: switched off")
+        assert state.startswith("helper: off")
         assert ahead.startswith("None is due")
     else:
         assert state.startswith("helper: on, every 30 minutes")
@@ -586,7 +588,7 @@ def test_all_of_it_works_through_a_gateway(goclaw: Shell, gateway: ThreadGateway
     got = goclaw("heartbeat", "run", "--wait", "20")
     assert (got.code, got.err, got.out[:3]) == (0, "", "ok ")
     assert goclaw("heartbeat", "run", "--dry-run").code == 0
-    assert goclaw("heartbeat", "off").out.startswith("main: switched off")
+    assert goclaw("heartbeat", "off").out.startswith("main: off")
     assert goclaw("heartbeat", "mute", "300d").code == 0
     assert goclaw("heartbeat", "add", "x").code == 0
     assert goclaw("heartbeat", "done", "2").code == 0

@@ -24,7 +24,7 @@ def test_a_queue_says_what_runs_what_waits_and_for_what(
     assert got.code == 0
     for words in (
         f"session  {fakes.SESSION}",
-        "mode queue, 1 at once, 10 waiting, then the oldest is dropped",
+        "mode queue, 1 at once, at most 10 waiting, then the oldest is dropped",
         "lane main: no slot is free",
         "count to 30",
         "and then?",
