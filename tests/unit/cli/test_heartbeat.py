@@ -359,7 +359,7 @@ def test_a_heart_is_switched(
     state, ahead = got.out.splitlines()
     if word == "off":
         assert state.startswith("helper: off")
-        assert ahead.startswith("None is due")
+        assert ahead.startswith("No run is planned")
     else:
         assert state.startswith("helper: on, every 30 minutes")
         assert ahead.startswith("The next run is due today 09:27 (Europe/Berlin)")
