@@ -31,19 +31,22 @@ def _finite(value: float | None) -> float | None:
     return value
 
 
+Seconds = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        max=86_400,
+        callback=_finite,
+        help="Duration of a run, where no past run is stored.",
+    ),
+]
+
+
 def simulate(
     ctx: typer.Context,
     *,
     days: Annotated[int, typer.Option(min=1, max=3660, help="Days to simulate.")] = 30,
-    seconds: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=86_400,
-            callback=_finite,
-            help="Duration of a run, where no past run is stored.",
-        ),
-    ] = 20.0,
+    seconds: Seconds = 20.0,
     usd: Annotated[
         float | None,
         typer.Option(
