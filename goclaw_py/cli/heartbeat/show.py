@@ -118,7 +118,7 @@ def _facts(view: HeartbeatView) -> Iterator[tuple[str, str]]:
     yield "last", display.cell(last)
     yield "next", display.cell(ahead)
     yield "time zone", view.policy.zone
-    yield "alerts to", display.cell(said.route_words(view.route, view.policy))
+    yield "alerts", display.cell(said.route_words(view.route, view.policy))
     yield "events", f"{view.events} for the next run" if view.events else "none"
     yield "used", said.spent_words(view)
 

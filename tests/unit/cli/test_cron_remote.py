@@ -144,7 +144,7 @@ def test_an_edit_of_another_revision_is_refused_through_the_gateway(
     goclaw("cron", "add", "standup", *WEEKDAYS)
     assert goclaw("cron", "edit", "standup", "--revision", "1", "--", "mine").code == 0
     got = goclaw("cron", "edit", "standup", "--revision", "1", "--", "theirs")
-    assert (got.code, "somebody else" in got.err) == (1, True)
+    assert (got.code, "was changed" in got.err) == (1, True)
 
 
 def test_jobs_of_all_owners_go_through_the_gateway_to_a_file_and_back(

@@ -279,7 +279,7 @@ CASES = [
     ok("web-address", says(WEB), "is free"),
     ok("web-address", says("[web]\napi = false\n"), "not used"),
     ok("web-address", running(WEB), "used by the gateway"),
-    Case("web-address", a_taken_port, "another program listens there", "set another port"),
+    Case("web-address", a_taken_port, "another program already listens there", "set another port"),
     Case("web-address", says(f'{WEB}host = "203.0.113.9"\ntoken = "{GOOD_TOKEN}"\n'), "", "127.0"),
     ok("web-token", says(WEB), "not needed"),
     ok("web-token", says(f'{WEB}token = "{GOOD_TOKEN}"\n'), "long enough"),

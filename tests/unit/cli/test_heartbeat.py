@@ -82,9 +82,9 @@ def test_the_status_of_one_has_its_last_beats_and_the_reasons(
     got = goclaw("heartbeat", "status", "main")
     facts, _, beats = got.out.partition("\n\n")
     assert got.code == 0
-    assert "last       Last heartbeat run, today 08:30 (Europe/Berlin): All was well" in facts
-    assert "next       The next is due today 09:27 (Europe/Berlin), in 27 min" in facts
-    assert "alerts to  to telegram.work:-1005:7" in facts
+    assert "last       Last heartbeat run, today 08:30 (Europe/Berlin): Nothing needed" in facts
+    assert "next       The next run is due today 09:27 (Europe/Berlin), in 27 min" in facts
+    assert "alerts     to telegram.work:-1005:7" in facts
     assert "used       Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day" in facts
     head, skipped, ok = lines(beats)
     assert head == "STARTED TRIGGER TOOK OUTCOME TRIES DELIVERY COST RESULT REPLY"
@@ -92,7 +92,9 @@ def test_the_status_of_one_has_its_last_beats_and_the_reasons(
         "Tue 2026-03-03 08:30:00 schedule skipped:unreadable it was skipped: "
         "HEARTBEAT.md cannot be read: it is a folder 2 ok[2J"
     )
-    assert ok.startswith("Tue 2026-03-03 08:30:00 schedule 1m 0s ok 1 $0.0123 all was well")
+    assert ok.startswith(
+        "Tue 2026-03-03 08:30:00 schedule 1m 0s ok 1 $0.0123 nothing needed attention"
+    )
 
 
 def test_nothing_that_was_stored_takes_the_terminal_over(

@@ -111,7 +111,7 @@ def test_a_message_is_shown_with_everything_that_is_known(
     names = [line.split("  ")[0] for line in head.splitlines()]
     values = [line.partition("  ")[2].strip() for line in head.splitlines()]
     shown = dict(zip(names, values, strict=True))
-    assert shown["state"] == "lost: the gateway crashed each time it was tried"
+    assert shown["state"] == "lost: the gateway crashed at each attempt"
     assert shown["chat"] == "telegram/work/-1001/7"
     assert shown["chat name"] == "Family of Ann"
     assert shown["from"].startswith("7 (Ann ")
