@@ -29,8 +29,8 @@ from goclaw_py.model.run_events import (
     RunWaits,
 )
 from goclaw_py.model.session_keys import is_chat_name
-from goclaw_py.ports.channel import Channel, Intake, Plain
-from goclaw_py.ports.control import ChatEvent, Said
+from goclaw_py.ports.channel import Channel, InboundHandler, PlainChannel
+from goclaw_py.ports.control import ChatEvent, TerminalMessage
 
 NAME: Final = "console"
 ACCOUNT: Final = "default"
@@ -85,7 +85,7 @@ class _Sending:
     """
 
     chat: str
-    said: Said
+    said: TerminalMessage
     shown: asyncio.Future[bool]
     given: list[_Terminal] = field(default_factory=list)
     takers: list[_Terminal] = field(default_factory=list)
@@ -165,7 +165,7 @@ class _Terminal:
         return event
 
 
-class ConsoleChannel(Plain):
+class ConsoleChannel(PlainChannel):
     """Implements ``Channel`` for the runtime and ``Terminals`` for the terminals."""
 
     name = NAME
@@ -180,7 +180,7 @@ class ConsoleChannel(Plain):
         self._terminals: dict[str, list[_Terminal]] = {}
         self._live: dict[RunId, _Live] = {}
         self._sending: dict[str, _Sending] = {}
-        self._intake: Intake | None = None
+        self._intake: InboundHandler | None = None
         self._ready = asyncio.Event()
         self._closed = False
 
@@ -194,7 +194,7 @@ class ConsoleChannel(Plain):
         """A terminal takes a text of any length; a blank one is none."""
         return [] if is_blank(text) else [text]
 
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         """Let terminals speak until cancelled."""
         self._intake = intake
         self._ready.set()
@@ -220,7 +220,7 @@ class ConsoleChannel(Plain):
             raise NotSent("the console is closed")
         if chat not in self._terminals:
             raise NotSent(f"no terminal is attached to chat {chat}")
-        said = Said(uuid4().hex, _shown_text(message), message.run_id)
+        said = TerminalMessage(uuid4().hex, _shown_text(message), message.run_id)
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         sending = _Sending(chat, said, future)
         self._sending[said.receipt] = sending

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
+    from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
     from goclaw_py.jobs.models import Job, JobState, Prompt
     from goclaw_py.jobs.policy import PROFILES, Profile
     from goclaw_py.jobs.schedule import At, Cron, Every
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from goclaw_py.model.outcomes import Outcome, Reason
     from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
     from goclaw_py.ports.store import JobQuery
-    from goclaw_py.scheduler.child_runs import Nesting
+    from goclaw_py.scheduler.child_runs import NestingLimits
     from goclaw_py.scheduler.embedded.run import (
         NotCompleted,
         QueueDropped,
@@ -44,14 +44,14 @@ _HOME = {
     "JobChange": "ports.jobs",
     "JobError": "model.errors",
     "JobQuery": "ports.store",
-    "JobService": "jobs.embedded.job_scheduler",
+    "JobScheduler": "jobs.embedded.job_scheduler",
     "JobState": "jobs.models",
     "Lane": "scheduler.embedded.scheduler",
     "LaneView": "scheduler.views",
     "MemoryDatabase": "store.memory",
     "MemoryStore": "store.memory",
     "Mode": "scheduler.models",
-    "Nesting": "scheduler.child_runs",
+    "NestingLimits": "scheduler.child_runs",
     "NotCompleted": "scheduler.embedded.run",
     "Outcome": "model.outcomes",
     "PostgresStore": "store.postgres",
@@ -84,14 +84,14 @@ __all__ = [
     "JobChange",
     "JobError",
     "JobQuery",
-    "JobService",
+    "JobScheduler",
     "JobState",
     "Lane",
     "LaneView",
     "MemoryDatabase",
     "MemoryStore",
     "Mode",
-    "Nesting",
+    "NestingLimits",
     "NotCompleted",
     "Outcome",
     "PostgresStore",

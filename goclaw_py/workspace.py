@@ -68,7 +68,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class FileContent:
     """The whole content of a file, and which version of it this is."""
 
     data: bytes
@@ -86,7 +86,7 @@ class EntryKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """Something in a folder. ``path`` is relative to that folder, ``size`` in bytes."""
 
     path: str
@@ -113,7 +113,7 @@ class Workspace:
             with os.fdopen(number, "rb") as file:
                 yield file
 
-    def read(self, path: str, most_bytes: int) -> Content:
+    def read(self, path: str, most_bytes: int) -> FileContent:
         """Read a file that has no more than ``most_bytes``."""
         with self.reading(path) as file:
             info = os.fstat(file.fileno())
@@ -123,7 +123,7 @@ class Workspace:
         if size > most_bytes:
             reason = f"has {size:,} bytes; the most that can be taken is {most_bytes:,}"
             raise WorkspaceError(path, reason)
-        return Content(data, Version.of(info))
+        return FileContent(data, Version.of(info))
 
     def write(self, path: str, data: bytes, *, expected: Version | None = None) -> bool:
         """Make or replace a file in one moment, with the folders that it needs.
@@ -139,7 +139,7 @@ class Workspace:
             _replace(name, folder, data, mode=None if before is None else before.st_mode & 0o777)
             return before is not None
 
-    def entries(self, path: str, *, deep: bool = False) -> Iterator[Entry]:
+    def entries(self, path: str, *, deep: bool = False) -> Iterator[FolderEntry]:
         """What is in a folder, sorted by name; with ``deep`` in the folders in it too.
 
         Looks at no more than ``MAX_LOOKED_AT`` names. Links are not followed.
@@ -273,8 +273,8 @@ def _replace(name: str, folder: int, data: bytes, *, mode: int | None) -> None:
         raise
 
 
-def _entries(folder: int, prefix: str, most: int) -> list[Entry]:
-    found: list[Entry] = []
+def _entries(folder: int, prefix: str, most: int) -> list[FolderEntry]:
+    found: list[FolderEntry] = []
     with os.scandir(folder) as names:
         for name in names:
             if len(found) >= most:
@@ -284,7 +284,7 @@ def _entries(folder: int, prefix: str, most: int) -> list[Entry]:
             # It may be gone by now.
             with suppress(FileNotFoundError):
                 info = name.stat(follow_symlinks=False)
-                found.append(Entry(prefix + name.name, _kind(info.st_mode), info.st_size))
+                found.append(FolderEntry(prefix + name.name, _kind(info.st_mode), info.st_size))
     return sorted(found, key=lambda entry: entry.path)
 
 

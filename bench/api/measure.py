@@ -21,7 +21,7 @@ from goclaw_py.gateway.service import StoreControl
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.store.postgres import Address, PostgresStore
 from goclaw_py.web.api.routes import make_api
-from goclaw_py.web.front import Access, tcp_server
+from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.tcp import listen_tcp
 
 PAGE: Final = 50
@@ -178,7 +178,7 @@ async def served(store: PostgresStore) -> AsyncIterator[Client]:
     """The API on TCP, as a gateway has it, in this process."""
     listener = listen_tcp("127.0.0.1", 0)
     app = make_api(StoreControl(store, CLOCK))
-    server = tcp_server(listener, (), app, Access("127.0.0.1"))
+    server = tcp_server(listener, (), app, WebAccess("127.0.0.1"))
     port = listener.getsockname()[1]
     serving = asyncio.create_task(server.run())
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**24)

@@ -10,7 +10,7 @@ from typing import Final
 from goclaw_py.model.ids import MAIN_AGENT, SessionKey
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.model.session_keys import chat_session
-from goclaw_py.ports.channel import Intake, Plain
+from goclaw_py.ports.channel import InboundHandler, PlainChannel
 
 CHANNEL: Final = "desk"
 ACCOUNT: Final = "default"
@@ -18,7 +18,7 @@ BATCH: Final = 100
 """So many messages come at once, as from Telegram."""
 
 
-class Desk(Plain):
+class Desk(PlainChannel):
     """Implements ``Channel``: counts what is answered, and nothing else.
 
     Without a lease: several nodes may receive, as with webhooks.
@@ -32,10 +32,10 @@ class Desk(Plain):
 
     def __init__(self) -> None:
         self.sent = 0
-        self._intake: asyncio.Future[Intake] = asyncio.get_running_loop().create_future()
+        self._intake: asyncio.Future[InboundHandler] = asyncio.get_running_loop().create_future()
         self._more = asyncio.Event()
 
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         """Let people write from now on."""
         if not self._intake.done():
             self._intake.set_result(intake)

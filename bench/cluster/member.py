@@ -20,20 +20,20 @@ from bench.heartbeat.measure import TASK
 from bench.jobs.gateway import Instant
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.cluster import membership as cluster_module
-from goclaw_py.cluster.membership import Cluster
+from goclaw_py.cluster.membership import Membership
 from goclaw_py.common.clock import SharedClock, SystemClock
-from goclaw_py.common.wakeup import Wake
-from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.gateway.container import Container, GatewayDependencies
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import Plan
+from goclaw_py.heartbeat.models import HeartbeatConfig
 from goclaw_py.heartbeat.module import HeartbeatSetup
 from goclaw_py.model.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, AgentName, NodeId
 from goclaw_py.model.session_keys import AccessRules, DirectPolicy
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Notice
-from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
+from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.postgres import PostgresStore
 
 _POLL_S = 2.0
@@ -65,15 +65,15 @@ class Kind:
 class Member:
     """A node that works."""
 
-    works: Works
-    desk: Desk
+    works: Container
+    service: Desk
     clock: Clock
-    cluster: Cluster
+    cluster: Membership
     agent: Instant
 
 
 class _NoTools:
-    def toolbox(self, here: Here) -> Toolbox:
+    def toolbox(self, here: ToolContext) -> Toolbox:
         del here
         return NO_TOOLS
 
@@ -82,21 +82,23 @@ class _NoTools:
 async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
     """A node at work until the end of the block."""
     clock: Clock = SharedClock() if kind.among_others else SystemClock()
-    pending, lost = Wake(), asyncio.Event()
+    pending, lost = WakeEvent(), asyncio.Event()
     if not kind.among_others:
         cluster_module.LEASE = _LONG  # it has a process of its own
-    cluster = Cluster(store, clock, "bench", on_recovery=lambda _: pending.call(), on_lost=lost.set)
+    cluster = Membership(
+        store, clock, "bench", on_recovery=lambda _: pending.call(), on_lost=lost.set
+    )
     with tempfile.TemporaryDirectory() as folder:
-        desk, agent = Desk(), Instant()
-        around = _around(kind, desk, agent, folder)
-        works = Works(store, clock, _scheduler(kind), around, _node(cluster))
+        service, agent = Desk(), Instant()
+        around = _around(kind, service, agent, folder)
+        works = Container(store, clock, _scheduler(kind), around, _node(cluster))
         store.on_notice(lambda notice: _hear(notice, works, cluster, pending))
         await cluster.join()
-        await works.doorkeeper.refresh()
+        await works.access_control.refresh()
         await works.take_up()
         duties = [asyncio.create_task(duty) for duty in _duties(kind, works, cluster, pending)]
         try:
-            yield Member(works, desk, clock, cluster, agent)
+            yield Member(works, service, clock, cluster, agent)
         finally:
             await works.drain(5, asyncio.Event())
             await works.outbox.close(5)
@@ -106,19 +108,19 @@ async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
             await cluster.leave()
 
 
-def _scheduler(kind: Kind) -> Scheduler:
+def _scheduler(kind: Kind) -> RunScheduler:
     shared = (CRON_LANE,) if kind.shared_cron else ()
-    return Scheduler({MAIN_LANE: kind.main, CRON_LANE: kind.cron}, shared=shared)
+    return RunScheduler({MAIN_LANE: kind.main, CRON_LANE: kind.cron}, shared=shared)
 
 
-def _around(kind: Kind, desk: Desk, agent: Instant, folder: str) -> Surroundings:
+def _around(kind: Kind, service: Desk, agent: Instant, folder: str) -> GatewayDependencies:
     policy = QueuePolicy(capacity=kind.capacity)
     write_checklists([Path(folder) / "workspace"], TASK)
     workspaces = {MAIN_AGENT: Path(folder) / "workspace"}
     access = AccessRules(direct=DirectPolicy.OPEN)
     place = CHANNEL, ACCOUNT
-    return Surroundings(
-        channels={place: desk},
+    return GatewayDependencies(
+        channels={place: service},
         rules={place: ChatRules(MAIN_AGENT, access, policy, policy)},
         agents={MAIN_AGENT: agent},
         workspaces=workspaces,
@@ -134,12 +136,12 @@ def _heartbeats(kind: Kind, workspaces: Mapping[AgentName, Path]) -> HeartbeatSe
     every = timedelta(seconds=kind.beats_s)
     return HeartbeatSetup(
         policies={MAIN_AGENT: HeartbeatPolicy(every)},
-        plans={MAIN_AGENT: Plan(MAIN_AGENT, every, timedelta())},
+        plans={MAIN_AGENT: HeartbeatConfig(MAIN_AGENT, every, timedelta())},
         workspaces=workspaces,
     )
 
 
-def _node(cluster: Cluster) -> Callable[[], NodeId]:
+def _node(cluster: Membership) -> Callable[[], NodeId]:
     def node() -> NodeId:
         return cluster.node.id
 
@@ -147,13 +149,13 @@ def _node(cluster: Cluster) -> Callable[[], NodeId]:
 
 
 def _duties(
-    kind: Kind, works: Works, cluster: Cluster, pending: Wake
+    kind: Kind, works: Container, cluster: Membership, pending: WakeEvent
 ) -> list[Coroutine[Any, Any, None]]:
     alone = [
         works.outbox.run(),
-        works.office.run(),
+        works.job_module.run(),
         works.heartbeats.run(),
-        works.heartbeats.keep_telling(),
+        works.heartbeats.retry_notifications(),
         works.incidents.watch(),
         works.supervisor.run(works.gateway),
         _keep_taking_up(works, pending),
@@ -161,11 +163,11 @@ def _duties(
     ]
     if not kind.among_others:
         return alone
-    among = (*cluster.duties(), works.calls.run, works.lane_places.run)
+    among = (*cluster.duties(), works.calls.run, works.lane_permits.run)
     return [*alone, *(duty() for duty in among)]
 
 
-async def _keep_taking_up(works: Works, pending: Wake) -> None:
+async def _keep_taking_up(works: Container, pending: WakeEvent) -> None:
     while True:
         pending.clear()
         await works.take_up()
@@ -173,13 +175,13 @@ async def _keep_taking_up(works: Works, pending: Wake) -> None:
         await pending.wait(_POLL_S)
 
 
-async def _keep_knowing_people(works: Works) -> None:
+async def _keep_knowing_people(works: Container) -> None:
     while True:
         await asyncio.sleep(_PEOPLE_S)
-        await works.doorkeeper.refresh()
+        await works.access_control.refresh()
 
 
-def _hear(notice: Notice, works: Works, cluster: Cluster, pending: Wake) -> None:
+def _hear(notice: Notice, works: Container, cluster: Membership, pending: WakeEvent) -> None:
     match notice:
         case Notice.INBOX:
             pending.call()
@@ -188,7 +190,7 @@ def _hear(notice: Notice, works: Works, cluster: Cluster, pending: Wake) -> None
         case Notice.CRON:
             works.look_for_due()
         case Notice.LANES:
-            works.lane_places.look()
+            works.lane_permits.look()
         case Notice.NODES:
             cluster.look()
             works.calls.look()

@@ -75,8 +75,8 @@ async def _measure(address: Address, rows: int, seconds: float, times: int) -> F
     own = replace(address, database=_DATABASE)
     async with fresh_store(address, _DATABASE, min(rows, _JOBS_FAR)) as store:
         async with member(store, Kind()) as first:
-            await first.desk.hand_in([said("1", 1, first.clock.now())])
-            await first.desk.until_sent(1)
+            await first.service.hand_in([said("1", 1, first.clock.now())])
+            await first.service.until_sent(1)
         await fill(own, rows)
         return await measure_filled(store, own, rows, seconds, times)
 
@@ -173,7 +173,7 @@ class _Writing:
             await self.node.works.calls.ask(self.node.cluster.node.id, "nothing")
 
     async def _hand_in(self, messages: Sequence[InboundMessage]) -> None:
-        await self.node.desk.hand_in(messages)
+        await self.node.service.hand_in(messages)
 
     def _said(self, new: str = "") -> InboundMessage:
         at = self.node.clock.now()
@@ -256,7 +256,7 @@ async def _forget(store: PostgresStore, now: datetime, times: int) -> None:
         lambda: store.sweep_sessions(now=now),
         lambda: store.sweep_requests(now=now),
         lambda: store.sweep_jobs(now=now),
-        lambda: store.sweep_beats(now=now),
+        lambda: store.sweep_heartbeat_runs(now=now),
     )
     for step in steps:
         for _ in range(times):

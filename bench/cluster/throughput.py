@@ -150,7 +150,7 @@ async def _work(address: Address, kind: Kind, load: Load, number: int) -> Part:
 
 async def _count(node: Member, number: int) -> None:
     while True:
-        _Sent.each[number] = node.desk.sent
+        _Sent.each[number] = node.service.sent
         await asyncio.sleep(_COUNT_S)
 
 
@@ -169,7 +169,7 @@ async def _write(node: Member, load: Load, who: str) -> None:
         for chat in range(load.chats)
     ]
     if not load.per_s:
-        await node.desk.hand_in(messages)
+        await node.service.hand_in(messages)
     else:
         await _paced(node, messages, load.per_s)
 
@@ -178,7 +178,7 @@ async def _paced(node: Member, messages: Sequence[Any], per_s: float) -> None:
     begin = time.monotonic()
     for number, message in enumerate(messages):
         await asyncio.sleep(max(begin + number / per_s - time.monotonic(), 0))
-        await node.desk.hand_in([message])
+        await node.service.hand_in([message])
 
 
 # --------------------------------------------------------------------------------- the server

@@ -11,17 +11,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from bench.jobs.gateway import CLOCK
-from goclaw_py.cluster.membership import Cluster
-from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.cluster.membership import Membership
+from goclaw_py.gateway.container import Container, GatewayDependencies
 from goclaw_py.heartbeat.checklist_files import FILE
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import BeatEnd, Plan
+from goclaw_py.heartbeat.models import HeartbeatConfig, HeartbeatRunEnd
 from goclaw_py.heartbeat.module import HeartbeatSetup
 from goclaw_py.model.ids import CRON_LANE, MAIN_LANE, AgentName
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.store import Notice
-from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.postgres import Address, PostgresStore, connection
 
 EVERY = timedelta(minutes=30)
@@ -55,7 +55,7 @@ async def calm(request: RunRequest, emit: Emit) -> str:
 
 
 class _NoTools:
-    def toolbox(self, here: Here) -> Toolbox:
+    def toolbox(self, here: ToolContext) -> Toolbox:
         del here
         return NO_TOOLS
 
@@ -77,11 +77,11 @@ def write_checklists(folders: Iterable[Path], text: str | None) -> None:
 class Heard:
     """Ends of beats that are stored, each with when that was heard, in seconds since 1970."""
 
-    ends: list[tuple[BeatEnd, float]] = field(default_factory=list)
+    ends: list[tuple[HeartbeatRunEnd, float]] = field(default_factory=list)
     _wanted: int = 0
     _enough: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def note(self, end: BeatEnd) -> None:
+    def note(self, end: HeartbeatRunEnd) -> None:
         """One more."""
         self.ends.append((end, time.time()))
         if len(self.ends) >= self._wanted:
@@ -105,7 +105,7 @@ class Heard:
 class Beating:
     """Heartbeats at work, over a database of their own."""
 
-    works: Works
+    works: Container
     heard: Heard
     agent: Calm
     address: Address
@@ -138,10 +138,10 @@ async def beats_of(
 ) -> AsyncIterator[Beating]:
     """What a gateway runs for heartbeats, at work; a beat of each agent is due at once."""
     lost = asyncio.Event()
-    cluster = Cluster(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
+    cluster = Membership(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
     await cluster.join()
     agent, heard = Calm(), Heard()
-    around = Surroundings(
+    around = GatewayDependencies(
         channels={},
         rules={},
         agents=dict.fromkeys(workspaces, agent),
@@ -150,12 +150,12 @@ async def beats_of(
         toolmaker=_NoTools(),
         heartbeats=HeartbeatSetup(
             policies=dict.fromkeys(workspaces, policy),
-            plans={name: Plan(name, EVERY, timedelta()) for name in workspaces},
+            plans={name: HeartbeatConfig(name, EVERY, timedelta()) for name in workspaces},
             workspaces=workspaces,
         ),
     )
-    scheduler = Scheduler({MAIN_LANE: 1, CRON_LANE: lane})
-    works = Works(store, CLOCK, scheduler, around, lambda: cluster.node.id)
+    scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane})
+    works = Container(store, CLOCK, scheduler, around, lambda: cluster.node.id)
     heartbeats = works.heartbeats
     heartbeats.beats.connect(heartbeats.runs, heard.note)
 
@@ -166,7 +166,7 @@ async def beats_of(
     store.on_notice(hear)
     duties = [
         asyncio.create_task(duty)
-        for duty in (cluster.keep(), heartbeats.run(), heartbeats.keep_telling())
+        for duty in (cluster.keep(), heartbeats.run(), heartbeats.retry_notifications())
     ]
     try:
         yield Beating(works, heard, agent, address)

@@ -20,7 +20,7 @@ from bench.scheduler.child import loops, run_on
 from goclaw_py.app.loop import collect_less_often
 from goclaw_py.heartbeat.active_hours import read_hours
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import BeatStatus, Skip
+from goclaw_py.heartbeat.models import HeartbeatRunStatus, Skip
 from goclaw_py.model.budget import Budget
 from goclaw_py.store.postgres import Address, PostgresStore
 
@@ -143,7 +143,9 @@ async def _beats(address: Address, cause: Cause | None, beats: Beats) -> Cost:
             await _once(store, beating, Beats(agents, agents))
             cost = await _once(store, beating, beats)
         found = {(end.status, end.skip) for end, _ in beating.heard.ends}
-    wanted = (BeatStatus.OK, None) if cause is None else (BeatStatus.SKIPPED, cause.skip)
+    wanted = (
+        (HeartbeatRunStatus.OK, None) if cause is None else (HeartbeatRunStatus.SKIPPED, cause.skip)
+    )
     if found != {wanted}:
         raise RuntimeError(f"beats were to end {wanted}, but ended {found}")
     return cost

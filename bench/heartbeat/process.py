@@ -15,7 +15,7 @@ from bench.heartbeat.measure import SILENT, TASK
 from bench.jobs.gateway import fresh_store
 from bench.telegram.processes import own_cpu_s
 from goclaw_py.common.jitter import MAX_OFFSET
-from goclaw_py.heartbeat.models import OPEN, Beat
+from goclaw_py.heartbeat.models import OPEN, HeartbeatRun
 from goclaw_py.store.postgres import Address, connection
 from tests.support.process import Home, home
 
@@ -116,7 +116,9 @@ async def _cpu(process: int, seconds: float) -> tuple[float, float]:
     return (own_cpu_s(process) - used) / passed, passed
 
 
-def _load(rows: Sequence[Beat], busy: float, idle: float, took_s: float, *, asks: bool) -> Load:
+def _load(
+    rows: Sequence[HeartbeatRun], busy: float, idle: float, took_s: float, *, asks: bool
+) -> Load:
     ended = [row for row in rows if row.status not in OPEN]
     found = {row.outcome for row in ended}
     if found != {"ok" if asks else "skipped:empty"}:

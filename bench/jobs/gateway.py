@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from goclaw_py.cluster.membership import Cluster
+from goclaw_py.cluster.membership import Membership
 from goclaw_py.common.clock import SystemClock, new_id
-from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.gateway.container import Container, GatewayDependencies
 from goclaw_py.jobs.models import OPERATOR, Job, JobSpec, Prompt, TargetKind
 from goclaw_py.jobs.schedule import At, Schedule
 from goclaw_py.model.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, JobId
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.store import Notice
-from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.migrate import migrate
 from goclaw_py.store.postgres import Address, PostgresStore, connection
 
@@ -49,7 +49,7 @@ class Instant:
 
 
 class _NoTools:
-    def toolbox(self, here: Here) -> Toolbox:
+    def toolbox(self, here: ToolContext) -> Toolbox:
         del here
         return NO_TOOLS
 
@@ -78,13 +78,13 @@ async def fresh_store(address: Address, name: str, far: int = 0) -> AsyncIterato
 
 
 @asynccontextmanager
-async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIterator[Works]:
+async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIterator[Container]:
     """What a gateway runs for jobs, at work."""
     lost = asyncio.Event()
-    cluster = Cluster(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
+    cluster = Membership(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
     await cluster.join()
     with tempfile.TemporaryDirectory() as folder:
-        around = Surroundings(
+        around = GatewayDependencies(
             channels={},
             rules={},
             agents={MAIN_AGENT: agent},
@@ -93,21 +93,21 @@ async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIt
             toolmaker=_NoTools(),
         )
         # As the settings have it: jobs of all nodes count.
-        scheduler = Scheduler({MAIN_LANE: 1, CRON_LANE: lane}, shared=[CRON_LANE])
-        works = Works(store, CLOCK, scheduler, around, lambda: cluster.node.id)
-        office = works.office
+        scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane}, shared=[CRON_LANE])
+        works = Container(store, CLOCK, scheduler, around, lambda: cluster.node.id)
+        job_module = works.job_module
 
         def hear(notice: Notice) -> None:
             if notice is Notice.CRON:
-                office.wake.call()
+                job_module.wake.call()
 
         store.on_notice(hear)
-        works_for_good = (cluster.keep(), office.run(), works.lane_places.run())
+        works_for_good = (cluster.keep(), job_module.run(), works.lane_permits.run())
         duties = [asyncio.create_task(duty) for duty in works_for_good]
         try:
             yield works
         finally:
-            await office.close()
+            await job_module.close()
             await works.dispatcher.drain(5, asyncio.Event())
             for duty in duties:
                 duty.cancel()

@@ -14,7 +14,7 @@ from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress
 from bench.scheduler.sizes import Sizes
 from goclaw_py import QueuePolicy, Run, Scheduler
 from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.scheduler.debounce import Collector
+from goclaw_py.scheduler.debounce import Debouncer
 from goclaw_py.scheduler.models import Request
 
 WINDOW_S = 0.8
@@ -98,7 +98,7 @@ def report(sizes: Sizes) -> Report:
 
 def _prolonged_per_s(sizes: Sizes) -> float:
     leaders = _leaders(sizes.armed)
-    collector = Collector()
+    collector = Debouncer()
     for leader in leaders:
         collector.begin(leader, WINDOW_S, 0.0)
     ended = 0
@@ -109,7 +109,7 @@ def _prolonged_per_s(sizes: Sizes) -> float:
         for leader in leaders:
             burst = collector.find(leader.session, ANN)
             assert burst is not None
-            collector.prolong(burst, now)
+            collector.extend(burst, now)
         while collector.pop_due(now) is not None:
             ended += 1
     taken = time.process_time() - begin
@@ -137,7 +137,7 @@ def _collector_bytes(sizes: Sizes) -> float:
     leaders = _leaders(sizes.armed)
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    collector = Collector()
+    collector = Debouncer()
     for leader in leaders:
         collector.begin(leader, WINDOW_S, 0.0)
     after, _ = tracemalloc.get_traced_memory()

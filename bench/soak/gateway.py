@@ -83,18 +83,18 @@ def main() -> None:
     """Run a gateway that is watched."""
     from goclaw_py.app import service
     from goclaw_py.cli.entry import run
-    from goclaw_py.gateway.container import Works
+    from goclaw_py.gateway.container import Container
 
     file, kept_s, tidy_s = Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
 
-    class Watched(Works):
+    class Watched(Container):
         """Notes from its making on."""
 
         def __init__(self, *parts: Any) -> None:
             super().__init__(*parts)
             self._noting = asyncio.get_running_loop().create_task(note_all(self, file))
 
-    setattr(service, "Works", Watched)  # noqa: B010  (a class is not assigned to)
+    setattr(service, "Container", Watched)  # noqa: B010  (a class is not assigned to)
     with shortened(timedelta(seconds=kept_s), tidy_s):
         code = run(["run"])
     sys.exit(code)

@@ -29,7 +29,7 @@ from bench.soak.measured import connections, descriptors, scraped, tables
 from bench.soak.report import Soaked
 from bench.soak.series import Fold, Series
 from bench.telegram.processes import own_cpu_s
-from goclaw_py.jobs.models import Message
+from goclaw_py.jobs.models import FixedMessage
 from goclaw_py.jobs.schedule import Every
 from goclaw_py.model.messages import Target
 from goclaw_py.store.postgres import Address, PostgresStore, connection
@@ -222,7 +222,7 @@ async def _add_jobs(address: Address) -> None:
             await _add_job(store, number, seconds, policy)
         told = a_job(9, Every(timedelta(seconds=10)), CLOCK.now())
         target = Target("telegram", "default", str(FIRST))
-        spec = replace(told.spec, payload=Message("Drink some water."), target=target)
+        spec = replace(told.spec, payload=FixedMessage("Drink some water."), target=target)
         await store.add_job(replace(told, spec=spec), most=100)
     finally:
         await store.close()

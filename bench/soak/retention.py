@@ -19,7 +19,7 @@ _KEPT: Final = {
         "REQUESTS_KEPT",
     ),
     "goclaw_py.store.job_rules": ("KEPT",),
-    "goclaw_py.store.beat_rules": ("KEPT",),
+    "goclaw_py.store.heartbeat_rules": ("KEPT",),
 }
 _OFTEN: Final = {"goclaw_py.common.retention": ("FIRST_S", "TIDY_S")}
 

@@ -36,7 +36,7 @@ def sizes(*roots: object, apart: tuple[str, ...] = _APART) -> Held:
     """How much is held, by class and attribute: ``Gateway._sessions``.
 
     The items of all objects of a class count together, and so do those of containers within a
-    container, as ``Notices._gathered[]``. Objects of the modules ``apart`` are not looked into.
+    container, as ``DropNotices._gathered[]``. Objects of the modules ``apart`` are not looked into.
     """
     return _Walk(apart).through(roots)
 

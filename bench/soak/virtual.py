@@ -22,11 +22,11 @@ from bench.soak.series import Fold, Series
 from bench.soak.structures import Held, caches, sizes
 from bench.soak.townsfolk import PASSER, Clerk, Day, Street, Town
 from goclaw_py.common.clock import new_id
-from goclaw_py.common.retention import forget_what_is_old
+from goclaw_py.common.retention import delete_expired
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import Plan
+from goclaw_py.heartbeat.models import HeartbeatConfig
 from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.jobs.models import OPERATOR, Job, JobSpec, Message, Payload, Prompt, TargetKind
+from goclaw_py.jobs.models import OPERATOR, FixedMessage, Job, JobSpec, Payload, Prompt, TargetKind
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId
 from goclaw_py.model.messages import Target
@@ -168,7 +168,7 @@ class _Played:
         beats = HeartbeatSetup(
             policies=dict.fromkeys(names, policy),
             plans={
-                name: Plan(name, policy.interval, timedelta(seconds=20 * number))
+                name: HeartbeatConfig(name, policy.interval, timedelta(seconds=20 * number))
                 for number, name in enumerate(names)
             },
         )
@@ -193,7 +193,7 @@ class _Played:
         made: list[tuple[Schedule, Payload, dict[str, object], Target | TargetKind]] = [
             (Every(timedelta(minutes=2)), Prompt("sum up"), {}, chat),
             (Every(timedelta(minutes=3)), Prompt("look"), {"session": "fresh"}, TargetKind.NONE),
-            (Cron("*/5 * * * *"), Message("Drink some water."), {}, chat),
+            (Cron("*/5 * * * *"), FixedMessage("Drink some water."), {}, chat),
             (Every(timedelta(minutes=7)), Prompt("fail"), {"retries": 1}, TargetKind.NONE),
             (Cron("0 * * * *"), Prompt("child"), {"session": "fresh"}, chat),
         ]
@@ -233,7 +233,8 @@ class _Played:
                 number += 1
                 at = process.clock.now() + timedelta(minutes=5)
                 await self._add_job(
-                    process, f"once-{number}", At(at), Message("Now."), {"delete_after_run": False},
+                    process, f"once-{number}", At(at), FixedMessage("Now."),
+                    {"delete_after_run": False},
                     Target("telegram", "default", "chat-2"),
                 )  # fmt: skip
 
@@ -306,10 +307,10 @@ def _duties(process: GatewayProcess) -> list[Coroutine[Any, Any, None]]:
     """What ``app.service`` keeps running beside what a ``GatewayProcess`` does."""
     works = process.works
     return [
-        works.office.keep_tidy(),
-        works.heartbeats.keep_tidy(),
+        works.job_module.run_retention(),
+        works.heartbeats.run_retention(),
         works.incidents.watch(),
-        forget_what_is_old(process.store, process.clock),
+        delete_expired(process.store, process.clock),
     ]
 
 

@@ -10,8 +10,8 @@ from typing import assert_never
 
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import BotClient
-from channels.telegram.inbound import CHANNEL
-from channels.telegram.settings import Library, Settings, read_settings
+from channels.telegram.inbound.reader import CHANNEL
+from channels.telegram.settings import Library, TelegramSettings, read_settings
 from goclaw_py.ports.channel import Channel
 
 
@@ -26,7 +26,7 @@ class TelegramKind:
         return TelegramChannel(account, read(), _connect, read)
 
 
-async def _connect(settings: Settings) -> BotClient:
+async def _connect(settings: TelegramSettings) -> BotClient:
     # Only the chosen one is imported, in a thread: it takes from a quarter of a second to four
     # seconds, in which the loop would do nothing else.
     match settings.library:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from channels.telegram.client import Place
+from channels.telegram.client import ChatPlace
 from goclaw_py.model.errors import ChannelError
 from goclaw_py.model.ids import RunId
 
@@ -29,20 +29,20 @@ _AT_ONCE = 4
 class TypingBoard:
     """Keeps "typing…" alive wherever a run works. Failures change nothing for anybody."""
 
-    def __init__(self, show: Callable[[Place], Awaitable[None]]) -> None:
+    def __init__(self, show: Callable[[ChatPlace], Awaitable[None]]) -> None:
         """``show`` shows it once; it raises ``ChannelError``."""
         self._show = show
-        self._runs: dict[Place, set[RunId]] = {}
-        self._timers: dict[Place, asyncio.TimerHandle] = {}
+        self._runs: dict[ChatPlace, set[RunId]] = {}
+        self._timers: dict[ChatPlace, asyncio.TimerHandle] = {}
         """Until it is shown for the first time."""
-        self._tasks: dict[Place, asyncio.Task[None]] = {}
-        self._waiting: dict[tuple[RunId, Place], asyncio.TimerHandle] = {}
+        self._tasks: dict[ChatPlace, asyncio.Task[None]] = {}
+        self._waiting: dict[tuple[RunId, ChatPlace], asyncio.TimerHandle] = {}
         """Runs whose message was accepted and that have not begun."""
         self._ending: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._closed = False
 
-    def wait(self, run: RunId, place: Place) -> None:
+    def wait(self, run: RunId, place: ChatPlace) -> None:
         """A message was accepted: show it at once, and go on with it if its run begins soon."""
         if not self._add(run, place):
             return
@@ -52,7 +52,7 @@ class TypingBoard:
         if place not in self._tasks:
             self._start(place)
 
-    def begin(self, run: RunId, place: Place) -> None:
+    def begin(self, run: RunId, place: ChatPlace) -> None:
         """A run works for this place."""
         self._waits_no_more(run, place)
         if not self._add(run, place):
@@ -61,7 +61,7 @@ class TypingBoard:
             loop = asyncio.get_running_loop()
             self._timers[place] = loop.call_later(AFTER_S, self._start, place)
 
-    def end(self, run: RunId, place: Place) -> None:
+    def end(self, run: RunId, place: ChatPlace) -> None:
         """The run works no more; typing stops with the last run of its place."""
         self._waits_no_more(run, place)
         runs = self._runs.get(place)
@@ -88,18 +88,18 @@ class TypingBoard:
         if self._ending:
             await asyncio.wait(self._ending)
 
-    def _add(self, run: RunId, place: Place) -> bool:
+    def _add(self, run: RunId, place: ChatPlace) -> bool:
         """Whether there is room for typing in this place."""
         if self._closed or (place not in self._runs and len(self._runs) >= _MOST_PLACES):
             return False
         self._runs.setdefault(place, set()).add(run)
         return True
 
-    def _waits_no_more(self, run: RunId, place: Place) -> None:
+    def _waits_no_more(self, run: RunId, place: ChatPlace) -> None:
         if (timer := self._waiting.pop((run, place), None)) is not None:
             timer.cancel()
 
-    def _start(self, place: Place) -> None:
+    def _start(self, place: ChatPlace) -> None:
         if (timer := self._timers.pop(place, None)) is not None:
             timer.cancel()
         self._tasks[place] = asyncio.create_task(self._keep(place), name="telegram typing")
@@ -109,7 +109,7 @@ class TypingBoard:
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _keep(self, place: Place) -> None:
+    async def _keep(self, place: ChatPlace) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + _LONGEST_S
         failures = 0

@@ -11,20 +11,26 @@ from pathlib import Path
 from typing import TypeVar
 
 from channels.telegram.activity import TypingBoard
-from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, Place, Text
+from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, ChatPlace, Text
 from channels.telegram.format import plain, render
-from channels.telegram.inbound import CHANNEL, PRESS
+from channels.telegram.inbound.reader import CHANNEL, PRESS
 from channels.telegram.lost_drafts import LostDrafts, numbers_between
 from channels.telegram.marks import Marks
 from channels.telegram.native import NativeDrafts
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.polling import Poller
-from channels.telegram.sending import Sending, number_of, place_of, place_or_raise, stop_button
-from channels.telegram.settings import Settings, Streaming
+from channels.telegram.sending import (
+    MessageSender,
+    number_of,
+    place_of,
+    place_or_raise,
+    stop_button,
+)
+from channels.telegram.settings import Streaming, TelegramSettings
 from channels.telegram.updates import Updates
-from channels.telegram.webhook import Webhook
+from channels.telegram.webhook import WebhookReceiver
 from goclaw_py.delivery import texts
-from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.delivery.rate_limit import RateLimit
 from goclaw_py.model.chat_commands import MENU
 from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, SettingError
 from goclaw_py.model.messages import (
@@ -46,12 +52,12 @@ from goclaw_py.model.run_events import (
     RunText,
     RunWaits,
 )
-from goclaw_py.ports.channel import Hook, Intake
+from goclaw_py.ports.channel import Hook, InboundHandler
 from goclaw_py.scheduler.views import HEALTHY, ChannelHealth, ChannelState
 
 _T = TypeVar("_T")
 
-Connect = Callable[[Settings], Awaitable[BotClient]]
+Connect = Callable[[TelegramSettings], Awaitable[BotClient]]
 
 _log = logging.getLogger("channels.telegram")
 
@@ -85,9 +91,9 @@ class TelegramChannel:
     def __init__(
         self,
         account: str,
-        settings: Settings,
+        settings: TelegramSettings,
         connect: Connect,
-        read_again: Callable[[], Settings] | None = None,
+        read_again: Callable[[], TelegramSettings] | None = None,
     ) -> None:
         """``read_again`` reads the settings once more; raises ``SettingError``."""
         self.account = account
@@ -104,10 +110,10 @@ class TelegramChannel:
             "requests are refused", account, _LONGEST_PAUSE_S, ChannelState.UNAUTHORIZED
         )
         hooked = bool(settings.webhook_url)
-        self._webhook = Webhook(settings, account, self._accepted) if hooked else None
+        self._webhook = WebhookReceiver(settings, account, self._accepted) if hooked else None
         self._poller: Poller | None = None
         self._start: Outage | None = None
-        self._sending = Sending(self._open)
+        self._sending = MessageSender(self._open)
         self._lost = LostDrafts(self._open, self._close_later)
         self._typing = TypingBoard(self._show_typing)
         self._marks = Marks(self._react)
@@ -141,11 +147,11 @@ class TelegramChannel:
         """False once the token was refused, until it is accepted again."""
         return not (self._refused or self._ending)
 
-    def pace(self, chat: str) -> Pace:
+    def pace(self, chat: str) -> RateLimit:
         """As the server allows, see https://core.telegram.org/bots/faq."""
         settings = self._settings
         is_group = chat.startswith("-")
-        return Pace(
+        return RateLimit(
             gap_s=settings.chat_gap_s,
             per_minute=(settings.group_per_minute or None) if is_group else None,
             account_per_s=settings.account_per_second or None,
@@ -177,7 +183,7 @@ class TelegramChannel:
                 facts.append(f"Telegram says: {webhook.trouble}")
         return "; ".join(facts)
 
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         """Take updates in until cancelled, or until there is another token.
 
         Raises ``ChannelRefused`` for a token that is refused for minutes.
@@ -308,7 +314,7 @@ class TelegramChannel:
 
     # ------------------------------------------------------------------ receiving
 
-    async def _receive(self, client: BotClient, updates: Updates, intake: Intake) -> None:
+    async def _receive(self, client: BotClient, updates: Updates, intake: InboundHandler) -> None:
         """Take updates in as long as the bot is the one that the token belongs to."""
         if self._webhook is not None:
             take = partial(self._webhook.run, client, updates, intake)
@@ -407,13 +413,13 @@ class TelegramChannel:
 
     # ------------------------------------------------------------------ showing
 
-    def _wait(self, place: Place, waits: RunWaits) -> None:
+    def _wait(self, place: ChatPlace, waits: RunWaits) -> None:
         if not waits.late:
             self._typing.wait(waits.run_id, place)
         if self._settings.reactions:
             self._marks.wait(place, _numbers(waits.messages), marked=waits.late)
 
-    def _end(self, place: Place, ended: RunEnded) -> None:
+    def _end(self, place: ChatPlace, ended: RunEnded) -> None:
         if self._settings.reactions:
             self._marks.end(place, _numbers(ended.messages), ended.outcome)
         if ended.draft is not None:
@@ -427,7 +433,7 @@ class TelegramChannel:
         mark = texts.cut_draft(ended.outcome)
         return partial(sending.close_draft, target, draft, ended.shown, mark)
 
-    async def _remove_buttons(self, place: Place, message: str) -> None:
+    async def _remove_buttons(self, place: ChatPlace, message: str) -> None:
         if (number := number_of(message)) is not None:
             await (await self._open()).remove_buttons(place.chat_id, number)
 
@@ -472,13 +478,13 @@ class TelegramChannel:
                 self._client = await self._connect(self._settings)
             return self._client
 
-    async def _show_typing(self, place: Place) -> None:
+    async def _show_typing(self, place: ChatPlace) -> None:
         await (await self._open()).send_action(place, "typing")
 
     async def _react(self, chat_id: int, message_id: int, emoji: str) -> None:
         await (await self._open()).set_reaction(chat_id, message_id, emoji)
 
-    async def _show_draft(self, place: Place, number: int, text: Text) -> None:
+    async def _show_draft(self, place: ChatPlace, number: int, text: Text) -> None:
         await (await self._open()).send_draft(place, number, text)
 
 

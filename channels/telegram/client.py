@@ -56,7 +56,7 @@ class Bot:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChatPlace:
     """A chat, or one topic of it."""
 
     chat_id: int
@@ -93,7 +93,7 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
-class Webhook:
+class WebhookState:
     """The webhook that is set at the server.
 
     ``url`` is fit to be shown: without the token; "" if none is set. ``pending`` updates wait at
@@ -127,7 +127,7 @@ class BotClient(Protocol):
         """
 
     async def send_message(
-        self, place: Place, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
+        self, place: ChatPlace, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
     ) -> int:
         """Send a text and return the message's id. Links get no preview.
 
@@ -155,7 +155,7 @@ class BotClient(Protocol):
     async def delete_message(self, chat_id: int, message_id: int) -> None:
         """Remove a message of ours; one that is gone is no error. A lost answer is ``NotSent``."""
 
-    async def send_draft(self, place: Place, draft_id: int, text: Text) -> None:
+    async def send_draft(self, place: ChatPlace, draft_id: int, text: Text) -> None:
         """Show a growing answer in a private chat for half a minute, with a stop button.
 
         ``draft_id`` is not 0; the same one replaces what it showed before. A lost answer is
@@ -163,7 +163,7 @@ class BotClient(Protocol):
         """
 
     async def send_file(
-        self, place: Place, upload: Upload, *, caption: Text | None = None, reply_to: int | None
+        self, place: ChatPlace, upload: Upload, *, caption: Text | None = None, reply_to: int | None
     ) -> int:
         """Send a file and return the message's id. ``caption`` has at most ``CAPTION_LIMIT``.
 
@@ -173,7 +173,7 @@ class BotClient(Protocol):
 
     async def send_album(
         self,
-        place: Place,
+        place: ChatPlace,
         uploads: Sequence[Upload],
         *,
         captions: Sequence[Text | None],
@@ -191,7 +191,7 @@ class BotClient(Protocol):
         Uses connections of its own. Raises ``FileTooBig`` besides.
         """
 
-    async def send_action(self, place: Place, action: str) -> None:
+    async def send_action(self, place: ChatPlace, action: str) -> None:
         """Show "typing…" or the like for five seconds. Uses connections of its own."""
 
     async def set_reaction(self, chat_id: int, message_id: int, emoji: str) -> None:
@@ -209,7 +209,7 @@ class BotClient(Protocol):
     async def set_commands(self, commands: Mapping[str, str]) -> None:
         """Publish the command menu: name without slash, description."""
 
-    async def webhook(self) -> Webhook:
+    async def webhook(self) -> WebhookState:
         """The webhook that is set."""
 
     async def set_webhook(

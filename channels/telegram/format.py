@@ -6,7 +6,7 @@ import re
 
 from channels.telegram.client import TEXT_LIMIT
 from channels.telegram.formatting.cleaning import cleaned
-from channels.telegram.formatting.markup import PLAIN, Run, to_html, to_text
+from channels.telegram.formatting.markup import PLAIN, TextRun, to_html, to_text
 from channels.telegram.formatting.packing import pack
 from channels.telegram.formatting.reader import read_blocks
 from goclaw_py.common.text import split_text
@@ -37,7 +37,7 @@ def render(markdown: str, limit: int = TEXT_LIMIT) -> list[str]:
         return parts
     # Some Markdown has words and shows none: in the info line of a fence, in the address of a link
     # that is nowhere. People would wait for an answer that never comes.
-    return [to_html([Run(part, PLAIN)]) for part in split_text(text, limit)]
+    return [to_html([TextRun(part, PLAIN)]) for part in split_text(text, limit)]
 
 
 def plain(html: str) -> str:

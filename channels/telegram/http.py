@@ -30,7 +30,7 @@ import orjson
 
 from channels.telegram.answers import KindRefused, read_answer, words_of
 from channels.telegram.client import FileTooBig, Upload
-from channels.telegram.settings import Settings
+from channels.telegram.settings import TelegramSettings
 from goclaw_py.common.text import well_formed
 from goclaw_py.model.errors import ChannelRefused, MaybeSent, NotSent, Undeliverable
 from goclaw_py.model.messages import FileKind
@@ -60,7 +60,7 @@ _UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\/]')
 
 
 @dataclass(frozen=True, slots=True)
-class FilePart:
+class FormFile:
     """An open file, to be sent as part of a form. Whoever opened it closes it."""
 
     content: BinaryIO
@@ -68,7 +68,7 @@ class FilePart:
     mime: str
 
 
-class Pool:
+class HttpPool:
     """Some connections for one purpose. Raises ``NotSent`` while it is closed."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Pool:
         self,
         url: str,
         parameters: Mapping[str, object],
-        files: Mapping[str, FilePart] | None = None,
+        files: Mapping[str, FormFile] | None = None,
         *,
         silence_s: float | None = None,
     ) -> tuple[int, bytes]:
@@ -180,14 +180,14 @@ class Pools:
     delays no answer, and no reaction waits for a file.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TelegramSettings) -> None:
         connect_s, silence_s = settings.connect_timeout_s, settings.send_timeout_s
-        self.sending = Pool(_SENDING_CONNECTIONS, connect_s=connect_s, silence_s=silence_s)
-        self.polling = Pool(_POLLING_CONNECTIONS, connect_s=connect_s, silence_s=silence_s)
-        self.acting = Pool(
+        self.sending = HttpPool(_SENDING_CONNECTIONS, connect_s=connect_s, silence_s=silence_s)
+        self.polling = HttpPool(_POLLING_CONNECTIONS, connect_s=connect_s, silence_s=silence_s)
+        self.acting = HttpPool(
             _ACTING_CONNECTIONS, connect_s=connect_s, silence_s=min(silence_s, _ACTING_TIMEOUT_S)
         )
-        self.files = Pool(
+        self.files = HttpPool(
             _FILE_CONNECTIONS,
             connect_s=connect_s,
             silence_s=_FILE_PATIENCE * silence_s,
@@ -206,7 +206,7 @@ class Pools:
             await pool.close()
 
     @property
-    def _all(self) -> tuple[Pool, ...]:
+    def _all(self) -> tuple[HttpPool, ...]:
         return self.sending, self.polling, self.acting, self.files
 
 
@@ -214,7 +214,7 @@ class Pools:
 
 
 @contextmanager
-def opened(upload: Upload) -> Iterator[FilePart]:
+def opened(upload: Upload) -> Iterator[FormFile]:
     """Open a file to be sent. Raises ``Undeliverable``, ``FileTooBig``."""
     # Not in a thread: this is quick, and the file would stay open if the caller were cancelled
     # meanwhile. The reading is what takes time, and aiohttp does that in threads.
@@ -230,10 +230,10 @@ def opened(upload: Upload) -> Iterator[FilePart]:
     name = _UNSAFE.sub("_", well_formed(upload.name)) or "file"
     mime = upload.mime if _MIME.fullmatch(upload.mime) else "application/octet-stream"
     with content:
-        yield FilePart(content, name, mime)
+        yield FormFile(content, name, mime)
 
 
-async def send_opened(upload: Upload, send: Callable[[FileKind, FilePart], Awaitable[int]]) -> int:
+async def send_opened(upload: Upload, send: Callable[[FileKind, FormFile], Awaitable[int]]) -> int:
     """Open a file and let ``send`` send it, as a document if it is not taken as what it is."""
     with opened(upload) as part:
         kind = upload.kind if upload.kind in _SHOWN else FileKind.DOCUMENT
@@ -250,7 +250,7 @@ async def send_opened(upload: Upload, send: Callable[[FileKind, FilePart], Await
 
 
 @contextmanager
-def opened_together(uploads: Sequence[Upload]) -> Iterator[list[FilePart]]:
+def opened_together(uploads: Sequence[Upload]) -> Iterator[list[FormFile]]:
     """Open the files of an album.
 
     Raises ``Undeliverable`` for what the server would refuse, before the first byte leaves.
@@ -318,7 +318,7 @@ def _json(value: object) -> bytes:
         raise Undeliverable(f"the message cannot be written as JSON: {error}") from None
 
 
-def _form(parameters: Mapping[str, object], files: Mapping[str, FilePart]) -> aiohttp.FormData:
+def _form(parameters: Mapping[str, object], files: Mapping[str, FormFile]) -> aiohttp.FormData:
     # The server shows quoted names with their percent signs.
     form = aiohttp.FormData(quote_fields=False, default_to_multipart=True)
     for name, value in parameters.items():

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
-from channels.telegram.client import Place
+from channels.telegram.client import ChatPlace
 from goclaw_py.model.errors import ChannelError
 from goclaw_py.model.outcomes import FAILURES, Outcome
 
@@ -42,7 +42,7 @@ class Marks:
         self._running: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_AT_ONCE)
 
-    def wait(self, place: Place, messages: Iterable[int], *, marked: bool = False) -> None:
+    def wait(self, place: ChatPlace, messages: Iterable[int], *, marked: bool = False) -> None:
         """These wait for their run; an earlier process may have ``marked`` them."""
         loop = asyncio.get_running_loop()
         for message in messages:
@@ -52,12 +52,12 @@ class Marks:
             if len(self._timers) < _MOST and key not in self._timers:
                 self._timers[key] = loop.call_later(AFTER_S, self._is_late, key)
 
-    def begin(self, place: Place, messages: Iterable[int]) -> None:
+    def begin(self, place: ChatPlace, messages: Iterable[int]) -> None:
         """They are worked on now: what is not marked yet needs no mark."""
         for message in messages:
             self._unset_timer((place.chat_id, message))
 
-    def end(self, place: Place, messages: Iterable[int], outcome: Outcome) -> None:
+    def end(self, place: ChatPlace, messages: Iterable[int], outcome: Outcome) -> None:
         """Their run has ended."""
         keys = [(place.chat_id, message) for message in messages]
         for key in keys:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from channels.telegram.client import Place, Text
+from channels.telegram.client import ChatPlace, Text
 from channels.telegram.sending import draft_text
 from goclaw_py.model.errors import ChannelError
 from goclaw_py.model.ids import RunId
@@ -27,7 +27,7 @@ _MOST = 500
 
 @dataclass(slots=True)
 class _Growing:
-    place: Place
+    place: ChatPlace
     number: int
     said: list[str] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -37,14 +37,14 @@ class _Growing:
 class NativeDrafts:
     """The drafts of one bot. Failures change nothing for anybody."""
 
-    def __init__(self, show: Callable[[Place, int, Text], Awaitable[None]]) -> None:
+    def __init__(self, show: Callable[[ChatPlace, int, Text], Awaitable[None]]) -> None:
         """``show`` shows a draft by its number; it raises ``ChannelError``."""
         self._show = show
         self._growing: dict[RunId, _Growing] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._last = 0
 
-    def add(self, run: RunId, place: Place, text: str) -> None:
+    def add(self, run: RunId, place: ChatPlace, text: str) -> None:
         """A run said more."""
         growing = self._growing.get(run)
         if growing is None:

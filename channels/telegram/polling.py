@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable, Sequence
 
 from channels.telegram.client import BotClient, PollConflict
-from channels.telegram.inbound import KINDS, update_id
+from channels.telegram.inbound.reader import KINDS, update_id
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.updates import Updates
 from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
 from goclaw_py.model.messages import InboundMessage
-from goclaw_py.ports.channel import Intake
+from goclaw_py.ports.channel import InboundHandler
 from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")
@@ -78,7 +78,7 @@ class Poller:
         """What keeps messages from coming in."""
         return health_of((self._webhook, self._conflict, self._network, self._store, self._junk))
 
-    async def run(self, intake: Intake) -> None:
+    async def run(self, intake: InboundHandler) -> None:
         """Poll until cancelled. Raises ``ChannelRefused``."""
         self._last_update_at = self._looked_at = asyncio.get_running_loop().time()
         while True:
@@ -152,7 +152,7 @@ class Poller:
             self._first = False
             self._redelivered_to = max(_ids(updates), default=-1)
 
-    async def _take(self, updates: Sequence[object], intake: Intake) -> None:
+    async def _take(self, updates: Sequence[object], intake: InboundHandler) -> None:
         """Commit a batch, then confirm it by moving the offset."""
         try:
             await self._updates.take(updates, intake, self._is_redelivered)

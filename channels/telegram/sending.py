@@ -15,9 +15,9 @@ from channels.telegram.client import (
     TEXT_LIMIT,
     BotClient,
     Buttons,
+    ChatPlace,
     MarkupRefused,
     MessageGone,
-    Place,
     Text,
     TextTooLong,
     Upload,
@@ -40,7 +40,7 @@ _DRAFTS = 1_000
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
-class Sending:
+class MessageSender:
     """Sends through a client that is opened when it is first needed."""
 
     def __init__(self, client: Callable[[], Awaitable[BotClient]]) -> None:
@@ -64,7 +64,7 @@ class Sending:
             return await self._put_in_pieces(place, message, text)
 
     async def _put(
-        self, place: Place, message: OutboundMessage, text: Text, buttons: Buttons
+        self, place: ChatPlace, message: OutboundMessage, text: Text, buttons: Buttons
     ) -> str:
         """Let the draft of a message become this text, or post it."""
         if message.draft is not None:
@@ -76,7 +76,7 @@ class Sending:
                 return message.draft
         return str(await self._post(place, text, message.reply_to, buttons))
 
-    async def _put_in_pieces(self, place: Place, message: OutboundMessage, text: Text) -> str:
+    async def _put_in_pieces(self, place: ChatPlace, message: OutboundMessage, text: Text) -> str:
         """Send a text that is too long for the server in smaller pieces, without its markup."""
         said = plain(text.text) if text.html else text.text
         first, *others = map(Text, split_text(said, TEXT_LIMIT // 2))
@@ -128,7 +128,9 @@ class Sending:
         place = place_or_raise(target)
         await client.delete_message(place.chat_id, _message_id(draft))
 
-    async def _post(self, place: Place, text: Text, reply_to: str | None, buttons: Buttons) -> int:
+    async def _post(
+        self, place: ChatPlace, text: Text, reply_to: str | None, buttons: Buttons
+    ) -> int:
         client = await self._client()
         reply = number_of(reply_to)
         try:
@@ -140,7 +142,7 @@ class Sending:
                 place, _as_plain(text), reply_to=reply, buttons=buttons
             )
 
-    async def _edit(self, place: Place, draft: str, text: Text, buttons: Buttons) -> None:
+    async def _edit(self, place: ChatPlace, draft: str, text: Text, buttons: Buttons) -> None:
         client = await self._client()
         number = _message_id(draft)
         # One after the other: the server might else take the last edit before an earlier one.
@@ -172,7 +174,7 @@ class Sending:
         ids = await client.send_album(place, uploads, captions=captions, reply_to=reply)
         return [str(number) for number in ids]
 
-    async def _send_file(self, place: Place, message: OutboundMessage) -> int:
+    async def _send_file(self, place: ChatPlace, message: OutboundMessage) -> int:
         client = await self._client()
         upload, caption = _upload(message)
         reply = number_of(message.reply_to)
@@ -196,15 +198,15 @@ def draft_text(markdown: str) -> Text:
     return Text(parts[0] + _GROWING, html=True)
 
 
-def place_of(target: Target) -> Place | None:
+def place_of(target: Target) -> ChatPlace | None:
     """Where a target is in Telegram; None if it is nowhere there."""
     chat, thread = number_of(target.chat), number_of(target.thread)
     if chat is None:
         return None
-    return Place(chat, None if thread == GENERAL_TOPIC else thread)
+    return ChatPlace(chat, None if thread == GENERAL_TOPIC else thread)
 
 
-def place_or_raise(target: Target) -> Place:
+def place_or_raise(target: Target) -> ChatPlace:
     """The same. Raises ``Undeliverable``."""
     place = place_of(target)
     if place is None:

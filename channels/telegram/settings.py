@@ -50,7 +50,7 @@ class Streaming(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TelegramSettings:
     """How to reach one bot and how to write in its chats. Times are in seconds."""
 
     token: str = field(repr=False)
@@ -89,14 +89,14 @@ class Settings:
         return int(self.token.partition(":")[0])
 
 
-def read_settings(options: Mapping[str, object]) -> Settings:
+def read_settings(options: Mapping[str, object]) -> TelegramSettings:
     """Check the section. Raises ``SettingError``; no error ever shows a token."""
     for key, value in options.items():
         if key not in _KEYS:
             raise SettingError(key, _shown(value), f"unknown key; known are {', '.join(_KEYS)}")
-    defaults = Settings(token="")
+    defaults = TelegramSettings(token="")
     token = _token(options)
-    return Settings(
+    return TelegramSettings(
         token=token,
         base_url=_base_url(options.get("base_url", defaults.base_url)),
         poll_timeout_s=int(_number(options, "poll_timeout_s", defaults.poll_timeout_s, whole=True)),

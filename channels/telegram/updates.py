@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from channels.telegram.client import Bot, BotClient
-from channels.telegram.inbound import Malformed, parse_update, press_of, update_id
+from channels.telegram.inbound.reader import Malformed, parse_update, press_of, update_id
 from goclaw_py.model.chat_commands import toast
 from goclaw_py.model.errors import ChannelError
 from goclaw_py.model.messages import Inbound, InboundMessage
-from goclaw_py.ports.channel import Intake
+from goclaw_py.ports.channel import InboundHandler
 
 _log = logging.getLogger("channels.telegram")
 
@@ -36,7 +36,7 @@ class Updates:
         self._closed = False
 
     async def take(
-        self, updates: Sequence[object], intake: Intake, is_redelivered: IsRedelivered
+        self, updates: Sequence[object], intake: InboundHandler, is_redelivered: IsRedelivered
     ) -> None:
         """Commit what they tell, in one batch. Raises ``StoreUnavailable``."""
         batch = self._read(updates, is_redelivered)

@@ -70,9 +70,17 @@ from channels.telegram.answers import (
     silence,
     updates,
 )
-from channels.telegram.client import Bot, Buttons, MessageGone, Place, Text, Upload, Webhook
-from channels.telegram.http import FilePart, Pool, Pools, opened_together, save, send_opened
-from channels.telegram.settings import Settings
+from channels.telegram.client import (
+    Bot,
+    Buttons,
+    ChatPlace,
+    MessageGone,
+    Text,
+    Upload,
+    WebhookState,
+)
+from channels.telegram.http import FormFile, HttpPool, Pools, opened_together, save, send_opened
+from channels.telegram.settings import TelegramSettings
 from goclaw_py.model.messages import FileKind
 
 _Media = InputMediaAudio | InputMediaDocument | InputMediaPhoto | InputMediaVideo
@@ -88,7 +96,7 @@ _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 class _File(InputFile):
     """An open file."""
 
-    def __init__(self, part: FilePart) -> None:
+    def __init__(self, part: FormFile) -> None:
         super().__init__(part.name)
         self.part = part
 
@@ -105,7 +113,7 @@ class _Session(BaseSession):
     does not count as failed because the library finds something odd in its description.
     """
 
-    def __init__(self, settings: Settings, pool: Pool) -> None:
+    def __init__(self, settings: TelegramSettings, pool: HttpPool) -> None:
         super().__init__(TelegramAPIServer.from_base(settings.base_url))
         self._pool = pool
 
@@ -121,7 +129,7 @@ class _Session(BaseSession):
     ) -> Any:
         """Make a call and return its result."""
         parameters: dict[str, object] = {}
-        files: dict[str, FilePart] = {}
+        files: dict[str, FormFile] = {}
         # Not ``exclude_unset``: it would leave out what parts of a parameter say by default.
         told = method.model_dump(warnings=False, include=method.model_fields_set, exclude_none=True)
         for name, value in told.items():
@@ -155,7 +163,7 @@ class _Session(BaseSession):
 class AiogramClient:
     """A bot. Made by ``open``."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TelegramSettings) -> None:
         silence("aiogram", "aiohttp")
         self.scrub = Scrubber(settings.token)
         self._pools = Pools(settings)
@@ -165,7 +173,7 @@ class AiogramClient:
         self._carrier = _bot(settings, self._pools.files)
 
     @classmethod
-    async def open(cls, settings: Settings) -> AiogramClient:
+    async def open(cls, settings: TelegramSettings) -> AiogramClient:
         """Make the client of one bot; the network is not touched yet."""
         client = cls(settings)
         await client._pools.open()
@@ -188,7 +196,7 @@ class AiogramClient:
 
     @guarded(repeatable=False)
     async def send_message(
-        self, place: Place, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
+        self, place: ChatPlace, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
     ) -> int:
         """Send a text."""
         send = SendMessage(
@@ -243,7 +251,7 @@ class AiogramClient:
             await _call(self._bot, DeleteMessage(chat_id=chat_id, message_id=message_id))
 
     @guarded()
-    async def send_draft(self, place: Place, draft_id: int, text: Text) -> None:
+    async def send_draft(self, place: ChatPlace, draft_id: int, text: Text) -> None:
         """Show a growing answer."""
         draft = SendMessageDraft(
             chat_id=place.chat_id,
@@ -257,11 +265,11 @@ class AiogramClient:
 
     @guarded(repeatable=False)
     async def send_file(
-        self, place: Place, upload: Upload, *, caption: Text | None = None, reply_to: int | None
+        self, place: ChatPlace, upload: Upload, *, caption: Text | None = None, reply_to: int | None
     ) -> int:
         """Send a file."""
 
-        async def send(kind: FileKind, part: FilePart) -> int:
+        async def send(kind: FileKind, part: FormFile) -> int:
             where: dict[str, Any] = {
                 "chat_id": place.chat_id,
                 "message_thread_id": place.thread_id,
@@ -285,7 +293,7 @@ class AiogramClient:
     @guarded(repeatable=False)
     async def send_album(
         self,
-        place: Place,
+        place: ChatPlace,
         uploads: Sequence[Upload],
         *,
         captions: Sequence[Text | None],
@@ -318,7 +326,7 @@ class AiogramClient:
         return await save(pieces, to, limit_bytes=limit_bytes)
 
     @guarded()
-    async def send_action(self, place: Place, action: str) -> None:
+    async def send_action(self, place: ChatPlace, action: str) -> None:
         """Show "typing…" or the like."""
         show = SendChatAction(
             chat_id=place.chat_id, action=action, message_thread_id=place.thread_id
@@ -352,11 +360,11 @@ class AiogramClient:
         await _call(self._bot, SetMyCommands(commands=menu))
 
     @guarded()
-    async def webhook(self) -> Webhook:
+    async def webhook(self) -> WebhookState:
         """The webhook that is set."""
         found = WebhookInfo.model_validate(await _call(self._bot, GetWebhookInfo()))
         # Many programs put the token into it, so that nobody else can call them.
-        return Webhook(
+        return WebhookState(
             self.scrub(found.url),
             found.pending_update_count,
             self.scrub(found.last_error_message or ""),
@@ -386,7 +394,7 @@ class AiogramClient:
         await self._pools.close()
 
 
-def _bot(settings: Settings, pool: Pool) -> aiogram.Bot:
+def _bot(settings: TelegramSettings, pool: HttpPool) -> aiogram.Bot:
     return aiogram.Bot(settings.token, session=_Session(settings, pool))
 
 

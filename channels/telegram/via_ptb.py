@@ -29,9 +29,17 @@ from channels.telegram.answers import (
     silence,
     updates,
 )
-from channels.telegram.client import Bot, Buttons, MessageGone, Place, Text, Upload, Webhook
-from channels.telegram.http import FilePart, Pool, Pools, opened_together, save, send_opened
-from channels.telegram.settings import Settings
+from channels.telegram.client import (
+    Bot,
+    Buttons,
+    ChatPlace,
+    MessageGone,
+    Text,
+    Upload,
+    WebhookState,
+)
+from channels.telegram.http import FormFile, HttpPool, Pools, opened_together, save, send_opened
+from channels.telegram.settings import TelegramSettings
 from goclaw_py.model.errors import ChannelError
 from goclaw_py.model.messages import FileKind
 
@@ -70,7 +78,7 @@ class _Transport(BaseRequest):
 
     __slots__ = ("_pool",)
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: HttpPool) -> None:
         self._pool = pool
 
     @property
@@ -114,12 +122,12 @@ class _Transport(BaseRequest):
         return {"result": read_answer(200, payload)}
 
 
-def _files(request: RequestData) -> dict[str, FilePart]:
+def _files(request: RequestData) -> dict[str, FormFile]:
     if not request.contains_files:
         return {}
     # ``PtbClient`` hands over open files only.
     return {
-        field: FilePart(cast("BinaryIO", content), name, mime)
+        field: FormFile(cast("BinaryIO", content), name, mime)
         for field, (name, content, mime) in request.multipart_data.items()
     }
 
@@ -135,7 +143,7 @@ async def _ours(call: Awaitable[_T]) -> _T:
 class PtbClient:
     """A bot. Made by ``open``."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TelegramSettings) -> None:
         silence("telegram", "httpx", "httpcore", "aiohttp")
         self.scrub = Scrubber(settings.token)
         self._files_url = f"{settings.base_url}/file/bot{settings.token}"
@@ -145,7 +153,7 @@ class PtbClient:
         self._carrier = _bot(settings, self._pools.files)
 
     @classmethod
-    async def open(cls, settings: Settings) -> PtbClient:
+    async def open(cls, settings: TelegramSettings) -> PtbClient:
         """Make the client of one bot; the network is not touched yet."""
         client = cls(settings)
         await client._pools.open()
@@ -170,7 +178,7 @@ class PtbClient:
 
     @guarded(repeatable=False)
     async def send_message(
-        self, place: Place, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
+        self, place: ChatPlace, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
     ) -> int:
         """Send a text."""
         parameters = {
@@ -226,7 +234,7 @@ class PtbClient:
             await _ours(self._bot.delete_message(chat_id, message_id))
 
     @guarded()
-    async def send_draft(self, place: Place, draft_id: int, text: Text) -> None:
+    async def send_draft(self, place: ChatPlace, draft_id: int, text: Text) -> None:
         """Show a growing answer."""
         await _ours(
             self._bot.send_message_draft(
@@ -242,11 +250,11 @@ class PtbClient:
 
     @guarded(repeatable=False)
     async def send_file(
-        self, place: Place, upload: Upload, *, caption: Text | None = None, reply_to: int | None
+        self, place: ChatPlace, upload: Upload, *, caption: Text | None = None, reply_to: int | None
     ) -> int:
         """Send a file."""
 
-        async def send(kind: FileKind, part: FilePart) -> int:
+        async def send(kind: FileKind, part: FormFile) -> int:
             field, method = _WAYS.get(kind, _AS_DOCUMENT)
             parameters = {
                 "chat_id": place.chat_id,
@@ -263,7 +271,7 @@ class PtbClient:
     @guarded(repeatable=False)
     async def send_album(
         self,
-        place: Place,
+        place: ChatPlace,
         uploads: Sequence[Upload],
         *,
         captions: Sequence[Text | None],
@@ -297,7 +305,7 @@ class PtbClient:
         return await save(pieces, to, limit_bytes=limit_bytes)
 
     @guarded()
-    async def send_action(self, place: Place, action: str) -> None:
+    async def send_action(self, place: ChatPlace, action: str) -> None:
         """Show "typing…" or the like."""
         await _ours(self._actor.send_chat_action(place.chat_id, action, place.thread_id))
 
@@ -323,11 +331,11 @@ class PtbClient:
         await _ours(self._bot.set_my_commands(list(commands.items())))
 
     @guarded()
-    async def webhook(self) -> Webhook:
+    async def webhook(self) -> WebhookState:
         """The webhook that is set."""
         found = await _ours(self._bot.get_webhook_info())
         # Many programs put the token into it, so that nobody else can call them.
-        return Webhook(
+        return WebhookState(
             self.scrub(found.url or ""),
             found.pending_update_count,
             self.scrub(found.last_error_message or ""),
@@ -358,13 +366,15 @@ class PtbClient:
         await self._pools.close()
 
 
-def _input_file(part: FilePart, *, attach: bool = False) -> telegram.InputFile:
+def _input_file(part: FormFile, *, attach: bool = False) -> telegram.InputFile:
     file = telegram.InputFile(part.content, part.name, attach, read_file_handle=False)
     file.mimetype = part.mime
     return file
 
 
-def _bot(settings: Settings, pool: Pool, polling: Pool | None = None) -> telegram.Bot:
+def _bot(
+    settings: TelegramSettings, pool: HttpPool, polling: HttpPool | None = None
+) -> telegram.Bot:
     return telegram.Bot(
         settings.token,
         base_url=f"{settings.base_url}/bot",

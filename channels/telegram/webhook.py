@@ -20,13 +20,13 @@ from dataclasses import replace
 import orjson
 
 from channels.telegram.client import BotClient
-from channels.telegram.inbound import KINDS
+from channels.telegram.inbound.reader import KINDS
 from channels.telegram.outage import Outage, health_of
-from channels.telegram.settings import Settings
+from channels.telegram.settings import TelegramSettings
 from channels.telegram.updates import Updates
 from goclaw_py.model.errors import ChannelError, ChannelRefused, StoreUnavailable
 from goclaw_py.model.messages import InboundMessage
-from goclaw_py.ports.channel import Hook, Intake, WebAnswer, WebRequest
+from goclaw_py.ports.channel import Hook, InboundHandler, WebAnswer, WebRequest
 from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")
@@ -53,12 +53,12 @@ def secret_of(token: str) -> str:
     return hmac.new(token.encode(), b"goclaw_py webhook", hashlib.sha256).hexdigest()
 
 
-class Webhook:
+class WebhookReceiver:
     """The receiving end of one bot's webhook."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: TelegramSettings,
         account: str,
         on_answer: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.time,
@@ -73,7 +73,7 @@ class Webhook:
         self._now = now
         self._secret = secret_of(settings.token)
         self._updates: Updates | None = None
-        self._intake: Intake | None = None
+        self._intake: InboundHandler | None = None
         self._taking: set[asyncio.Task[object]] = set()
         self._since = 0.0
         self._refused = 0
@@ -90,7 +90,7 @@ class Webhook:
         self._unwanted = Outage("Telegram rejects the webhook", account, _LONGEST_PAUSE_S)
         self._failing = Outage("Telegram cannot deliver to the webhook", account, _LONGEST_PAUSE_S)
 
-    def use(self, settings: Settings) -> None:
+    def use(self, settings: TelegramSettings) -> None:
         """Take other settings, of the same address, for the next ``run``."""
         self._settings, self._secret = settings, secret_of(settings.token)
 
@@ -107,7 +107,7 @@ class Webhook:
         )
         return replace(health, warning=self._warning())
 
-    async def run(self, client: BotClient, updates: Updates, intake: Intake) -> None:
+    async def run(self, client: BotClient, updates: Updates, intake: InboundHandler) -> None:
         """Take updates in until cancelled. Raises ``ChannelRefused``."""
         self._updates, self._intake, self._since = updates, intake, self._now()
         try:
@@ -201,7 +201,7 @@ class Webhook:
             "from Telegram, or the reverse proxy removes the header X-Telegram-Bot-Api-Secret-Token"
         )
 
-    async def _take(self, update: object, updates: Updates, intake: Intake) -> WebAnswer:
+    async def _take(self, update: object, updates: Updates, intake: InboundHandler) -> WebAnswer:
         task = asyncio.current_task()
         assert task is not None
         self._taking.add(task)

@@ -15,7 +15,7 @@ from goclaw_py.common.clock import SharedClock
 from goclaw_py.config.models import Settings
 from goclaw_py.gateway.service import StoreControl
 from goclaw_py.heartbeat.module import desk_of
-from goclaw_py.jobs.service import JobDesk
+from goclaw_py.jobs.service import GatewayJobService
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Place
 
@@ -28,7 +28,7 @@ async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Con
         begun_s = clock.begin()
         if (there := await store.time()) is not None:
             clock.read(there, begun_s)
-        jobs = JobDesk(store, clock, job_rules(settings), chats=store)
+        jobs = GatewayJobService(store, clock, job_rules(settings), chats=store)
         beats = desk_of(store, clock, heartbeat_setup(settings), account_places(settings))
         rules = partial(_chat_rules, settings)
         yield StoreControl(store, clock, jobs, beats, chat_rules=rules)

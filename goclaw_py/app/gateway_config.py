@@ -6,22 +6,22 @@ import os
 
 from goclaw_py.app.jobs import agent_limits
 from goclaw_py.app.parts import Parts
-from goclaw_py.common.redaction import Hider
+from goclaw_py.common.redaction import Redactor
 from goclaw_py.config.budgets import DayBudget
 from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import Settings
-from goclaw_py.gateway.container import Surroundings
+from goclaw_py.gateway.container import GatewayDependencies
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import AgentName
 from goclaw_py.runs.budget_tracker import Limits
-from goclaw_py.scheduler.child_runs import Nesting
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.child_runs import NestingLimits
+from goclaw_py.scheduler.scheduler import RunScheduler
 
 
-def surroundings(settings: Settings, parts: Parts) -> Surroundings:
+def surroundings(settings: Settings, parts: Parts) -> GatewayDependencies:
     """What the settings say about the work of a gateway."""
     agents = {AgentName(name): agent for name, agent in settings.agents.items()}
-    return Surroundings(
+    return GatewayDependencies(
         channels=parts.channels,
         rules=parts.rules,
         agents=parts.agents,
@@ -43,7 +43,7 @@ def surroundings(settings: Settings, parts: Parts) -> Surroundings:
         },
         outage_hold_s=settings.runs.outage_hold_s,
         run_timeout_s=settings.runs.timeout_s,
-        hide=Hider(known_secrets(settings, os.environ)),
+        hide=Redactor(known_secrets(settings, os.environ)),
     )
 
 
@@ -51,12 +51,12 @@ def _budget(section: DayBudget, seconds: float | None = None) -> Budget:
     return Budget(section.turns, section.tokens, section.usd, seconds)
 
 
-def scheduler(settings: Settings) -> Scheduler:
+def scheduler(settings: Settings) -> RunScheduler:
     """What decides when runs begin, with the lanes of the settings."""
-    return Scheduler(
+    return RunScheduler(
         settings.lane_sizes,
         agents=agent_limits(settings),
         cancel_grace_s=settings.runs.cancel_grace_s,
-        nesting=Nesting(settings.runs.max_depth, settings.runs.max_children),
+        nesting=NestingLimits(settings.runs.max_depth, settings.runs.max_children),
         shared=settings.shared_lanes,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from goclaw_py.app.database import Database
 from goclaw_py.app.status import Snapshots
-from goclaw_py.gateway.container import Works
+from goclaw_py.gateway.container import Container
 from goclaw_py.observability.loop_lag import LoopLag
 from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.observability.readiness import Readiness, Vitals, judge
@@ -20,7 +20,7 @@ class GatewayHealth:
 
     def __init__(
         self,
-        works: Works,
+        works: Container,
         channels: Mapping[Place, Channel],
         database: Database,
         snapshots: Snapshots,

@@ -10,7 +10,7 @@ from goclaw_py.app.work import build_sources
 from goclaw_py.config import accounts
 from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.models import Settings
-from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.module import JobSetup
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
@@ -18,10 +18,10 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Place, WorkStore
 
 
-def job_rules(settings: Settings) -> Rules:
+def job_rules(settings: Settings) -> JobCreationRules:
     """What holds for all jobs."""
     profile = job_profile(settings)
-    return Rules(
+    return JobCreationRules(
         profile=profile,
         enabled=profile.enabled,
         most=settings.scheduler.max_jobs,

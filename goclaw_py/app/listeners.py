@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from goclaw_py.config import Settings, web_token
 from goclaw_py.ports.channel import Hook
-from goclaw_py.web.front import Access
+from goclaw_py.web.front import WebAccess
 from goclaw_py.web.tcp import CannotListen, listen_tcp
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ class WebListener:
     """A socket that listens, and who may call the API there; None: nobody, only hooks are."""
 
     socket: socket.socket
-    access: Access | None
+    access: WebAccess | None
 
     def close(self) -> None:
         """Stop listening. Calling it again is harmless."""
@@ -42,7 +42,7 @@ def listen_web(
     access = None
     if serves_api:
         token = web_token(settings, env)
-        access = Access(web.host, web.hosts, "" if token is None else token.get_secret_value())
+        access = WebAccess(web.host, web.hosts, "" if token is None else token.get_secret_value())
     try:
         return WebListener(listen_tcp(web.host, web.port), access)
     except CannotListen as error:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
-from goclaw_py.common.redaction import HIDDEN, Hider, is_name_of_secret
+from goclaw_py.common.redaction import HIDDEN, Redactor, is_name_of_secret
 
 LONGEST_TEXT = 32_768
 """Characters of one text; tracebacks and what libraries say are the longest."""
@@ -30,7 +30,7 @@ _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066
 EventDict = MutableMapping[str, Any]
 
 
-def plain_values(hide: Hider) -> Callable[[object, str, EventDict], EventDict]:
+def plain_values(hide: Redactor) -> Callable[[object, str, EventDict], EventDict]:
     """A processor that is to be the last one before lines are rendered."""
     hide_short = lru_cache(_REMEMBERED)(hide)
 
@@ -63,7 +63,7 @@ _is_of_secret = lru_cache(_REMEMBERED)(is_name_of_secret)
 class _Walk:
     """Goes through the values of one line."""
 
-    def __init__(self, hide: Hider, hide_short: Callable[[str], str]) -> None:
+    def __init__(self, hide: Redactor, hide_short: Callable[[str], str]) -> None:
         self._hide = hide
         self._hide_short = hide_short
         self._left = MOST_VALUES

@@ -13,7 +13,7 @@ import structlog
 
 from goclaw_py.app.log_values import for_terminals, plain_values
 from goclaw_py.common.log_context import worked_on
-from goclaw_py.common.redaction import Hider
+from goclaw_py.common.redaction import Redactor
 from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import LogFormat, Settings
 
@@ -33,7 +33,7 @@ def configure(settings: Settings, *, file: Path | None, secrets: Iterable[str] =
     as_json = settings.log.format is LogFormat.JSON or (
         settings.log.format is LogFormat.AUTO and not terminal
     )
-    hide = Hider({*known_secrets(settings, os.environ), *secrets})
+    hide = Redactor({*known_secrets(settings, os.environ), *secrets})
     colors = terminal and wants_colors(os.environ)
     handler.setFormatter(_Formatter(_processors(hide, as_json=as_json, colors=colors)))
     handler.addFilter(_mark_work)
@@ -142,7 +142,7 @@ class _Formatter(structlog.stdlib.ProcessorFormatter):
         return super().format(record)
 
 
-def _processors(hide: Hider, *, as_json: bool, colors: bool) -> list[structlog.typing.Processor]:
+def _processors(hide: Redactor, *, as_json: bool, colors: bool) -> list[structlog.typing.Processor]:
     # The usual formatter prints local variables, and keys are among them (SPEC SEC-2).
     first: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,

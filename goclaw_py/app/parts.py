@@ -22,7 +22,7 @@ from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, queue_policy
 from goclaw_py.config.command import Command
 from goclaw_py.config.load import wrong
-from goclaw_py.config.mcp import McpServer as McpSection
+from goclaw_py.config.mcp import McpServerSettings as McpSection
 from goclaw_py.config.mcp import reveal
 from goclaw_py.config.models import Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
@@ -36,7 +36,7 @@ from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel, ChannelKind, Hook
 from goclaw_py.ports.control import Terminals
 from goclaw_py.ports.store import Place
-from goclaw_py.ports.tools import Toolmaker
+from goclaw_py.ports.tools import ToolboxFactory
 from goclaw_py.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.web.api.hooks import collect_hooks
 
@@ -51,7 +51,7 @@ class Parts:
     channels: Mapping[Place, Channel]
     rules: Mapping[Place, ChatRules]
     agents: Mapping[AgentName, AgentLoop]
-    toolmaker: Toolmaker
+    toolmaker: ToolboxFactory
 
     @property
     def hooks(self) -> list[Hook]:
@@ -319,7 +319,7 @@ def _check_model(key: str, model: str | None, *, may_be: bool) -> None:
         raise SettingError(key, model, 'must be a model such as "openai:gpt-4o-mini"')
 
 
-def build_tools(settings: Settings) -> Toolmaker:
+def build_tools(settings: Settings) -> ToolboxFactory:
     """The tools of every agent, as far as each may call them. Raises ``SettingError``."""
     names = [AgentName(name) for name in settings.agents]
     return Registry({name: _permissions(settings, name) for name in names})

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgressStep:
     """How far something is. ``done`` and ``total`` are bytes; ``total`` None: nobody knows."""
 
     what: str
@@ -20,7 +20,7 @@ class Step:
     total: int | None = None
 
 
-Tell = Callable[[Step], None]
+Tell = Callable[[ProgressStep], None]
 """Called often, from any thread; takes no time."""
 
 

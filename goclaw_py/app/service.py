@@ -24,15 +24,15 @@ from goclaw_py.app.loop import end
 from goclaw_py.app.parts import Parts
 from goclaw_py.app.status import Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
-from goclaw_py.cluster.membership import Cluster
+from goclaw_py.cluster.membership import Membership
 from goclaw_py.cluster.rpc import DRAIN, Facts
 from goclaw_py.common.clock import SharedClock
-from goclaw_py.common.retention import forget_what_is_old
-from goclaw_py.common.retry import until_available
-from goclaw_py.common.wakeup import Wake
+from goclaw_py.common.retention import delete_expired
+from goclaw_py.common.retry import retry_until_available
+from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.config.models import Settings
 from goclaw_py.config.show import shown
-from goclaw_py.gateway.container import Works
+from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.model.errors import StoreError, StoreUnavailable
 from goclaw_py.model.ids import NodeId
@@ -40,8 +40,8 @@ from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import Control, Terminals
-from goclaw_py.ports.store import NodeState, Notice, Recovery, Store
-from goclaw_py.runs.tracing_port import NO_SPANS, Spans
+from goclaw_py.ports.store import NodeState, Notice, RecoveryReport, Store
+from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import tcp_server
 from goclaw_py.web.pages import make_site
@@ -73,7 +73,7 @@ class Service:
         parts: Parts,
         database: Database,
         store: Store,
-        spans: Spans = NO_SPANS,
+        spans: Tracer = NO_SPANS,
         manager: Manager = NO_MANAGER,
     ) -> None:
         self._manager = manager
@@ -84,11 +84,11 @@ class Service:
         self._clock = clock = SharedClock()
         self._shown = shown(settings)
         self._digest = settings_digest(self._shown)
-        self._pending = Wake()
-        self._people = Wake()
+        self._pending = WakeEvent()
+        self._people = WakeEvent()
         self._lost = asyncio.Event()
         self._ending = False
-        self._cluster = Cluster(
+        self._cluster = Membership(
             store,
             clock,
             RELEASE,
@@ -100,7 +100,7 @@ class Service:
         metrics = Metrics({name for name, _ in parts.channels}, settings.agents)
         around = replace(surroundings(settings, parts), spans=spans, meter=metrics)
         around = replace(around, jobs=jobs, heartbeats=beats, live=self._cluster.live)
-        self._works = works = Works(store, clock, scheduler(settings), around, self._node)
+        self._works = works = Container(store, clock, scheduler(settings), around, self._node)
         snapshots = Snapshots(clock, works, database, self._cluster)
         self._health = GatewayHealth(works, parts.channels, database, snapshots, metrics)
         self.control: Control = GatewayControl(store, clock, works, snapshots.full)
@@ -153,8 +153,8 @@ class Service:
     async def _come_up(self) -> None:
         """Enter the cluster and take up what waits; takes as long as the database is away."""
         await self._cluster.join()
-        await until_available(self._works.doorkeeper.refresh)
-        await until_available(self._works.take_up)
+        await retry_until_available(self._works.access_control.refresh)
+        await retry_until_available(self._works.take_up)
 
     async def _work(
         self,
@@ -213,14 +213,14 @@ class Service:
             self._works.outbox.run,
             self._works.incidents.watch,
             self._works.calls.run,
-            self._works.lane_places.run,
-            self._works.office.run,
-            self._works.office.keep_tidy,
-            self._works.office.keep_telling,
+            self._works.lane_permits.run,
+            self._works.job_module.run,
+            self._works.job_module.run_retention,
+            self._works.job_module.retry_notifications,
             self._works.heartbeats.run,
-            self._works.heartbeats.keep_telling,
-            self._works.heartbeats.keep_tidy,
-            partial(forget_what_is_old, self._store, self._clock),
+            self._works.heartbeats.retry_notifications,
+            self._works.heartbeats.run_retention,
+            partial(delete_expired, self._store, self._clock),
             self._keep_taking_up,
             self._keep_knowing_people,
             self._warm_up,
@@ -269,7 +269,7 @@ class Service:
             await self._people.wait(_GIVE_UP_S)
             self._people.clear()
             async with _database_may_be_away():
-                await self._works.doorkeeper.refresh()
+                await self._works.access_control.refresh()
 
     async def _warm_up(self) -> None:
         for name, agent in self._parts.agents.items():
@@ -327,7 +327,7 @@ class Service:
             case Notice.CRON:
                 self._works.look_for_due()
             case Notice.LANES:
-                self._works.lane_places.look()
+                self._works.lane_permits.look()
             case Notice.NODES:
                 self._cluster.look()
                 self._works.calls.look()
@@ -338,7 +338,7 @@ class Service:
         self._works.forget()
         self._lost.set()
 
-    def _on_recovery(self, recovery: Recovery) -> None:
+    def _on_recovery(self, recovery: RecoveryReport) -> None:
         """Channels may still show runs that are no more (SPEC CMD-3)."""
         self._works.close_cut_runs(recovery)
         self._pending.call()

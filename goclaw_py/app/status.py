@@ -10,15 +10,15 @@ from datetime import datetime
 from typing import Final
 
 from goclaw_py.app.database import Database
-from goclaw_py.cluster.membership import Cluster
+from goclaw_py.cluster.membership import Membership
 from goclaw_py.common.text import count
-from goclaw_py.gateway.container import Works
+from goclaw_py.gateway.container import Container
 from goclaw_py.messages.provider_outage import OutageView
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Node
 from goclaw_py.scheduler.snapshots import slow_waits
-from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, PeerView, Status
+from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, GatewayStatus, PeerView
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +27,14 @@ PATIENCE_S: Final = 1.0
 
 
 class Snapshots:
-    """Makes a ``Status`` whenever one is asked for."""
+    """Makes a ``GatewayStatus`` whenever one is asked for."""
 
     def __init__(
         self,
         clock: Clock,
-        works: Works,
+        works: Container,
         database: Database,
-        cluster: Cluster,
+        cluster: Membership,
     ) -> None:
         self._clock = clock
         self._works = works
@@ -42,14 +42,14 @@ class Snapshots:
         self._cluster = cluster
         self._asking: asyncio.Task[Backlog | None] | None = None
 
-    async def full(self) -> Status:
+    async def full(self) -> GatewayStatus:
         """With all that the database tells; waits for it as long as it takes to give up."""
         try:
             return self._made(await self._works.backlog())
         except StoreUnavailable:
             return self._made(None)
 
-    async def quick(self) -> Status:
+    async def quick(self) -> GatewayStatus:
         """Without waiting for a database that is away: no backlog is known then.
 
         However often it is asked, the database has one such question at a time.
@@ -73,13 +73,13 @@ class Snapshots:
         except StoreUnavailable:
             return None
 
-    def _made(self, backlog: Backlog | None) -> Status:
+    def _made(self, backlog: Backlog | None) -> GatewayStatus:
         works, node = self._works, self._cluster.node
         trouble = self._database.trouble
         away = "" if backlog is not None else ", unreachable"
         channels = works.supervisor.views()
         lanes, runs = works.dispatcher.lanes(), works.dispatcher.runs()
-        return Status(
+        return GatewayStatus(
             node=node.id,
             release=node.release,
             pid=os.getpid(),
@@ -94,7 +94,7 @@ class Snapshots:
             warnings=(
                 *_warnings(backlog, channels, trouble),
                 *self._cluster.warnings(),
-                *works.office.warnings(),
+                *works.job_module.warnings(),
                 *works.heartbeats.warnings(),
                 *(_outage(view) for view in works.outages.views()),
                 *slow_waits(lanes, runs),

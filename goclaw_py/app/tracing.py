@@ -16,7 +16,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final
 
 from goclaw_py.app.logs import mark_traces
-from goclaw_py.runs.tracing_port import NO_SPANS, Spans
+from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -54,7 +54,7 @@ def is_asked_for(environ: Mapping[str, str]) -> bool:
 
 
 @asynccontextmanager
-async def tracing(release: str) -> AsyncIterator[Spans]:
+async def tracing(release: str) -> AsyncIterator[Tracer]:
     """Where runs are traced to; the spans that are left are exported at the end.
 
     Never raises: what is wrong about the variables is a warning in the log, and then nothing is

@@ -40,12 +40,12 @@ def _github(
 ) -> WorkSource:
     # Its HTTP client is loaded only where somebody wants it.
     from goclaw_py.sources.github import GitHubSource, IssueRules  # noqa: PLC0415
-    from goclaw_py.sources.github_http import Place  # noqa: PLC0415
+    from goclaw_py.sources.github_http import RepositoryAddress  # noqa: PLC0415
 
     token = source_token(settings, name, env)
     assert token is not None
     assert section.repo is not None
-    place = Place(section.repo, token.get_secret_value(), section.base_url.rstrip("/"))
+    place = RepositoryAddress(section.repo, token.get_secret_value(), section.base_url.rstrip("/"))
     rules = IssueRules(
         label=section.label,
         claim_label=section.claim_label,

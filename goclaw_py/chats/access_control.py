@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.common.lru import Recent
+from goclaw_py.common.lru import LruCache
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.session_keys import AccessRules
 from goclaw_py.ports.clock import Clock
@@ -30,7 +30,7 @@ _ChatId = tuple[str, str, str]
 """Channel, account, chat."""
 
 
-class Door(PeopleStore, ChatStore, Protocol):
+class AccessStore(PeopleStore, ChatStore, Protocol):
     """What the doorkeeper reads."""
 
 
@@ -38,10 +38,10 @@ MAX_WAITING = 1_000
 """How many strangers may wait for approval on an account; more are not answered."""
 
 
-class Doorkeeper:
+class AccessControl:
     """Knows the approved people and groups. Until they are loaded it lets nobody in."""
 
-    def __init__(self, store: Door, clock: Clock) -> None:
+    def __init__(self, store: AccessStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._known: dict[Place, frozenset[str]] = {}
@@ -51,7 +51,7 @@ class Doorkeeper:
         self._gone_topics: frozenset[Target] = frozenset()
         self._asked: dict[Place, dict[str, datetime]] = {}
         """Strangers who have a code, until when."""
-        self._greeted: Recent[_ChatId, str] = Recent(_REMEMBERED)
+        self._greeted: LruCache[_ChatId, str] = LruCache(_REMEMBERED)
         """Chats in which a stranger got a code, with the stranger's id."""
 
     async def refresh(self) -> None:
@@ -88,7 +88,7 @@ class Doorkeeper:
         if decided is not None:
             self._decided.setdefault(_chat_id(new), decided)
 
-    def is_strangers(self, target: Target) -> bool:
+    def is_unapproved_chat(self, target: Target) -> bool:
         """Whether a chat is known only for the code that a stranger got there."""
         sender = self._greeted.get(_chat_id(target))
         return sender is not None and sender not in self.known(target)

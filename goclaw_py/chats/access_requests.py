@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from goclaw_py.chats import access_texts
-from goclaw_py.chats.access_control import Doorkeeper
-from goclaw_py.chats.session_settings import Policies
-from goclaw_py.common.lru import Recent
+from goclaw_py.chats.access_control import AccessControl
+from goclaw_py.chats.session_settings import SessionSettings
+from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import cut_text
 from goclaw_py.model.chat_commands import (
     AccessButton,
@@ -76,18 +76,18 @@ class AccessRequests:
         self,
         store: PeopleStore,
         clock: Clock,
-        policies: Policies,
-        doorkeeper: Doorkeeper,
+        policies: SessionSettings,
+        access_control: AccessControl,
         channels: Mapping[Place, Channel],
     ) -> None:
         self._store = store
         self._clock = clock
         self._policies = policies
-        self._doorkeeper = doorkeeper
+        self._doorkeeper = access_control
         self._channels = channels
         self._asked: defaultdict[Place, deque[datetime]] = defaultdict(deque)
         """When the owners of an account were asked, or told of more, in the last hour."""
-        self._kept: Recent[_Key, int] = Recent(_REMEMBERED)
+        self._kept: LruCache[_Key, int] = LruCache(_REMEMBERED)
         """How many messages of a stranger were stored."""
 
     def connect(self, owners_chats: Callable[[], Awaitable[Sequence[Target]]]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from goclaw_py.common.text import first_words
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind, Sender
-from goclaw_py.model.pairing_codes import VALID_FOR, Verdict
+from goclaw_py.model.pairing_codes import VALID_FOR, AccessVerdict
 
 _NAME_CHARS: Final = 40
 
@@ -50,12 +50,12 @@ def asks_to_listen(group: str, agent: AgentName) -> str:
     )
 
 
-def decided(asked: str, peer: PeerKind, verdict: Verdict, by: str) -> str:
+def decided(asked: str, peer: PeerKind, verdict: AccessVerdict, by: str) -> str:
     """Return the question with its decision; no ``by``: it was not decided in a chat."""
     return f"{asked}\n\n{_DID[peer, verdict]} by {by or 'the operator'}."
 
 
-def result(asker: Sender, peer: PeerKind, verdict: Verdict) -> str:
+def result(asker: Sender, peer: PeerKind, verdict: AccessVerdict) -> str:
     """Return the short confirmation for the owner who decided."""
     return _RESULT[peer, verdict].format(_clean(asker.name) or _clean(asker.id))
 
@@ -82,19 +82,19 @@ def _clean(text: str) -> str:
 
 
 _DID: Final = {
-    (PeerKind.DIRECT, Verdict.APPROVE): "✅ Approved",
-    (PeerKind.DIRECT, Verdict.GUEST): "✅ Approved as guest",
-    (PeerKind.DIRECT, Verdict.DENY): "🚫 Denied",
-    (PeerKind.GROUP, Verdict.APPROVE): "✅ Allowed",
-    (PeerKind.GROUP, Verdict.GUEST): "✅ Allowed",
-    (PeerKind.GROUP, Verdict.DENY): "🚫 Denied",
+    (PeerKind.DIRECT, AccessVerdict.APPROVE): "✅ Approved",
+    (PeerKind.DIRECT, AccessVerdict.GUEST): "✅ Approved as guest",
+    (PeerKind.DIRECT, AccessVerdict.DENY): "🚫 Denied",
+    (PeerKind.GROUP, AccessVerdict.APPROVE): "✅ Allowed",
+    (PeerKind.GROUP, AccessVerdict.GUEST): "✅ Allowed",
+    (PeerKind.GROUP, AccessVerdict.DENY): "🚫 Denied",
 }
 
 _RESULT: Final = {
-    (PeerKind.DIRECT, Verdict.APPROVE): "✅ {} can talk to me now, as an owner.",
-    (PeerKind.DIRECT, Verdict.GUEST): "✅ {} can talk to me now, as a guest.",
-    (PeerKind.DIRECT, Verdict.DENY): "🚫 Denied. {} is not notified.",
-    (PeerKind.GROUP, Verdict.APPROVE): "✅ I answer in “{}” now.",
-    (PeerKind.GROUP, Verdict.GUEST): "✅ I answer in “{}” now.",
-    (PeerKind.GROUP, Verdict.DENY): "🚫 I will not answer in “{}”.",
+    (PeerKind.DIRECT, AccessVerdict.APPROVE): "✅ {} can talk to me now, as an owner.",
+    (PeerKind.DIRECT, AccessVerdict.GUEST): "✅ {} can talk to me now, as a guest.",
+    (PeerKind.DIRECT, AccessVerdict.DENY): "🚫 Denied. {} is not notified.",
+    (PeerKind.GROUP, AccessVerdict.APPROVE): "✅ I answer in “{}” now.",
+    (PeerKind.GROUP, AccessVerdict.GUEST): "✅ I answer in “{}” now.",
+    (PeerKind.GROUP, AccessVerdict.DENY): "🚫 I will not answer in “{}”.",
 }

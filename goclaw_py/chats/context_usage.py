@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from goclaw_py.common.lru import Recent
+from goclaw_py.common.lru import LruCache
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.scheduler.models import QueuePolicy
 
@@ -15,7 +15,7 @@ FULL_FROM = 0.6
 _REMEMBERED = 10_000
 
 
-class Contexts:
+class ContextUsage:
     """Remembers, and never computes. Forgets the sessions that were quiet for longest.
 
     Args:
@@ -24,7 +24,7 @@ class Contexts:
 
     def __init__(self, windows: Mapping[AgentName, int]) -> None:
         self._windows = windows
-        self._used: Recent[SessionKey, float] = Recent(_REMEMBERED)
+        self._used: LruCache[SessionKey, float] = LruCache(_REMEMBERED)
 
     def note(self, session: SessionKey, agent: AgentName, tokens: int) -> bool:
         """Note what a conversation takes by now; whether ``is_full`` has changed by it."""

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from goclaw_py.chats.access_control import Doorkeeper
-from goclaw_py.chats.session_settings import Policies
+from goclaw_py.chats.access_control import AccessControl
+from goclaw_py.chats.session_settings import SessionSettings
 from goclaw_py.delivery import texts
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.messages import OutboundMessage, Target
@@ -25,25 +25,25 @@ LASTS_S = 300.0
 _MOST_PLACES = 200
 
 
-class Troubles(IncidentStore, ChatStore, Protocol):
+class IncidentState(IncidentStore, ChatStore, Protocol):
     """The store operations that this module needs."""
 
 
-class Incidents:
+class IncidentAlerts:
     """Watches the channels and alerts the owners."""
 
     def __init__(
         self,
-        store: Troubles,
+        store: IncidentState,
         clock: Clock,
-        policies: Policies,
-        doorkeeper: Doorkeeper,
+        policies: SessionSettings,
+        access_control: AccessControl,
         views: Callable[[], Iterable[ChannelView]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._policies = policies
-        self._doorkeeper = doorkeeper
+        self._doorkeeper = access_control
         self._views = views
         self._since: dict[str, float] = {}
         """Channels with a problem, and since when."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.chats.context_usage import ContextUsage
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import InboundMessage, PeerKind, Target
 from goclaw_py.model.session_keys import AccessRules, GroupPolicy, StopPolicy
@@ -40,7 +40,7 @@ class ChatRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class OperatorDecidedAccounts:
     """Accounts whose groups the operator decides about, one by one (SPEC CHAN-7).
 
     Args:
@@ -51,14 +51,14 @@ class Asking:
     settled: Collection[Target]
 
 
-class Policies:
+class SessionSettings:
     """The rules of all accounts, and the modes that chats have chosen (SPEC CMD-5).
 
     A session's choice comes with its first row and is kept while this node works on the session:
     nobody else can change it meanwhile.
     """
 
-    def __init__(self, rules: Mapping[Place, ChatRules], contexts: Contexts) -> None:
+    def __init__(self, rules: Mapping[Place, ChatRules], contexts: ContextUsage) -> None:
         self._rules = rules
         self.contexts = contexts
         self._chosen: dict[SessionKey, Mode | None] = {}
@@ -73,7 +73,7 @@ class Policies:
         """What the settings say about each of them."""
         return self._rules
 
-    def asking(self) -> Asking:
+    def asking(self) -> OperatorDecidedAccounts:
         """Where groups wait for the operator's decision."""
         own = {
             place: rules
@@ -86,7 +86,7 @@ class Policies:
             for chat, narrower in rules.narrower.items()
             if narrower.access.listed is not None
         ]
-        return Asking(own.keys(), settled)
+        return OperatorDecidedAccounts(own.keys(), settled)
 
     def rules(self, target: Target) -> ChatRules:
         """The rules for a place: those of its thread, its chat or its account."""

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
     from goclaw_py.app.progress import Tell
     from goclaw_py.app.service import Front
-    from goclaw_py.app.simulation.simulation import Forecast, Given
-    from goclaw_py.common.redaction import Hider
+    from goclaw_py.app.simulation.simulation import Forecast, SimulationInput
+    from goclaw_py.common.redaction import Redactor
     from goclaw_py.ports.channel import Channel
-    from goclaw_py.store.migrate import Status
+    from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection
 
@@ -51,7 +51,7 @@ def run_gateway(
 
 def simulate(
     settings: Settings,
-    given: Given,
+    given: SimulationInput,
     *,
     since: datetime,
     days: int,
@@ -130,7 +130,7 @@ async def _connection(settings: Settings) -> AsyncIterator[Connection]:
         await database.close()
 
 
-async def schema(settings: Settings) -> Status:
+async def schema(settings: Settings) -> SchemaStatus:
     """Compare the database with this release. Raises ``NoDatabase``."""
     from goclaw_py.store.migrate import status  # noqa: PLC0415
 
@@ -151,9 +151,9 @@ async def check_up(settings: Settings) -> Checkup:
         await database.close()
 
 
-def hider(settings: Settings) -> Hider:
+def hider(settings: Settings) -> Redactor:
     """Return a function that removes the secrets of the settings from texts."""
-    from goclaw_py.common.redaction import Hider as Made  # noqa: PLC0415
+    from goclaw_py.common.redaction import Redactor as Made  # noqa: PLC0415
     from goclaw_py.config.known_secrets import known_secrets  # noqa: PLC0415
 
     return Made(known_secrets(settings, os.environ))

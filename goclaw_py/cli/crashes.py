@@ -28,7 +28,7 @@ def hide_secrets(config: Path | None) -> None:
 
 
 def _hider(config: Path | None) -> Callable[[str], str]:
-    from goclaw_py.common.redaction import Hider  # noqa: PLC0415
+    from goclaw_py.common.redaction import Redactor  # noqa: PLC0415
     from goclaw_py.config import Settings, load  # noqa: PLC0415  (not needed for --help)
     from goclaw_py.config.known_secrets import known_secrets  # noqa: PLC0415
     from goclaw_py.model.errors import GoclawError  # noqa: PLC0415
@@ -38,4 +38,4 @@ def _hider(config: Path | None) -> Callable[[str], str]:
     except (GoclawError, OSError):
         # Broken settings may be the cause. Still hide secrets of the environment and known forms.
         settings = Settings()
-    return Hider(known_secrets(settings, os.environ))
+    return Redactor(known_secrets(settings, os.environ))

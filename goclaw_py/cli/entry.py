@@ -12,14 +12,14 @@ from typer.exceptions import TyperException
 from goclaw_py.cli.context import Cli
 from goclaw_py.cli.crashes import hide_secrets
 from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
-from goclaw_py.cli.tree import Commands
+from goclaw_py.cli.tree import CommandTree
 from goclaw_py.model.errors import GoclawError
 
 _GLOBAL: Final = ("--config", "--version", "-V")
 
 app = typer.Typer(
     name="goclaw",
-    cls=Commands,
+    cls=CommandTree,
     help="Run AI agents that people talk to in chats such as Telegram.",
     epilog=EXPLAINED,
     no_args_is_help=True,

@@ -44,7 +44,7 @@ _IDS: Final = {"ignore_unknown_options": True}
 """Ids of groups begin with a minus, so they look like options."""
 
 
-class Commands(TyperGroup):
+class CommandTree(TyperGroup):
     """All commands, loaded lazily: importing all takes longer than running most of them."""
 
     def __init__(self, **given: Any) -> None:

@@ -115,7 +115,7 @@ class Paper:
         self._told = why
 
 
-class Lines(Paper):
+class JsonDocuments(Paper):
     """The output with ``--json``: one JSON document per line."""
 
     def show(self, text: str, remark: str = "") -> None:
@@ -222,7 +222,7 @@ def watch(
     interactive = sys.stdout.isatty()
     screen: Screen = Display() if interactive else Paper()
     if as_json:
-        screen = Lines()
+        screen = JsonDocuments()
     try:
         with Watching(settings, connect) as watching:
             while True:

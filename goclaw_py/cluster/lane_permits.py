@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from goclaw_py.common.wakeup import Wake
+from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import LaneName, NodeId
 from goclaw_py.ports.clock import Clock
@@ -55,7 +55,7 @@ class _Own:
         self.told = LaneShare(share.lane, share.size, tuple(self.held), (), wanted)
 
 
-class LanePlaces:
+class ClusterLanePermits:
     """Keeps what this node has in shared lanes, and what it wants, the same here and there.
 
     Whatever happens here is told once. Only a look asks for the same again, since others may have
@@ -74,7 +74,7 @@ class LanePlaces:
         self._node = node
         self._owner = node()
         self._own: dict[LaneName, _Own] = {}
-        self._wake = Wake()
+        self._wake = WakeEvent()
         self._is_to_look = False
         self._lanes = [lane.name for lane in dispatcher.lanes() if lane.shared]
         if self._lanes:

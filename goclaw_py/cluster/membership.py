@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from goclaw_py.common.clock import SharedClock, new_id
-from goclaw_py.common.retry import hedged, until_available
-from goclaw_py.common.wakeup import Wake
+from goclaw_py.common.retry import hedged, retry_until_available
+from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.delivery import texts
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Node, NodeState, NodeStore, Recovery, Renewed
+from goclaw_py.ports.store import Node, NodeState, NodeStore, RecoveryReport, Renewed
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ MAX_ATTEMPTS = 3
 """A message that was started this often by nodes that died is given up (SPEC IO-2)."""
 
 
-class Cluster:
+class Membership:
     """The node of this process.
 
     Args:
@@ -57,7 +57,7 @@ class Cluster:
         clock: Clock,
         release: str,
         *,
-        on_recovery: Callable[[Recovery], None],
+        on_recovery: Callable[[RecoveryReport], None],
         on_lost: Callable[[], None],
         state: Callable[[], NodeState] = NodeState,
     ) -> None:
@@ -80,14 +80,14 @@ class Cluster:
         self._on_lost = on_lost
         self.node: Node = self._new_node()
         self._renewing = asyncio.Lock()
-        self._changed = Wake()
+        self._changed = WakeEvent()
         self._bury_from = self.node.lease_until
         """Until then a node whose lease has ended may still be about to renew it."""
 
     async def join(self) -> None:
         """Enter this node, and bury those of this machine whose process is gone."""
         await self._enter_anew()
-        await until_available(self._bury_the_dead)
+        await retry_until_available(self._bury_the_dead)
 
     def live(self) -> NodeId | None:
         """This node as long as nobody can have taken its work over; None when its lease has ended.
@@ -110,7 +110,7 @@ class Cluster:
         """Renew the lease, and nothing that could keep it from that. Runs until cancelled."""
         while True:
             await asyncio.sleep(RENEW_S)
-            await until_available(self._renew)
+            await retry_until_available(self._renew)
 
     async def guard(self) -> None:
         """End the work of a node that is cut off, before others begin it. Runs until cancelled.
@@ -248,9 +248,9 @@ class Cluster:
             self._bury_from = self._clock.now() + LEASE
 
     async def _enter_anew(self) -> None:
-        await until_available(self._read_clock)
+        await retry_until_available(self._read_clock)
         self.node = self._new_node()
-        await until_available(self._enter)
+        await retry_until_available(self._enter)
 
     async def _enter(self) -> None:
         # Whenever the database is back, the lease is fresh: this must not be among the dead.

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from goclaw_py.common.lru import Recent
-from goclaw_py.common.wakeup import Wake
+from goclaw_py.common.lru import LruCache
+from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.model.errors import GoclawError, StoreUnavailable
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.clock import Clock
@@ -33,7 +33,7 @@ Facts = Mapping[str, Any]
 Handler = Callable[[Facts], Awaitable[Facts]]
 
 
-class Calls:
+class NodeRpc:
     """Asks other nodes, and answers them.
 
     Args:
@@ -45,10 +45,10 @@ class Calls:
         self._clock = clock
         self._node = node
         self._handlers: dict[str, Handler] = {}
-        self._wake = Wake()
-        self._waiting: dict[Wake, None] = {}
+        self._wake = WakeEvent()
+        self._waiting: dict[WakeEvent, None] = {}
         """Who waits for an answer, in the order of asking."""
-        self._answers: Recent[int, str] = Recent(_REMEMBERED)
+        self._answers: LruCache[int, str] = LruCache(_REMEMBERED)
         """What was done is not done again if its answer could not be stored."""
         self._working: dict[int, asyncio.Task[None]] = {}
 
@@ -75,7 +75,7 @@ class Calls:
         call = await self._store.ask(node, question, now=self._clock.now())
         if call is None:
             raise NotFound(f"there is no live node {node!r}")
-        wake = Wake()
+        wake = WakeEvent()
         self._waiting[wake] = None
         try:
             while True:

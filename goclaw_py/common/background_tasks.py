@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class SideWork:
+class BackgroundTasks:
     """Keeps them alive and logs what breaks. ``what`` names them in the log, such as ``jobs``."""
 
     def __init__(self, what: str) -> None:
@@ -26,7 +26,7 @@ class SideWork:
         task.add_done_callback(self._on_done)
         return task
 
-    async def to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run_shielded(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something to its end and return what it does, whatever becomes of who asks for it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)

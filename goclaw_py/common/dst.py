@@ -23,7 +23,7 @@ _SECOND: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClockChange:
     """Clocks are changed at an instant, by ``shift``: forward if that is positive.
 
     Args:
@@ -55,7 +55,7 @@ def passes(label: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
     return tuple((label - offset).replace(tzinfo=UTC, fold=0) for offset in (early, late))
 
 
-def change_at(label: datetime, zone: ZoneInfo) -> Change | None:
+def change_at(label: datetime, zone: ZoneInfo) -> ClockChange | None:
     """The change that makes this label missing or repeated; None if it is neither."""
     early, late = _offsets(label, zone)
     if early == late:
@@ -66,7 +66,7 @@ def change_at(label: datetime, zone: ZoneInfo) -> Change | None:
     return change_between(low, high, zone)
 
 
-def change_between(before: datetime, after: datetime, zone: ZoneInfo) -> Change | None:
+def change_between(before: datetime, after: datetime, zone: ZoneInfo) -> ClockChange | None:
     """The change between two instants, None if their offsets are equal.
 
     Both are whole seconds. There must not be more than one.
@@ -82,7 +82,7 @@ def change_between(before: datetime, after: datetime, zone: ZoneInfo) -> Change 
         else:
             high = middle
     at = before + high * _SECOND
-    return Change(at, label_of(at, zone).replace(fold=0), new - old)
+    return ClockChange(at, label_of(at, zone).replace(fold=0), new - old)
 
 
 def _offsets(label: datetime, zone: ZoneInfo) -> tuple[timedelta, timedelta]:

@@ -34,7 +34,7 @@ def stagger(job: JobId, gap: timedelta, part: float) -> timedelta:
     return most * _share(job) // MILLISECOND * MILLISECOND
 
 
-def beat_offset(agent: AgentName, interval: timedelta) -> timedelta:
+def heartbeat_offset(agent: AgentName, interval: timedelta) -> timedelta:
     """By how much the grid of a heartbeat begins later: below the interval and ``MAX_OFFSET``.
 
     Whole milliseconds, and the same in every process (SPEC HB-1).

@@ -9,7 +9,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Recent(OrderedDict[K, V]):
+class LruCache(OrderedDict[K, V]):
     """Holds at most ``limit`` entries; the oldest go first."""
 
     def __init__(self, limit: int) -> None:

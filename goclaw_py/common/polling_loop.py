@@ -7,7 +7,7 @@ import logging
 from abc import ABC, abstractmethod
 from typing import Final
 
-from goclaw_py.common.wakeup import Wake
+from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.model.errors import Fenced, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ LOOK_S: Final = 1.0
 _UNSURE_S = 60.0
 
 
-class ClaimLoop(ABC):
+class PollingLoop(ABC):
     """Sleeps until the next due time or a change, at most a second, and waits for nobody.
 
     Args:
@@ -24,7 +24,7 @@ class ClaimLoop(ABC):
         wake: Called when something was changed, or when there is room for more.
     """
 
-    def __init__(self, what: str, wake: Wake) -> None:
+    def __init__(self, what: str, wake: WakeEvent) -> None:
         self._what = what
         self._wake = wake
         self._closing = False

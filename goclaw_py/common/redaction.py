@@ -49,7 +49,7 @@ LIKE_A_SECRET: Final = re.compile(
 """What its place or its form gives away: the groups stay, what follows them is hidden."""
 
 
-class Hider:
+class Redactor:
     """Hides known secrets, however they are escaped, and what looks like one.
 
     Args:

@@ -23,7 +23,7 @@ BREATH_S = 0.05
 _TIDY_STEPS = 80
 
 
-async def keep_tidy(sweep: Callable[[], Awaitable[int]]) -> None:
+async def run_retention(sweep: Callable[[], Awaitable[int]]) -> None:
     """Sweep in steps, each of which says how much went. Runs until cancelled."""
 
     async def tidy() -> None:
@@ -34,7 +34,7 @@ async def keep_tidy(sweep: Callable[[], Awaitable[int]]) -> None:
     await _now_and_then(tidy)
 
 
-async def forget_what_is_old(store: UpkeepStore, clock: Clock) -> None:
+async def delete_expired(store: UpkeepStore, clock: Clock) -> None:
     """Forget messages, runs, conversations and requests for pairing. Runs until cancelled."""
 
     async def forget() -> None:

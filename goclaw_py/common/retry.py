@@ -32,7 +32,7 @@ _BUG_WAIT = wait_exponential(multiplier=1, max=30)
 _ATTEMPT_WAIT = wait_exponential(multiplier=2, max=30)
 
 
-async def until_available(operation: Callable[[], Awaitable[T]]) -> T:
+async def retry_until_available(operation: Callable[[], Awaitable[T]]) -> T:
     """Repeat a store operation while the database is away; any other error passes through.
 
     Only for operations that may be repeated after an unknown outcome. Waits 0.1 s at first, at most
@@ -86,8 +86,8 @@ async def until_stored(
     """Repeat a store operation whatever it raises, but for ``Fenced``; log errors with ``facts``.
 
     For writes without which something would wait until the restart; they may be repeated after an
-    unknown outcome. While the database is away it is as patient as ``until_available``; after any
-    other error it waits 1 s, doubling to 30 s. ``tries`` limits the other errors: the last one
+    unknown outcome. While the database is away it is as patient as ``retry_until_available``; after
+    any other error it waits 1 s, doubling to 30 s. ``tries`` limits the other errors: the last one
     passes through. Cancel it to give up.
     """
 
@@ -97,7 +97,7 @@ async def until_stored(
         log.error("store_write_retry", extra=again, exc_info=error)
 
     try:
-        await until_available(operation)
+        await retry_until_available(operation)
     except Fenced:
         raise
     except Exception as error:
@@ -112,7 +112,7 @@ async def until_stored(
         reraise=True,
     ):
         with attempt:
-            await until_available(operation)
+            await retry_until_available(operation)
 
 
 def _after(failed: Exception, operation: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:

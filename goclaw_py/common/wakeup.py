@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Wake:
+class WakeEvent:
     """Lets a loop sleep until there is work.
 
     The order is: ``clear``, look for work, ``wait``. Cleared after the look instead, a call between

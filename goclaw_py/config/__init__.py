@@ -1,6 +1,6 @@
 """Settings from file and environment."""
 
-from goclaw_py.config.beats import heartbeat_policy, plans, switched_off
+from goclaw_py.config.heartbeat_plans import heartbeat_policy, plans, switched_off
 from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.load import SettingErrors, find_file, load
 from goclaw_py.config.models import LogFormat, LogLevel, Settings

@@ -18,7 +18,7 @@ class Paths(Words):
         return super().check([value] if isinstance(value, str) else value)
 
 
-class Usage(Section):
+class UsageSettings(Section):
     """``usage``: where a program tells what it has used; numbers of several paths are added."""
 
     input: Annotated[tuple[str, ...], Paths()] = Field(
@@ -61,7 +61,7 @@ class Command(Section):
     session: str = Field(
         default="", description="with jsonl: where the program's own id of the conversation is"
     )
-    usage: Usage = Field(default_factory=Usage)
+    usage: UsageSettings = Field(default_factory=UsageSettings)
     env: Annotated[tuple[str, ...], Words()] = Field(
         default=(), description="environment variables that it gets beside PATH, HOME and the like"
     )

@@ -47,7 +47,7 @@ class HoursSettings(Section):
     )
 
 
-class BeatsDay(Section):
+class HeartbeatDayBudget(Section):
     """What the beats of an agent may use on one day, in UTC (SPEC HB-12)."""
 
     usd: Annotated[float | None, Number(0, 100_000)] = Field(
@@ -59,7 +59,7 @@ class BeatsDay(Section):
     )
 
 
-class BeatBudget(Section):
+class HeartbeatRunBudget(Section):
     """What one beat may use, with its subagents and delegates; and what a day may cost."""
 
     turns: Annotated[int | None, Whole(0, 10_000)] = Field(
@@ -71,8 +71,8 @@ class BeatBudget(Section):
     usd: Annotated[float | None, Number(0, 100_000)] = Field(
         default=None, description="US dollars; default 0.50, 0: no limit"
     )
-    day: BeatsDay = Field(
-        default_factory=BeatsDay,
+    day: HeartbeatDayBudget = Field(
+        default_factory=HeartbeatDayBudget,
         description="of all heartbeat runs of the agent on one day, in UTC",
     )
 
@@ -113,7 +113,7 @@ class HeartbeatSettings(Section):
     model: Annotated[str | None, Matching(r"\s*\S+\s*", "a model such as openai:gpt-4o-mini")] = (
         Field(default=None, description="what answers instead of the agent's own model")
     )
-    budget: BeatBudget = Field(default_factory=BeatBudget)
+    budget: HeartbeatRunBudget = Field(default_factory=HeartbeatRunBudget)
 
 
 def laid_over(base: AnySection, over: AnySection) -> AnySection:

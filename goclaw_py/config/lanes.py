@@ -24,7 +24,7 @@ OF_CHILDREN: Final = frozenset({"subagent", "delegate"})
 """Lanes of runs that others wait for. Shared by nodes, they could wait for each other for ever."""
 
 
-class Scope(StrEnum):
+class LaneScope(StrEnum):
     """What the size of a lane counts: the runs of each node, or those of all nodes together."""
 
     NODE = "node"
@@ -35,8 +35,8 @@ class LaneSettings(Section):
     """``[lanes.<name>]``; a number in its place is the size."""
 
     size: Annotated[int, Whole(1, MAX_LANE_SIZE)] = Field(description="how many runs at once")
-    scope: Scope = Field(
-        default=Scope.NODE,
+    scope: LaneScope = Field(
+        default=LaneScope.NODE,
         description="node (default): on each node; cluster (default of cron): on all nodes "
         "together. Lanes of subagents and delegates are always those of a node",
     )
@@ -53,7 +53,7 @@ def lane_tables(given: Mapping[str, object]) -> dict[str, object]:
 def filled_lanes(given: Mapping[str, object], cron_size: int) -> dict[str, object]:
     """Lanes as tables, those that always exist among them. Nothing is checked."""
     filled: dict[str, object] = lane_tables(DEFAULT_LANES)
-    filled[CRON_LANE] = {"size": cron_size, "scope": Scope.CLUSTER}
+    filled[CRON_LANE] = {"size": cron_size, "scope": LaneScope.CLUSTER}
     for name, said in lane_tables(given).items():
         filled[name] = _over(filled.get(name), said)
     return filled

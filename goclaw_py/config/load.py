@@ -14,9 +14,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
-from goclaw_py.config.beats import problems
+from goclaw_py.config.heartbeat_plans import problems
 from goclaw_py.config.lanes import OF_CHILDREN
-from goclaw_py.config.models import Account, Channel, Settings
+from goclaw_py.config.models import AccountSettings, ChannelSettings, Settings
 from goclaw_py.config.origins import traced
 from goclaw_py.config.section import Section
 from goclaw_py.config.sources import SECTIONS, EnvironmentSource, FileSource, NotToml, Source
@@ -316,7 +316,7 @@ def _check_database(settings: Settings) -> list[SettingError]:
 
 
 def _check_account(
-    settings: Settings, path: tuple[str, ...], account: Account | Channel
+    settings: Settings, path: tuple[str, ...], account: AccountSettings | ChannelSettings
 ) -> list[SettingError]:
     if account.agent in settings.agents:
         return []

@@ -22,7 +22,7 @@ VariableKey = Annotated[
 VariableText = Annotated[SecretStr, HiddenText(r"[^\0]*", "text without NUL")]
 
 
-class McpServer(Section):
+class McpServerSettings(Section):
     """``[agents.NAME.mcp.SERVER]``: a server of tools, a program or an address (SPEC AGENT-6)."""
 
     command: Annotated[tuple[str, ...], Words()] = Field(

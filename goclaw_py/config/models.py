@@ -17,12 +17,12 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from goclaw_py.config.budgets import RunBudget
 from goclaw_py.config.command import Command
 from goclaw_py.config.heartbeat import HeartbeatSettings
-from goclaw_py.config.lanes import LaneKey, LaneSettings, Scope, filled_lanes
-from goclaw_py.config.mcp import HeaderKey, HeaderText, McpServer
+from goclaw_py.config.lanes import LaneKey, LaneScope, LaneSettings, filled_lanes
+from goclaw_py.config.mcp import HeaderKey, HeaderText, McpServerSettings
 from goclaw_py.config.origins import DEFAULT, Origin
 from goclaw_py.config.scheduler import SchedulerSettings, chosen_profile
 from goclaw_py.config.section import Section
-from goclaw_py.config.tools import Tools, WorkspaceFiles
+from goclaw_py.config.tools import ToolSettings, WorkspaceFiles
 from goclaw_py.config.types import Duration, Flag, Ids, Matching, Names, Number, Whole
 from goclaw_py.config.web import Web
 from goclaw_py.config.work_sources import WorkSourceSettings
@@ -146,11 +146,11 @@ class Agent(Section):
     budget: RunBudget = Field(default_factory=RunBudget)
     heartbeat: HeartbeatSettings = Field(default_factory=HeartbeatSettings)
     command: Command = Field(default_factory=Command)
-    mcp: dict[NameKey, McpServer] = Field(
+    mcp: dict[NameKey, McpServerSettings] = Field(
         default_factory=dict, description="servers of tools (Model Context Protocol), by name"
     )
     queue: Queue = Field(default_factory=Queue)
-    tools: Tools = Field(default_factory=Tools)
+    tools: ToolSettings = Field(default_factory=ToolSettings)
     instructions: WorkspaceFiles | None = Field(
         default=None,
         description="files of the workspace with what it is told, each of which has to be there; "
@@ -178,7 +178,7 @@ class Thread(Section):
     queue: Queue = Field(default_factory=Queue)
 
 
-class Chat(Thread):
+class ChatSettings(Thread):
     """``[channels.NAME.chats."ID"]``: one chat; what is not set is as for its account.
 
     Listing a group here allows it (SPEC CHAN-5).
@@ -190,7 +190,7 @@ class Chat(Thread):
     threads: dict[ChatKey, Thread] = Field(default_factory=dict)
 
 
-class Account(Section):
+class AccountSettings(Section):
     """The settings of one account of a channel that all channels have.
 
     Every other key goes into ``options``, for the channel itself to check.
@@ -224,7 +224,7 @@ class Account(Section):
         description="own (default): in groups a member stops only what answers them; owners and "
         "admins of the group stop everything; anyone: so does each member",
     )
-    chats: dict[ChatKey, Chat] = Field(default_factory=dict)
+    chats: dict[ChatKey, ChatSettings] = Field(default_factory=dict)
     queue: Queue = Field(default_factory=Queue)
     # Tokens are in here: it must not show up where settings are printed.
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
@@ -239,23 +239,23 @@ class Account(Section):
         return own | {"options": {k: v for k, v in values.items() if k not in known}}
 
 
-class Channel(Account):
+class ChannelSettings(AccountSettings):
     """``[channels.NAME]``: the account ``default``, and more accounts in ``accounts.NAME``.
 
     Without a key of its own beside ``accounts`` there is no account ``default``.
     """
 
-    accounts: dict[NameKey, Account] = Field(default_factory=dict)
+    accounts: dict[NameKey, AccountSettings] = Field(default_factory=dict)
 
     @property
-    def by_name(self) -> dict[str, Account]:
+    def by_name(self) -> dict[str, AccountSettings]:
         """All of its accounts, those that are switched off too."""
         has_own = self.model_fields_set - {"accounts", "options"} or self.options
         own = {DEFAULT_ACCOUNT: self} if has_own or not self.accounts else {}
         return own | self.accounts
 
 
-class Database(Section):
+class DatabaseSettings(Section):
     """``[database]``."""
 
     url: SecretStr | None = Field(
@@ -271,7 +271,7 @@ class State(Section):
     )
 
 
-class Runs(Section):
+class RunSettings(Section):
     """``[runs]`` (SPEC QUEUE-2, QUEUE-9, LANE-8). Times are in seconds once read."""
 
     timeout_s: Annotated[float, Duration(1)] = Field(
@@ -335,10 +335,10 @@ class Settings(BaseSettings):
     )
     queue: Queue = Field(default_factory=Queue)
     agents: dict[NameKey, Agent] = Field(default_factory=dict)
-    channels: dict[NameKey, Channel] = Field(default_factory=dict)
-    database: Database = Field(default_factory=Database)
+    channels: dict[NameKey, ChannelSettings] = Field(default_factory=dict)
+    database: DatabaseSettings = Field(default_factory=DatabaseSettings)
     state: State = Field(default_factory=State)
-    runs: Runs = Field(default_factory=Runs)
+    runs: RunSettings = Field(default_factory=RunSettings)
     sources: dict[NameKey, WorkSourceSettings] = Field(
         default_factory=dict, description="the sources of work items for jobs, by name"
     )
@@ -392,7 +392,7 @@ class Settings(BaseSettings):
     @property
     def shared_lanes(self) -> frozenset[LaneName]:
         """The lanes whose size counts the runs of all nodes together (SPEC NODE-2)."""
-        shared = (name for name, lane in self.lanes.items() if lane.scope is Scope.CLUSTER)
+        shared = (name for name, lane in self.lanes.items() if lane.scope is LaneScope.CLUSTER)
         return frozenset(map(LaneName, shared))
 
     @property

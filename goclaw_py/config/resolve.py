@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from goclaw_py.config.load import is_secret, wrong
-from goclaw_py.config.models import Account, Chat, Queue, Settings
+from goclaw_py.config.models import AccountSettings, ChatSettings, Queue, Settings
 from goclaw_py.config.section import Section
 from goclaw_py.config.types import EnvText
 from goclaw_py.config.web import TOKEN
@@ -44,7 +44,7 @@ class ChannelAccount:
     mention: bool = True
     context_messages: int = 50
     stop: StopPolicy = StopPolicy.OWN
-    chats: Mapping[str, Chat] = field(default_factory=dict)
+    chats: Mapping[str, ChatSettings] = field(default_factory=dict)
 
 
 def accounts(settings: Settings) -> Iterator[ChannelAccount]:
@@ -56,7 +56,7 @@ def accounts(settings: Settings) -> Iterator[ChannelAccount]:
 
 
 def _account(
-    channel: str, name: str, account: Account, path: tuple[str, ...]
+    channel: str, name: str, account: AccountSettings, path: tuple[str, ...]
 ) -> Iterator[ChannelAccount]:
     if account.enabled:
         yield ChannelAccount(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from goclaw_py.config.load import is_secret
-from goclaw_py.config.models import Account, Settings
+from goclaw_py.config.models import AccountSettings, Settings
 
 
 def secrets_in(text: str) -> list[str]:
@@ -47,7 +47,7 @@ def secret_files(settings: Settings) -> set[Path]:
     return {file for file in found if file is not None}
 
 
-def _named(account: Account) -> set[Path | None]:
+def _named(account: AccountSettings) -> set[Path | None]:
     return {
         Path(value)
         for key, value in account.options.items()

@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from goclaw_py.config.load import is_secret
-from goclaw_py.config.models import Account, Settings
+from goclaw_py.config.models import AccountSettings, Settings
 from goclaw_py.config.origins import Origin
 from goclaw_py.config.types import Duration, DurationOrOff, Durations
 from goclaw_py.model.ids import CRON_LANE
@@ -78,7 +78,7 @@ class _View:
                 # What this program itself has there is no secret, whatever the key is called.
                 is_ours = one.secret and isinstance(value, str) and value == field.default
                 yield replace(one, value=value) if is_ours else one
-        if isinstance(section, Account):
+        if isinstance(section, AccountSettings):
             yield from self._options(path, kinds, section.options)
 
     def _named(self, path: Path_, kinds: Path_, values: Mapping[str, Any]) -> Iterator[Setting]:

@@ -14,7 +14,7 @@ EVERYBODY: Final = "*"
 """Stands for all other agents in ``delegates``."""
 
 
-class Tools(Section):
+class ToolSettings(Section):
     """What an agent may call. Which names there are is checked where tools are made."""
 
     allow: Annotated[tuple[str, ...] | None, Names()] = Field(

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from goclaw_py.common.text import well_formed
 from goclaw_py.delivery.ok_token_markup import (
-    Span,
+    MarkupSpan,
     bare,
     shown,
     token_spans,
@@ -35,7 +35,7 @@ class AckPosition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class AckResult:
     """What a reply means.
 
     Args:
@@ -48,7 +48,7 @@ class Judgement:
     text: str = ""
 
 
-def judge(reply: str, *, ack_max_chars: int, position: AckPosition) -> Judgement:
+def judge(reply: str, *, ack_max_chars: int, position: AckPosition) -> AckResult:
     """Tell whether a reply says that all is well, and what of it is delivered if not.
 
     A *character* is a code point of the text in NFC: an accented letter is one however it is
@@ -60,13 +60,13 @@ def judge(reply: str, *, ack_max_chars: int, position: AckPosition) -> Judgement
     left = well_formed(reply)
     spans = token_spans(left)
     if not spans:
-        return Judgement(is_ok=False, text=reply) if trimmed(left) else Judgement(is_ok=True)
+        return AckResult(is_ok=False, text=reply) if trimmed(left) else AckResult(is_ok=True)
     text = _without(left, spans)
     rest = trimmed(bare(text))
     is_short = len(unicodedata.normalize("NFC", rest)) <= ack_max_chars
     if not rest or (is_short and _counts(left, spans, position)):
-        return Judgement(is_ok=True)
-    return Judgement(is_ok=False, text=text)
+        return AckResult(is_ok=True)
+    return AckResult(is_ok=False, text=text)
 
 
 def without_token(text: str) -> str:
@@ -128,7 +128,7 @@ def alert_key(agent: str, target: str, text: str) -> str:
     return key.hexdigest()
 
 
-def _without(text: str, spans: Sequence[Span]) -> str:
+def _without(text: str, spans: Sequence[MarkupSpan]) -> str:
     for _ in range(_ROUNDS):
         text = cut(text, spans)
         # Two halves may have come together, or what was in a tag have come out of it.
@@ -138,7 +138,7 @@ def _without(text: str, spans: Sequence[Span]) -> str:
     return without_underscores(text)
 
 
-def _counts(reply: str, spans: Sequence[Span], position: AckPosition) -> bool:
+def _counts(reply: str, spans: Sequence[MarkupSpan], position: AckPosition) -> bool:
     """Whether the token is where it counts."""
     match position:
         case AckPosition.ANYWHERE:

@@ -83,7 +83,7 @@ def _is_nothing(char: str) -> bool:
     )
 
 
-class Span(NamedTuple):
+class MarkupSpan(NamedTuple):
     """From the code point ``begin`` to before ``end``."""
 
     begin: int
@@ -218,7 +218,7 @@ _TOKEN = re.compile(
 _HOLDS: Final = f"_{_NOTHING}"
 
 
-def token_spans(text: str) -> list[Span]:
+def token_spans(text: str) -> list[MarkupSpan]:
     """Where the token is a word of its own to somebody who reads the text in either way.
 
     ``text`` is well formed. The spans are in order and do not touch each other; markup around the
@@ -231,14 +231,14 @@ def token_spans(text: str) -> list[Span]:
     return found if len(views) == 1 else _merged(sorted(found))
 
 
-def _words(view: str) -> list[Span]:
+def _words(view: str) -> list[MarkupSpan]:
     words = []
     for match in _TOKEN.finditer(view):
         begin = match.start()
         if view.startswith(_BEGIN, begin - 1):
             begin -= 1
         if not _is_held(view, begin):
-            words.append(Span(begin, match.end()))
+            words.append(MarkupSpan(begin, match.end()))
     return words
 
 
@@ -252,11 +252,11 @@ def _is_held(view: str, begin: int) -> bool:
     return before > 0 and view[before - 1].isalnum()
 
 
-def _merged(spans: list[Span]) -> list[Span]:
-    merged: list[Span] = []
+def _merged(spans: list[MarkupSpan]) -> list[MarkupSpan]:
+    merged: list[MarkupSpan] = []
     for span in spans:
         if merged and span.begin <= merged[-1].end:
-            merged[-1] = Span(merged[-1].begin, max(span.end, merged[-1].end))
+            merged[-1] = MarkupSpan(merged[-1].begin, max(span.end, merged[-1].end))
         else:
             merged.append(span)
     return merged

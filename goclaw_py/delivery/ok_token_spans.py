@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from goclaw_py.delivery.ok_token_markup import ADDRESS, TAG, Span
+from goclaw_py.delivery.ok_token_markup import ADDRESS, TAG, MarkupSpan
 
 MOST_TIDIED: Final = 200
 """Of more words than that only the words are taken out, and their markup stays."""
@@ -73,7 +73,7 @@ _TRAILING = re.compile(rf"[{_POINTS}]++(?=\s*(?:\n|$))")
 _EMPTY_LINES = re.compile(r"(?:[^\S\n]*\n)++")
 
 
-def cut(text: str, spans: Sequence[Span]) -> str:
+def cut(text: str, spans: Sequence[MarkupSpan]) -> str:
     """The text without these places, which are in order, and without the markup around them.
 
     Never longer than before. What was apart is not always apart then: look at it again.
@@ -97,22 +97,22 @@ class _Markdown:
         self._text = text
         self._blocks = _blocks(text)
 
-    def widened(self, spans: Sequence[Span]) -> list[Span]:
+    def widened(self, spans: Sequence[MarkupSpan]) -> list[MarkupSpan]:
         """The places with the markup around them; several with nothing between them are one."""
         text = self._text
-        places: list[Span] = []
+        places: list[MarkupSpan] = []
         for number, span in enumerate(spans):
             if places and span.begin < places[-1].end:
                 continue
             most = spans[number + 1].begin if number + 1 < len(spans) else len(text)
-            place = self._widen(span, Span(places[-1].end if places else 0, most))
+            place = self._widen(span, MarkupSpan(places[-1].end if places else 0, most))
             while places and _BETWEEN.fullmatch(text, places[-1].end, place.begin):
-                both = Span(places.pop().begin, place.end)
-                place = self._widen(both, Span(places[-1].end if places else 0, most))
+                both = MarkupSpan(places.pop().begin, place.end)
+                place = self._widen(both, MarkupSpan(places[-1].end if places else 0, most))
             places.append(place)
         return places
 
-    def _widen(self, place: Span, room: Span) -> Span:
+    def _widen(self, place: MarkupSpan, room: MarkupSpan) -> MarkupSpan:
         """Take in whatever pairs of markup are around a place, as far as ``room``."""
         while True:
             wider = (
@@ -126,7 +126,7 @@ class _Markdown:
                 return place
             place = wider
 
-    def _signs(self, place: Span, room: Span) -> Span | None:
+    def _signs(self, place: MarkupSpan, room: MarkupSpan) -> MarkupSpan | None:
         """Signs that are the same on both sides, next to it."""
         text, (begin, end) = self._text, place
         # Both may be escaped.
@@ -141,23 +141,23 @@ class _Markdown:
         begin -= count
         if begin > room.begin and text[begin - 1] == "\\":
             begin -= 1
-        return Span(begin, end + count)
+        return MarkupSpan(begin, end + count)
 
-    def _half(self, place: Span, room: Span) -> Span | None:
+    def _half(self, place: MarkupSpan, room: MarkupSpan) -> MarkupSpan | None:
         """One half of a pair, the other of which is in the place: ``**HEART**BEAT_OK``."""
         begin, end = place
         if end - begin > _LINE:
             return None
         inside = self._text[begin:end].replace("_", "")
         if (run := self._run_before(begin, room)) and run in inside:
-            return Span(begin - len(run), end)
+            return MarkupSpan(begin - len(run), end)
         if (run := self._run_after(end, room)) and run in inside:
-            return Span(begin, end + len(run))
+            return MarkupSpan(begin, end + len(run))
         if begin > room.begin and self._text[begin - 1] == "[" and _ADDRESS.search(inside):
-            return Span(begin - 1, end)
+            return MarkupSpan(begin - 1, end)
         return None
 
-    def _run_before(self, begin: int, room: Span) -> str:
+    def _run_before(self, begin: int, room: MarkupSpan) -> str:
         text, first = self._text, begin
         while (
             first > room.begin and text[first - 1] in _LEAST and text[first - 1] == text[begin - 1]
@@ -165,13 +165,13 @@ class _Markdown:
             first -= 1
         return text[first:begin]
 
-    def _run_after(self, end: int, room: Span) -> str:
+    def _run_after(self, end: int, room: MarkupSpan) -> str:
         text, last = self._text, end
         while last < room.end and text[last] in _LEAST and text[last] == text[end]:
             last += 1
         return text[end:last]
 
-    def _pair(self, place: Span, room: Span) -> Span | None:
+    def _pair(self, place: MarkupSpan, room: MarkupSpan) -> MarkupSpan | None:
         """Brackets or quotes, with blanks between or without; of a link also where it leads."""
         text, (begin, end) = self._text, self._near(place, room)
         if begin <= room.begin or end >= room.end:
@@ -186,9 +186,9 @@ class _Markdown:
                 end = address.end() - 1
             if begin > room.begin and text[begin - 1] == "!":
                 begin -= 1
-        return Span(begin, end + 1)
+        return MarkupSpan(begin, end + 1)
 
-    def _tags(self, place: Span, room: Span) -> Span | None:
+    def _tags(self, place: MarkupSpan, room: MarkupSpan) -> MarkupSpan | None:
         """A tag and the one that closes it."""
         text, (begin, end) = self._text, self._near(place, room)
         if not (begin > room.begin and text[begin - 1] == ">"):
@@ -204,10 +204,12 @@ class _Markdown:
                 return None
             name = _TAG_NAME.match(text, opens)
             if name and name[1].lower() == closing[1].lower():
-                return Span(opens, closing.end()) if _TAG.fullmatch(text, opens, begin) else None
+                return (
+                    MarkupSpan(opens, closing.end()) if _TAG.fullmatch(text, opens, begin) else None
+                )
         return None
 
-    def _fence(self, place: Span, room: Span) -> Span | None:
+    def _fence(self, place: MarkupSpan, room: MarkupSpan) -> MarkupSpan | None:
         """A code block with nothing else in it."""
         text, (begin, end) = self._text, place
         number = bisect_right(self._blocks, begin, key=attrgetter("begin")) - 1
@@ -218,9 +220,9 @@ class _Markdown:
             return None
         above = _EMPTY.fullmatch(text, block.opened, begin)
         below = _EMPTY.fullmatch(text, end, block.closes)
-        return Span(block.begin, block.end) if above and below else None
+        return MarkupSpan(block.begin, block.end) if above and below else None
 
-    def _near(self, place: Span, room: Span) -> Span:
+    def _near(self, place: MarkupSpan, room: MarkupSpan) -> MarkupSpan:
         """The place with the blanks around it, but not with many."""
         text, (begin, end) = self._text, place
         first, last = max(room.begin, begin - _NEAR), min(room.end, end + _NEAR)
@@ -228,7 +230,7 @@ class _Markdown:
             begin -= 1
         while end < last and text[end].isspace():
             end += 1
-        return Span(begin, end)
+        return MarkupSpan(begin, end)
 
 
 class _Block(NamedTuple):

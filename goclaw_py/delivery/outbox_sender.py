@@ -15,12 +15,12 @@ from datetime import timedelta
 from functools import partial
 
 from goclaw_py.common.log_context import work_on
-from goclaw_py.common.retry import send_delay_s, until_available, until_stored
-from goclaw_py.common.wakeup import Wake
+from goclaw_py.common.retry import retry_until_available, send_delay_s, until_stored
+from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.albums import send_together
 from goclaw_py.delivery.places import place_name
-from goclaw_py.delivery.rate_limiter import Pacing
+from goclaw_py.delivery.rate_limiter import RateLimiter
 from goclaw_py.delivery.refusal_texts import refusal_told, told_if_again
 from goclaw_py.model.errors import (
     ChannelError,
@@ -36,7 +36,7 @@ from goclaw_py.model.errors import (
 )
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target, TopicState
-from goclaw_py.model.metrics_port import NO_METER, Delivery, Meter
+from goclaw_py.model.metrics_port import NO_METER, Delivery, MetricsRecorder
 from goclaw_py.model.session_keys import peer_of
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
@@ -64,7 +64,7 @@ _MARK_TRIES = 3
 """How often a mark is tried that fails for a bug, before the message is put back as unsure."""
 
 
-class Outbox:
+class OutboxSender:
     """Sends what is due.
 
     Args:
@@ -76,16 +76,16 @@ class Outbox:
         store: Store,
         clock: Clock,
         channels: Mapping[Place, Channel],
-        pacing: Pacing,
+        pacing: RateLimiter,
         node: Callable[[], NodeId],
         *,
         goes_last: Callable[[Target], bool] = lambda _: False,
     ) -> None:
         self._node = node
         self._goes_last = goes_last
-        self._meter: Meter = NO_METER
+        self._meter: MetricsRecorder = NO_METER
         self._is_topic_gone: Callable[[Target], bool] = lambda _: False
-        self.wake = Wake()
+        self.wake = WakeEvent()
         self._pacing = pacing
         self._store = store
         self._clock = clock
@@ -97,7 +97,7 @@ class Outbox:
         """By row: messages that become a draft which was lost; their edits are repeated."""
         self._closed = False
 
-    def connect(self, meter: Meter, is_topic_gone: Callable[[Target], bool]) -> None:
+    def connect(self, meter: MetricsRecorder, is_topic_gone: Callable[[Target], bool]) -> None:
         """Give it who counts, and who knows closed topics. Call it once, before anything is sent.
 
         What is not known yet to be closed is tried there first.
@@ -198,7 +198,7 @@ class Outbox:
         try:
             if self._reaches(chat):
                 # Repeated until there is an answer: a claim whose answer was lost is a claim.
-                rows = await until_available(partial(self._claim, chat))
+                rows = await retry_until_available(partial(self._claim, chat))
         finally:
             if not rows:
                 self._pacing.give_back(chat, ticket)
@@ -291,7 +291,7 @@ class Outbox:
         assert message.lost is not None
         target = message.target
         try:
-            own = await until_available(lambda: self._store.own_messages(target))
+            own = await retry_until_available(lambda: self._store.own_messages(target))
             return await channel.find_draft(target, message.lost, before=before, known=own)
         except Undeliverable:
             return None

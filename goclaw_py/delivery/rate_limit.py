@@ -18,7 +18,7 @@ _LOOK_EVERY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RateLimit:
     """The limits for one chat. None is no limit.
 
     ``account_per_s`` is the same for all chats of an account.
@@ -29,7 +29,7 @@ class Pace:
     account_per_s: int | None = None
 
 
-UNPACED = Pace()
+UNPACED = RateLimit()
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class _Window:
         if draft:
             self.drafts.append(now)
 
-    def take_back(self, ticket: Ticket) -> None:
+    def take_back(self, ticket: Reservation) -> None:
         for instants in (self.all, self.drafts) if ticket.draft else (self.all,):
             for _ in range(min(ticket.count, instants.count(ticket.at))):
                 instants.remove(ticket.at)
@@ -67,7 +67,7 @@ def _free_at(instants: deque[float], most: int, span_s: float, now: float) -> fl
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class Reservation:
     """A message that was let through, to be given back if it was not sent."""
 
     chat: str
@@ -79,7 +79,7 @@ class Ticket:
     """How many messages it is."""
 
 
-class Pacer:
+class TokenWindow:
     """Paces one account. Instants are in seconds of any clock that never goes back.
 
     ``count``: an album counts as many messages as it has files; the gap comes once.
@@ -93,7 +93,7 @@ class Pacer:
         self._count = 0
 
     def chat_ready_at(
-        self, chat: str, pace: Pace, now: float, *, draft: bool = False, count: int = 1
+        self, chat: str, pace: RateLimit, now: float, *, draft: bool = False, count: int = 1
     ) -> float:
         """When a chat may be written to, as far as it alone is concerned; ``now`` if at once."""
         at = max(now, self._gaps.get(chat, -math.inf))
@@ -103,16 +103,16 @@ class Pacer:
         return max(at, window.ready_at(pace.per_minute, _MINUTE_S, now, draft=draft, count=count))
 
     def account_ready_at(
-        self, pace: Pace, now: float, *, draft: bool = False, count: int = 1
+        self, pace: RateLimit, now: float, *, draft: bool = False, count: int = 1
     ) -> float:
         """When anything may be written, as far as the account is concerned; ``now`` if at once."""
         return self._account.ready_at(pace.account_per_s, _SECOND_S, now, draft=draft, count=count)
 
     def take(
-        self, chat: str, pace: Pace, now: float, *, draft: bool = False, count: int = 1
-    ) -> Ticket:
+        self, chat: str, pace: RateLimit, now: float, *, draft: bool = False, count: int = 1
+    ) -> Reservation:
         """Count a message, which should be ready."""
-        ticket = Ticket(chat, now, draft, self._gaps.get(chat, -math.inf), count)
+        ticket = Reservation(chat, now, draft, self._gaps.get(chat, -math.inf), count)
         if pace.gap_s > 0:
             self._gaps[chat] = now + pace.gap_s
         if pace.per_minute is not None:
@@ -125,7 +125,7 @@ class Pacer:
             self._forget_silent(now)
         return ticket
 
-    def sent(self, chat: str, pace: Pace, now: float) -> None:
+    def sent(self, chat: str, pace: RateLimit, now: float) -> None:
         """A message has reached the server by now: the gap to the next one counts from here.
 
         How long a request is under way varies: two that leave a gap apart may arrive sooner.
@@ -133,7 +133,7 @@ class Pacer:
         if pace.gap_s > 0:
             self._gaps[chat] = max(self._gaps.get(chat, -math.inf), now + pace.gap_s)
 
-    def give_back(self, ticket: Ticket) -> None:
+    def give_back(self, ticket: Reservation) -> None:
         """It was not sent after all. Call it before the next ``take`` for its chat."""
         if ticket.chat in self._gaps:
             self._gaps[ticket.chat] = ticket.gap_until

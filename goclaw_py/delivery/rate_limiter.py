@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from goclaw_py.delivery.rate_limit import Pace, Pacer, Ticket
+from goclaw_py.delivery.rate_limit import RateLimit, Reservation, TokenWindow
 from goclaw_py.model.messages import Target
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import Place
@@ -22,7 +22,7 @@ _LOOK_S = 0.25
 class _Account:
     """One account. Messages line up at ``first``, whose holder waits for the account."""
 
-    pacer: Pacer = field(default_factory=Pacer)
+    pacer: TokenWindow = field(default_factory=TokenWindow)
     first: asyncio.Lock = field(default_factory=asyncio.Lock)
     messages: int = 0
     """How many messages are in the line."""
@@ -36,14 +36,14 @@ class _Account:
     """Where messages line up that give way to the others."""
 
 
-class Pacing:
+class RateLimiter:
     """The pace of all accounts of this process."""
 
     def __init__(self, channels: Mapping[Place, Channel]) -> None:
         self._channels = channels
         self._accounts = {place: _Account() for place in channels}
 
-    async def message(self, target: Target, *, count: int = 1, last: bool = False) -> Ticket:
+    async def message(self, target: Target, *, count: int = 1, last: bool = False) -> Reservation:
         """Wait until a message may go to a chat, and count it. First come, first served.
 
         An album counts as ``count`` messages. One that goes ``last`` lets those to other chats go
@@ -64,7 +64,7 @@ class Pacing:
                 if account.pacer.chat_ready_at(target.chat, pace, now, count=count) <= now:
                     return account.pacer.take(target.chat, pace, now, count=count)
 
-    async def urgent(self, target: Target) -> Ticket:
+    async def urgent(self, target: Target) -> Reservation:
         """The same for a message that goes before all others, of its chat and of the account."""
         account, pace = self._accounts[target.channel, target.account], self._pace(target)
         pacer = account.pacer
@@ -106,15 +106,15 @@ class Pacing:
             account = self._accounts[target.channel, target.account]
             account.pacer.sent(target.chat, self._pace(target), _now())
 
-    def give_back(self, target: Target, ticket: Ticket) -> None:
+    def give_back(self, target: Target, ticket: Reservation) -> None:
         """Nothing was sent with this ticket."""
         self._accounts[target.channel, target.account].pacer.give_back(ticket)
 
-    def _pace(self, target: Target) -> Pace:
+    def _pace(self, target: Target) -> RateLimit:
         return self._channels[target.channel, target.account].pace(target.chat)
 
 
-async def _line_up(account: _Account, pace: Pace, count: int) -> None:
+async def _line_up(account: _Account, pace: RateLimit, count: int) -> None:
     """Wait for the account, in the line."""
     account.messages += 1
     try:
@@ -127,7 +127,7 @@ async def _line_up(account: _Account, pace: Pace, count: int) -> None:
         account.messages -= 1
 
 
-async def _give_way(account: _Account, pace: Pace, count: int) -> None:
+async def _give_way(account: _Account, pace: RateLimit, count: int) -> None:
     """Wait for the account until nobody is in the line."""
     loop = asyncio.get_running_loop()
     async with account.last:

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from goclaw_py.common.text import count, cut_text, first_words
 from goclaw_py.common.time_texts import lasting
-from goclaw_py.model.budget import Budget, Limit, Scope, Spent
+from goclaw_py.model.budget import Budget, BudgetScope, Limit, Spent
 from goclaw_py.model.chat_commands import MENU, Greet, Help, Misspelt
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Attachment, InboundMessage
@@ -176,7 +176,7 @@ def unsupported(kind: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class SessionMemory:
     """How long the conversation of a session is.
 
     ``context`` is the share of the model's context window in use, None if unknown.
@@ -191,7 +191,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RunActivity:
     """The message that a run answers, and the tools that it is using now."""
 
     text: str
@@ -200,11 +200,11 @@ class Work:
 
 def status(
     runs: Sequence[RunView],
-    history: Conversation,
+    history: SessionMemory,
     *,
     agent: AgentName,
     model: str = "",
-    works: Mapping[RunId, Work] = MappingProxyType({}),
+    works: Mapping[RunId, RunActivity] = MappingProxyType({}),
 ) -> str:
     """Return the answer to ``/status`` for one session; ``works``: details of runs, where known."""
     working = [run for run in runs if run.state in (RunState.RUNNING, RunState.FINISHING)]
@@ -229,7 +229,7 @@ def status(
     return "\n".join(lines)
 
 
-def _working(run: RunView, work: Work | None) -> str:
+def _working(run: RunView, work: RunActivity | None) -> str:
     now = f", {tools(work.tools)}" if work is not None and work.tools else ""
     what = f"“{snippet(work.text)}”" if work is not None and work.text else "a message"
     return f"- {what}, for {lasting(timedelta(seconds=run.for_s))}{now}"
@@ -375,7 +375,7 @@ def cut_reply(text: str, outcome: Outcome) -> str:
     return "\n".join(filter(None, [text, cut_note(outcome)]))
 
 
-def over_budget(scope: Scope, limit: Limit, budget: Budget) -> str:
+def over_budget(scope: BudgetScope, limit: Limit, budget: Budget) -> str:
     """Return the line below the reply of a run that has used up a budget (SPEC AGENT-5)."""
     amount = {
         Limit.TURNS: f"{budget.turns} model requests",
@@ -384,11 +384,11 @@ def over_budget(scope: Scope, limit: Limit, budget: Budget) -> str:
         Limit.SECONDS: f"{budget.seconds or 0:g} seconds",
     }[limit]
     match scope:
-        case Scope.RUN:
+        case BudgetScope.RUN:
             return f"I stopped here: this task reached its limit of {amount}."
-        case Scope.SESSION_DAY:
+        case BudgetScope.SESSION_DAY:
             return f"I stopped here: this conversation has used its budget for today, {amount}."
-        case Scope.AGENT_DAY:
+        case BudgetScope.AGENT_DAY:
             return f"I stopped here: I have used my budget for today, {amount}."
 
 

@@ -9,56 +9,56 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.access_requests import AccessRequests
-from goclaw_py.chats.context_usage import Contexts
-from goclaw_py.chats.incident_alerts import Incidents
-from goclaw_py.chats.session_settings import ChatRules, Policies
-from goclaw_py.cluster.lane_permits import LanePlaces
-from goclaw_py.cluster.rpc import Calls
-from goclaw_py.delivery.outbox_sender import Outbox
-from goclaw_py.delivery.rate_limiter import Pacing
-from goclaw_py.heartbeat.module import Heartbeats, HeartbeatSetup
-from goclaw_py.jobs.module import Colleagues, JobSetup, Office
-from goclaw_py.messages.attachments import Received
-from goclaw_py.messages.cancellation import Stopper
-from goclaw_py.messages.channel_supervisor import Supervisor
-from goclaw_py.messages.chat_run import Runner, Tools
-from goclaw_py.messages.command_handlers import Commands, Means
-from goclaw_py.messages.ingestion import Gateway
-from goclaw_py.messages.ingress_filter import Reception
-from goclaw_py.messages.provider_outage import Outages
-from goclaw_py.messages.remote_cancellation import Elsewhere
+from goclaw_py.chats.context_usage import ContextUsage
+from goclaw_py.chats.incident_alerts import IncidentAlerts
+from goclaw_py.chats.session_settings import ChatRules, SessionSettings
+from goclaw_py.cluster.lane_permits import ClusterLanePermits
+from goclaw_py.cluster.rpc import NodeRpc
+from goclaw_py.delivery.outbox_sender import OutboxSender
+from goclaw_py.delivery.rate_limiter import RateLimiter
+from goclaw_py.heartbeat.module import HeartbeatModule, HeartbeatSetup
+from goclaw_py.jobs.module import JobDependencies, JobModule, JobSetup
+from goclaw_py.messages.attachments import AttachmentDownloader
+from goclaw_py.messages.cancellation import RunCanceller
+from goclaw_py.messages.channel_supervisor import ChannelSupervisor
+from goclaw_py.messages.chat_run import ChatRunDeps, ChatRunExecutor
+from goclaw_py.messages.command_handlers import CommandHandlers, CommandServices
+from goclaw_py.messages.ingestion import MessageIngestor
+from goclaw_py.messages.ingress_filter import IngressFilter
+from goclaw_py.messages.provider_outage import ProviderOutageBuffer
+from goclaw_py.messages.remote_cancellation import RemoteCanceller
 from goclaw_py.messages.stop_answers import StopAnswers
 from goclaw_py.messages.stop_rights import StopRights
 from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, NodeId, RunId
 from goclaw_py.model.messages import Target
-from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Reason
 from goclaw_py.model.run_events import RunEnded
 from goclaw_py.model.session_keys import AccessRules
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import NodeState, Recovery, Store
+from goclaw_py.ports.store import NodeState, RecoveryReport, Store
 from goclaw_py.ports.store import Place as Account
-from goclaw_py.ports.tools import Toolmaker
+from goclaw_py.ports.tools import ToolboxFactory
 from goclaw_py.runs import history_only
-from goclaw_py.runs.agent_executor import Equipment, Workshop
-from goclaw_py.runs.budget_tracker import Ledger, Limits
-from goclaw_py.runs.event_broker import Feed
+from goclaw_py.runs.agent_executor import AgentExecutor, AgentExecutorDeps
+from goclaw_py.runs.budget_tracker import BudgetTracker, Limits
+from goclaw_py.runs.event_broker import RunEventBroker
 from goclaw_py.runs.history_only import HistoryOnly
 from goclaw_py.runs.instructions import Instructions
 from goclaw_py.runs.replies import Replies
-from goclaw_py.runs.streaming_reply import Drafts
+from goclaw_py.runs.streaming_reply import StreamingReplies
 from goclaw_py.runs.subagents import ChildRuns
-from goclaw_py.runs.tool_services import Mail, SessionPins
-from goclaw_py.runs.tracing_port import NO_SPANS, Spans
+from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
+from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.run_handlers import Hosts
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.run_handlers import RunHandlers
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import Backlog
 
 _TOLD_WITHIN = timedelta(days=1)
@@ -69,7 +69,7 @@ _LOOK_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class GatewayDependencies:
     """What a gateway works with; ``workspaces`` are the folders of the agents.
 
     Args:
@@ -87,28 +87,28 @@ class Surroundings:
     agents: Mapping[AgentName, AgentLoop]
     workspaces: Mapping[AgentName, Path]
     context_windows: Mapping[AgentName, int]
-    toolmaker: Toolmaker
+    toolmaker: ToolboxFactory
     instructions: Mapping[AgentName, tuple[str, ...]] = field(default_factory=dict)
     limits: Mapping[AgentName, Limits] = field(default_factory=dict)
     outage_hold_s: float = 1800.0
     run_timeout_s: float | None = None
-    spans: Spans = NO_SPANS
-    meter: Meter = NO_METER
+    spans: Tracer = NO_SPANS
+    meter: MetricsRecorder = NO_METER
     jobs: JobSetup = field(default_factory=JobSetup)
     heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
     hide: Callable[[str], str] = str
     live: Callable[[], NodeId | None] | None = None
 
 
-class Works:
+class Container:
     """Wires them; whoever owns it starts their duties."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        scheduler: Scheduler,
-        around: Surroundings,
+        scheduler: RunScheduler,
+        around: GatewayDependencies,
         node: Callable[[], NodeId],
     ) -> None:
         self._store = store
@@ -117,98 +117,120 @@ class Works:
         self._live = around.live or node
         self._look_for_lost_at = clock.now()
         channels = self.channels = {**around.channels, history_only.PLACE: HistoryOnly()}
-        self.doorkeeper = Doorkeeper(store, clock)
-        contexts, pacing = Contexts(around.context_windows), Pacing(channels)
-        self.policies = policies = Policies(_rules(around), contexts)
-        received = Received(channels, around.workspaces)
-        self.ledger = Ledger(store, clock, around.limits, self._over_budget)
-        self.feed = Feed(clock)
-        self.children = ChildRuns(store, clock, node, self.ledger, self.feed, around.run_timeout_s)
+        self.access_control = AccessControl(store, clock)
+        contexts, pacing = ContextUsage(around.context_windows), RateLimiter(channels)
+        self.policies = policies = SessionSettings(_rules(around), contexts)
+        received = AttachmentDownloader(channels, around.workspaces)
+        self.budget_tracker = BudgetTracker(store, clock, around.limits, self._over_budget)
+        self.feed = RunEventBroker(clock)
+        self.children = ChildRuns(
+            store, clock, node, self.budget_tracker, self.feed, around.run_timeout_s
+        )
         replies = Replies(channels, around.workspaces)
-        by = Colleagues(
-            channels, policies, self.children, self.feed, self.ledger, replies, around.meter
+        by = JobDependencies(
+            channels, policies, self.children, self.feed, self.budget_tracker, replies, around.meter
         )
-        self.office = Office(store, clock, node, around.jobs, by)
-        self.heartbeats = Heartbeats(store, clock, node, around.heartbeats, by)
-        desk = self.office.desk if around.jobs.rules.enabled else None
-        drafts = Drafts(store, clock, channels, pacing, self._live)
-        tools = Tools(
-            self.children, contexts, drafts, self.feed, self.ledger, received, replies, desk
+        self.job_module = JobModule(store, clock, node, around.jobs, by)
+        self.heartbeats = HeartbeatModule(store, clock, node, around.heartbeats, by)
+        service = self.job_module.service if around.jobs.rules.enabled else None
+        drafts = StreamingReplies(store, clock, channels, pacing, self._live)
+        tools = ChatRunDeps(
+            self.children,
+            contexts,
+            drafts,
+            self.feed,
+            self.budget_tracker,
+            received,
+            replies,
+            service,
         )
-        self.runner = Runner(store, channels, clock, node, tools)
-        self._owners = (self.children, self.office.runs, self.heartbeats.runs, self.runner)
-        self.dispatcher = Dispatcher(scheduler, Hosts(*self._owners))
-        self.lane_places = LanePlaces(store, clock, self.dispatcher, node)
-        self.requests = AccessRequests(store, clock, policies, self.doorkeeper, channels)
-        reception = Reception(store, clock, policies, self.doorkeeper, self.requests, around.meter)
-        self.gateway = Gateway(store, clock, policies, channels, reception, node)
-        self.outages = Outages(
-            store, clock, node, around.outage_hold_s, self.gateway.submit, self.runner.drop
-        )
-        self.stopper = Stopper(store, clock, node, self.dispatcher, self.runner.turns, self.outages)
-        self.calls = Calls(store, clock, node)
-        self.elsewhere = Elsewhere(store, clock, self.calls, node)
-        self.commands = Commands(store, clock, channels, node, self._means())
-        self.commands.connect(
-            StopAnswers(
-                store, channels, pacing, self.stopper, self.elsewhere, self.runner.shows_stop
-            )
-        )
-        self.outbox = Outbox(
-            store, clock, channels, pacing, node, goes_last=self.doorkeeper.is_strangers
-        )
-        self.outbox.connect(around.meter, self.doorkeeper.is_topic_gone)
-        self.supervisor = Supervisor(store, clock, around.channels.values(), node)
-        self.incidents = Incidents(store, clock, policies, self.doorkeeper, self.supervisor.views)
+        self.runner = ChatRunExecutor(store, channels, clock, node, tools)
+        self._owners = (self.children, self.job_module.runs, self.heartbeats.runs, self.runner)
+        self.dispatcher = Dispatcher(scheduler, RunHandlers(*self._owners))
+        self.lane_permits = ClusterLanePermits(store, clock, self.dispatcher, node)
+        self.requests = AccessRequests(store, clock, policies, self.access_control, channels)
+        self._build_ends(around, pacing)
         self._connect(self._equipment(around, received))
 
-    def _means(self) -> Means:
-        return Means(
-            self.stopper,
-            self.policies,
-            self.doorkeeper,
-            self.requests,
-            self.ledger,
-            self.office.desk,
-            self.elsewhere,
-            self.heartbeats.desk,
+    def _build_ends(self, around: GatewayDependencies, pacing: RateLimiter) -> None:
+        """Build what messages go through on their way in and on their way out."""
+        store, clock, node, channels = self._store, self._clock, self.node, self.channels
+        ingress = IngressFilter(
+            store, clock, self.policies, self.access_control, self.requests, around.meter
+        )
+        self.gateway = MessageIngestor(store, clock, self.policies, channels, ingress, node)
+        self.outages = ProviderOutageBuffer(
+            store, clock, node, around.outage_hold_s, self.gateway.submit, self.runner.drop
+        )
+        self.canceller = RunCanceller(
+            store, clock, node, self.dispatcher, self.runner.turns, self.outages
+        )
+        self.calls = NodeRpc(store, clock, node)
+        self.elsewhere = RemoteCanceller(store, clock, self.calls, node)
+        self.commands = CommandHandlers(store, clock, channels, node, self._means())
+        self.commands.connect(
+            StopAnswers(
+                store, channels, pacing, self.canceller, self.elsewhere, self.runner.shows_stop
+            )
+        )
+        self.outbox = OutboxSender(
+            store, clock, channels, pacing, node, goes_last=self.access_control.is_unapproved_chat
+        )
+        self.outbox.connect(around.meter, self.access_control.is_topic_gone)
+        self.supervisor = ChannelSupervisor(store, clock, around.channels.values(), node)
+        self.incidents = IncidentAlerts(
+            store, clock, self.policies, self.access_control, self.supervisor.views
         )
 
-    def _connect(self, equipment: Equipment) -> None:
+    def _means(self) -> CommandServices:
+        return CommandServices(
+            self.canceller,
+            self.policies,
+            self.access_control,
+            self.requests,
+            self.budget_tracker,
+            self.job_module.service,
+            self.elsewhere,
+            self.heartbeats.service,
+        )
+
+    def _connect(self, equipment: AgentExecutorDeps) -> None:
         """Give those each other who know each other."""
         dispatcher, release_later = self.dispatcher, self.gateway.release_later
-        workshop = Workshop(equipment, self._store, self._clock, dispatcher.is_running)
-        self.runner.connect(dispatcher, workshop, self.outages)
-        self.children.connect(dispatcher, workshop, self.gateway.bring)
+        agent_executor = AgentExecutor(equipment, self._store, self._clock, dispatcher.is_running)
+        self.runner.connect(dispatcher, agent_executor, self.outages)
+        self.children.connect(dispatcher, agent_executor, self.gateway.bring)
         owners = self.incidents.owners_chats
         self.requests.connect(owners)
-        self.office.connect(dispatcher, workshop, owners, release_later)
-        self.heartbeats.connect(dispatcher, workshop, self.incidents, release_later)
-        rights = StopRights(self.policies, self.doorkeeper, self.channels)
-        self.stopper.connect(self.office.runs, rights)
-        self.elsewhere.connect(self.stopper, self.commands.begin_anew)
-        self.gateway.connect(dispatcher, self.runner, self.commands, self.stopper, self.outages)
+        self.job_module.connect(dispatcher, agent_executor, owners, release_later)
+        self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
+        rights = StopRights(self.policies, self.access_control, self.channels)
+        self.canceller.connect(self.job_module.runs, rights)
+        self.elsewhere.connect(self.canceller, self.commands.start_new_session)
+        self.gateway.connect(dispatcher, self.runner, self.commands, self.canceller, self.outages)
 
-    def _equipment(self, around: Surroundings, received: Received) -> Equipment:
+    def _equipment(
+        self, around: GatewayDependencies, received: AttachmentDownloader
+    ) -> AgentExecutorDeps:
         pinning = asyncio.Lock()
-        return Equipment(
+        return AgentExecutorDeps(
             around.agents,
             around.toolmaker,
             Instructions(around.workspaces, around.instructions),
-            self.ledger,
+            self.budget_tracker,
             self.feed,
-            Mail(
+            ToolMessenger(
                 self._store,
                 self._clock,
                 around.channels,
                 self.policies,
                 self.dispatcher.is_running,
             ),
-            partial(SessionPins, self._store, pinning),
+            partial(SessionFacts, self._store, pinning),
             received.workspace,
             self._live,
             around.spans,
-            self.heartbeats.desk,
+            self.heartbeats.service,
             around.meter,
             around.hide,
         )
@@ -253,7 +275,7 @@ class Works:
         Nothing in a process that ends. One call at a time. Raises ``StoreUnavailable``.
         """
         if self.dispatcher.draining:
-            await self.stopper.keep()
+            await self.canceller.keep()
             return
         now = self._clock.now()
         if now >= self._look_for_lost_at:
@@ -273,7 +295,7 @@ class Works:
         self.outages.forget()
         # Beside each other: jobs and beats that wait are given back while runs end.
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.office.close())
+            group.create_task(self.job_module.close())
             group.create_task(self.heartbeats.close())
             group.create_task(self.dispatcher.drain(wait_s, hurry))
 
@@ -281,15 +303,15 @@ class Works:
         """This node was declared dead: end everything; what it had in hand belongs to others."""
         self.dispatcher.interrupt()
         self.gateway.forget_everything()
-        self.office.forget()
+        self.job_module.forget()
         self.heartbeats.forget()
 
     def look_for_due(self) -> None:
         """Something may be due at another time than before."""
-        self.office.wake.call()
+        self.job_module.wake.call()
         self.heartbeats.wake.call()
 
-    def close_cut_runs(self, recovery: Recovery) -> None:
+    def close_cut_runs(self, recovery: RecoveryReport) -> None:
         """Tell channels of runs that are no more: they may still show them (SPEC CMD-3)."""
         self._look_for_lost_at = self._clock.now()
         for run in recovery.cut_runs:
@@ -300,7 +322,7 @@ class Works:
                 channel.signal(RunEnded(run.run_id, run.target, run.outcome))
 
 
-def _rules(around: Surroundings) -> Mapping[Account, ChatRules]:
+def _rules(around: GatewayDependencies) -> Mapping[Account, ChatRules]:
     """Those of the settings, and those of messages that are answered in the history only."""
     access, queue = AccessRules(trusted=True), QueuePolicy()
     unseen = ChatRules(MAIN_AGENT, access, queue, queue, around.run_timeout_s)

@@ -13,17 +13,17 @@ from goclaw_py.ports.control import NotFound, RunRecord
 from goclaw_py.ports.store import (
     ALL_RUNS,
     Chat,
-    Heard,
-    Letter,
+    DeadLetter,
+    LastActivity,
     OutboxRow,
     OutboxState,
     Person,
-    Run,
     RunFilter,
     RunSpan,
     Session,
     Store,
     StoredEntry,
+    StoredRun,
 )
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ _MESSAGES_SHOWN: Final = 1000
 """Of one run."""
 
 
-class Lists:
+class GatewayQueries:
     """Implements the part of ``Control`` that only reads the database."""
 
     def __init__(self, store: Store) -> None:
@@ -68,7 +68,7 @@ class Lists:
         active: bool = False,
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
-    ) -> list[Run]:
+    ) -> list[StoredRun]:
         """See ``Control``."""
         return await self._store.runs(
             limit=limit, session=session, active=active, only=only, before=before
@@ -80,7 +80,7 @@ class Lists:
         """See ``Control``."""
         return await self._store.runs_between(since, until, limit=limit, after=after)
 
-    async def run(self, prefix: str) -> Run:
+    async def run(self, prefix: str) -> StoredRun:
         """See ``Control``."""
         found = await self._store.find_run(prefix)
         return only(found, lambda _: True, lambda run: run.id, f"run {prefix!r}")
@@ -112,11 +112,11 @@ class Lists:
 
     async def letters(
         self, *, waiting: bool = False, limit: int = 50, before: int | None = None
-    ) -> list[Letter]:
+    ) -> list[DeadLetter]:
         """See ``Control``."""
         return await self._store.letters(ended=not waiting, limit=limit, before=before)
 
-    async def letter(self, row_id: int) -> Letter:
+    async def letter(self, row_id: int) -> DeadLetter:
         """See ``Control``."""
         found = await self._store.letter(row_id)
         if found is None:
@@ -127,7 +127,7 @@ class Lists:
         """See ``Control``."""
         return await self._store.people(limit=limit, before=before)
 
-    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[Heard]:
+    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         """See ``Control``."""
         return await self._store.heard(limit=limit, before=before)
 

@@ -9,16 +9,16 @@ from datetime import datetime
 from typing import TypeVar
 
 from goclaw_py.chats.session_settings import ChatRules
-from goclaw_py.cluster.rpc import DRAIN, Calls
-from goclaw_py.gateway.container import Works
-from goclaw_py.gateway.queries import SEARCHED, Lists, only, session_named
+from goclaw_py.cluster.rpc import DRAIN, NodeRpc
+from goclaw_py.gateway.container import Container
+from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only, session_named
 from goclaw_py.gateway.session_messages import Submissions
 from goclaw_py.gateway.why.explain import explain
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.heartbeat.module import HeartbeatSetup, desk_of
-from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.jobs.service import JobDesk as StoredJobs
+from goclaw_py.jobs.service import GatewayJobService as StoredJobs
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.ids import LaneName, NodeId, SessionKey
@@ -27,22 +27,22 @@ from goclaw_py.model.pairing_codes import code_hash
 from goclaw_py.model.session_keys import peer_of
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import (
-    Asking,
     NodesView,
     NoGateway,
     NotFound,
+    PairingApplicant,
     QueueView,
     Resized,
     Submitted,
 )
-from goclaw_py.ports.heartbeat import HeartbeatDesk
-from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import (
     Node,
     Person,
     Place,
-    Run,
     Store,
+    StoredRun,
 )
 from goclaw_py.runs.live_events import LiveEvent, LiveNow
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport, report, span_of
@@ -51,11 +51,11 @@ from goclaw_py.scheduler.snapshots import in_line, lane_uses
 from goclaw_py.scheduler.views import (
     MAX_LANE_SIZE,
     ActiveRuns,
+    GatewayStatus,
     LanesView,
     LaneView,
     RunState,
     RunView,
-    Status,
     StopReport,
 )
 
@@ -68,35 +68,35 @@ _UNANSWERED_SHOWN = 20
 _NO_LANES = "no gateway is running here, so no lanes are open; start one with: goclaw run"
 
 
-class StoreControl(Lists):
+class StoreControl(GatewayQueries):
     """What can be seen and done with the database alone. See ``ports.control.Control``."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        jobs: JobDesk | None = None,
-        heartbeats: HeartbeatDesk | None = None,
+        jobs: JobService | None = None,
+        heartbeats: HeartbeatService | None = None,
         chat_rules: Callable[[], Mapping[Place, ChatRules]] = dict,
     ) -> None:
         super().__init__(store)
         self._chat_rules = chat_rules
         self._clock = clock
-        self._jobs = jobs or StoredJobs(store, clock, Rules(DEFAULT_PROFILE))
+        self._jobs = jobs or StoredJobs(store, clock, JobCreationRules(DEFAULT_PROFILE))
         self._heartbeats = heartbeats or desk_of(store, clock, HeartbeatSetup(), ())
-        self._calls = Calls(store, clock, lambda: NodeId(""))
+        self._calls = NodeRpc(store, clock, lambda: NodeId(""))
 
     @property
-    def jobs(self) -> JobDesk:
+    def jobs(self) -> JobService:
         """See ``Control``."""
         return self._jobs
 
     @property
-    def heartbeats(self) -> HeartbeatDesk:
+    def heartbeats(self) -> HeartbeatService:
         """See ``Control``."""
         return self._heartbeats
 
-    async def status(self) -> Status:
+    async def status(self) -> GatewayStatus:
         """Raises ``NoGateway``: without one there is nothing that has a state."""
         raise NoGateway("no gateway is running here; start one with: goclaw run")
 
@@ -169,10 +169,12 @@ class StoreControl(Lists):
         """See ``Control``."""
         return await self._store.dismiss_letters(ids)
 
-    async def pairing_requests(self) -> list[Asking]:
+    async def pairing_requests(self) -> list[PairingApplicant]:
         """See ``Control``."""
         return [
-            Asking(one.channel, one.account, one.sender, one.created_at, one.expires_at, one.chat)
+            PairingApplicant(
+                one.channel, one.account, one.sender, one.created_at, one.expires_at, one.chat
+            )
             for one in await self._store.pairing_requests(now=self._clock.now())
             if one.peer is PeerKind.DIRECT
         ]
@@ -251,16 +253,16 @@ class GatewayControl(StoreControl):
         self,
         store: Store,
         clock: Clock,
-        works: Works,
-        look: Callable[[], Awaitable[Status]],
+        works: Container,
+        look: Callable[[], Awaitable[GatewayStatus]],
     ) -> None:
-        desks = works.office.desk, works.heartbeats.desk
+        desks = works.job_module.service, works.heartbeats.service
         super().__init__(store, clock, *desks, chat_rules=lambda: works.policies.accounts)
         self._works = works
         self._dispatcher = works.dispatcher
         self._children = works.children
         self._commands = works.commands
-        self._stopper = works.stopper
+        self._stopper = works.canceller
         self._elsewhere = works.elsewhere
         self._feed = works.feed
         self._outbox = works.outbox
@@ -269,7 +271,7 @@ class GatewayControl(StoreControl):
         self._submissions = Submissions(store, clock, works)
         self._look = look
 
-    async def status(self) -> Status:
+    async def status(self) -> GatewayStatus:
         """See ``Control``."""
         return await self._look()
 
@@ -348,7 +350,7 @@ class GatewayControl(StoreControl):
 
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
-        await self._commands.begin_anew_anywhere(key)
+        await self._commands.start_new_session_anywhere(key)
 
     def _sources(self) -> Sources:
         return replace(super()._sources(), works=self._works)
@@ -371,7 +373,7 @@ class GatewayControl(StoreControl):
         return lanes[name]
 
 
-def _views(runs: Collection[Run], now: datetime) -> tuple[RunView, ...]:
+def _views(runs: Collection[StoredRun], now: datetime) -> tuple[RunView, ...]:
     """Stored runs as a scheduler would show them, in order of their start."""
     oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
     return tuple(

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 
 from goclaw_py.common.clock import new_id
-from goclaw_py.gateway.container import Works
+from goclaw_py.gateway.container import Container
 from goclaw_py.jobs.targets import route_of
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.messages import InboundMessage, Sender, Target
@@ -25,7 +25,7 @@ _SENDER = Sender("api", "API")
 class Submissions:
     """Brings them in as inbox rows, so that no crash loses one that was accepted."""
 
-    def __init__(self, store: Store, clock: Clock, works: Works) -> None:
+    def __init__(self, store: Store, clock: Clock, works: Container) -> None:
         self._store = store
         self._clock = clock
         self._dispatcher = works.dispatcher

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, assert_never
 
 from goclaw_py.delivery.places import place_name
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastScope, LastUsed, Nowhere
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastChat, LastScope, NoTarget
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.routes import NOBODY, Route
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.store import Chat, ChatStore, Heard, Place, Session
+from goclaw_py.ports.store import Chat, ChatStore, LastActivity, Place, Session
 
 _LOOKED_AT: Final = 50
 
@@ -22,7 +22,7 @@ NOWHERE: Final = "its target is none: alerts are only logged"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResolvedTarget:
     """A route, and what its alert says of the way there.
 
     Args:
@@ -35,14 +35,14 @@ class Found:
     wanted: Target | None = None
 
 
-class PlaceStore(ChatStore, Protocol):
+class AlertTargetStore(ChatStore, Protocol):
     """What is read here."""
 
     async def session(self, key: SessionKey) -> Session | None:
         """See ``ports.store.RunStore``."""
 
 
-class Routes:
+class AlertTargetResolver:
     """Finds the chats of heartbeats.
 
     Args:
@@ -52,7 +52,7 @@ class Routes:
 
     def __init__(
         self,
-        store: PlaceStore,
+        store: AlertTargetStore,
         places: Collection[Place],
         channels: Mapping[Place, Channel] | None = None,
     ) -> None:
@@ -62,38 +62,38 @@ class Routes:
 
     async def find(
         self, agent: AgentName, policy: HeartbeatPolicy, without: Target | None = None
-    ) -> Found:
+    ) -> ResolvedTarget:
         """Where an alert goes now; not to ``without``. Raises ``StoreUnavailable``."""
         wanted = policy.target
         match wanted:
-            case Nowhere():
-                return Found(Route(None, NOWHERE))
-            case LastUsed():
+            case NoTarget():
+                return ResolvedTarget(Route(None, NOWHERE))
+            case LastChat():
                 return await self._last(agent, wanted, policy.last_scope, without)
             case Target():
                 if without is not None and _chat(wanted) == _chat(without):
-                    return await self._last(agent, LastUsed(), policy.last_scope, without)
+                    return await self._last(agent, LastChat(), policy.last_scope, without)
                 return await self._explicit(agent, wanted, policy.last_scope)
             case _:
                 assert_never(wanted)
 
-    async def _explicit(self, agent: AgentName, target: Target, scope: LastScope) -> Found:
+    async def _explicit(self, agent: AgentName, target: Target, scope: LastScope) -> ResolvedTarget:
         how = "by the settings"
         if (target.channel, target.account) not in self._places:
-            return Found(Route(target, how, "this channel is not set up"))
+            return ResolvedTarget(Route(target, how, "this channel is not set up"))
         for chat in await self._store.marked_chats():
             if chat.gone and _is(chat, target):
-                return Found(Route(target, how, chat.gone))
+                return ResolvedTarget(Route(target, how, chat.gone))
         gone = await self._gone_topics()
         if _takes_nothing(target, gone):
-            other = await self._last(agent, LastUsed(), scope, target)
+            other = await self._last(agent, LastChat(), scope, target)
             if other.route.target is not None:
                 return await self._instead(other.route.target, target)
-        return Found(Route(target, f"{how}{_diverted(target, gone)}"))
+        return ResolvedTarget(Route(target, f"{how}{_diverted(target, gone)}"))
 
     async def _last(
-        self, agent: AgentName, wanted: LastUsed, scope: LastScope, without: Target | None
-    ) -> Found:
+        self, agent: AgentName, wanted: LastChat, scope: LastScope, without: Target | None
+    ) -> ResolvedTarget:
         heard = [
             each
             for each in await self._store.heard(
@@ -102,32 +102,36 @@ class Routes:
             if self._may_be(each.target, wanted, without)
         ]
         if not heard:
-            return Found(Route(None, NOBODY, NOBODY))
+            return ResolvedTarget(Route(None, NOBODY, NOBODY))
         here = [each for each in heard if self._reaches(each.target)]
         if not here:
             # Its messages wait until somebody comes there.
-            return Found(Route(heard[0].target, "the chat used last, where nobody is now"))
+            return ResolvedTarget(Route(heard[0].target, "the chat used last, where nobody is now"))
         topics = await self._gone_topics()
         last = next((each for each in here if not _takes_nothing(each.target, topics)), here[0])
         if last is not here[0]:
             return await self._instead(last.target, here[0].target)
         gone = await self._gone_since(agent, last, wanted, scope)
         if gone:
-            return Found(Route(last.target, f"used last but for {gone}, which is gone"), gone)
-        return Found(Route(last.target, f"the chat used last{_diverted(last.target, topics)}"))
+            return ResolvedTarget(
+                Route(last.target, f"used last but for {gone}, which is gone"), gone
+            )
+        return ResolvedTarget(
+            Route(last.target, f"the chat used last{_diverted(last.target, topics)}")
+        )
 
-    async def _instead(self, target: Target, wanted: Target) -> Found:
+    async def _instead(self, target: Target, wanted: Target) -> ResolvedTarget:
         """The way to a chat instead of a topic in whose chat nothing can be written."""
         name = await place_name(self._store, wanted)
         route = Route(target, f"used last but for {name}, which is closed")
         told = (await self._store.topic(wanted)).told
-        return Found(route, "" if told else name, wanted)
+        return ResolvedTarget(route, "" if told else name, wanted)
 
     async def _gone_topics(self) -> set[Target]:
         return {topic.target for topic in await self._store.gone_topics()}
 
     async def _gone_since(
-        self, agent: AgentName, last: Heard, wanted: LastUsed, scope: LastScope
+        self, agent: AgentName, last: LastActivity, wanted: LastChat, scope: LastScope
     ) -> str:
         """A chat of the agent that was used after ``last`` and is gone; "" if there is none."""
         for chat in await self._store.marked_chats():
@@ -140,7 +144,7 @@ class Routes:
                 return chat.name or target_text(target)
         return ""
 
-    def _may_be(self, target: Target, wanted: LastUsed, without: Target | None) -> bool:
+    def _may_be(self, target: Target, wanted: LastChat, without: Target | None) -> bool:
         return (
             (target.channel, target.account) in self._places
             and wanted.channel in (None, target.channel)

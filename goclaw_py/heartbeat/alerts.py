@@ -7,19 +7,19 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Final
 
-from goclaw_py.chats.incident_alerts import Incidents
-from goclaw_py.common.retry import until_available
+from goclaw_py.chats.incident_alerts import IncidentAlerts
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery.albums import in_albums
-from goclaw_py.delivery.ok_token import Judgement, alert_key, judge, without_token
+from goclaw_py.delivery.ok_token import AckResult, alert_key, judge, without_token
 from goclaw_py.delivery.places import place_name, where_read
 from goclaw_py.heartbeat import texts as wording_heartbeat
-from goclaw_py.heartbeat.alert_targets import NOWHERE, Found, Routes
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, Nowhere
-from goclaw_py.heartbeat.execution import Held
-from goclaw_py.heartbeat.executions import Told
-from goclaw_py.heartbeat.models import BeatEnd, BeatStatus, Undelivered
+from goclaw_py.heartbeat.alert_targets import NOWHERE, AlertTargetResolver, ResolvedTarget
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, NoTarget
+from goclaw_py.heartbeat.execution import HeartbeatExecution
+from goclaw_py.heartbeat.executions import HeartbeatOutcome
+from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus, Undelivered
 from goclaw_py.heartbeat.status_texts import SAME_WAITS
-from goclaw_py.jobs.execution_ends import Said
+from goclaw_py.jobs.execution_ends import AttemptOutput
 from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, Target
@@ -47,9 +47,9 @@ class Alerts:
         store: Store,
         clock: Clock,
         channels: Mapping[Place, Channel],
-        routes: Routes,
+        routes: AlertTargetResolver,
         replies: Replies,
-        incidents: Incidents,
+        incidents: IncidentAlerts,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -58,7 +58,7 @@ class Alerts:
         self._replies = replies
         self._incidents = incidents
 
-    async def of(self, held: Held, said: Said) -> Told:
+    async def of(self, held: HeartbeatExecution, said: AttemptOutput) -> HeartbeatOutcome:
         """What a reply comes to. Raises ``StoreUnavailable``.
 
         A file that is to be sent is an alert, whatever the text beside it says.
@@ -68,24 +68,24 @@ class Alerts:
         if held.done is not None:
             # The agent has said so with its tool, which wins over the words (SPEC HB-6).
             notify, words = held.done
-            judged = Judgement(not notify, without_token(words or said.text) if notify else "")
+            judged = AckResult(not notify, without_token(words or said.text) if notify else "")
         if judged.is_ok and not said.files:
-            return Told(BeatStatus.OK, _left_out(said.text), said.text)
+            return HeartbeatOutcome(HeartbeatRunStatus.OK, _left_out(said.text), said.text)
         files, troubles = self._replies.sendable(said.files, agent, held.run)
         text = "\n\n".join(filter(None, [judged.text, *troubles]))
         found = await self._routes.find(agent, policy)
         target = found.route.target
-        if isinstance(policy.target, Nowhere):
-            return Told(BeatStatus.ALERTED, NOWHERE, said.text)
+        if isinstance(policy.target, NoTarget):
+            return HeartbeatOutcome(HeartbeatRunStatus.ALERTED, NOWHERE, said.text)
         if target is None:
-            return Told(BeatStatus.NO_ROUTE, found.route.problem, said.text)
+            return HeartbeatOutcome(HeartbeatRunStatus.NO_ROUTE, found.route.problem, said.text)
         there = target_text(found.wanted or target)
         key = alert_key(agent, there, _said_with(text, [f.name for f in files]))
         since = self._clock.now() - SAME_FOR
         known = await self._store.alert_known(key, since=since)
         if known is not None:
             detail = "it was told before" if known is OutboxState.SENT else SAME_WAITS
-            return Told(BeatStatus.DUPLICATE, detail, said.text, target)
+            return HeartbeatOutcome(HeartbeatRunStatus.DUPLICATE, detail, said.text, target)
         say = self._messages(held, target, self._whole(text, found), key)
         attached = [
             OutboundMessage(target, "", run_id=held.run, file=file, beat=held.id, alert=key)
@@ -93,17 +93,25 @@ class Alerts:
         ]
         say += in_albums(attached, self._channels.get((target.channel, target.account)))
         gone = found.wanted if found.instead_of else None
-        return Told(
-            BeatStatus.ALERTED, found.route.detail, said.text, target, tuple(say), text, gone
+        return HeartbeatOutcome(
+            HeartbeatRunStatus.ALERTED,
+            found.route.detail,
+            said.text,
+            target,
+            tuple(say),
+            text,
+            gone,
         )
 
-    def _whole(self, text: str, found: Found) -> str:
+    def _whole(self, text: str, found: ResolvedTarget) -> str:
         """An alert with a line about why it does not come where it would be looked for."""
         if not found.instead_of:
             return text
         return f"{text}\n\n{wording_heartbeat.fell_back(found.instead_of)}".strip()
 
-    def _messages(self, held: Held, target: Target, text: str, key: str) -> list[OutboundMessage]:
+    def _messages(
+        self, held: HeartbeatExecution, target: Target, text: str, key: str
+    ) -> list[OutboundMessage]:
         return [
             OutboundMessage(target, part, run_id=held.run, rich=rich, beat=held.id, alert=key)
             for part, rich in self._parts(target, text)
@@ -120,7 +128,9 @@ class Alerts:
 
     # ------------------------------------------------------------------ afterwards
 
-    async def told(self, held: Held, end: BeatEnd, told: Told) -> None:
+    async def told(
+        self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
+    ) -> None:
         """The end of a beat is stored: let the chat know what it was told, and owners of trouble.
 
         What was said is in the outbox; a database that is away keeps only the history from it.
@@ -135,9 +145,9 @@ class Alerts:
             text = wording_heartbeat.failed_thrice(
                 agent, end.finished_at, without_token(end.detail), held.policy.zone
             )
-            await until_available(lambda: self._tell_of_failures(agent, text, failures + 1))
+            await retry_until_available(lambda: self._tell_of_failures(agent, text, failures + 1))
         elif end.failed is False and failures >= _THIRD:
-            await until_available(lambda: self._store.close_incident(_incident(agent)))
+            await retry_until_available(lambda: self._store.close_incident(_incident(agent)))
 
     async def _tell_of_failures(self, agent: AgentName, text: str, failures: int) -> None:
         if failures == _THIRD:

@@ -23,7 +23,7 @@ MAX_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ChecklistProblem:
     """There is no checklist to be had.
 
     Args:
@@ -39,7 +39,7 @@ class _Changed(Exception):
     """A file has to be read, which is done in a thread."""
 
 
-class Checklists:
+class ChecklistFiles:
     """Reads and changes them. A file that has not changed is not read again.
 
     Paths follow no link (SPEC SEC-4). Each method raises ``UnknownAgent`` for an agent without a
@@ -51,11 +51,11 @@ class Checklists:
 
     def __init__(self, workspaces: Mapping[AgentName, Path]) -> None:
         self._workspaces = workspaces
-        self._known: dict[AgentName, tuple[Version, Checklist | Trouble]] = {}
+        self._known: dict[AgentName, tuple[Version, Checklist | ChecklistProblem]] = {}
         # Held by threads: a task may be cancelled while the thread that it waits for goes on.
         self._locks: defaultdict[AgentName, Lock] = defaultdict(Lock)
 
-    async def read(self, agent: AgentName) -> Checklist | Trouble:
+    async def read(self, agent: AgentName) -> Checklist | ChecklistProblem:
         """The checklist as it stands; whatever lies there, it raises nothing else."""
         workspace = self._workspace(agent)
         try:
@@ -95,7 +95,7 @@ class Checklists:
 
     def _read(
         self, agent: AgentName, workspace: Workspace, *, may_load: bool
-    ) -> Checklist | Trouble:
+    ) -> Checklist | ChecklistProblem:
         """Raises ``_Changed``."""
         try:
             with workspace.reading(FILE) as file:
@@ -132,7 +132,7 @@ def _replace(
         new = well_formed(change(old.text))
         data = new.encode()
         found = _too_large(len(data)) if len(data) > MAX_BYTES else _checklist(data)
-        if isinstance(found, Trouble):
+        if isinstance(found, ChecklistProblem):
             raise BadChecklist(found.detail)
         try:
             if version is None:
@@ -154,26 +154,26 @@ def _current(workspace: Workspace) -> tuple[Checklist, Version | None]:
     except WorkspaceError as error:
         raise BadChecklist(str(error)) from error
     found = _checklist(content.data)
-    if isinstance(found, Trouble):
+    if isinstance(found, ChecklistProblem):
         raise BadChecklist(found.detail)
     return found, content.version
 
 
-def _checklist(data: bytes) -> Checklist | Trouble:
+def _checklist(data: bytes) -> Checklist | ChecklistProblem:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return Trouble(Skip.UNREADABLE, f"{FILE}: is no text in UTF-8")
+        return ChecklistProblem(Skip.UNREADABLE, f"{FILE}: is no text in UTF-8")
     if "\0" in text:
-        return Trouble(Skip.UNREADABLE, f"{FILE}: is no text: there is a NUL in it")
+        return ChecklistProblem(Skip.UNREADABLE, f"{FILE}: is no text: there is a NUL in it")
     return parse(text)
 
 
-def _trouble(error: WorkspaceError) -> Trouble:
+def _trouble(error: WorkspaceError) -> ChecklistProblem:
     skip = Skip.NO_FILE if isinstance(error, NotThere) else Skip.UNREADABLE
-    return Trouble(skip, str(error))
+    return ChecklistProblem(skip, str(error))
 
 
-def _too_large(size: int) -> Trouble:
+def _too_large(size: int) -> ChecklistProblem:
     reason = f"{size:,} bytes are too many; the most that can be taken is {MAX_BYTES:,}"
-    return Trouble(Skip.UNREADABLE, f"{FILE}: {reason}")
+    return ChecklistProblem(Skip.UNREADABLE, f"{FILE}: {reason}")

@@ -14,12 +14,12 @@ from typing import Final, TypeVar
 
 from goclaw_py.delivery.ok_token import AckPosition
 from goclaw_py.heartbeat.active_hours import ActiveHours
-from goclaw_py.heartbeat.checklist.checklist import Checklist, Due
-from goclaw_py.heartbeat.models import Event, Looks, Skip
+from goclaw_py.heartbeat.checklist.checklist import Checklist, DueItems
+from goclaw_py.heartbeat.models import HeartbeatEvent, PreconditionQuery, Skip
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import CRON_LANE, LaneName
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 
 BUSY_RETRY: Final = timedelta(seconds=30)
@@ -40,20 +40,20 @@ class LastScope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LastUsed:
+class LastChat:
     """The chat used last; on one channel and account only, if they are named."""
 
     channel: str | None = None
     account: str | None = None
 
 
-class Nowhere(StrEnum):
+class NoTarget(StrEnum):
     """Run, log, do not send."""
 
     NONE = "none"
 
 
-HeartbeatTarget = Target | LastUsed | Nowhere
+HeartbeatTarget = Target | LastChat | NoTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class HeartbeatPolicy:
     interval: timedelta | None = timedelta(minutes=30)
     hours: ActiveHours | None = None
     zone: str = "UTC"
-    target: HeartbeatTarget = LastUsed()
+    target: HeartbeatTarget = LastChat()
     last_scope: LastScope = LastScope.ANY
     ack_max_chars: int = 300
     ack_position: AckPosition = AckPosition.ANYWHERE
@@ -86,7 +86,7 @@ class HeartbeatPolicy:
 # ---------------------------------------------------------------------------- the decision
 
 
-class Ask(StrEnum):
+class Need(StrEnum):
     """A fact that has to be found out before it can be decided."""
 
     CHECKLIST = "checklist"
@@ -94,7 +94,7 @@ class Ask(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class HeartbeatFacts:
     """What is known of a beat that is claimed, or rehearsed.
 
     Args:
@@ -104,14 +104,14 @@ class Facts:
         looks: What the database says; None: not asked yet.
     """
 
-    kind: BeatKind
+    kind: HeartbeatRunKind
     now: datetime
     policy: HeartbeatPolicy
     is_on: bool = True
     muted_until: datetime | None = None
     next_at: datetime | None = None
     checklist: Checklist | Skip | None = None
-    looks: Looks | None = None
+    looks: PreconditionQuery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +128,17 @@ class Deferred:
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class AskAgent:
     """Its agent is asked: about ``due`` of the checklist, and about ``events``."""
 
-    due: Due
-    events: tuple[Event, ...]
+    due: DueItems
+    events: tuple[HeartbeatEvent, ...]
 
 
-Verdict = Skipped | Deferred | Go
+Verdict = Skipped | Deferred | AskAgent
 
 
-def decide(facts: Facts) -> Ask | Verdict:
+def decide(facts: HeartbeatFacts) -> Need | Verdict:
     """Decide whether a beat comes to its agent, cheapest check first, or ask for what is missing.
 
     A beat by hand heeds neither mute nor quiet hours. Waiting events are told even where there is
@@ -147,21 +147,21 @@ def decide(facts: Facts) -> Ask | Verdict:
     policy = facts.policy
     if not facts.is_on:
         return Skipped(Skip.DISABLED)
-    if facts.kind is not BeatKind.MANUAL:
+    if facts.kind is not HeartbeatRunKind.MANUAL:
         if facts.muted_until is not None and facts.now < facts.muted_until:
             return Skipped(Skip.MUTED)
         if policy.hours is not None and not policy.hours.holds(facts.now):
             return Skipped(Skip.QUIET_HOURS)
     if facts.checklist is None:
-        return Ask.CHECKLIST
+        return Need.CHECKLIST
     if facts.looks is None:
-        return Ask.LOOKS
+        return Need.LOOKS
     return _with(facts, facts.checklist, facts.looks)
 
 
-def _with(facts: Facts, checklist: Checklist | Skip, looks: Looks) -> Verdict:
+def _with(facts: HeartbeatFacts, checklist: Checklist | Skip, looks: PreconditionQuery) -> Verdict:
     policy = facts.policy
-    due = Due("")
+    due = DueItems("")
     nothing: Skip | None = None
     if isinstance(checklist, Skip):
         nothing = checklist
@@ -177,7 +177,7 @@ def _with(facts: Facts, checklist: Checklist | Skip, looks: Looks) -> Verdict:
         return Deferred()
     if is_used_up(policy.day, looks.spent):
         return Skipped(Skip.BUDGET)
-    return Go(due, looks.events)
+    return AskAgent(due, looks.events)
 
 
 def is_used_up(day: Budget, spent: Usage | None) -> bool:

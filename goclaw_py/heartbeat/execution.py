@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from goclaw_py.heartbeat.decisions import Go, HeartbeatPolicy
-from goclaw_py.heartbeat.models import ClaimedBeat
+from goclaw_py.heartbeat.decisions import AskAgent, HeartbeatPolicy
+from goclaw_py.heartbeat.models import HeartbeatClaim
 from goclaw_py.model.budget import Budget
-from goclaw_py.model.ids import BeatId, NodeId, RunId
+from goclaw_py.model.ids import HeartbeatRunId, NodeId, RunId
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.session_keys import beat_session
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class HeartbeatExecution:
     """A beat in hand.
 
     Args:
@@ -34,10 +34,10 @@ class Held:
         done: Whether its agent wants people to be told, and what, if it has said so with its tool.
     """
 
-    claimed: ClaimedBeat
+    claimed: HeartbeatClaim
     policy: HeartbeatPolicy
     node: NodeId
-    go: Go | None = None
+    go: AskAgent | None = None
     looked_at: datetime | None = None
     detail: str = ""
     budget: Budget | None = None
@@ -52,12 +52,12 @@ class Held:
     done: tuple[bool, str] | None = None
 
     @property
-    def id(self) -> BeatId:
+    def id(self) -> HeartbeatRunId:
         """That of the beat."""
         return self.claimed.id
 
 
-def facts_of(held: Held) -> dict[str, object]:
+def facts_of(held: HeartbeatExecution) -> dict[str, object]:
     """What log lines say of it."""
     return {
         "agent": held.claimed.agent,

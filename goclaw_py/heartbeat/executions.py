@@ -10,37 +10,37 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, Protocol
 
-from goclaw_py.common.background_tasks import SideWork
+from goclaw_py.common.background_tasks import BackgroundTasks
 from goclaw_py.common.clock import new_id
 from goclaw_py.common.log_context import work_on
-from goclaw_py.common.retry import attempt_delay_s, until_available
+from goclaw_py.common.retry import attempt_delay_s, retry_until_available
 from goclaw_py.common.text import cut_bytes
 from goclaw_py.heartbeat.decisions import (
     BUSY_RETRY,
+    AskAgent,
     Deferred,
-    Go,
     HeartbeatPolicy,
     Skipped,
     Verdict,
     for_one,
 )
-from goclaw_py.heartbeat.execution import Held, facts_of
-from goclaw_py.heartbeat.execution_ends import Ends
+from goclaw_py.heartbeat.execution import HeartbeatExecution, facts_of
+from goclaw_py.heartbeat.execution_ends import HeartbeatExecutionEnds
 from goclaw_py.heartbeat.models import (
     REPLY_BYTES,
-    BeatEnd,
-    BeatStatus,
-    ClaimedBeat,
     Heartbeat,
+    HeartbeatClaim,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
     Skip,
 )
 from goclaw_py.heartbeat.preconditions import Checks
 from goclaw_py.heartbeat.texts import IS_BUSY
 from goclaw_py.jobs.execution_models import Attempt, Why
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import NO_USAGE
 from goclaw_py.ports.clock import Clock
@@ -56,7 +56,7 @@ RETRIES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HeartbeatOutcome:
     """What a beat comes to, and what people are told.
 
     Args:
@@ -65,7 +65,7 @@ class Told:
         gone: The topic of which it says that nothing can be written there.
     """
 
-    status: BeatStatus
+    status: HeartbeatRunStatus
     detail: str = ""
     reply: str = ""
     target: Target | None = None
@@ -74,17 +74,19 @@ class Told:
     gone: Target | None = None
 
 
-class Performer(Protocol):
+class HeartbeatHandler(Protocol):
     """Asks the agents."""
 
-    def perform(self, held: Held) -> None:
-        """Begin an attempt; whatever comes of it, ``Beats.ended`` is told."""
+    def perform(self, held: HeartbeatExecution) -> None:
+        """Begin an attempt; whatever comes of it, ``HeartbeatExecutions.ended`` is told."""
 
-    async def told(self, held: Held, end: BeatEnd, told: Told) -> None:
+    async def told(
+        self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
+    ) -> None:
         """The end is stored, and with it what is told."""
 
 
-class Beats:
+class HeartbeatExecutions:
     """Those that this process has in hand.
 
     Args:
@@ -98,7 +100,7 @@ class Beats:
         node: Callable[[], NodeId],
         policies: Mapping[AgentName, HeartbeatPolicy],
         checks: Checks,
-        freed: Callable[[ClaimedBeat], None],
+        freed: Callable[[HeartbeatClaim], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -106,48 +108,51 @@ class Beats:
         self._policies = policies
         self._checks = checks
         self._freed = freed
-        self._ends = Ends(store)
-        self._held: dict[BeatId, Held] = {}
-        self._side = SideWork("heartbeats")
-        self._waits: dict[BeatId, asyncio.Event] = {}
+        self._ends = HeartbeatExecutionEnds(store)
+        self._held: dict[HeartbeatRunId, HeartbeatExecution] = {}
+        self._side = BackgroundTasks("heartbeats")
+        self._waits: dict[HeartbeatRunId, asyncio.Event] = {}
         """How to end the waiting of a beat early."""
         self._closing = False
 
     def connect(
-        self, performer: Performer, note: Callable[[BeatEnd], None], meter: Meter = NO_METER
+        self,
+        performer: HeartbeatHandler,
+        note: Callable[[HeartbeatRunEnd], None],
+        meter: MetricsRecorder = NO_METER,
     ) -> None:
         """Give it who asks the agents, and who is told of ends. Call it before anything is due."""
         self._performer = performer
         self._ends.connect(meter)
         self._note = note
 
-    def all(self) -> Iterable[Held]:
+    def all(self) -> Iterable[HeartbeatExecution]:
         """Those in hand, the first claimed first."""
         return tuple(self._held.values())
 
-    def holds(self, held: Held) -> bool:
+    def holds(self, held: HeartbeatExecution) -> bool:
         """Whether it is in hand."""
         return self._held.get(held.id) is held
 
     # ------------------------------------------------------------------ beginning
 
-    def take(self, claimed: Sequence[ClaimedBeat]) -> None:
+    def take(self, claimed: Sequence[HeartbeatClaim]) -> None:
         """Begin what was claimed. Returns at once, whatever they do."""
         for one in claimed:
             self._side.go(self._begin(self._hold(one, self._node())))
 
-    async def claim_by_hand(self, agent: AgentName) -> Held | None:
+    async def claim_by_hand(self, agent: AgentName) -> HeartbeatExecution | None:
         """Claim a beat because somebody asks for it, and begin it; None if one is not over.
 
         Waits for the database: if an answer is lost the beat may be claimed, and nobody else could
         run it any more. Raises ``Fenced``.
         """
-        return await self._side.to_the_end(self._claim_by_hand(agent))
+        return await self._side.run_shielded(self._claim_by_hand(agent))
 
-    async def _claim_by_hand(self, agent: AgentName) -> Held | None:
-        beat, node, now = BeatId(new_id(self._clock)), self._node(), self._clock.now()
-        claimed = await until_available(
-            lambda: self._store.claim_beat_now(node, agent, now=now, beat=beat)
+    async def _claim_by_hand(self, agent: AgentName) -> HeartbeatExecution | None:
+        beat, node, now = HeartbeatRunId(new_id(self._clock)), self._node(), self._clock.now()
+        claimed = await retry_until_available(
+            lambda: self._store.claim_heartbeat_now(node, agent, now=now, beat=beat)
         )
         if claimed is None:
             return None
@@ -155,12 +160,12 @@ class Beats:
         self._side.go(self._begin(held))
         return held
 
-    def _hold(self, claimed: ClaimedBeat, node: NodeId) -> Held:
-        held = Held(claimed, self._policies[claimed.agent], node)
+    def _hold(self, claimed: HeartbeatClaim, node: NodeId) -> HeartbeatExecution:
+        held = HeartbeatExecution(claimed, self._policies[claimed.agent], node)
         self._held[held.id] = held
         return held
 
-    async def _begin(self, held: Held) -> None:
+    async def _begin(self, held: HeartbeatExecution) -> None:
         work_on(agent=held.claimed.agent, heartbeat_run=held.id)
         try:
             await self._decide(held)
@@ -170,9 +175,9 @@ class Beats:
         except Exception as bug:
             # A boundary: what one beat meets must not stop the others.
             log.exception("heartbeat_crashed", extra=facts_of(held))
-            await self.end(held, BeatStatus.FAILED, f"{type(bug).__name__}: {bug}")
+            await self.end(held, HeartbeatRunStatus.FAILED, f"{type(bug).__name__}: {bug}")
 
-    async def _decide(self, held: Held) -> None:
+    async def _decide(self, held: HeartbeatExecution) -> None:
         """Check until it comes to its agent, or does not."""
         claimed = held.claimed
         heartbeat = claimed.heartbeat
@@ -185,7 +190,7 @@ class Beats:
             match verdict:
                 case Skipped(skip, noted):
                     await self._skip(held, skip, held.detail, noted)
-                case Go():
+                case AskAgent():
                     self._attempt(held)
                     return
                 case Deferred():
@@ -193,32 +198,36 @@ class Beats:
                     # It may have been switched off, or muted, meanwhile.
                     heartbeat = await self._as_it_stands(heartbeat)
 
-    async def _look(self, held: Held, heartbeat: Heartbeat) -> Verdict:
+    async def _look(self, held: HeartbeatExecution, heartbeat: Heartbeat) -> Verdict:
         """Check, and know what its agent would be asked."""
         claimed = held.claimed
-        checked = await until_available(
+        checked = await retry_until_available(
             partial(self._checks.check, claimed.kind, heartbeat, claimed.next_at)
         )
         held.looked_at, held.detail = checked.at, checked.detail
-        if isinstance(checked.verdict, Go):
+        if isinstance(checked.verdict, AskAgent):
             held.go = checked.verdict
             held.budget = for_one(held.policy, checked.looks.spent)
         return checked.verdict
 
     async def _as_it_stands(self, heartbeat: Heartbeat) -> Heartbeat:
-        found = await until_available(lambda: self._store.heartbeats([heartbeat.agent]))
+        found = await retry_until_available(lambda: self._store.heartbeats([heartbeat.agent]))
         return found[0] if found else heartbeat
 
-    async def _skip(self, held: Held, skip: Skip, detail: str, noted: tuple[str, ...]) -> None:
-        end = self._end_of(held, BeatStatus.SKIPPED, detail)
-        await self._store_end(held, replace(end, skip=skip, done=noted), None, Told(end.status))
+    async def _skip(
+        self, held: HeartbeatExecution, skip: Skip, detail: str, noted: tuple[str, ...]
+    ) -> None:
+        end = self._end_of(held, HeartbeatRunStatus.SKIPPED, detail)
+        await self._store_end(
+            held, replace(end, skip=skip, done=noted), None, HeartbeatOutcome(end.status)
+        )
 
-    async def _defer(self, held: Held) -> None:
+    async def _defer(self, held: HeartbeatExecution) -> None:
         """Its agent is busy: look again in a while, at the latest when the next one is due."""
         if not held.deferred:
             held.deferred = True
-            await until_available(
-                lambda: self._store.defer_beat(held.id, node=held.node, detail=IS_BUSY)
+            await retry_until_available(
+                lambda: self._store.defer_heartbeat(held.id, node=held.node, detail=IS_BUSY)
             )
             log.info("heartbeat_deferred", extra=facts_of(held))
         wait_s = BUSY_RETRY.total_seconds()
@@ -227,7 +236,7 @@ class Beats:
             wait_s = min(wait_s, max(ahead, 0.0))
         await self._wait(held, wait_s)
 
-    async def _wait(self, held: Held, seconds: float) -> None:
+    async def _wait(self, held: HeartbeatExecution, seconds: float) -> None:
         """Wait, unless the beat is stopped or this process ends."""
         over = self._waits.setdefault(held.id, asyncio.Event())
         held.waits = True
@@ -237,7 +246,7 @@ class Beats:
         except TimeoutError:
             held.waits = False
 
-    async def is_wanted(self, held: Held) -> bool:
+    async def is_wanted(self, held: HeartbeatExecution) -> bool:
         """Whether it still comes to its agent; waits for the database.
 
         What was decided a moment ago is not decided again.
@@ -245,21 +254,23 @@ class Beats:
         if held.looked_at is not None and self._clock.now() - held.looked_at <= _FRESH:
             return True
         heartbeat = await self._as_it_stands(held.claimed.heartbeat)
-        return isinstance(await self._look(held, heartbeat), Go)
+        return isinstance(await self._look(held, heartbeat), AskAgent)
 
-    def decide_again(self, held: Held) -> None:
+    def decide_again(self, held: HeartbeatExecution) -> None:
         """An attempt did not begin: it was decided too long ago."""
         held.attempt -= 1
         held.run = None
         self._side.go(self._begin(held))
 
-    def _attempt(self, held: Held) -> None:
+    def _attempt(self, held: HeartbeatExecution) -> None:
         held.attempt += 1
         self._performer.perform(held)
 
     # ------------------------------------------------------------------ ending
 
-    async def ended(self, held: Held, attempt: Attempt, run: RunEnd | None, told: Told) -> None:
+    async def ended(
+        self, held: HeartbeatExecution, attempt: Attempt, run: RunEnd | None, told: HeartbeatOutcome
+    ) -> None:
         """An attempt is over: store that, and do what follows. Returns when it is stored.
 
         ``run`` is the end of its run, None if it never began. ``told`` counts if it has completed.
@@ -272,14 +283,18 @@ class Beats:
         elif attempt.outcome is Outcome.COMPLETED:
             await self._finish(held, told, run)
         elif attempt.outcome is Outcome.CANCELLED or held.stopped:
-            await self._finish(held, Told(BeatStatus.CANCELLED, "it was stopped"), run)
+            await self._finish(
+                held, HeartbeatOutcome(HeartbeatRunStatus.CANCELLED, "it was stopped"), run
+            )
         elif _again(held, attempt):
             await self._ends.store_run(held, run)
             self._side.go(self._retry(held, attempt))
         else:
-            await self._finish(held, Told(BeatStatus.FAILED, attempt.error or _WORDLESS), run)
+            await self._finish(
+                held, HeartbeatOutcome(HeartbeatRunStatus.FAILED, attempt.error or _WORDLESS), run
+            )
 
-    async def _retry(self, held: Held, attempt: Attempt) -> None:
+    async def _retry(self, held: HeartbeatExecution, attempt: Attempt) -> None:
         delay_s = attempt_delay_s(held.attempt)
         why = {"retry_in_s": delay_s, "error": attempt.error}
         log.info("heartbeat_retry", extra={**facts_of(held), **why})
@@ -287,16 +302,18 @@ class Beats:
         if self.holds(held) and not held.is_over and not held.waits:
             await self._begin(held)
 
-    async def lost(self, held: Held) -> None:
+    async def lost(self, held: HeartbeatExecution) -> None:
         """Its run, or the beat itself, is another process's by now."""
         await self._give_back(held)
 
-    async def end(self, held: Held, status: BeatStatus, detail: str) -> None:
+    async def end(self, held: HeartbeatExecution, status: HeartbeatRunStatus, detail: str) -> None:
         """End one that has no run."""
         if self.holds(held) and not held.is_over:
-            await self._finish(held, Told(status, detail), None)
+            await self._finish(held, HeartbeatOutcome(status, detail), None)
 
-    async def _finish(self, held: Held, told: Told, run: RunEnd | None) -> None:
+    async def _finish(
+        self, held: HeartbeatExecution, told: HeartbeatOutcome, run: RunEnd | None
+    ) -> None:
         end = self._end_of(held, told.status, told.detail)
         end = replace(
             end,
@@ -309,7 +326,13 @@ class Beats:
             end = replace(end, events=events, done=held.go.due.keys)
         await self._store_end(held, end, run, told)
 
-    async def _store_end(self, held: Held, end: BeatEnd, run: RunEnd | None, told: Told) -> None:
+    async def _store_end(
+        self,
+        held: HeartbeatExecution,
+        end: HeartbeatRunEnd,
+        run: RunEnd | None,
+        told: HeartbeatOutcome,
+    ) -> None:
         held.is_over = True
         try:
             if not await self._ends.store(held, end, run, told.say):
@@ -329,8 +352,10 @@ class Beats:
         if told.say or end.failed is not None:
             self._side.go(self._performer.told(held, end, told))
 
-    def _end_of(self, held: Held, status: BeatStatus, detail: str) -> BeatEnd:
-        return BeatEnd(
+    def _end_of(
+        self, held: HeartbeatExecution, status: HeartbeatRunStatus, detail: str
+    ) -> HeartbeatRunEnd:
+        return HeartbeatRunEnd(
             id=held.id,
             agent=held.claimed.agent,
             status=status,
@@ -343,11 +368,11 @@ class Beats:
 
     # ------------------------------------------------------------------ the end of the process
 
-    def stop(self, held: Held) -> None:
+    def stop(self, held: HeartbeatExecution) -> None:
         """Let it begin no more attempt, on request; one that waits for it ends now."""
         held.stopped = True
         if held.waits:
-            self._side.go(self.end(held, BeatStatus.CANCELLED, "it was stopped"))
+            self._side.go(self.end(held, HeartbeatRunStatus.CANCELLED, "it was stopped"))
             self._waits[held.id].set()
 
     async def close(self) -> None:
@@ -364,14 +389,14 @@ class Beats:
             over.set()
         self._waits.clear()
 
-    async def _give_back(self, held: Held) -> None:
+    async def _give_back(self, held: HeartbeatExecution) -> None:
         held.is_over = True
         try:
             await self._ends.give_back(held)
         finally:
             self._drop(held)
 
-    def _drop(self, held: Held) -> None:
+    def _drop(self, held: HeartbeatExecution) -> None:
         if not self.holds(held):
             return
         del self._held[held.id]
@@ -383,19 +408,21 @@ class Beats:
 _WORDLESS: Final = "its run failed without a word"
 
 _FAILED: Final = {
-    BeatStatus.OK: False,
-    BeatStatus.ALERTED: False,
-    BeatStatus.DUPLICATE: False,
-    BeatStatus.NO_ROUTE: False,
-    BeatStatus.FAILED: True,
+    HeartbeatRunStatus.OK: False,
+    HeartbeatRunStatus.ALERTED: False,
+    HeartbeatRunStatus.DUPLICATE: False,
+    HeartbeatRunStatus.NO_ROUTE: False,
+    HeartbeatRunStatus.FAILED: True,
 }
 """What an end makes of the number of failures in a row; the others keep it."""
 
-_UNHEARD: Final = frozenset({BeatStatus.FAILED, BeatStatus.CANCELLED, BeatStatus.NO_ROUTE})
+_UNHEARD: Final = frozenset(
+    {HeartbeatRunStatus.FAILED, HeartbeatRunStatus.CANCELLED, HeartbeatRunStatus.NO_ROUTE}
+)
 """Ends of which nobody has heard: the next beat carries the same events and items again."""
 
 
-def _again(held: Held, attempt: Attempt) -> bool:
+def _again(held: HeartbeatExecution, attempt: Attempt) -> bool:
     """Whether a failed attempt is followed by another one (SPEC HB-10, CRON-7)."""
     if attempt.outcome not in (Outcome.FAILED, Outcome.TIMED_OUT) or not attempt.retryable:
         return False

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from goclaw_py.common.clock import new_run_id
-from goclaw_py.common.retry import until_available
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.heartbeat import texts
 from goclaw_py.heartbeat.alerts import Alerts
-from goclaw_py.heartbeat.execution import Held, facts_of
-from goclaw_py.heartbeat.executions import Beats, Told
-from goclaw_py.heartbeat.models import BeatEnd, BeatStatus
+from goclaw_py.heartbeat.execution import HeartbeatExecution, facts_of
+from goclaw_py.heartbeat.executions import HeartbeatExecutions, HeartbeatOutcome
+from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
 from goclaw_py.jobs.attempts import attempt_of, said_of
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import Fenced
@@ -24,34 +24,34 @@ from goclaw_py.model.session_keys import beat_session
 from goclaw_py.ports.agent import TextPart
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, RunEnd, Store
-from goclaw_py.runs.agent_executor import Job as Task
-from goclaw_py.runs.agent_executor import Workshop
-from goclaw_py.runs.budget_tracker import Ledger
-from goclaw_py.runs.event_broker import Feed, taken_over
-from goclaw_py.runs.run_persistence import Beginning, end_of
-from goclaw_py.runs.run_recorder import Progress
-from goclaw_py.runs.subagents import Asker, ChildRuns
+from goclaw_py.runs.agent_executor import AgentExecutor
+from goclaw_py.runs.agent_executor import AgentTask as Task
+from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.runs.event_broker import RunEventBroker, taken_over
+from goclaw_py.runs.run_persistence import RunStart, end_of
+from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.subagents import ChildRuns, ParentRun
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy, Request
 
 log = logging.getLogger(__name__)
 
 
-class Unwanted(Exception):
+class HeartbeatSuperseded(Exception):
     """While a beat waited for its lane people have changed their mind, or the time has come."""
 
 
 @dataclass(slots=True, eq=False)
-class BeatRun:
+class HeartbeatAgentRun:
     """A beat's run in hand."""
 
-    held: Held
+    held: HeartbeatExecution
     run: NewRun
-    progress: Progress = field(default_factory=Progress)
-    beginning: Beginning | None = None
+    progress: RunRecorder = field(default_factory=RunRecorder)
+    beginning: RunStart | None = None
 
 
-class BeatRuns:
+class HeartbeatRunExecutor:
     """Implements ``Performer`` of ``beats``.
 
     Args:
@@ -63,8 +63,8 @@ class BeatRuns:
         store: Store,
         clock: Clock,
         children: ChildRuns,
-        feed: Feed,
-        ledger: Ledger,
+        feed: RunEventBroker,
+        budget_tracker: BudgetTracker,
         run_timeout_s: float | None = None,
     ) -> None:
         self._run_timeout_s = run_timeout_s
@@ -72,20 +72,20 @@ class BeatRuns:
         self._clock = clock
         self._children = children
         self._feed = feed
-        self._ledger = ledger
-        self._runs: dict[RunId, BeatRun] = {}
+        self._ledger = budget_tracker
+        self._runs: dict[RunId, HeartbeatAgentRun] = {}
 
     def connect(
         self,
         dispatcher: Dispatcher,
-        workshop: Workshop,
-        beats: Beats,
+        agent_executor: AgentExecutor,
+        beats: HeartbeatExecutions,
         alerts: Alerts,
         release_later: Callable[[SessionKey], None],
     ) -> None:
         """Give it those with whom it works. Call it once, before anything is due."""
         self._dispatcher = dispatcher
-        self._workshop = workshop
+        self._workshop = agent_executor
         self._beats = beats
         self._alerts = alerts
         self._release_later = release_later
@@ -96,14 +96,14 @@ class BeatRuns:
         """Whether it is a beat's run whose end is not stored."""
         return run_id in self._runs
 
-    def progress(self, run_id: RunId) -> Progress | None:
+    def progress(self, run_id: RunId) -> RunRecorder | None:
         """What is known of a beat's run while it works."""
         mine = self._runs.get(run_id)
         return None if mine is None else mine.progress
 
     # ------------------------------------------------------------------ performing
 
-    def perform(self, held: Held) -> None:
+    def perform(self, held: HeartbeatExecution) -> None:
         """See ``Performer``."""
         agent, run_id = held.claimed.agent, new_run_id(self._clock)
         held.run = run_id
@@ -121,7 +121,7 @@ class BeatRuns:
             beat=held.id,
         )
         held.done = None
-        self._runs[run_id] = BeatRun(held, run)
+        self._runs[run_id] = HeartbeatAgentRun(held, run)
         self._feed.asked(run)
         self._dispatcher.submit(
             Request(
@@ -134,7 +134,9 @@ class BeatRuns:
             )
         )
 
-    async def told(self, held: Held, end: BeatEnd, told: Told) -> None:
+    async def told(
+        self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
+    ) -> None:
         """See ``Performer``."""
         await self._alerts.told(held, end, told)
 
@@ -146,8 +148,8 @@ class BeatRuns:
         held, run = mine.held, mine.run
         self._feed.started(run)
         if not await self._beats.is_wanted(held):
-            raise Unwanted(held.id)
-        mine.beginning = Beginning(self._store, run, held.node)
+            raise HeartbeatSuperseded(held.id)
+        mine.beginning = RunStart(self._store, run, held.node)
         mine.progress.begun = await mine.beginning.begin()
         held.started_at = held.started_at or self._clock.now()
         now = self._clock.now()
@@ -155,7 +157,7 @@ class BeatRuns:
             run=run,
             parts=(TextPart(_prompt(held)),),
             # Nobody could be told later: its conversation is not a chat.
-            children=self._children.of(Asker(run.id, run.agent, run.session, None)),
+            children=self._children.of(ParentRun(run.id, run.agent, run.session, None)),
             system=(texts.beat_run(now, held.policy.zone),),
             budget=_left(held),
             model=held.policy.model,
@@ -168,7 +170,7 @@ class BeatRuns:
         mine = self._runs[ended.run_id]
         held, progress = mine.held, mine.progress
         ended, error = progress.judge(ended, error)
-        unwanted = isinstance(error, Unwanted)
+        unwanted = isinstance(error, HeartbeatSuperseded)
         if unwanted:
             error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
         if error is not None:
@@ -190,22 +192,26 @@ class BeatRuns:
             if mine.beginning is not None:
                 self._release_later(mine.run.session)
 
-    async def _record(self, mine: BeatRun, ended: Ending, error: BaseException | None) -> None:
+    async def _record(
+        self, mine: HeartbeatAgentRun, ended: Ending, error: BaseException | None
+    ) -> None:
         held, progress = mine.held, mine.progress
         attempt = attempt_of(ended, error, progress)
-        told = Told(BeatStatus.FAILED)
+        told = HeartbeatOutcome(HeartbeatRunStatus.FAILED)
         if attempt.outcome is Outcome.COMPLETED:
             try:
-                told = await until_available(lambda: self._alerts.of(held, said_of(progress)))
+                told = await retry_until_available(lambda: self._alerts.of(held, said_of(progress)))
             except Exception as bug:
                 # A boundary: a reply that cannot be written must not keep its beat open.
                 log.exception("heartbeat_reply_failed", extra=facts_of(held))
-                told = Told(BeatStatus.FAILED, f"{type(bug).__name__}: {bug}", progress.text)
+                told = HeartbeatOutcome(
+                    HeartbeatRunStatus.FAILED, f"{type(bug).__name__}: {bug}", progress.text
+                )
         end = await self._run_end(mine, ended, error)
         await self._beats.ended(held, attempt, end, told)
 
     async def _run_end(
-        self, mine: BeatRun, ended: Ending, error: BaseException | None
+        self, mine: HeartbeatAgentRun, ended: Ending, error: BaseException | None
     ) -> RunEnd | None:
         if mine.beginning is None:
             return None
@@ -221,13 +227,13 @@ class BeatRuns:
         del request_id, run_id
 
 
-def _prompt(held: Held) -> str:
+def _prompt(held: HeartbeatExecution) -> str:
     """What its agent reads."""
     assert held.go is not None, "it was decided that it comes to its agent"
     return texts.beat_prompt(held.go.due.text, held.go.events, held.policy.zone)
 
 
-def _left(held: Held) -> Budget | None:
+def _left(held: HeartbeatExecution) -> Budget | None:
     """What an attempt may use, after those before it."""
     if held.budget is None or held.usage is None:
         return held.budget
@@ -238,6 +244,6 @@ def _hear_nothing(event: AgentEvent) -> None:
     """Nobody watches a beat in a chat: nothing of it is shown before it is judged (SPEC HB-6)."""
 
 
-def _note_done(held: Held, notify: bool, text: str) -> None:  # noqa: FBT001 - as ``Here`` calls it
+def _note_done(held: HeartbeatExecution, notify: bool, text: str) -> None:  # noqa: FBT001 - as ``Here`` calls it
     """The agent has said how its heartbeat ends; the last word counts."""
     held.done = notify, text

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.model.ids import AgentName, BeatId, NodeId, RunId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId, RunId
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 
@@ -27,7 +27,7 @@ REPLY_BYTES: Final = 16 * 1024
 """How much of a reply the log keeps."""
 
 
-class BeatStatus(StrEnum):
+class HeartbeatRunStatus(StrEnum):
     """How a beat stands, or how it ended (SPEC HB-9)."""
 
     RUNNING = "running"
@@ -59,12 +59,12 @@ class Skip(StrEnum):
     BUDGET = "budget"
 
 
-OPEN: Final = frozenset({BeatStatus.RUNNING, BeatStatus.DEFERRED})
+OPEN: Final = frozenset({HeartbeatRunStatus.RUNNING, HeartbeatRunStatus.DEFERRED})
 """What has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class HeartbeatConfig:
     """How the settings want an agent's heartbeat.
 
     Args:
@@ -98,12 +98,12 @@ class Heartbeat:
     anchor: datetime | None = None
     next_at: datetime | None = None
     wake_at: datetime | None = None
-    wake_kind: BeatKind | None = None
+    wake_kind: HeartbeatRunKind | None = None
     switched: bool | None = None
     muted_until: datetime | None = None
     began_at: datetime | None = None
     failures: int = 0
-    beat: BeatId | None = None
+    beat: HeartbeatRunId | None = None
     node: NodeId | None = None
 
     @property
@@ -113,7 +113,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class HeartbeatEvent:
     """Something that the agent is told with its next beat (SPEC HB-13)."""
 
     id: int
@@ -123,7 +123,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimedBeat:
+class HeartbeatClaim:
     """A beat that this process has in hand.
 
     Args:
@@ -132,9 +132,9 @@ class ClaimedBeat:
         heartbeat: As it is after the claim.
     """
 
-    id: BeatId
+    id: HeartbeatRunId
     agent: AgentName
-    kind: BeatKind
+    kind: HeartbeatRunKind
     due_at: datetime
     claimed_at: datetime
     next_at: datetime | None
@@ -142,7 +142,7 @@ class ClaimedBeat:
 
 
 @dataclass(frozen=True, slots=True)
-class BeatEnd:
+class HeartbeatRunEnd:
     """How a beat ended, with what that changes; stored in one transaction, once.
 
     Args:
@@ -158,9 +158,9 @@ class BeatEnd:
         usage: What it used over all its attempts.
     """
 
-    id: BeatId
+    id: HeartbeatRunId
     agent: AgentName
-    status: BeatStatus
+    status: HeartbeatRunStatus
     finished_at: datetime
     skip: Skip | None = None
     detail: str = ""
@@ -176,7 +176,7 @@ class BeatEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class HeartbeatRun:
     """A row of ``heartbeat_runs``.
 
     Args:
@@ -187,12 +187,12 @@ class Beat:
         undelivered: Why, if the channel will not take it.
     """
 
-    id: BeatId
+    id: HeartbeatRunId
     agent: AgentName
-    kind: BeatKind
+    kind: HeartbeatRunKind
     due_at: datetime
     claimed_at: datetime
-    status: BeatStatus
+    status: HeartbeatRunStatus
     started_at: datetime | None = None
     finished_at: datetime | None = None
     skip: Skip | None = None
@@ -226,7 +226,7 @@ class Undelivered:
         why: What the channel said.
     """
 
-    beat: BeatId
+    beat: HeartbeatRunId
     agent: AgentName
     target: Target
     said: tuple[OutboundMessage, ...]
@@ -234,7 +234,7 @@ class Undelivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class PreconditionQuery:
     """What a beat of an agent asks the database, in one question.
 
     Args:
@@ -244,7 +244,7 @@ class Looks:
         spent: What its beats have used since the instant that was asked for.
     """
 
-    events: tuple[Event, ...] = ()
+    events: tuple[HeartbeatEvent, ...] = ()
     done: Mapping[str, datetime] = field(default_factory=dict)
     is_busy: bool = False
     spent: Usage | None = None

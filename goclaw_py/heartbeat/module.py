@@ -9,27 +9,33 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from goclaw_py.chats.incident_alerts import Incidents
-from goclaw_py.common.retention import keep_tidy
-from goclaw_py.common.retry import until_available
-from goclaw_py.common.wakeup import Wake
-from goclaw_py.heartbeat.alert_targets import Routes
+from goclaw_py.chats.incident_alerts import IncidentAlerts
+from goclaw_py.common.retention import run_retention
+from goclaw_py.common.retry import retry_until_available
+from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.heartbeat.alert_targets import AlertTargetResolver
 from goclaw_py.heartbeat.alerts import Alerts
-from goclaw_py.heartbeat.checklist_files import Checklists
+from goclaw_py.heartbeat.checklist_files import ChecklistFiles
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.executions import Beats
-from goclaw_py.heartbeat.executor import BeatRuns
-from goclaw_py.heartbeat.models import BeatEnd, BeatStatus, ClaimedBeat, Plan, Undelivered
-from goclaw_py.heartbeat.poller import BeatLoop
+from goclaw_py.heartbeat.executions import HeartbeatExecutions
+from goclaw_py.heartbeat.executor import HeartbeatRunExecutor
+from goclaw_py.heartbeat.models import (
+    HeartbeatClaim,
+    HeartbeatConfig,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+    Undelivered,
+)
+from goclaw_py.heartbeat.poller import HeartbeatPoller
 from goclaw_py.heartbeat.preconditions import Checks
-from goclaw_py.heartbeat.service import HeartbeatDesk
-from goclaw_py.jobs.module import Colleagues
+from goclaw_py.heartbeat.service import GatewayHeartbeatService
+from goclaw_py.jobs.module import JobDependencies
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import AgentName, NodeId, SessionKey
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.ports.store import Place, Store
-from goclaw_py.runs.agent_executor import Workshop
+from goclaw_py.runs.agent_executor import AgentExecutor
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
@@ -47,7 +53,7 @@ class HeartbeatSetup:
     """
 
     policies: Mapping[AgentName, HeartbeatPolicy] = field(default_factory=dict)
-    plans: Mapping[AgentName, Plan] = field(default_factory=dict)
+    plans: Mapping[AgentName, HeartbeatConfig] = field(default_factory=dict)
     workspaces: Mapping[AgentName, Path] = field(default_factory=dict)
     run_timeout_s: float | None = None
 
@@ -57,14 +63,14 @@ def desk_of(
     clock: Clock,
     setup: HeartbeatSetup,
     places: Collection[Place],
-) -> HeartbeatDesk:
+) -> GatewayHeartbeatService:
     """The desk of somebody who has only the database."""
-    checklists = Checklists(setup.workspaces)
-    routes = Routes(store, places)
-    return HeartbeatDesk(store, clock, setup.policies, setup.plans, checklists, routes)
+    checklists = ChecklistFiles(setup.workspaces)
+    routes = AlertTargetResolver(store, places)
+    return GatewayHeartbeatService(store, clock, setup.policies, setup.plans, checklists, routes)
 
 
-class Heartbeats:
+class HeartbeatModule:
     """The heartbeats of a gateway."""
 
     def __init__(
@@ -73,30 +79,34 @@ class Heartbeats:
         clock: Clock,
         node: Callable[[], NodeId],
         setup: HeartbeatSetup,
-        by: Colleagues,
+        by: JobDependencies,
     ) -> None:
         self._store = store
         self._clock = clock
         self._node = node
         self._setup = setup
         self._by = by
-        self.wake = Wake()
+        self.wake = WakeEvent()
         policies = setup.policies
-        checklists = Checklists(setup.workspaces)
-        self._routes = routes = Routes(store, by.policies.places, by.channels)
-        self.desk = HeartbeatDesk(store, clock, policies, setup.plans, checklists, routes)
+        checklists = ChecklistFiles(setup.workspaces)
+        self._routes = routes = AlertTargetResolver(store, by.policies.places, by.channels)
+        self.service = GatewayHeartbeatService(
+            store, clock, policies, setup.plans, checklists, routes
+        )
         checks = Checks(store, clock, policies, checklists)
-        self.beats = Beats(store, clock, node, policies, checks, freed=self._freed)
-        self.runs = BeatRuns(store, clock, by.children, by.feed, by.ledger, setup.run_timeout_s)
-        self.loop = BeatLoop(store, clock, node, tuple(policies), self.beats, self.wake)
+        self.beats = HeartbeatExecutions(store, clock, node, policies, checks, freed=self._freed)
+        self.runs = HeartbeatRunExecutor(
+            store, clock, by.children, by.feed, by.budget_tracker, setup.run_timeout_s
+        )
+        self.loop = HeartbeatPoller(store, clock, node, tuple(policies), self.beats, self.wake)
         self._problems: dict[AgentName, str] = {}
         self._untold: Sequence[Undelivered] = ()
 
     def connect(
         self,
         dispatcher: Dispatcher,
-        workshop: Workshop,
-        incidents: Incidents,
+        agent_executor: AgentExecutor,
+        incidents: IncidentAlerts,
         release_later: Callable[[SessionKey], None],
     ) -> None:
         """Give it those with whom it works. Call it once, before anything runs."""
@@ -105,9 +115,9 @@ class Heartbeats:
         self._alerts = Alerts(
             self._store, self._clock, by.channels, self._routes, by.replies, incidents
         )
-        self.runs.connect(dispatcher, workshop, self.beats, self._alerts, release_later)
+        self.runs.connect(dispatcher, agent_executor, self.beats, self._alerts, release_later)
         self.beats.connect(self.runs, self._note, by.meter)
-        self.desk.connect(self)
+        self.service.connect(self)
 
     # ------------------------------------------------------------------ duties
 
@@ -115,11 +125,13 @@ class Heartbeats:
         """Beat as the settings want it, until cancelled."""
         if self._setup.plans:
             plans = tuple(self._setup.plans.values())
-            await until_available(lambda: self._store.plan_heartbeats(plans, now=self._clock.now()))
+            await retry_until_available(
+                lambda: self._store.plan_heartbeats(plans, now=self._clock.now())
+            )
             await self.loop.run()
         await asyncio.Event().wait()
 
-    async def keep_telling(self) -> None:
+    async def retry_notifications(self) -> None:
         """Tell what could not be delivered in the next chat that there is, until cancelled."""
         while True:
             try:
@@ -132,11 +144,11 @@ class Heartbeats:
                 )
             await asyncio.sleep(_UNDELIVERED_S)
 
-    async def keep_tidy(self) -> None:
+    async def run_retention(self) -> None:
         """Forget what is too old, now and then (SPEC DB-5). Runs until cancelled."""
-        await keep_tidy(lambda: self._store.sweep_beats(now=self._clock.now()))
+        await run_retention(lambda: self._store.sweep_heartbeat_runs(now=self._clock.now()))
 
-    def _freed(self, over: ClaimedBeat) -> None:
+    def _freed(self, over: HeartbeatClaim) -> None:
         """Look for the next beat of an agent if the loop may sleep past it.
 
         It was not looked for as long as this one was in hand. Of a wake that waits, and of what is
@@ -148,20 +160,20 @@ class Heartbeats:
 
     # ------------------------------------------------------------------ by hand
 
-    async def beat_now(self, agent: AgentName) -> BeatBegun | NoBeat:
-        """See ``desk.Hand``."""
+    async def run_heartbeat_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
+        """See ``service.Hand``."""
         if self._dispatcher.draining:
-            return NoBeat.OFF
+            return NoHeartbeat.OFF
         held = await self.beats.claim_by_hand(agent)
-        return NoBeat.ALREADY_RUNNING if held is None else BeatBegun(held.id)
+        return NoHeartbeat.ALREADY_RUNNING if held is None else HeartbeatStarted(held.id)
 
     # ------------------------------------------------------------------ looking
 
-    def _note(self, end: BeatEnd) -> None:
+    def _note(self, end: HeartbeatRunEnd) -> None:
         """Know what an operator should know of the last beat of an agent."""
         if end.status in _PROBLEMS:
             self._problems[end.agent] = f"{end.status}: {end.detail}"
-        elif end.status is not BeatStatus.SKIPPED:
+        elif end.status is not HeartbeatRunStatus.SKIPPED:
             self._problems.pop(end.agent, None)
 
     def warnings(self) -> tuple[str, ...]:
@@ -185,4 +197,4 @@ class Heartbeats:
         self.wake.call()
 
 
-_PROBLEMS = frozenset({BeatStatus.NO_ROUTE, BeatStatus.FAILED})
+_PROBLEMS = frozenset({HeartbeatRunStatus.NO_ROUTE, HeartbeatRunStatus.FAILED})

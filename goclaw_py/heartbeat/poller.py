@@ -12,15 +12,15 @@ from datetime import datetime
 from typing import Final
 
 from goclaw_py.common.clock import new_id
-from goclaw_py.common.polling_loop import ClaimLoop
-from goclaw_py.common.wakeup import Wake
-from goclaw_py.heartbeat.executions import Beats
-from goclaw_py.heartbeat.models import ClaimedBeat
+from goclaw_py.common.polling_loop import PollingLoop
+from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.heartbeat.executions import HeartbeatExecutions
+from goclaw_py.heartbeat.models import HeartbeatClaim
 from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import AgentName, BeatId, NodeId
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import BeatStore
+from goclaw_py.ports.store import HeartbeatStore
 
 WAKES: Final = 5
 """How many wakes a process takes up in ``WAKES_S``; more wait (SPEC HB-11)."""
@@ -50,7 +50,7 @@ class WakeLimit:
         self._taken.extend([asyncio.get_running_loop().time()] * count)
 
 
-class BeatLoop(ClaimLoop):
+class HeartbeatPoller(PollingLoop):
     """Claims due beats for one process.
 
     Args:
@@ -60,12 +60,12 @@ class BeatLoop(ClaimLoop):
 
     def __init__(
         self,
-        store: BeatStore,
+        store: HeartbeatStore,
         clock: Clock,
         node: Callable[[], NodeId],
         agents: Sequence[AgentName],
-        beats: Beats,
-        wake: Wake,
+        beats: HeartbeatExecutions,
+        wake: WakeEvent,
     ) -> None:
         super().__init__("heartbeats", wake)
         self._store = store
@@ -78,14 +78,14 @@ class BeatLoop(ClaimLoop):
         self.limit = WakeLimit()
 
     async def look(self) -> float:
-        """See ``ClaimLoop``."""
+        """See ``PollingLoop``."""
         # As a rule one is due. Ids cost time, so many are made only where many are wanted.
         many = _FEW
         while True:
             wakes = self.limit.left()
             due_at = self._slept_for()
             if due_at is None:
-                due_at = await self._store.next_beat_due(self._agents, wakes=wakes > 0)
+                due_at = await self._store.next_heartbeat_due(self._agents, wakes=wakes > 0)
             if due_at is None:
                 return self.look_s
             if (ahead := (due_at - self._clock.now()).total_seconds()) > 0:
@@ -104,11 +104,11 @@ class BeatLoop(ClaimLoop):
         due_at, self._due_at = self._due_at, None
         return None if due_at is None or due_at > self._clock.now() else due_at
 
-    async def _claim(self, many: int, wakes: int) -> Sequence[ClaimedBeat]:
+    async def _claim(self, many: int, wakes: int) -> Sequence[HeartbeatClaim]:
         node = self._node()
-        ids = [BeatId(new_id(self._clock)) for _ in range(many)]
+        ids = [HeartbeatRunId(new_id(self._clock)) for _ in range(many)]
         try:
-            claimed = await self._store.claim_beats(
+            claimed = await self._store.claim_heartbeats(
                 node, self._agents, now=self._clock.now(), ids=ids, wakes=wakes
             )
         except StoreUnavailable:
@@ -117,13 +117,13 @@ class BeatLoop(ClaimLoop):
         if self._node() != node:
             return []
         if self._closing:
-            await self._store.give_back_beats([one.id for one in claimed], node=node)
+            await self._store.release_heartbeats([one.id for one in claimed], node=node)
             return []
         return claimed
 
     async def _give_back_unknown(self) -> None:
         known = [held.id for held in self._beats.all()]
-        await self._store.give_back_unknown_beats(known, node=self._node())
+        await self._store.release_unclaimed_heartbeats(known, node=self._node())
 
 
-_WAKES: Final = frozenset({BeatKind.EVENT, BeatKind.JOB})
+_WAKES: Final = frozenset({HeartbeatRunKind.EVENT, HeartbeatRunKind.JOB})

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from typing import Final
 
-from goclaw_py.heartbeat.checklist_files import Checklists, Trouble
-from goclaw_py.heartbeat.decisions import Ask, Facts, HeartbeatPolicy, Verdict, decide
-from goclaw_py.heartbeat.models import Heartbeat, Looks
+from goclaw_py.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
+from goclaw_py.heartbeat.decisions import HeartbeatFacts, HeartbeatPolicy, Need, Verdict, decide
+from goclaw_py.heartbeat.models import Heartbeat, PreconditionQuery
 from goclaw_py.model.ids import AgentName
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import BeatStore
+from goclaw_py.ports.store import HeartbeatStore
 
-_UNASKED = Looks()
+_UNASKED = PreconditionQuery()
 
 _LOOKS: Final = 4
 """How many beats ask the database at a time: chats want its connections too."""
@@ -34,7 +34,7 @@ class Checked:
     verdict: Verdict
     at: datetime
     detail: str = ""
-    looks: Looks = _UNASKED
+    looks: PreconditionQuery = _UNASKED
 
 
 class Checks:
@@ -42,10 +42,10 @@ class Checks:
 
     def __init__(
         self,
-        store: BeatStore,
+        store: HeartbeatStore,
         clock: Clock,
         policies: Mapping[AgentName, HeartbeatPolicy],
-        checklists: Checklists,
+        checklists: ChecklistFiles,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -54,12 +54,12 @@ class Checks:
         self._looking = asyncio.Semaphore(_LOOKS)
 
     async def check(
-        self, kind: BeatKind, heartbeat: Heartbeat, next_at: datetime | None
+        self, kind: HeartbeatRunKind, heartbeat: Heartbeat, next_at: datetime | None
     ) -> Checked:
         """Decide about a beat. Raises ``StoreUnavailable``."""
         agent, now = heartbeat.agent, self._clock.now()
         policy = self._policies[agent]
-        facts = Facts(
+        facts = HeartbeatFacts(
             kind=kind,
             now=now,
             policy=policy,
@@ -67,11 +67,11 @@ class Checks:
             muted_until=heartbeat.muted_until,
             next_at=next_at,
         )
-        detail, looks = "", Looks()
-        while isinstance(decided := decide(facts), Ask):
-            if decided is Ask.CHECKLIST:
+        detail, looks = "", PreconditionQuery()
+        while isinstance(decided := decide(facts), Need):
+            if decided is Need.CHECKLIST:
                 found = await self._checklists.read(agent)
-                if isinstance(found, Trouble):
+                if isinstance(found, ChecklistProblem):
                     detail = found.detail
                     facts = replace(facts, checklist=found.skip)
                 else:

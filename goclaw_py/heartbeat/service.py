@@ -9,44 +9,44 @@ from typing import Protocol
 
 from goclaw_py.common.text import is_blank
 from goclaw_py.heartbeat import texts
-from goclaw_py.heartbeat.alert_targets import Routes
+from goclaw_py.heartbeat.alert_targets import AlertTargetResolver
 from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
-from goclaw_py.heartbeat.checklist_files import Checklists, Trouble
-from goclaw_py.heartbeat.decisions import Deferred, Go, HeartbeatPolicy, Skipped
+from goclaw_py.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
+from goclaw_py.heartbeat.decisions import AskAgent, Deferred, HeartbeatPolicy, Skipped
 from goclaw_py.heartbeat.models import (
     EVENT_CHARS,
     OPEN,
     WAKES_APART,
-    Beat,
-    BeatStatus,
-    Event,
     Heartbeat,
-    Plan,
+    HeartbeatConfig,
+    HeartbeatEvent,
+    HeartbeatRun,
+    HeartbeatRunStatus,
     Skip,
 )
 from goclaw_py.heartbeat.preconditions import Checks, day_of
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.errors import BadChecklist, HeartbeatError, UnknownAgent
-from goclaw_py.model.ids import AgentName, BeatId
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
-from goclaw_py.ports.store import BeatStore
+from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.ports.store import HeartbeatStore
 
 log = logging.getLogger(__name__)
 
 _LOOKED_AT = 10
 
 
-class Hand(Protocol):
+class ManualHeartbeats(Protocol):
     """Lets a heart beat by hand."""
 
-    async def beat_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+    async def run_heartbeat_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         """Claim a beat and begin it. Raises ``StoreUnavailable``."""
 
 
-class HeartbeatDesk:
+class GatewayHeartbeatService:
     """Implements ``ports.heartbeat.HeartbeatDesk`` over a store.
 
     Args:
@@ -56,12 +56,12 @@ class HeartbeatDesk:
 
     def __init__(
         self,
-        store: BeatStore,
+        store: HeartbeatStore,
         clock: Clock,
         policies: Mapping[AgentName, HeartbeatPolicy],
-        plans: Mapping[AgentName, Plan],
-        checklists: Checklists,
-        routes: Routes,
+        plans: Mapping[AgentName, HeartbeatConfig],
+        checklists: ChecklistFiles,
+        routes: AlertTargetResolver,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -70,9 +70,9 @@ class HeartbeatDesk:
         self._checklists = checklists
         self._routes = routes
         self._checks = Checks(store, clock, policies, checklists)
-        self._hand: Hand | None = None
+        self._hand: ManualHeartbeats | None = None
 
-    def connect(self, hand: Hand) -> None:
+    def connect(self, hand: ManualHeartbeats) -> None:
         """Give it who carries out beats by hand; without, nobody does."""
         self._hand = hand
 
@@ -99,8 +99,8 @@ class HeartbeatDesk:
             now=now,
             last=next((beat for beat in log_ if beat.status not in OPEN), None),
             current=next((beat for beat in log_ if beat.status in OPEN), None),
-            today=await self._store.beats_usage(agent, since=today),
-            month=await self._store.beats_usage(agent, since=today.replace(day=1)),
+            today=await self._store.heartbeat_usage(agent, since=today),
+            month=await self._store.heartbeat_usage(agent, since=today.replace(day=1)),
             events=len(await self._store.events(agent)),
             wake_from=wake_from,
         )
@@ -112,37 +112,37 @@ class HeartbeatDesk:
         limit: int = 50,
         outcome: str | None = None,
         before: Cursor | None = None,
-    ) -> list[Beat]:
+    ) -> list[HeartbeatRun]:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         if agent is not None:
             self._policy(agent)
         return await self._store.beats(agent, limit=limit, outcome=outcome, before=before)
 
-    async def beat(self, beat: BeatId) -> Beat | None:
+    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         return await self._store.beat(beat)
 
-    async def rehearse(self, agent: AgentName) -> Rehearsal:
+    async def rehearse(self, agent: AgentName) -> DryRunReport:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
-        checked = await self._checks.check(BeatKind.MANUAL, heartbeat, heartbeat.next_at)
+        checked = await self._checks.check(HeartbeatRunKind.MANUAL, heartbeat, heartbeat.next_at)
         route = (await self._routes.find(agent, policy)).route
         match checked.verdict:
             case Skipped(skip):
-                return Rehearsal(BeatStatus.SKIPPED, skip, checked.detail, "", route)
+                return DryRunReport(HeartbeatRunStatus.SKIPPED, skip, checked.detail, "", route)
             case Deferred():
                 detail = texts.IS_BUSY
-                return Rehearsal(BeatStatus.DEFERRED, None, detail, "", route)
-            case Go(due, events):
+                return DryRunReport(HeartbeatRunStatus.DEFERRED, None, detail, "", route)
+            case AskAgent(due, events):
                 prompt = texts.beat_prompt(due.text, events, policy.zone)
-                return Rehearsal(BeatStatus.RUNNING, None, checked.detail, prompt, route)
+                return DryRunReport(HeartbeatRunStatus.RUNNING, None, checked.detail, prompt, route)
 
     # ------------------------------------------------------------------ doing
 
-    async def run_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+    async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         await self._planned(agent)
-        return NoBeat.OFF if self._hand is None else await self._hand.beat_now(agent)
+        return NoHeartbeat.OFF if self._hand is None else await self._hand.run_heartbeat_now(agent)
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
         """See ``ports.heartbeat.HeartbeatDesk``."""
@@ -157,7 +157,7 @@ class HeartbeatDesk:
         await self._store.mute_heartbeat(agent, until)
         return await self.view(agent)
 
-    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> Event:
+    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         await self._planned(agent)
         if is_blank(text):
@@ -168,7 +168,7 @@ class HeartbeatDesk:
             )
         return await self._store.add_event(agent, text.strip(), now=self._clock.now(), wake=wake)
 
-    async def events(self, agent: AgentName) -> list[Event]:
+    async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         self._policy(agent)
         return await self._store.events(agent)
@@ -179,7 +179,7 @@ class HeartbeatDesk:
         """See ``ports.heartbeat.HeartbeatDesk``."""
         self._policy(agent)
         found = await self._checklists.read(agent)
-        if not isinstance(found, Trouble):
+        if not isinstance(found, ChecklistProblem):
             return found
         if found.skip is Skip.NO_FILE:
             return parse("")

@@ -9,11 +9,11 @@ from goclaw_py.common.durations import in_words
 from goclaw_py.common.text import count, cut_text
 from goclaw_py.common.time_texts import lasting, named
 from goclaw_py.heartbeat.active_hours import ActiveHours
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, Nowhere, is_used_up, priced
-from goclaw_py.heartbeat.models import Beat, BeatStatus, Heartbeat, Skip
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, NoTarget, is_used_up, priced
+from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun, HeartbeatRunStatus, Skip
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.routes import Route
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.targets import target_text
@@ -28,14 +28,16 @@ _SEARCHED: Final = 400
 # ---------------------------------------------------------------------------- one heartbeat run
 
 _WORDS: Final = {
-    BeatStatus.RUNNING: "it is running",
-    BeatStatus.DEFERRED: "it is waiting, because its agent is busy",
-    BeatStatus.OK: "nothing needed attention, so no message was sent",
-    BeatStatus.DUPLICATE: "it repeated an alert of the last 24 hours, which was not sent again",
-    BeatStatus.NO_ROUTE: "it had an alert, but there was no chat to send it to",
-    BeatStatus.CANCELLED: "it was stopped while it was running",
-    BeatStatus.FAILED: "it failed",
-    BeatStatus.LOST: "its gateway process ended during the run",
+    HeartbeatRunStatus.RUNNING: "it is running",
+    HeartbeatRunStatus.DEFERRED: "it is waiting, because its agent is busy",
+    HeartbeatRunStatus.OK: "nothing needed attention, so no message was sent",
+    HeartbeatRunStatus.DUPLICATE: (
+        "it repeated an alert of the last 24 hours, which was not sent again"
+    ),
+    HeartbeatRunStatus.NO_ROUTE: "it had an alert, but there was no chat to send it to",
+    HeartbeatRunStatus.CANCELLED: "it was stopped while it was running",
+    HeartbeatRunStatus.FAILED: "it failed",
+    HeartbeatRunStatus.LOST: "its gateway process ended during the run",
 }
 
 _SKIPPED: Final = {
@@ -63,11 +65,14 @@ SAME_WAITS: Final = "it repeated an alert that still waits to be sent, so nothin
 """The detail of a run whose alert is already in the outbox."""
 
 _ADVICE: Final = {
-    BeatStatus.NO_ROUTE: "Write to the agent in the chat that should get its alerts, or set "
-    "heartbeat.target.",
-    BeatStatus.DELIVERY_FAILED: "Write to the agent in that chat, or set another heartbeat.target.",
-    BeatStatus.FAILED: "The next run tries again.",
-    BeatStatus.LOST: "What it had done by then is unknown; the next run comes as usual.",
+    HeartbeatRunStatus.NO_ROUTE: (
+        "Write to the agent in the chat that should get its alerts, or set heartbeat.target."
+    ),
+    HeartbeatRunStatus.DELIVERY_FAILED: (
+        "Write to the agent in that chat, or set another heartbeat.target."
+    ),
+    HeartbeatRunStatus.FAILED: "The next run tries again.",
+    HeartbeatRunStatus.LOST: "What it had done by then is unknown; the next run comes as usual.",
 }
 
 _SKIP_ADVICE: Final = {
@@ -81,11 +86,11 @@ _SKIP_ADVICE: Final = {
 }
 
 
-def outcome_words(beat: Beat) -> str:
+def outcome_words(beat: HeartbeatRun) -> str:
     """Return the result of a heartbeat run and its reason, as a clause without a full stop."""
-    if beat.status is BeatStatus.DUPLICATE:
+    if beat.status is HeartbeatRunStatus.DUPLICATE:
         return SAME_WAITS if beat.detail == SAME_WAITS else _WORDS[beat.status]
-    if beat.status is BeatStatus.OK and beat.detail:
+    if beat.status is HeartbeatRunStatus.OK and beat.detail:
         return f"{_WORDS[beat.status]}; {_short(beat.detail)}"
     return _told(beat) or _with_detail(_clause(beat), _cause(beat.skip, beat.detail))
 
@@ -95,19 +100,19 @@ def _cause(skip: Skip | None, detail: str) -> str:
     return "" if skip is Skip.NO_FILE else detail.removeprefix("HEARTBEAT.md: ")
 
 
-def _clause(beat: Beat) -> str:
-    if beat.status is not BeatStatus.SKIPPED:
+def _clause(beat: HeartbeatRun) -> str:
+    if beat.status is not HeartbeatRunStatus.SKIPPED:
         return _WORDS[beat.status]
     return "it was skipped" if beat.skip is None else f"it was skipped: {_SKIPPED[beat.skip]}"
 
 
-def _told(beat: Beat) -> str:
+def _told(beat: HeartbeatRun) -> str:
     """Return the delivery state of an alert, "" if the run has sent none."""
     if is_undelivered(beat):
         where = f" to {_place(beat.target)}" if beat.target else ""
         said = f"it had an alert, but the message could not be delivered{where}"
         return _with_detail(said, beat.undelivered or beat.detail)
-    if beat.status is not BeatStatus.ALERTED:
+    if beat.status is not HeartbeatRunStatus.ALERTED:
         return ""
     if beat.target is None:
         return _with_detail("it had an alert, which was only written to the log", beat.detail)
@@ -118,19 +123,19 @@ def _told(beat: Beat) -> str:
     return f"it sent an alert to {where}{found}"
 
 
-def is_undelivered(beat: Beat) -> bool:
+def is_undelivered(beat: HeartbeatRun) -> bool:
     """Whether the run had an alert that could not be delivered."""
-    died = beat.status is BeatStatus.ALERTED and beat.delivery == "dead"
-    return died or beat.status is BeatStatus.DELIVERY_FAILED
+    died = beat.status is HeartbeatRunStatus.ALERTED and beat.delivery == "dead"
+    return died or beat.status is HeartbeatRunStatus.DELIVERY_FAILED
 
 
-def advice(beat: Beat, heartbeat: Heartbeat | None = None) -> str:
+def advice(beat: HeartbeatRun, heartbeat: Heartbeat | None = None) -> str:
     """Return what to do about a result, as a sentence; "" if there is nothing to do.
 
     ``heartbeat``: its current state, if known; one that is off in the settings needs other advice.
     """
     if is_undelivered(beat):
-        return _ADVICE[BeatStatus.DELIVERY_FAILED]
+        return _ADVICE[HeartbeatRunStatus.DELIVERY_FAILED]
     if beat.skip is not None:
         return _skip_advice(beat.skip, heartbeat)
     return _ADVICE.get(beat.status, "")
@@ -145,10 +150,10 @@ def _skip_advice(skip: Skip, heartbeat: Heartbeat | None) -> str:
 # ---------------------------------------------------------------------------- why
 
 _ASKED: Final = {
-    BeatKind.INTERVAL: "",
-    BeatKind.MANUAL: ", by hand",
-    BeatKind.EVENT: ", for an event",
-    BeatKind.JOB: ", after a job",
+    HeartbeatRunKind.INTERVAL: "",
+    HeartbeatRunKind.MANUAL: ", by hand",
+    HeartbeatRunKind.EVENT: ", for an event",
+    HeartbeatRunKind.JOB: ", after a job",
 }
 
 
@@ -164,7 +169,7 @@ def _last(view: HeartbeatView) -> str:
     # The line about the next run says whether the heartbeat is off or muted now.
     advised = "" if beat.skip in (Skip.DISABLED, Skip.MUTED) else advice(beat)
     when = named(beat.claimed_at, view.policy.zone, view.now)
-    row = view.heartbeat.failures if beat.status is BeatStatus.FAILED else 0
+    row = view.heartbeat.failures if beat.status is HeartbeatRunStatus.FAILED else 0
     again = f"It has failed {row} times in a row." if row > 1 else ""
     parts = [
         f"Last heartbeat run, {when}{_ASKED[beat.kind]}: {_sentence(outcome_words(beat))}",
@@ -185,7 +190,7 @@ def _current(view: HeartbeatView) -> str:
     beat, zone = view.current, view.policy.zone
     if beat is None:
         return ""
-    if beat.status is not BeatStatus.DEFERRED:
+    if beat.status is not HeartbeatRunStatus.DEFERRED:
         return (
             f"A heartbeat run has been in progress since {named(beat.claimed_at, zone, view.now)}."
         )
@@ -261,7 +266,7 @@ def _wake(view: HeartbeatView) -> str:
     earliest, muted = max(earliest, view.now), view.heartbeat.muted_until
     if (muted is not None and muted > earliest) or (hours and not hours.holds(earliest)):
         return ""
-    asked = _ASKED[kind or BeatKind.EVENT].removeprefix(", ")
+    asked = _ASKED[kind or HeartbeatRunKind.EVENT].removeprefix(", ")
     when = "soon" if earliest <= view.now else f"{_when(earliest, view)} at the earliest"
     return f"A run {asked} starts {when}."
 
@@ -273,7 +278,7 @@ def _budget(view: HeartbeatView) -> str:
 
 
 def _unreachable(view: HeartbeatView) -> str:
-    if view.policy.target is Nowhere.NONE:
+    if view.policy.target is NoTarget.NONE:
         return ""
     route = view.route
     if route.target is None:
@@ -316,7 +321,7 @@ def state_words(view: HeartbeatView) -> str:
 
 def route_words(route: Route, policy: HeartbeatPolicy | None = None) -> str:
     """Return where alerts go now, and any delivery problem: ``to telegram:5 (…)``."""
-    if policy is not None and policy.target is Nowhere.NONE:
+    if policy is not None and policy.target is NoTarget.NONE:
         return "only to the log (heartbeat.target is none)"
     if route.target is None:
         return _with_detail("nowhere", route.problem or route.detail)
@@ -359,7 +364,7 @@ def money(used: Usage) -> str:
 # ---------------------------------------------------------------------------- rehearsal
 
 
-def rehearsal_lines(rehearsal: Rehearsal, heartbeat: Heartbeat | None = None) -> list[str]:
+def rehearsal_lines(rehearsal: DryRunReport, heartbeat: Heartbeat | None = None) -> list[str]:
     """Return what a heartbeat run would do now, and the prompt that the agent would read.
 
     ``heartbeat``: see ``advice``.
@@ -371,13 +376,13 @@ def rehearsal_lines(rehearsal: Rehearsal, heartbeat: Heartbeat | None = None) ->
     return lines
 
 
-def _verdict(rehearsal: Rehearsal, heartbeat: Heartbeat | None) -> str:
+def _verdict(rehearsal: DryRunReport, heartbeat: Heartbeat | None) -> str:
     match rehearsal.status:
-        case BeatStatus.SKIPPED if rehearsal.skip is not None:
+        case HeartbeatRunStatus.SKIPPED if rehearsal.skip is not None:
             words = f"it would be skipped: {_SKIPPED[rehearsal.skip]}"
             said = _sentence(_with_detail(words, _cause(rehearsal.skip, rehearsal.detail)))
             return " ".join(filter(None, [said, _skip_advice(rehearsal.skip, heartbeat)]))
-        case BeatStatus.DEFERRED:
+        case HeartbeatRunStatus.DEFERRED:
             cause = _short(rehearsal.detail) or _BUSY
             return _sentence(f"it would wait: {cause}")
         case _:

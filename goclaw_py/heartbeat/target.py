@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from goclaw_py.heartbeat.decisions import HeartbeatTarget, LastUsed, Nowhere
+from goclaw_py.heartbeat.decisions import HeartbeatTarget, LastChat, NoTarget
 from goclaw_py.model.messages import Target
 from goclaw_py.model.targets import parse_target, target_text
 
@@ -22,11 +22,11 @@ _ACCOUNT: Final = re.compile(rf"({_NAME})(?:\.({_NAME}))?")
 def parse_heartbeat_target(text: str) -> HeartbeatTarget | None:
     """Read what ``TARGET_MEANING`` says; None if it has another form."""
     if text == _LAST:
-        return LastUsed()
-    if text == Nowhere.NONE:
-        return Nowhere.NONE
+        return LastChat()
+    if text == NoTarget.NONE:
+        return NoTarget.NONE
     if found := _ACCOUNT.fullmatch(text):
-        return LastUsed(found[1], found[2])
+        return LastChat(found[1], found[2])
     return parse_target(text)
 
 
@@ -35,11 +35,11 @@ def heartbeat_target_text(target: HeartbeatTarget) -> str:
     match target:
         case Target():
             return target_text(target)
-        case LastUsed(None):
+        case LastChat(None):
             return _LAST
-        case LastUsed(channel, None):
+        case LastChat(channel, None):
             return str(channel)
-        case LastUsed(channel, account):
+        case LastChat(channel, account):
             return f"{channel}.{account}"
-        case Nowhere():
+        case NoTarget():
             return str(target)

@@ -9,7 +9,7 @@ from typing import Final
 from goclaw_py.common.text import cut_text
 from goclaw_py.common.time_texts import local, named
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK
-from goclaw_py.heartbeat.models import Event
+from goclaw_py.heartbeat.models import HeartbeatEvent
 
 _REASON_CHARS = 300
 
@@ -31,7 +31,7 @@ def beat_run(now: datetime, zone: str) -> str:
     )
 
 
-def beat_prompt(checklist: str, events: Sequence[Event], zone: str) -> str:
+def beat_prompt(checklist: str, events: Sequence[HeartbeatEvent], zone: str) -> str:
     """Return the user message of a run: the due checklist items, then events (SPEC AGENT-7)."""
     parts = [checklist.strip()] if checklist.strip() else []
     if events:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import Beat, BeatStatus, Heartbeat, Skip
+from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.model.routes import Route
 from goclaw_py.model.run_events import Usage
 
@@ -28,8 +28,8 @@ class HeartbeatView:
     policy: HeartbeatPolicy
     route: Route
     now: datetime
-    last: Beat | None = None
-    current: Beat | None = None
+    last: HeartbeatRun | None = None
+    current: HeartbeatRun | None = None
     today: Usage | None = None
     month: Usage | None = None
     events: int = 0
@@ -37,7 +37,7 @@ class HeartbeatView:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class DryRunReport:
     """What would happen if the heartbeat were run now: all checks, no model.
 
     Args:
@@ -45,7 +45,7 @@ class Rehearsal:
         prompt: What the agent would read.
     """
 
-    status: BeatStatus
+    status: HeartbeatRunStatus
     skip: Skip | None
     detail: str
     prompt: str

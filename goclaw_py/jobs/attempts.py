@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from goclaw_py.delivery import texts
 from goclaw_py.jobs.decisions import why_of
-from goclaw_py.jobs.execution_ends import Said
+from goclaw_py.jobs.execution_ends import AttemptOutput
 from goclaw_py.jobs.execution_models import Attempt
 from goclaw_py.model.errors import AgentError, StoreUnavailable
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.run_recorder import RunRecorder
 
 
-def attempt_of(ended: Ending, error: BaseException | None, progress: Progress) -> Attempt:
+def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder) -> Attempt:
     """How an attempt ended, from the end of its run."""
     outcome = ended.outcome
     if ended.reason in (Reason.DRAINING, Reason.SHUTDOWN):
@@ -35,12 +35,12 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: Progress) -
     )
 
 
-def said_of(progress: Progress) -> Said:
+def said_of(progress: RunRecorder) -> AttemptOutput:
     """What a run has said, used and wants to be sent."""
     result = progress.result
     if result is None:
-        return Said(progress.text, progress.usage)
-    return Said(result.text, progress.usage, result.files)
+        return AttemptOutput(progress.text, progress.usage)
+    return AttemptOutput(result.text, progress.usage, result.files)
 
 
 def _may_pass(error: BaseException | None) -> bool:

@@ -11,7 +11,7 @@ from goclaw_py.model.errors import BadJob
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
-from goclaw_py.ports.jobs import Asker
+from goclaw_py.ports.jobs import Requester
 
 _BOUND_TO_AGENT = ("payload", "agent", "source", "session")
 """What of another agent's job is not changed: that agent would work for somebody else."""
@@ -22,7 +22,7 @@ _MOST_OR_NONE = ("turns", "usd", "max_per_agent")
 """The same; None is no limit."""
 
 
-def permit(spec: JobSpec, base: JobPolicy, by: Asker, before: JobSpec | None = None) -> None:
+def permit(spec: JobSpec, base: JobPolicy, by: Requester, before: JobSpec | None = None) -> None:
     """Raise ``BadJob`` for what somebody may not have, or not change; operators may everything.
 
     ``base`` is the policy of the settings. ``before`` is what an edit begins from: what it leaves
@@ -46,7 +46,7 @@ def permit(spec: JobSpec, base: JobPolicy, by: Asker, before: JobSpec | None = N
     _permit_policy(spec, base, by, before)
 
 
-def is_own_chat(target: Target, peer: PeerKind, by: Asker) -> bool:
+def is_own_chat(target: Target, peer: PeerKind, by: Requester) -> bool:
     """Whether a chat, or a thread of it, is that of whoever asks.
 
     It is by its owner, not by what somebody says of where they ask. What an operator's job makes
@@ -58,7 +58,7 @@ def is_own_chat(target: Target, peer: PeerKind, by: Asker) -> bool:
     return owner_of(target, peer) == by.owner
 
 
-def _permit_change(spec: JobSpec, before: JobSpec, by: Asker) -> None:
+def _permit_change(spec: JobSpec, before: JobSpec, by: Requester) -> None:
     if before.agent == (by.agent or MAIN_AGENT):
         return
     for key in _BOUND_TO_AGENT:
@@ -76,13 +76,13 @@ def _permit_payload(spec: JobSpec) -> None:
         raise BadJob("model", "only operators can choose another model than that of the agent")
 
 
-def _permit_agent(spec: JobSpec, by: Asker) -> None:
+def _permit_agent(spec: JobSpec, by: Requester) -> None:
     own = by.agent or MAIN_AGENT
     if spec.agent != own:
         raise BadJob("agent", f"only operators can create jobs for another agent than {own!r}")
 
 
-def _permit_target(spec: JobSpec, by: Asker) -> None:
+def _permit_target(spec: JobSpec, by: Requester) -> None:
     target = spec.target
     if not isinstance(target, Target) or is_own_chat(target, spec.peer, by):
         return
@@ -93,7 +93,7 @@ def _permit_target(spec: JobSpec, by: Asker) -> None:
     )
 
 
-def _permit_policy(spec: JobSpec, base: JobPolicy, by: Asker, before: JobSpec | None) -> None:
+def _permit_policy(spec: JobSpec, base: JobPolicy, by: Requester, before: JobSpec | None) -> None:
     strict = for_model(base) if by.maker is Maker.MODEL else base
     limits = replace(base, auto_disable_after=strict.auto_disable_after)
     wanted = policy_with(strict, spec.policy)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from goclaw_py.jobs.execution import Held
+from goclaw_py.jobs.execution import JobExecution
 from goclaw_py.model.ids import OccurrenceId
 
 
-class Room:
+class ConcurrencyLimiter:
     """Lines up those that find their agent full.
 
     Args:
         held: What this process has in hand, as it is now.
     """
 
-    def __init__(self, held: Mapping[OccurrenceId, Held]) -> None:
+    def __init__(self, held: Mapping[OccurrenceId, JobExecution]) -> None:
         self._held = held
-        self._waiting: dict[OccurrenceId, Held] = {}
+        self._waiting: dict[OccurrenceId, JobExecution] = {}
 
-    def has(self, held: Held) -> bool:
+    def has(self, held: JobExecution) -> bool:
         """Whether fewer of its agent are at work than may be at once.
 
         One that waits for its next attempt keeps its place.
@@ -32,19 +32,19 @@ class Room:
         )
         return most is None or sum(_has_begun(other) for other in others) < most
 
-    def line_up(self, held: Held) -> None:
+    def enqueue_run(self, held: JobExecution) -> None:
         """Let one wait until there is room."""
         held.waits = True
         self._waiting[held.id] = held
 
-    def let_in(self) -> Iterator[Held]:
+    def admit(self) -> Iterator[JobExecution]:
         """Those for which there is room now, the first one first; begin each before the next."""
         for held in tuple(self._waiting.values()):
             if self.has(held):
                 del self._waiting[held.id]
                 yield held
 
-    def forget(self, held: Held) -> None:
+    def forget(self, held: JobExecution) -> None:
         """One is over, whether it waited or not."""
         self._waiting.pop(held.id, None)
 
@@ -53,5 +53,5 @@ class Room:
         self._waiting.clear()
 
 
-def _has_begun(held: Held) -> bool:
+def _has_begun(held: JobExecution) -> bool:
     return held.attempt > held.claimed.attempts

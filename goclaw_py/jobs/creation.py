@@ -26,7 +26,7 @@ from goclaw_py.model.errors import BadJob
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId, Owner
 from goclaw_py.model.messages import Target
 from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, Keep
+from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Keep, Requester
 
 _OVER = (JobState.COMPLETED, JobState.FAILED)
 _SAID_OF_IT = ("slug", "name", "notify")
@@ -34,7 +34,7 @@ _SAID_OF_IT = ("slug", "name", "notify")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class JobCreationRules:
     """What the settings say of all jobs.
 
     Args:
@@ -62,7 +62,13 @@ class Rules:
 
 
 def made(
-    rules: Rules, draft: JobDraft, by: Asker, zone: str, *, job_id: JobId, now: datetime
+    rules: JobCreationRules,
+    draft: JobDraft,
+    by: Requester,
+    zone: str,
+    *,
+    job_id: JobId,
+    now: datetime,
 ) -> Job:
     """The job that a draft asks for, in ``zone`` if it names none. Raises ``JobError``."""
     payload = _payload(rules, draft.payload)
@@ -101,7 +107,9 @@ def made(
     return replace(job, next_run_at=first)
 
 
-def changed(rules: Rules, job: Job, change: JobChange, by: Asker, *, now: datetime) -> Job:
+def changed(
+    rules: JobCreationRules, job: Job, change: JobChange, by: Requester, *, now: datetime
+) -> Job:
     """The job as an edit makes it. Raises ``JobError``.
 
     Its next run is computed anew if when it runs has changed, or if it becomes active. A job that
@@ -137,7 +145,7 @@ def changed(rules: Rules, job: Job, change: JobChange, by: Asker, *, now: dateti
     return after
 
 
-def _changed_state(job: Job, change: JobChange, by: Asker, *, rescheduled: bool) -> JobState:
+def _changed_state(job: Job, change: JobChange, by: Requester, *, rescheduled: bool) -> JobState:
     """The state that an edit asks for. Raises ``BadJob``."""
     state = change.state
     if isinstance(state, Keep):
@@ -164,13 +172,13 @@ def _does_else(spec: JobSpec, before: JobSpec) -> bool:
     return replace(before, **same) != spec
 
 
-def _timing_of(rules: Rules, job: Job) -> object:
+def _timing_of(rules: JobCreationRules, job: Job) -> object:
     """All that its next run, and whether that may be so soon, depends on."""
     policy = job.policy(rules.base)
     return job.timing(rules.base), policy.min_interval_s, policy.on_short
 
 
-def _sound(rules: Rules, job: Job, now: datetime, by: Maker) -> Job:
+def _sound(rules: JobCreationRules, job: Job, now: datetime, by: Maker) -> Job:
     """The job if it can run as it says, its interval made longer where that is how it is."""
     spec = checked(job.spec)
     policy = job.policy(rules.base)
@@ -189,7 +197,7 @@ def _sound(rules: Rules, job: Job, now: datetime, by: Maker) -> Job:
     return replace(job, spec=replace(spec, schedule=timing.schedule))
 
 
-def _known(rules: Rules, job: Job) -> None:
+def _known(rules: JobCreationRules, job: Job) -> None:
     """Raise ``BadJob`` if it names what is not there, or what its maker may not have."""
     spec = job.spec
     if rules.agents and spec.agent not in rules.agents:
@@ -206,7 +214,7 @@ def _known(rules: Rules, job: Job) -> None:
         raise BadJob("source", "only a prompt job can have a work source")
 
 
-def _reachable(rules: Rules, spec: JobSpec, before: JobSpec | None = None) -> None:
+def _reachable(rules: JobCreationRules, spec: JobSpec, before: JobSpec | None = None) -> None:
     """Raise ``BadJob`` for a new target that is on no channel or account of this gateway."""
     target = spec.target
     if not rules.places or not isinstance(target, Target):
@@ -227,7 +235,7 @@ def _list(names: Collection[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _payload(rules: Rules, payload: Payload | None) -> Payload:
+def _payload(rules: JobCreationRules, payload: Payload | None) -> Payload:
     if payload is not None:
         return payload
     if not rules.profile.default_prompt:
@@ -268,7 +276,7 @@ def _merged(before: Mapping[str, object], change: Mapping[str, object]) -> dict[
     return {key: value for key, value in merged.items() if value is not None}
 
 
-def _chat(by: Asker) -> Target | TargetKind:
+def _chat(by: Requester) -> Target | TargetKind:
     """Where what somebody makes tells its results if they say nothing: where they ask.
 
     A run asks where its job tells its results, which may be no chat of its owner.
@@ -279,6 +287,6 @@ def _chat(by: Asker) -> Target | TargetKind:
     return by.chat if trusted else TargetKind.LAST
 
 
-def owner_for(by: Asker) -> Owner:
+def owner_for(by: Requester) -> Owner:
     """Whose the jobs are that somebody makes."""
     return by.owner or OPERATOR

@@ -15,9 +15,9 @@ from goclaw_py.jobs.execution_models import (
     ENDED_BADLY,
     MAX_CLAIMS,
     Attempt,
-    Claimed,
     JobUpdate,
-    Status,
+    OccurrenceClaim,
+    OccurrenceStatus,
     Why,
 )
 from goclaw_py.jobs.models import Job, JobState, Notify
@@ -30,37 +30,46 @@ from goclaw_py.model.outcomes import Outcome, Reason
 THIRD: Final = 3
 """The failure in a row that owners are told of, of jobs that do not tell each (SPEC CRON-13)."""
 
-_RAN = frozenset({Status.OK, Status.FAILED, Status.TIMED_OUT, Status.CANCELLED})
-_FAILED = {Status.OK: False, **dict.fromkeys(ENDED_BADLY, True)}
+_RAN = frozenset(
+    {
+        OccurrenceStatus.OK,
+        OccurrenceStatus.FAILED,
+        OccurrenceStatus.TIMED_OUT,
+        OccurrenceStatus.CANCELLED,
+    }
+)
+_FAILED = {OccurrenceStatus.OK: False, **dict.fromkeys(ENDED_BADLY, True)}
 """What changes how many runs in a row have failed, and how."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class StartNow:
     """It runs now."""
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class Finish:
     """It is over. ``delay_until``: when the job is due again, if that is not by its schedule."""
 
-    status: Status
+    status: OccurrenceStatus
     why: Why | None = None
     delay_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class RetryLater:
     """Another attempt follows."""
 
 
 @dataclass(frozen=True, slots=True)
-class GiveBack:
+class ReleaseClaim:
     """Cut by a shutdown: whoever comes next claims it again."""
 
 
-def begin(claimed: Claimed, base: JobPolicy, *, now: datetime, busy: Why | None) -> Go | End:
+def begin(
+    claimed: OccurrenceClaim, base: JobPolicy, *, now: datetime, busy: Why | None
+) -> StartNow | Finish:
     """Whether a claimed occurrence runs.
 
     Args:
@@ -72,35 +81,37 @@ def begin(claimed: Claimed, base: JobPolicy, *, now: datetime, busy: Why | None)
     Source: SPEC CRON-5, CRON-6, CRON-10, CRON-15.
     """
     if claimed.by_hand:
-        return Go()
+        return StartNow()
     job, policy = claimed.job, claimed.job.policy(base)
     if not claimed.waited and (left := _left_behind(claimed, policy)) is not None:
         return left
     grace = timedelta(seconds=policy.misfire_grace_s)
     missed = claimed.claimed_at - claimed.due_at > grace and _is_new(claimed)
     if missed and policy.misfire is Misfire.SKIP:
-        return End(Status.SKIPPED, Why.MISSED)
+        return Finish(OccurrenceStatus.SKIPPED, Why.MISSED)
     if job.spec.not_after is not None and now > job.spec.not_after:
-        return End(Status.SKIPPED, Why.MISSED)
+        return Finish(OccurrenceStatus.SKIPPED, Why.MISSED)
     if not _is_spaced(Timing(job.spec.schedule, job.spec.zone), policy.min_interval_s, now):
-        return End(Status.SKIPPED, Why.TOO_FREQUENT)
+        return Finish(OccurrenceStatus.SKIPPED, Why.TOO_FREQUENT)
     if busy is not None and (end := _when_busy(job, policy, busy, now)) is not None:
         return end
-    return Go()
+    return StartNow()
 
 
-def _is_new(claimed: Claimed) -> bool:
+def _is_new(claimed: OccurrenceClaim) -> bool:
     return claimed.claims <= 1 and claimed.attempts == 0 and not claimed.interrupted
 
 
-def _left_behind(claimed: Claimed, policy: JobPolicy) -> End | None:
+def _left_behind(claimed: OccurrenceClaim, policy: JobPolicy) -> Finish | None:
     """How an occurrence ends that its process left behind, if it does not run again."""
     if claimed.claims > MAX_CLAIMS:
-        return End(Status.LOST)
+        return Finish(OccurrenceStatus.LOST)
     if claimed.called and not policy.retry_after_effects:
-        return End(Status.LOST, Why.EFFECTS)
+        return Finish(OccurrenceStatus.LOST, Why.EFFECTS)
     if policy.misfire is Misfire.SKIP and not _is_new(claimed):
-        return End(Status.INTERRUPTED if claimed.interrupted else Status.LOST)
+        return Finish(
+            OccurrenceStatus.INTERRUPTED if claimed.interrupted else OccurrenceStatus.LOST
+        )
     return None
 
 
@@ -119,39 +130,43 @@ def _is_spaced(timing: Timing, least_s: float, now: datetime) -> bool:
     return True
 
 
-def _when_busy(job: Job, policy: JobPolicy, busy: Why, now: datetime) -> End | None:
+def _when_busy(job: Job, policy: JobPolicy, busy: Why, now: datetime) -> Finish | None:
     match policy.on_busy:
         case Busy.QUEUE:
             return None
         case Busy.DELAY:
             again = now + timedelta(seconds=policy.busy_delay_s)
-            return End(Status.SKIPPED, busy, again)
+            return Finish(OccurrenceStatus.SKIPPED, busy, again)
         case Busy.SKIP:
             # Something that is due once would never come: it waits for its turn instead.
-            return None if isinstance(job.spec.schedule, At) else End(Status.SKIPPED, busy)
+            return (
+                None
+                if isinstance(job.spec.schedule, At)
+                else Finish(OccurrenceStatus.SKIPPED, busy)
+            )
 
 
 def after(
-    claimed: Claimed, base: JobPolicy, attempt: Attempt, number: int
-) -> Retry | GiveBack | End:
+    claimed: OccurrenceClaim, base: JobPolicy, attempt: Attempt, number: int
+) -> RetryLater | ReleaseClaim | Finish:
     """What follows the attempt with this ``number``, from 1 (SPEC CRON-7)."""
     policy = claimed.job.policy(base)
     if attempt.outcome is Outcome.INTERRUPTED:
-        return GiveBack()
+        return ReleaseClaim()
     if attempt.outcome in (Outcome.DROPPED, Outcome.REJECTED):
-        return End(Status.SKIPPED, Why.BUSY)
+        return Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
     if attempt.outcome is Outcome.CANCELLED:
-        return End(Status.CANCELLED, attempt.why or Why.STOPPED)
+        return Finish(OccurrenceStatus.CANCELLED, attempt.why or Why.STOPPED)
     if attempt.outcome is Outcome.COMPLETED:
-        return End(Status.OK)
+        return Finish(OccurrenceStatus.OK)
     again = policy.retry_on is RetryOn.ANY or attempt.retryable
     spent = attempt.why is Why.BUDGET or attempt.outcome is Outcome.ABANDONED
     done = attempt.side_effects and not policy.retry_after_effects
     if again and number <= policy.retries and not (done or spent):
-        return Retry()
+        return RetryLater()
     if attempt.outcome is Outcome.FAILED:
-        return End(Status.FAILED, attempt.why)
-    return End(Status.TIMED_OUT, attempt.why)
+        return Finish(OccurrenceStatus.FAILED, attempt.why)
+    return Finish(OccurrenceStatus.TIMED_OUT, attempt.why)
 
 
 def why_of(reason: Reason | None) -> Why | None:
@@ -168,7 +183,12 @@ def why_of(reason: Reason | None) -> Why | None:
 
 
 def settled(
-    claimed: Claimed, base: JobPolicy, end: End, *, started_at: datetime | None, now: datetime
+    claimed: OccurrenceClaim,
+    base: JobPolicy,
+    end: Finish,
+    *,
+    started_at: datetime | None,
+    now: datetime,
 ) -> JobUpdate | None:
     """What the end of an occurrence makes of its job; nothing if it was run by hand.
 
@@ -177,13 +197,13 @@ def settled(
     if claimed.by_hand:
         return None
     job, policy = claimed.job, claimed.job.policy(base)
-    ran = end.status in _RAN or (end.status is Status.LOST and claimed.attempts > 0)
+    ran = end.status in _RAN or (end.status is OccurrenceStatus.LOST and claimed.attempts > 0)
     due = claimed.due_at
     missed = coalesced(job.timing(base), due_at=due, now=now) if end.delay_until is None else 0
     state, next_at = _next(claimed, policy, end, _Past(base, started_at, now, ran))
     delete = (
         isinstance(job.spec.schedule, At)
-        and end.status is Status.OK
+        and end.status is OccurrenceStatus.OK
         and policy.delete_after_run
         and state is JobState.COMPLETED
     )
@@ -209,7 +229,7 @@ class _Past:
 
 
 def _next(
-    claimed: Claimed, policy: JobPolicy, end: End, past: _Past
+    claimed: OccurrenceClaim, policy: JobPolicy, end: Finish, past: _Past
 ) -> tuple[JobState, datetime | None]:
     """How the job stands, and when it runs next, unless somebody has changed it meanwhile."""
     job, spec = claimed.job, claimed.job.spec
@@ -232,7 +252,9 @@ def _next(
     return JobState.ACTIVE, next_at
 
 
-def _after_run(claimed: Claimed, policy: JobPolicy, past: _Past, failures: int) -> datetime | None:
+def _after_run(
+    claimed: OccurrenceClaim, policy: JobPolicy, past: _Past, failures: int
+) -> datetime | None:
     """When a job runs next that runs again and again; ``failures`` is 0 if this one was none."""
     timing = claimed.job.timing(past.base)
     regular = next_run_at(timing, Ran(claimed.due_at, past.started_at, past.now))
@@ -245,10 +267,12 @@ def _after_run(claimed: Claimed, policy: JobPolicy, past: _Past, failures: int) 
     return regular
 
 
-def _over(job: Job, status: Status) -> JobState:
+def _over(job: Job, status: OccurrenceStatus) -> JobState:
     """How a job stands for which nothing lies ahead."""
     once = isinstance(job.spec.schedule, At)
-    if once and (status in ENDED_BADLY or status in (Status.SKIPPED, Status.INTERRUPTED)):
+    if once and (
+        status in ENDED_BADLY or status in (OccurrenceStatus.SKIPPED, OccurrenceStatus.INTERRUPTED)
+    ):
         return JobState.FAILED
     return JobState.COMPLETED
 
@@ -259,19 +283,19 @@ def _grid_after(now: datetime, step_s: float) -> datetime:
     return _EPOCH + ((now - _EPOCH) // step + 1) * step
 
 
-def failures_with(claimed: Claimed) -> int:
+def failures_with(claimed: OccurrenceClaim) -> int:
     """How many runs have failed in a row if this one has, as far as was known at its claim."""
     return claimed.job.failures + 1
 
 
-def tells_failure(job: Job, failures: int) -> Told | None:
+def tells_failure(job: Job, failures: int) -> Recipients | None:
     """Who is told that a run has failed for good (SPEC CRON-13)."""
     if job.spec.notify is Notify.ALWAYS or isinstance(job.spec.schedule, At):
-        return Told.TARGET
-    return Told.OWNER if failures == THIRD else None
+        return Recipients.TARGET
+    return Recipients.OWNER if failures == THIRD else None
 
 
-class Told(StrEnum):
+class Recipients(StrEnum):
     """Who is told something."""
 
     TARGET = "target"

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-from goclaw_py.jobs.execution_models import Claimed
+from goclaw_py.jobs.execution_models import OccurrenceClaim
 from goclaw_py.jobs.models import WorkItem
 from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.model.ids import NodeId, OccurrenceId, RunId, SessionKey
@@ -14,12 +14,12 @@ from goclaw_py.model.messages import Target
 from goclaw_py.ports.clock import Clock
 
 
-class Withdrawn(Exception):
+class OccurrenceSuperseded(Exception):
     """A job was paused, deleted or given another time after it was claimed, and before its time."""
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class JobExecution:
     """An occurrence in hand.
 
     Args:
@@ -34,7 +34,7 @@ class Held:
         item: The work that it was given.
     """
 
-    claimed: Claimed
+    claimed: OccurrenceClaim
     policy: JobPolicy
     node: NodeId
     looked_at: datetime
@@ -57,12 +57,12 @@ class Held:
     """Why its job cannot be made out by this release."""
 
     async def until_due(self, clock: Clock) -> None:
-        """Wait for its time, if it was claimed before that. Raises ``Withdrawn``."""
+        """Wait for its time, if it was claimed before that. Raises ``OccurrenceSuperseded``."""
         if (wait_s := (self.claimed.due_at - clock.now()).total_seconds()) > 0:
             await asyncio.sleep(wait_s)
         self.early = False
         if self.withdrawn:
-            raise Withdrawn(self.id)
+            raise OccurrenceSuperseded(self.id)
 
     @property
     def id(self) -> OccurrenceId:
@@ -70,7 +70,7 @@ class Held:
         return self.claimed.id
 
 
-def facts_of(held: Held) -> dict[str, object]:
+def facts_of(held: JobExecution) -> dict[str, object]:
     """What log lines say of it."""
     job = held.claimed.job
     return {

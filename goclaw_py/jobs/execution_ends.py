@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from goclaw_py.common.retry import until_available
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.common.text import cut_bytes
-from goclaw_py.jobs.decisions import End, settled
-from goclaw_py.jobs.execution import Held, facts_of
+from goclaw_py.jobs.decisions import Finish, settled
+from goclaw_py.jobs.execution import JobExecution, facts_of
 from goclaw_py.jobs.execution_models import (
     OUTPUT_BYTES,
     Attempt,
     JobUpdate,
     OccurrenceEnd,
-    Status,
+    OccurrenceStatus,
     Why,
 )
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import JobPolicy
-from goclaw_py.model.errors import Fenced, NeverBegan
+from goclaw_py.model.errors import Fenced, RunNotStarted
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.messages import OutboundMessage, OutFile
-from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import EndedOccurrence, JobStore, RunEnd
-from goclaw_py.runs.run_persistence import FinishStore, store_attempt, store_end
+from goclaw_py.runs.run_persistence import RunEndStore, store_attempt, store_end
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ Messages = tuple[OutboundMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AttemptOutput:
     """What an attempt has said and used."""
 
     text: str = ""
@@ -49,7 +49,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class EndReport:
     """What people are told of an end, and what that says of it.
 
     Args:
@@ -62,7 +62,7 @@ class Report:
     no_route: str = ""
 
 
-class Performer(Protocol):
+class JobHandler(Protocol):
     """Does what jobs ask for."""
 
     def busy(self, job: Job, policy: JobPolicy) -> Why | None:
@@ -71,28 +71,38 @@ class Performer(Protocol):
     def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
         """The session that a job needs for its run; None: none that others could hold."""
 
-    async def perform(self, held: Held) -> None:
+    async def perform(self, held: JobExecution) -> None:
         """Begin an attempt; whatever comes of it, ``Occurrences.ended`` is told.
 
         Cancelled, it has not begun.
         """
 
     async def tell(
-        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> Report:
+        self,
+        held: JobExecution,
+        end: Finish,
+        update: JobUpdate | None,
+        attempt: Attempt,
+        said: AttemptOutput,
+    ) -> EndReport:
         """What people are told of the end of an occurrence. Raises ``StoreUnavailable``."""
 
     async def told(
-        self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said, error: str
+        self,
+        held: JobExecution,
+        end: Finish,
+        say: Sequence[OutboundMessage],
+        said: AttemptOutput,
+        error: str,
     ) -> None:
         """The end is stored, and with it what is told; ``error`` is the cause of a failure."""
 
 
-class RunStore(JobStore, FinishStore, Protocol):
+class JobRunStore(JobStore, RunEndStore, Protocol):
     """What is written here."""
 
 
-class Ends:
+class JobExecutionEnds:
     """Writes and stores the ends of occurrences, in the name of the node that has claimed them.
 
     Args:
@@ -100,19 +110,24 @@ class Ends:
     """
 
     def __init__(
-        self, store: RunStore, clock: Clock, base: JobPolicy, meter: Meter = NO_METER
+        self, store: JobRunStore, clock: Clock, base: JobPolicy, meter: MetricsRecorder = NO_METER
     ) -> None:
         self._store = store
         self._meter = meter
         self._clock = clock
         self._base = base
 
-    def connect(self, performer: Performer) -> None:
+    def connect(self, performer: JobHandler) -> None:
         """Give it who knows what people are told. Call it once, before anything ends."""
         self._performer = performer
 
     async def store(
-        self, held: Held, end: End, attempt: Attempt, said: Said, run: RunEnd | None
+        self,
+        held: JobExecution,
+        end: Finish,
+        attempt: Attempt,
+        said: AttemptOutput,
+        run: RunEnd | None,
     ) -> Messages:
         """Store an end, with that of its ``run``; waits for the database. Returns what is told.
 
@@ -129,12 +144,12 @@ class Ends:
         )
         return say if whole else ()
 
-    async def store_unclaimed(self, held: Held, end: End) -> bool:
+    async def store_unclaimed(self, held: JobExecution, end: Finish) -> bool:
         """The same of one that waits for its session; False: a node has claimed it by now.
 
         Raises ``StoreUnavailable``.
         """
-        done, say = await self._written(held, end, NOTHING, Said())
+        done, say = await self._written(held, end, NOTHING, AttemptOutput())
         try:
             await self._store.end_occurrences([EndedOccurrence(done, say)], node=None)
         except Fenced:
@@ -142,22 +157,22 @@ class Ends:
         self._meter.occurrence_ended(done.status, None)
         return True
 
-    async def store_run(self, held: Held, run: RunEnd | None) -> None:
+    async def store_run(self, held: JobExecution, run: RunEnd | None) -> None:
         """Store the end of an attempt that another one follows."""
         await store_attempt(self._store, run, held.node)
 
-    async def give_back(self, held: Held) -> None:
+    async def give_back(self, held: JobExecution) -> None:
         """Let it be claimed again; waits for the database."""
-        status = Status.INTERRUPTED
+        status = OccurrenceStatus.INTERRUPTED
         try:
-            await until_available(
+            await retry_until_available(
                 lambda: self._store.give_back([held.id], node=held.node, status=status)
             )
         except Fenced as error:
             log.debug("claim_lost", extra={"error": str(error)})
 
     async def _written(
-        self, held: Held, end: End, attempt: Attempt, said: Said
+        self, held: JobExecution, end: Finish, attempt: Attempt, said: AttemptOutput
     ) -> tuple[OccurrenceEnd, Messages]:
         """An end as it is stored, and what is told of it."""
         claimed, now = held.claimed, self._clock.now()
@@ -166,7 +181,7 @@ class Ends:
         report = await self._told(held, end, update, replace(attempt, error=error), said)
         say, status = report.say, end.status
         if report.no_route:
-            status, error = Status.NO_ROUTE, report.no_route
+            status, error = OccurrenceStatus.NO_ROUTE, report.no_route
         if update is not None and update.delete:
             # What it says is not lost with it if there is nowhere to say it (SPEC CRON-9).
             kept = bool(report.no_route)
@@ -188,7 +203,7 @@ class Ends:
         )
         return done, say
 
-    def _settled(self, held: Held, end: End) -> tuple[End, JobUpdate | None]:
+    def _settled(self, held: JobExecution, end: Finish) -> tuple[Finish, JobUpdate | None]:
         """The end with what it makes of the job; one that cannot be made out is switched off."""
         claimed, now = held.claimed, self._clock.now()
         try:
@@ -203,31 +218,36 @@ class Ends:
         return end, None if claimed.by_hand else off
 
     async def _told(
-        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> Report:
+        self,
+        held: JobExecution,
+        end: Finish,
+        update: JobUpdate | None,
+        attempt: Attempt,
+        said: AttemptOutput,
+    ) -> EndReport:
         try:
-            return await until_available(
+            return await retry_until_available(
                 lambda: self._performer.tell(held, end, update, attempt, said)
             )
         except Exception:
             # A boundary: a text that cannot be written must not keep its job from going on.
             log.exception("job_result_failed", extra=facts_of(held))
-            return Report()
+            return EndReport()
 
     async def _store_end(
-        self, held: Held, done: OccurrenceEnd, say: Messages, run: RunEnd | None
+        self, held: JobExecution, done: OccurrenceEnd, say: Messages, run: RunEnd | None
     ) -> None:
         if run is not None:
             try:
                 await self._store.finish_run(replace(run, occurrence=done, say=say), node=held.node)
-            except NeverBegan:
+            except RunNotStarted:
                 run = None
         if run is None:
             await self._store.end_occurrences([EndedOccurrence(done, say)], node=held.node)
         self._meter.occurrence_ended(done.status, _lag_s(held))
 
 
-def _lag_s(held: Held) -> float | None:
+def _lag_s(held: JobExecution) -> float | None:
     """How late it began; None if it never did, or nobody had planned it."""
     if held.started_at is None or held.claimed.by_hand:
         return None

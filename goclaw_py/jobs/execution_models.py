@@ -25,7 +25,7 @@ MAX_CLAIMS: Final = 3
 OUTPUT_BYTES: Final = 16 * 1024
 
 
-class Status(StrEnum):
+class OccurrenceStatus(StrEnum):
     """How an occurrence stands (SPEC CRON-12)."""
 
     RUNNING = "running"
@@ -66,15 +66,17 @@ class Why(StrEnum):
     """The reply was empty or said that there is nothing to say: nobody is told."""
 
 
-UNTOLD: Final = frozenset({Status.NO_ROUTE, Status.UNDELIVERED})
+UNTOLD: Final = frozenset({OccurrenceStatus.NO_ROUTE, OccurrenceStatus.UNDELIVERED})
 """A result that reached nobody, or somebody else than it was meant for."""
 
-ENDED_BADLY: Final = frozenset({Status.FAILED, Status.TIMED_OUT, Status.LOST})
+ENDED_BADLY: Final = frozenset(
+    {OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT, OccurrenceStatus.LOST}
+)
 """What counts as a failure of the job."""
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class OccurrenceClaim:
     """An occurrence that this process may run.
 
     Args:
@@ -143,7 +145,7 @@ class OccurrenceEnd:
     id: OccurrenceId
     job: JobId
     revision: int
-    status: Status
+    status: OccurrenceStatus
     finished_at: datetime
     update: JobUpdate | None
     why: Why | None = None
@@ -156,7 +158,7 @@ class OccurrenceEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedOccurrence:
     """A row of ``job_runs``.
 
     Args:
@@ -165,7 +167,7 @@ class Logged:
         definition: What ran: ``jobs.job_json.job_json`` of the job at its claim.
         delivery: ``pending``, ``sent``, ``dead``, or "" if there was nothing to deliver.
         waits_for: The session that has to be free before its first run begins; None: it waits for
-            no session. A store knows that of ``Status.WAITING`` only.
+            no session. A store knows that of ``OccurrenceStatus.WAITING`` only.
         blocking_run, blocking_node: The run that works in that session now, and its node.
     """
 
@@ -177,7 +179,7 @@ class Logged:
     claimed_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    status: Status
+    status: OccurrenceStatus
     why: Why | None = None
     attempts: int = 0
     claims: int = 1
@@ -202,7 +204,7 @@ class Logged:
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class UnreportedOccurrence:
     """A result that reached nobody, the newest of its job.
 
     Args:

@@ -12,20 +12,26 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from goclaw_py.common.background_tasks import SideWork
+from goclaw_py.common.background_tasks import BackgroundTasks
 from goclaw_py.common.clock import new_id
 from goclaw_py.common.log_context import work_on
-from goclaw_py.common.retry import attempt_delay_s, until_available
+from goclaw_py.common.retry import attempt_delay_s, retry_until_available
 from goclaw_py.delivery import texts
-from goclaw_py.jobs.concurrency import Room
-from goclaw_py.jobs.decisions import End, Retry, after, begin
-from goclaw_py.jobs.execution import Held, Withdrawn, facts_of
-from goclaw_py.jobs.execution_ends import NOTHING, Ends, Performer, RunStore, Said
-from goclaw_py.jobs.execution_models import Attempt, Claimed, Status, Why
+from goclaw_py.jobs.concurrency import ConcurrencyLimiter
+from goclaw_py.jobs.decisions import Finish, RetryLater, after, begin
+from goclaw_py.jobs.execution import JobExecution, OccurrenceSuperseded, facts_of
+from goclaw_py.jobs.execution_ends import (
+    NOTHING,
+    AttemptOutput,
+    JobExecutionEnds,
+    JobHandler,
+    JobRunStore,
+)
+from goclaw_py.jobs.execution_models import Attempt, OccurrenceClaim, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job
 from goclaw_py.jobs.policy import JobPolicy, Misfire
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
-from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd
@@ -42,7 +48,7 @@ _SURE_FOR = timedelta(seconds=1)
 """So long after a look at its job an occurrence begins without another one."""
 
 
-class Occurrences:
+class JobExecutions:
     """Those that this process has in hand.
 
     Args:
@@ -52,29 +58,29 @@ class Occurrences:
 
     def __init__(
         self,
-        store: RunStore,
+        store: JobRunStore,
         clock: Clock,
         node: Callable[[], NodeId],
         base: JobPolicy,
         freed: Callable[[], None],
-        meter: Meter = NO_METER,
+        meter: MetricsRecorder = NO_METER,
     ) -> None:
         self._store = store
         self._clock = clock
         self._node = node
         self._base = base
         self._freed = freed
-        self._ends = Ends(store, clock, base, meter)
-        self._held: dict[OccurrenceId, Held] = {}
+        self._ends = JobExecutionEnds(store, clock, base, meter)
+        self._held: dict[OccurrenceId, JobExecution] = {}
         self._timers: dict[OccurrenceId, asyncio.TimerHandle] = {}
-        self._room = Room(self._held)
-        self._side = SideWork("jobs")
+        self._room = ConcurrencyLimiter(self._held)
+        self._side = BackgroundTasks("jobs")
         self._beginning: dict[OccurrenceId, asyncio.Task[None]] = {}
         """Those that are about to begin an attempt."""
         self._last_missed = -MISSED_APART_S
         self._closing = False
 
-    def connect(self, performer: Performer) -> None:
+    def connect(self, performer: JobHandler) -> None:
         """Give it who performs. Call it once, before anything is due."""
         self._performer = performer
         self._ends.connect(performer)
@@ -96,15 +102,15 @@ class Occurrences:
             for held in self._held.values()
         )
 
-    def all(self) -> Iterable[Held]:
+    def all(self) -> Iterable[JobExecution]:
         """Those in hand, the first claimed first."""
         return tuple(self._held.values())
 
-    def holds(self, held: Held) -> bool:
+    def holds(self, held: JobExecution) -> bool:
         """Whether it is in hand."""
         return self._held.get(held.id) is held
 
-    async def is_wanted(self, held: Held) -> bool:
+    async def is_wanted(self, held: JobExecution) -> bool:
         """Whether its job is still active and has this time (SPEC CRON-11).
 
         Waits for the database. What was looked at a moment ago is not looked at again.
@@ -113,14 +119,16 @@ class Occurrences:
         # Before its time `withdraw` looks, at all of a crowd together.
         if held.early or held.claimed.by_hand or now - held.looked_at < _SURE_FOR:
             return not held.withdrawn
-        gone = await until_available(lambda: self._store.withdrawn([held.id]))
+        gone = await retry_until_available(lambda: self._store.withdrawn([held.id]))
         held.looked_at = now
         held.withdrawn |= bool(gone)
         return not held.withdrawn
 
     # ------------------------------------------------------------------ sessions of other nodes
 
-    async def startable(self, claimed: Sequence[Claimed], node: NodeId) -> list[Claimed]:
+    async def startable(
+        self, claimed: Sequence[OccurrenceClaim], node: NodeId
+    ) -> list[OccurrenceClaim]:
         """Those that can begin on this node; the others wait for their session (SPEC CRON-10).
 
         Raises ``StoreUnavailable``.
@@ -135,10 +143,10 @@ class Occurrences:
                 log.info("job_waits_for_session", extra={"job": one.job.id, "occurrence": one.id})
         return [one for one in claimed if one.id not in gone]
 
-    def _ends_at_once(self, claimed: Claimed) -> bool:
+    def _ends_at_once(self, claimed: OccurrenceClaim) -> bool:
         """Whether it does not run, wherever: what another process left behind, for instance."""
         try:
-            return isinstance(begin(claimed, self._base, now=self._clock.now(), busy=None), End)
+            return isinstance(begin(claimed, self._base, now=self._clock.now(), busy=None), Finish)
         except Exception as error:
             # A boundary: `hold` ends what cannot be made out.
             log.debug("job_session_unknown", extra={"error": repr(error)})
@@ -152,7 +160,7 @@ class Occurrences:
             log.debug("job_session_unknown", extra={"error": repr(error)})
             return None
 
-    async def wait_elsewhere(self, held: Held) -> bool:
+    async def wait_elsewhere(self, held: JobExecution) -> bool:
         """Let one wait for its session if another node holds that; False: it stays here.
 
         Waits for the database.
@@ -161,7 +169,7 @@ class Occurrences:
         if session is None:
             return False
         asked = {held.id: session}
-        gone = await until_available(
+        gone = await retry_until_available(
             lambda: self._store.wait_for_sessions(asked, node=held.node, now=self._clock.now())
         )
         if gone:
@@ -169,7 +177,7 @@ class Occurrences:
             self._drop(held)
         return bool(gone)
 
-    async def refused(self, held: Held) -> bool:
+    async def refused(self, held: JobExecution) -> bool:
         """Its run could not begin in its session: it waits for that, or tries again in a moment.
 
         Whether it waits. Waits for the database.
@@ -177,7 +185,7 @@ class Occurrences:
         if not self.holds(held) or held.is_over:
             return False
         if held.stopped:
-            await self.end(held, End(Status.CANCELLED, Why.STOPPED))
+            await self.end(held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED))
         elif await self.wait_elsewhere(held):
             return True
         elif self._closing:
@@ -188,24 +196,26 @@ class Occurrences:
             self._begin_later(held, asyncio.get_running_loop().time() + _MOMENT_S)
         return False
 
-    async def end_waiting(self, claimed: Claimed) -> bool:
+    async def end_waiting(self, claimed: OccurrenceClaim) -> bool:
         """End one that waits and that no node has claimed, on request; False: one has, by now.
 
         Raises ``StoreUnavailable``.
         """
         held = self._held_of(claimed)
-        return await self._ends.store_unclaimed(held, End(Status.CANCELLED, Why.STOPPED))
+        return await self._ends.store_unclaimed(
+            held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)
+        )
 
     # ------------------------------------------------------------------ beginning
 
-    async def take(self, claimed: Sequence[Claimed]) -> None:
+    async def take(self, claimed: Sequence[OccurrenceClaim]) -> None:
         """Begin what was claimed, or end what does not run. Returns soon, whatever they do."""
-        over: list[tuple[Held, End]] = []
+        over: list[tuple[JobExecution, Finish]] = []
         for one in claimed:
             held = self.hold(one)
             held.early = one.due_at > self._clock.now()
             decided = self._decide(held)
-            if isinstance(decided, End):
+            if isinstance(decided, Finish):
                 held.is_over = True
                 over.append((held, decided))
             elif self._is_missed(held):
@@ -215,10 +225,10 @@ class Occurrences:
         if over:
             self._side.go(self._end_unbegun(over))
 
-    def _decide(self, held: Held) -> End | None:
+    def _decide(self, held: JobExecution) -> Finish | None:
         """How it ends without having begun, None if it begins."""
         if held.fault:
-            return End(Status.FAILED)
+            return Finish(OccurrenceStatus.FAILED)
         claimed = held.claimed
         try:
             busy = self._performer.busy(claimed.job, held.policy)
@@ -227,8 +237,8 @@ class Occurrences:
             # A boundary: a job that this release cannot make out must not stop the others.
             log.exception("job_unreadable", extra=facts_of(held))
             held.fault = f"{type(error).__name__}: {error}"
-            return End(Status.FAILED)
-        return decided if isinstance(decided, End) else None
+            return Finish(OccurrenceStatus.FAILED)
+        return decided if isinstance(decided, Finish) else None
 
     async def withdraw(self) -> None:
         """Let those not run that wait for their time, if people have changed their job since.
@@ -240,7 +250,7 @@ class Occurrences:
             for gone in await self._store.withdrawn(early):
                 early[gone].withdrawn = True
 
-    async def claim_by_hand(self, job: JobId) -> Held | None:
+    async def claim_by_hand(self, job: JobId) -> JobExecution | None:
         """Claim a job because somebody asks for it; None if one of it runs.
 
         Waits for the database: if an answer is lost the job may be claimed, and nobody else could
@@ -248,18 +258,18 @@ class Occurrences:
         """
         occurrence = OccurrenceId(new_id(self._clock))
         node, now = self._node(), self._clock.now()
-        claimed = await until_available(
+        claimed = await retry_until_available(
             lambda: self._store.claim_now(node, job, now=now, occurrence=occurrence)
         )
         return None if claimed is None else self.hold(claimed)
 
-    def hold(self, claimed: Claimed) -> Held:
+    def hold(self, claimed: OccurrenceClaim) -> JobExecution:
         """Have an occurrence in hand."""
         held = self._held_of(claimed)
         self._held[held.id] = held
         return held
 
-    def _held_of(self, claimed: Claimed) -> Held:
+    def _held_of(self, claimed: OccurrenceClaim) -> JobExecution:
         fault = ""
         try:
             policy = claimed.job.policy(self._base)
@@ -267,7 +277,7 @@ class Occurrences:
             # A boundary, as above.
             log.exception("job_policy_failed", extra={"job": claimed.job.id})
             policy, fault = self._base, f"{type(error).__name__}: {error}"
-        return Held(
+        return JobExecution(
             claimed,
             policy,
             self._node(),
@@ -276,14 +286,14 @@ class Occurrences:
             fault=fault,
         )
 
-    def _begin(self, held: Held) -> None:
+    def _begin(self, held: JobExecution) -> None:
         """Begin an attempt as soon as its agent has room (SPEC CRON-10)."""
         if self._room.has(held):
             self.start(held)
         else:
-            self._room.line_up(held)
+            self._room.enqueue_run(held)
 
-    def start(self, held: Held) -> None:
+    def start(self, held: JobExecution) -> None:
         """Begin its next attempt."""
         held.attempt += 1
         held.waits = False
@@ -291,22 +301,22 @@ class Occurrences:
         self._beginning[held.id] = task
         task.add_done_callback(lambda _: self._beginning.pop(held.id, None))
 
-    async def _perform(self, held: Held) -> None:
+    async def _perform(self, held: JobExecution) -> None:
         job = held.claimed.job
         work_on(job=job.id, slug=job.spec.slug, occurrence=held.id, session=held.session)
         try:
             if not await self.is_wanted(held):
-                raise Withdrawn(held.id)
+                raise OccurrenceSuperseded(held.id)
             if self.holds(held) and not held.stopped:
                 await self._performer.perform(held)
-        except Withdrawn:
-            await self.end(held, End(Status.CANCELLED, Why.STOPPED))
+        except OccurrenceSuperseded:
+            await self.end(held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED))
         except Exception as bug:
             # A boundary: what one job meets must not stop the others.
             log.exception("job_crashed", extra=facts_of(held))
-            await self.ended(held, failed_by(bug), Said(), None)
+            await self.ended(held, failed_by(bug), AttemptOutput(), None)
 
-    def _is_missed(self, held: Held) -> bool:
+    def _is_missed(self, held: JobExecution) -> bool:
         claimed = held.claimed
         grace = timedelta(seconds=held.policy.misfire_grace_s)
         late = claimed.claimed_at - claimed.due_at > grace
@@ -320,32 +330,34 @@ class Occurrences:
         self._last_missed = max(now, self._last_missed + MISSED_APART_S)
         return self._last_missed
 
-    def _begin_later(self, held: Held, at: float) -> None:
+    def _begin_later(self, held: JobExecution, at: float) -> None:
         held.waits = True
         loop = asyncio.get_running_loop()
         self._timers[held.id] = loop.call_at(at, self._on_timer, held)
 
-    def _on_timer(self, held: Held) -> None:
+    def _on_timer(self, held: JobExecution) -> None:
         self._timers.pop(held.id, None)
         if self.holds(held):
             self._begin(held)
 
     # ------------------------------------------------------------------ ending
 
-    async def ended(self, held: Held, attempt: Attempt, said: Said, run: RunEnd | None) -> None:
+    async def ended(
+        self, held: JobExecution, attempt: Attempt, said: AttemptOutput, run: RunEnd | None
+    ) -> None:
         """An attempt is over: store that, and do what follows. Returns when it is stored.
 
         ``run`` is the end of its run, None if it had none or it never began.
         """
         verdict = after(held.claimed, self._base, attempt, held.attempt)
-        if isinstance(verdict, End):
+        if isinstance(verdict, Finish):
             await self._end(held, verdict, attempt, said, run)
             return
         await self._ends.store_run(held, run)
-        if not isinstance(verdict, Retry) or self._closing:
+        if not isinstance(verdict, RetryLater) or self._closing:
             await self._give_back(held)
         elif held.stopped:
-            await self.end(held, End(Status.CANCELLED, Why.STOPPED))
+            await self.end(held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED))
         elif self.holds(held):
             delay_s = attempt_delay_s(held.attempt)
             log.info(
@@ -354,12 +366,17 @@ class Occurrences:
             self._begin_later(held, asyncio.get_running_loop().time() + delay_s)
             self._freed()
 
-    async def end(self, held: Held, end: End, attempt: Attempt = NOTHING) -> None:
+    async def end(self, held: JobExecution, end: Finish, attempt: Attempt = NOTHING) -> None:
         """End one that has not begun, or that begins no more."""
-        await self._end(held, end, attempt, Said(), None)
+        await self._end(held, end, attempt, AttemptOutput(), None)
 
     async def _end(
-        self, held: Held, end: End, attempt: Attempt, said: Said, run: RunEnd | None
+        self,
+        held: JobExecution,
+        end: Finish,
+        attempt: Attempt,
+        said: AttemptOutput,
+        run: RunEnd | None,
     ) -> None:
         held.is_over = True
         try:
@@ -369,9 +386,9 @@ class Occurrences:
         error = attempt.friendly or attempt.error or held.fault
         self._side.go(self._performer.told(held, end, say, said, error))
 
-    async def _end_unbegun(self, over: Sequence[tuple[Held, End]]) -> None:
+    async def _end_unbegun(self, over: Sequence[tuple[JobExecution, Finish]]) -> None:
         for held, end in over:
-            if end.status is not Status.LOST:
+            if end.status is not OccurrenceStatus.LOST:
                 log.info("job_skipped", extra={**facts_of(held), "reason": end.why})
             attempt = NOTHING
             if end.why is Why.EFFECTS:
@@ -382,16 +399,16 @@ class Occurrences:
             except Exception:
                 log.exception("job_end_failed", extra=facts_of(held))
 
-    async def _give_back(self, held: Held) -> None:
+    async def _give_back(self, held: JobExecution) -> None:
         if held.claimed.by_hand:
-            await self.end(held, End(Status.INTERRUPTED), Attempt(Outcome.INTERRUPTED))
+            await self.end(held, Finish(OccurrenceStatus.INTERRUPTED), Attempt(Outcome.INTERRUPTED))
             return
         try:
             await self._ends.give_back(held)
         finally:
             self._drop(held)
 
-    def stop(self, held: Held) -> None:
+    def stop(self, held: JobExecution) -> None:
         """Let it begin no more attempt, on request; one that waits for it ends now."""
         held.stopped = True
         if not held.waits:
@@ -400,11 +417,11 @@ class Occurrences:
         self._room.forget(held)
         if (timer := self._timers.pop(held.id, None)) is not None:
             timer.cancel()
-        self._side.go(self.end(held, End(Status.CANCELLED, Why.STOPPED)))
+        self._side.go(self.end(held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)))
 
-    def fail(self, held: Held, error: BaseException) -> None:
+    def fail(self, held: JobExecution, error: BaseException) -> None:
         """End one that could not begin, whatever becomes of who asks for that."""
-        self._side.go(self.ended(held, failed_by(error), Said(), None))
+        self._side.go(self.ended(held, failed_by(error), AttemptOutput(), None))
 
     # ------------------------------------------------------------------ the end of the process
 
@@ -433,14 +450,14 @@ class Occurrences:
         self._timers.clear()
         self._room.clear()
 
-    def _drop(self, held: Held) -> None:
+    def _drop(self, held: JobExecution) -> None:
         if not self.holds(held):
             return
         del self._held[held.id]
         if (timer := self._timers.pop(held.id, None)) is not None:
             timer.cancel()
         self._room.forget(held)
-        for other in self._room.let_in():
+        for other in self._room.admit():
             self.start(other)
         self._freed()
 

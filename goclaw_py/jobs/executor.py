@@ -11,19 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from goclaw_py.common.clock import new_run_id
-from goclaw_py.common.retry import until_available
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.jobs import texts
 from goclaw_py.jobs.attempts import attempt_of, said_of
-from goclaw_py.jobs.decisions import End
-from goclaw_py.jobs.execution import Held, Withdrawn, facts_of
-from goclaw_py.jobs.execution_ends import Report, Said
-from goclaw_py.jobs.execution_models import Attempt, JobUpdate, Status, Why
-from goclaw_py.jobs.executions import Occurrences
-from goclaw_py.jobs.models import Job, Message, Program, Prompt, may_schedule, session_for
-from goclaw_py.jobs.notifications import Telling
+from goclaw_py.jobs.decisions import Finish
+from goclaw_py.jobs.execution import JobExecution, OccurrenceSuperseded, facts_of
+from goclaw_py.jobs.execution_ends import AttemptOutput, EndReport
+from goclaw_py.jobs.execution_models import Attempt, JobUpdate, OccurrenceStatus, Why
+from goclaw_py.jobs.executions import JobExecutions
+from goclaw_py.jobs.models import FixedMessage, Job, Program, Prompt, may_schedule, session_for
+from goclaw_py.jobs.notifications import JobNotifications
 from goclaw_py.jobs.policy import JobPolicy
-from goclaw_py.jobs.targets import Places
-from goclaw_py.jobs.work_items import NoWork, Work
+from goclaw_py.jobs.targets import JobTargets
+from goclaw_py.jobs.work_items import NoWork, WorkItems
 from goclaw_py.model.errors import Fenced, WorkSourceError
 from goclaw_py.model.ids import (
     CRON_LANE,
@@ -33,34 +33,34 @@ from goclaw_py.model.ids import (
     SessionKey,
 )
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import BeatKind, Ending, Outcome, Reason, Trigger
+from goclaw_py.model.outcomes import Ending, HeartbeatRunKind, Outcome, Reason, Trigger
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.run_events import AgentEvent
 from goclaw_py.ports.agent import AgentLoop, TextPart
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.jobs import Asker, JobDesk, RunNow, StartedNow
+from goclaw_py.ports.jobs import JobService, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import NewRun, RunEnd, Store
-from goclaw_py.runs.agent_executor import Job as Task
-from goclaw_py.runs.agent_executor import Workshop
-from goclaw_py.runs.budget_tracker import Ledger
-from goclaw_py.runs.event_broker import Feed, taken_over
-from goclaw_py.runs.run_persistence import Beginning, end_of
-from goclaw_py.runs.run_recorder import Progress
-from goclaw_py.runs.subagents import Asker as Parent
+from goclaw_py.runs.agent_executor import AgentExecutor
+from goclaw_py.runs.agent_executor import AgentTask as Task
+from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.runs.event_broker import RunEventBroker, taken_over
+from goclaw_py.runs.run_persistence import RunStart, end_of
+from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.subagents import ChildRuns
+from goclaw_py.runs.subagents import ParentRun as Parent
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import Request
-from goclaw_py.scheduler.state_machine import Stop
+from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import RunState
 
 log = logging.getLogger(__name__)
 
-_WAKING = frozenset({Status.OK, Status.FAILED, Status.TIMED_OUT})
+_WAKING = frozenset({OccurrenceStatus.OK, OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT})
 """Ends that a beat follows if the job says so (SPEC CRON-20)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
+class JobRunDeps:
     """What scheduled runs use besides their agents.
 
     Args:
@@ -68,11 +68,11 @@ class Shop:
         limits: How many runs of an agent may work at once, where the settings say so.
     """
 
-    desk: JobDesk
+    service: JobService
     children: ChildRuns
-    feed: Feed
-    ledger: Ledger
-    work: Work
+    feed: RunEventBroker
+    budget_tracker: BudgetTracker
+    work: WorkItems
     program: Callable[[tuple[str, ...]], AgentLoop]
     limits: Mapping[AgentName, int] = field(default_factory=dict)
 
@@ -81,10 +81,10 @@ class Shop:
 class JobRun:
     """A scheduled run in hand."""
 
-    held: Held
+    held: JobExecution
     run: NewRun
-    progress: Progress = field(default_factory=Progress)
-    beginning: Beginning | None = None
+    progress: RunRecorder = field(default_factory=RunRecorder)
+    beginning: RunStart | None = None
 
 
 class JobRuns:
@@ -94,8 +94,8 @@ class JobRuns:
         self,
         store: Store,
         clock: Clock,
-        places: Places,
-        shop: Shop,
+        places: JobTargets,
+        shop: JobRunDeps,
         lane: LaneName = CRON_LANE,
     ) -> None:
         self._store = store
@@ -108,17 +108,17 @@ class JobRuns:
     def connect(
         self,
         dispatcher: Dispatcher,
-        workshop: Workshop,
-        occurrences: Occurrences,
-        telling: Telling,
+        agent_executor: AgentExecutor,
+        occurrences: JobExecutions,
+        notifications: JobNotifications,
         release_later: Callable[[SessionKey], None],
     ) -> None:
         """Give it those with whom it works. Call it once, before anything is due."""
         self._release_later = release_later
         self._dispatcher = dispatcher
-        self._workshop = workshop
+        self._workshop = agent_executor
         self._occurrences = occurrences
-        self._telling = telling
+        self._telling = notifications
 
     # ------------------------------------------------------------------ looking
 
@@ -126,7 +126,7 @@ class JobRuns:
         """Whether it is a scheduled run whose end is not stored."""
         return run_id in self._runs
 
-    def progress(self, run_id: RunId) -> Progress | None:
+    def progress(self, run_id: RunId) -> RunRecorder | None:
         """What is known of a scheduled run while it works."""
         run = self._runs.get(run_id)
         return None if run is None else run.progress
@@ -146,14 +146,14 @@ class JobRuns:
             and creator in (None, held.claimed.job.creator)
         ]
 
-    def stop_run(self, run_id: RunId) -> Stop:
+    def stop_run(self, run_id: RunId) -> StopResult:
         """Stop a run, or what would follow its last attempt; takes effect before this returns."""
         stopped = self._dispatcher.stop_one(run_id)
         for held in self._occurrences.all():
             if _stopped_by(held) == run_id and not (held.is_over or held.stopped):
                 # Its run may have ended, and that be on its way into the database.
                 self._occurrences.stop(held)
-                return stopped if run_id in stopped.stopped else Stop(stopped=[run_id])
+                return stopped if run_id in stopped.stopped else StopResult(stopped=[run_id])
         return stopped
 
     async def stop_waiting(
@@ -197,7 +197,9 @@ class JobRuns:
 
     def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
         """That of a message is never used, and one of its own is nobody else's."""
-        return None if isinstance(job.spec.payload, Message) else session_for(job, policy, None)
+        return (
+            None if isinstance(job.spec.payload, FixedMessage) else session_for(job, policy, None)
+        )
 
     def _is_busy(self, session: SessionKey, job: Job) -> bool:
         """Whether anything runs or waits in a conversation, but for what is just ending."""
@@ -209,32 +211,32 @@ class JobRuns:
             for run in self._dispatcher.runs()
         )
 
-    async def perform(self, held: Held) -> None:
+    async def perform(self, held: JobExecution) -> None:
         """Begin an attempt."""
         try:
             await self._prepare(held)
         except NoWork:
-            await self._occurrences.end(held, End(Status.SKIPPED, Why.NO_WORK))
+            await self._occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
         except WorkSourceError as error:
             attempt = Attempt(Outcome.FAILED, error=str(error), retryable=True)
-            await self._occurrences.ended(held, attempt, Said(), None)
+            await self._occurrences.ended(held, attempt, AttemptOutput(), None)
 
-    async def _prepare(self, held: Held) -> None:
+    async def _prepare(self, held: JobExecution) -> None:
         """Submit its run, or be done at once. Raises ``NoWork`` and ``WorkSourceError``."""
         spec = held.claimed.job.spec
-        if isinstance(spec.payload, Message):
+        if isinstance(spec.payload, FixedMessage):
             await held.until_due(self._clock)
             held.started_at = held.started_at or self._clock.now()
-            said = Said(spec.payload.text)
+            said = AttemptOutput(spec.payload.text)
             await self._occurrences.ended(held, Attempt(Outcome.COMPLETED), said, None)
             return
         await self._shop.work.take(held)
         job = held.claimed.job
-        held.target = await until_available(lambda: self._places.target_of(job))
+        held.target = await retry_until_available(lambda: self._places.target_of(job))
         if self._occurrences.holds(held):
             self._submit(held)
 
-    def _submit(self, held: Held) -> None:
+    def _submit(self, held: JobExecution) -> None:
         job, first = held.claimed.job, held.claimed.by_hand and held.attempt == 1
         held.run = run_id = _run_by_hand(held) if first else new_run_id(self._clock)
         held.session = session = session_for(job, held.policy, run_id)
@@ -266,13 +268,23 @@ class JobRuns:
         )
 
     async def tell(
-        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> Report:
+        self,
+        held: JobExecution,
+        end: Finish,
+        update: JobUpdate | None,
+        attempt: Attempt,
+        said: AttemptOutput,
+    ) -> EndReport:
         """See ``Performer``."""
         return await self._telling.tell(held, end, update, attempt, said)
 
     async def told(
-        self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said, error: str
+        self,
+        held: JobExecution,
+        end: Finish,
+        say: Sequence[OutboundMessage],
+        said: AttemptOutput,
+        error: str,
     ) -> None:
         """See ``Performer``."""
         job = held.claimed.job
@@ -280,20 +292,22 @@ class JobRuns:
         await self._shop.work.finish(held, end, said, error)
         await self._wake_heartbeat(held, end)
 
-    async def _wake_heartbeat(self, held: Held, end: End) -> None:
+    async def _wake_heartbeat(self, held: JobExecution, end: Finish) -> None:
         """Let a beat follow if the job says so (SPEC CRON-20)."""
         spec = held.claimed.job.spec
         if spec.wake_heartbeat and end.status in _WAKING:
             agent, now = spec.agent, self._clock.now()
-            await until_available(lambda: self._store.wake_heartbeat(agent, BeatKind.JOB, now=now))
+            await retry_until_available(
+                lambda: self._store.wake_heartbeat(agent, HeartbeatRunKind.JOB, now=now)
+            )
 
     # ------------------------------------------------------------------ by hand
 
     async def run_now(self, job: Job) -> StartedNow | RunNow:
-        """See ``desk.Hand``."""
+        """See ``service.Hand``."""
         if self._dispatcher.draining:
             return RunNow.OFF
-        policy = job.policy(self._shop.desk.profile.policy)
+        policy = job.policy(self._shop.service.profile.policy)
         most = policy.max_per_agent
         if most and self._occurrences.of_agent(job.spec.agent) >= most:
             return RunNow.AT_CAPACITY
@@ -307,7 +321,7 @@ class JobRuns:
                 return StartedNow(held.id, _run_by_hand(held), session)
             await self._prepare(held)
         except NoWork:
-            await self._occurrences.end(held, End(Status.SKIPPED, Why.NO_WORK))
+            await self._occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
             return RunNow.NO_WORK
         except BaseException as error:
             # Also if whoever asks for it has gone away: it is claimed, and nobody else ends it.
@@ -323,21 +337,21 @@ class JobRuns:
         held = mine.held
         self._shop.feed.started(mine.run)
         if not await self._occurrences.is_wanted(held):
-            raise Withdrawn(held.id)
+            raise OccurrenceSuperseded(held.id)
         # It may have waited for its session, its agent or its lane since it was asked for.
         began_at = max(self._clock.now(), held.claimed.due_at)
         run = mine.run = replace(mine.run, started_at=began_at)
-        mine.beginning = Beginning(self._store, run, held.node)
+        mine.beginning = RunStart(self._store, run, held.node)
         mine.progress.begun = await mine.beginning.begin()
         await held.until_due(self._clock)
         held.started_at = held.started_at or self._clock.now()
         await self._workshop.work(self._task(held, run), mine.progress, _hear_nothing)
 
-    def _task(self, held: Held, run: NewRun) -> Task:
+    def _task(self, held: JobExecution, run: NewRun) -> Task:
         job, policy = held.claimed.job, held.policy
         payload = job.spec.payload
         loop = self._shop.program(payload.argv) if isinstance(payload, Program) else None
-        schedules = self._shop.desk.enabled and may_schedule(
+        schedules = self._shop.service.enabled and may_schedule(
             job, policy, item=held.item is not None
         )
         return Task(
@@ -350,11 +364,13 @@ class JobRuns:
             budget=policy.budget,
             model=payload.model if isinstance(payload, Prompt) else "",
             loop=loop,
-            jobs=self._shop.desk if schedules else None,
-            asker=Asker(job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer, job.creator),
+            jobs=self._shop.service if schedules else None,
+            asker=Requester(
+                job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer, job.creator
+            ),
         )
 
-    def _prompt(self, held: Held) -> str:
+    def _prompt(self, held: JobExecution) -> str:
         payload = held.claimed.job.spec.payload
         if not isinstance(payload, Prompt):
             return ""
@@ -368,7 +384,7 @@ class JobRuns:
         mine = self._runs[ended.run_id]
         held, progress = mine.held, mine.progress
         ended, error = progress.judge(ended, error)
-        if isinstance(error, Withdrawn):
+        if isinstance(error, OccurrenceSuperseded):
             error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
         if error is not None:
             log.warning("run_failed", extra={**facts_of(held), "error": str(error)})
@@ -383,16 +399,18 @@ class JobRuns:
         finally:
             self._shop.feed.ended(mine.run, ended, progress)
             self._workshop.ended(mine.run, ended, progress, error)
-            self._shop.ledger.close(ended.run_id)
+            self._shop.budget_tracker.close(ended.run_id)
             del self._runs[ended.run_id]
             if mine.beginning is not None:
                 self._release_later(mine.run.session)
 
-    async def _elsewhere(self, held: Held) -> None:
+    async def _elsewhere(self, held: JobExecution) -> None:
         """Another node holds its session, or did a moment ago: it waits for that."""
         if await self._occurrences.refused(held):
             # Whoever begins it takes an item of its own.
-            await self._shop.work.finish(held, End(Status.SKIPPED, Why.BUSY), Said(), "")
+            await self._shop.work.finish(
+                held, Finish(OccurrenceStatus.SKIPPED, Why.BUSY), AttemptOutput(), ""
+            )
 
     async def _run_end(
         self, mine: JobRun, ended: Ending, error: BaseException | None
@@ -411,12 +429,12 @@ class JobRuns:
         del request_id, run_id
 
 
-def _run_by_hand(held: Held) -> RunId:
+def _run_by_hand(held: JobExecution) -> RunId:
     """The id of the first run of one by hand, which is told before it is known where it begins."""
     return RunId(held.id)
 
 
-def _stopped_by(held: Held) -> RunId:
+def _stopped_by(held: JobExecution) -> RunId:
     """What names an occurrence to whoever stops it."""
     return held.run or RunId(held.id)
 

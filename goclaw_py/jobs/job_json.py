@@ -13,11 +13,11 @@ from enum import StrEnum
 from typing import TypeVar
 
 from goclaw_py.jobs.models import (
+    FixedMessage,
     Job,
     JobSpec,
     JobState,
     JobTarget,
-    Message,
     Notify,
     Payload,
     Program,
@@ -131,7 +131,7 @@ def _payload_json(payload: Payload) -> dict[str, object]:
     match payload:
         case Prompt(text, model):
             return {"kind": "prompt", "text": text, "model": model}
-        case Message(text):
+        case FixedMessage(text):
             return {"kind": "message", "text": text}
         case Program(argv):
             return {"kind": "command", "argv": list(argv)}
@@ -142,7 +142,7 @@ def _payload_of(given: Mapping[str, object]) -> Payload:
         case "prompt":
             return Prompt(_text(given, "text"), _text(given, "model", ""))
         case "message":
-            return Message(_text(given, "text"))
+            return FixedMessage(_text(given, "text"))
         case "command":
             argv = given.get("argv")
             if isinstance(argv, list | tuple) and all(isinstance(each, str) for each in argv):

@@ -65,7 +65,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class FixedMessage:
     """This is delivered as it stands, without any model."""
 
     text: str
@@ -78,7 +78,7 @@ class Program:
     argv: tuple[str, ...]
 
 
-Payload = Prompt | Message | Program
+Payload = Prompt | FixedMessage | Program
 
 
 class TargetKind(StrEnum):
@@ -308,7 +308,7 @@ def _check_names(spec: JobSpec) -> None:
 
 def _check_payload(payload: Payload) -> None:
     match payload:
-        case Prompt(text) | Message(text):
+        case Prompt(text) | FixedMessage(text):
             key = "prompt" if isinstance(payload, Prompt) else "message"
             if not text.strip():
                 raise BadJob(key, "must not be empty")

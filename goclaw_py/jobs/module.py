@@ -7,31 +7,31 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from goclaw_py.chats.session_settings import Policies
-from goclaw_py.common.retention import keep_tidy
-from goclaw_py.common.wakeup import Wake
-from goclaw_py.jobs.creation import Rules
-from goclaw_py.jobs.execution_models import Untold
-from goclaw_py.jobs.executions import Occurrences
-from goclaw_py.jobs.executor import JobRuns, Shop
-from goclaw_py.jobs.notifications import Telling
+from goclaw_py.chats.session_settings import SessionSettings
+from goclaw_py.common.retention import run_retention
+from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.execution_models import UnreportedOccurrence
+from goclaw_py.jobs.executions import JobExecutions
+from goclaw_py.jobs.executor import JobRunDeps, JobRuns
+from goclaw_py.jobs.notifications import JobNotifications
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.jobs.poller import DueLoop
-from goclaw_py.jobs.service import JobDesk
-from goclaw_py.jobs.targets import Places
-from goclaw_py.jobs.work_items import Work
+from goclaw_py.jobs.poller import JobPoller
+from goclaw_py.jobs.service import GatewayJobService
+from goclaw_py.jobs.targets import JobTargets
+from goclaw_py.jobs.work_items import WorkItems
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import CRON_LANE, AgentName, NodeId, SessionKey
 from goclaw_py.model.messages import Target
-from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import WorkSource
 from goclaw_py.ports.store import Place, Store
-from goclaw_py.runs.agent_executor import Workshop
-from goclaw_py.runs.budget_tracker import Ledger
-from goclaw_py.runs.event_broker import Feed
+from goclaw_py.runs.agent_executor import AgentExecutor
+from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.runs.event_broker import RunEventBroker
 from goclaw_py.runs.replies import Replies
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.scheduler.dispatcher import Dispatcher
@@ -57,27 +57,27 @@ class JobSetup:
         runs: What performs the jobs; a simulation only plays them.
     """
 
-    rules: Rules = field(default_factory=lambda: Rules(DEFAULT_PROFILE))
+    rules: JobCreationRules = field(default_factory=lambda: JobCreationRules(DEFAULT_PROFILE))
     sources: Mapping[str, WorkSource] = field(default_factory=dict)
     program: Callable[[tuple[str, ...]], AgentLoop] = _no_programs
     limits: Mapping[AgentName, int] = field(default_factory=dict)
-    runs: Callable[[Store, Clock, Places, Shop], JobRuns] = JobRuns
+    runs: Callable[[Store, Clock, JobTargets, JobRunDeps], JobRuns] = JobRuns
 
 
 @dataclass(frozen=True, slots=True)
-class Colleagues:
+class JobDependencies:
     """Parts of the gateway that jobs work with."""
 
     channels: Mapping[Place, Channel]
-    policies: Policies
+    policies: SessionSettings
     children: ChildRuns
-    feed: Feed
-    ledger: Ledger
+    feed: RunEventBroker
+    budget_tracker: BudgetTracker
     replies: Replies
-    meter: Meter = NO_METER
+    meter: MetricsRecorder = NO_METER
 
 
-class Office:
+class JobModule:
     """The jobs of a gateway."""
 
     def __init__(
@@ -86,27 +86,29 @@ class Office:
         clock: Clock,
         node: Callable[[], NodeId],
         setup: JobSetup,
-        by: Colleagues,
+        by: JobDependencies,
     ) -> None:
         self._enabled = setup.rules.enabled
         self._clock = clock
         self._store = store
         self._node = node
-        self._untold: Sequence[Untold] = ()
-        self.wake = Wake()
-        self.desk = JobDesk(store, clock, setup.rules, chats=store)
+        self._untold: Sequence[UnreportedOccurrence] = ()
+        self.wake = WakeEvent()
+        self.service = GatewayJobService(store, clock, setup.rules, chats=store)
         base = setup.rules.base
-        self.occurrences = Occurrences(store, clock, node, base, self.wake.call, by.meter)
-        places = Places(store, by.policies)
-        self._telling = Telling(store, clock, by.channels, places, by.replies)
-        work = Work(setup.sources)
-        shop = Shop(self.desk, by.children, by.feed, by.ledger, work, setup.program, setup.limits)
+        self.occurrences = JobExecutions(store, clock, node, base, self.wake.call, by.meter)
+        places = JobTargets(store, by.policies)
+        self._telling = JobNotifications(store, clock, by.channels, places, by.replies)
+        work = WorkItems(setup.sources)
+        shop = JobRunDeps(
+            self.service, by.children, by.feed, by.budget_tracker, work, setup.program, setup.limits
+        )
         self.runs = setup.runs(store, clock, places, shop)
 
     def connect(
         self,
         dispatcher: Dispatcher,
-        workshop: Workshop,
+        agent_executor: AgentExecutor,
         owners: Callable[[], Awaitable[Sequence[Target]]],
         release_later: Callable[[SessionKey], None],
     ) -> None:
@@ -116,10 +118,12 @@ class Office:
         that this node need not own any more.
         """
         self._telling.connect(owners)
-        self.runs.connect(dispatcher, workshop, self.occurrences, self._telling, release_later)
+        self.runs.connect(
+            dispatcher, agent_executor, self.occurrences, self._telling, release_later
+        )
         self.occurrences.connect(self.runs)
-        self.desk.connect(self.runs)
-        self.loop = DueLoop(
+        self.service.connect(self.runs)
+        self.loop = JobPoller(
             self._store,
             self._clock,
             self._node,
@@ -134,18 +138,18 @@ class Office:
             await self.loop.run()
         await asyncio.Event().wait()
 
-    async def keep_telling(self) -> None:
+    async def retry_notifications(self) -> None:
         """Tell results that reached nobody where that can be done, until cancelled."""
         while True:
             try:
-                self._untold = await self._telling.tell_untold()
+                self._untold = await self._telling.send_unreported()
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "job_results"})
             await asyncio.sleep(_LOOK_S)
 
-    async def keep_tidy(self) -> None:
+    async def run_retention(self) -> None:
         """Forget what is too old, now and then (SPEC DB-5). Runs until cancelled."""
-        await keep_tidy(lambda: self._store.sweep_jobs(now=self._clock.now()))
+        await run_retention(lambda: self._store.sweep_jobs(now=self._clock.now()))
 
     def warnings(self) -> tuple[str, ...]:
         """What an operator should know (SPEC CRON-4)."""

@@ -11,13 +11,20 @@ from goclaw_py.delivery.albums import in_albums
 from goclaw_py.delivery.ok_token import without_token
 from goclaw_py.delivery.places import where_read
 from goclaw_py.jobs import texts
-from goclaw_py.jobs.decisions import End, Told, failures_with, tells_failure
-from goclaw_py.jobs.execution import Held, facts_of
-from goclaw_py.jobs.execution_ends import Report, Said
-from goclaw_py.jobs.execution_models import ENDED_BADLY, Attempt, JobUpdate, Status, Untold, Why
+from goclaw_py.jobs.decisions import Finish, Recipients, failures_with, tells_failure
+from goclaw_py.jobs.execution import JobExecution, facts_of
+from goclaw_py.jobs.execution_ends import AttemptOutput, EndReport
+from goclaw_py.jobs.execution_models import (
+    ENDED_BADLY,
+    Attempt,
+    JobUpdate,
+    OccurrenceStatus,
+    UnreportedOccurrence,
+    Why,
+)
 from goclaw_py.jobs.models import OPERATOR, Job, JobState, TargetKind
 from goclaw_py.jobs.schedule import At
-from goclaw_py.jobs.targets import Places
+from goclaw_py.jobs.targets import JobTargets
 from goclaw_py.model.chat_commands import job_buttons
 from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import RunId, SessionKey
@@ -34,7 +41,7 @@ from goclaw_py.runs.tool_services import sessions_of
 log = logging.getLogger(__name__)
 
 
-class Telling:
+class JobNotifications:
     """Builds the messages of jobs in the form that their channels accept."""
 
     def __init__(
@@ -42,7 +49,7 @@ class Telling:
         store: Store,
         clock: Clock,
         channels: Mapping[Place, Channel],
-        places: Places,
+        places: JobTargets,
         replies: Replies,
     ) -> None:
         self._replies = replies
@@ -55,7 +62,7 @@ class Telling:
         """Set the function that finds the chats of the bot's owners; call it once, at the start."""
         self._owners = owners
 
-    def system(self, held: Held) -> str:
+    def system(self, held: JobExecution) -> str:
         """Return the system text of a scheduled run, beside the prompt of its job."""
         claimed = held.claimed
         spec = claimed.job.spec
@@ -64,23 +71,28 @@ class Telling:
         )
 
     async def tell(
-        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> Report:
+        self,
+        held: JobExecution,
+        end: Finish,
+        update: JobUpdate | None,
+        attempt: Attempt,
+        said: AttemptOutput,
+    ) -> EndReport:
         """Build the messages about the end of an occurrence. Raises ``StoreUnavailable``."""
         job = held.claimed.job
-        if end.status is Status.OK:
+        if end.status is OccurrenceStatus.OK:
             return await self._result(held, said)
         if end.status not in ENDED_BADLY:
-            return Report()
+            return EndReport()
         told = tells_failure(job, failures_with(held.claimed))
         if end.why is Why.EFFECTS and told is None:
-            told = Told.OWNER
+            told = Recipients.OWNER
         disabled = update is not None and update.state is JobState.DISABLED
         if told is None and not disabled:
-            return Report()
-        return Report(await self._failure(held, end, update, attempt, told))
+            return EndReport()
+        return EndReport(await self._failure(held, end, update, attempt, told))
 
-    async def _result(self, held: Held, said: Said) -> Report:
+    async def _result(self, held: JobExecution, said: AttemptOutput) -> EndReport:
         job = held.claimed.job
         shown, silent = texts.notify_text(said.text, job.spec.notify)
         route = await self._places.route_of(job) if shown else Route(None)
@@ -88,13 +100,13 @@ class Telling:
         if route.problem:
             facts = {**facts_of(held), "reason": route.problem}
             log.warning("job_result_undeliverable", extra=facts)
-            return Report(no_route=route.problem)
+            return EndReport(no_route=route.problem)
         if target is None:
-            return Report(silent=silent)
+            return EndReport(silent=silent)
         files, troubles = self._replies.sendable(said.files, job.spec.agent, held.run)
         # An error text contains a file name, which the agent has chosen.
         shown = without_token("\n\n".join([shown, *troubles]))
-        due = texts.Due(held.claimed.due_at, self._clock.now(), job.spec.zone)
+        due = texts.DueTimeText(held.claimed.due_at, self._clock.now(), job.spec.zone)
         if due.is_late:
             due = await self._due(job, due.at, [target])
         whole = texts.delivery(job.spec, shown, due)
@@ -105,10 +117,15 @@ class Telling:
         channel = self._channels.get((target.channel, target.account))
         attached = [OutboundMessage(target, "", run_id=held.run, file=file) for file in files]
         messages += in_albums(attached, channel)
-        return Report(tuple(messages))
+        return EndReport(tuple(messages))
 
     async def _failure(
-        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, told: Told | None
+        self,
+        held: JobExecution,
+        end: Finish,
+        update: JobUpdate | None,
+        attempt: Attempt,
+        told: Recipients | None,
     ) -> tuple[OutboundMessage, ...]:
         job = held.claimed.job
         chat = job.spec.target
@@ -121,14 +138,14 @@ class Telling:
         if update is not None and update.state is JobState.DISABLED:
             text = texts.job_disabled(title, failures_with(held.claimed), why)
         else:
-            once = told is Told.TARGET or end.why is Why.EFFECTS
+            once = told is Recipients.TARGET or end.why is Why.EFFECTS
             write = texts.job_failed if once else texts.job_failed_thrice
             again = None if update is None else update.next_run_at
             due = await self._due(job, held.claimed.due_at, [target])
             text = write(title, due, why, again)
         return tuple(self._messages(target, text, held.run))
 
-    async def _due(self, job: Job, at: datetime, told: Sequence[Target]) -> texts.Due:
+    async def _due(self, job: Job, at: datetime, told: Sequence[Target]) -> texts.DueTimeText:
         """Return when a job was due, in the zone of its own chat if only that chat is notified.
 
         Raises ``StoreUnavailable``.
@@ -136,7 +153,7 @@ class Telling:
         own = chat_of(job.owner)
         is_own = own is not None and all(replace(one, thread=None) == own[0] for one in told)
         here = await self._store.zone_of(job.owner) if is_own else None
-        return texts.Due(at, self._clock.now(), job.spec.zone, here)
+        return texts.DueTimeText(at, self._clock.now(), job.spec.zone, here)
 
     def _messages(
         self, target: Target, text: str, run: RunId | None = None
@@ -165,7 +182,7 @@ class Telling:
 
     # ------------------------------------------------------------------ undelivered results
 
-    async def tell_untold(self) -> list[Untold]:
+    async def send_unreported(self) -> list[UnreportedOccurrence]:
         """Send undelivered results to another chat if there is one; return the other results.
 
         A job that is deleted after its delivery is deleted then. Raises ``StoreUnavailable``.
@@ -173,7 +190,7 @@ class Telling:
         untold = await self._store.settle_results(now=self._clock.now())
         return [one for one in untold if not await self._tell_elsewhere(one)]
 
-    async def _tell_elsewhere(self, lost: Untold) -> bool:
+    async def _tell_elsewhere(self, lost: UnreportedOccurrence) -> bool:
         """Return False if no chat can receive it."""
         job, spec = lost.job, lost.job.spec
         targets, with_text = await self._other_chats(lost)
@@ -190,7 +207,7 @@ class Telling:
                 await self.remember(job, say)
         return True
 
-    async def _other_chats(self, lost: Untold) -> tuple[list[Target], bool]:
+    async def _other_chats(self, lost: UnreportedOccurrence) -> tuple[list[Target], bool]:
         """Return the chats for an undelivered result, and whether they may read its text.
 
         A result that waited for a chat goes there; one for the last chat of its owner goes to the

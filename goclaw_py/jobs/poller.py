@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from typing import overload
 
 from goclaw_py.common.clock import new_id
-from goclaw_py.common.polling_loop import ClaimLoop
-from goclaw_py.common.wakeup import Wake
-from goclaw_py.jobs.execution_models import Claimed, Status
-from goclaw_py.jobs.executions import Occurrences
+from goclaw_py.common.polling_loop import PollingLoop
+from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.jobs.execution_models import OccurrenceClaim, OccurrenceStatus
+from goclaw_py.jobs.executions import JobExecutions
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import NodeId, OccurrenceId
 from goclaw_py.ports.clock import Clock
@@ -31,7 +31,7 @@ _MOST_AT_ONCE = 1000
 _MESSAGES = 100
 
 
-class DueLoop(ClaimLoop):
+class JobPoller(PollingLoop):
     """Claims due jobs for one process.
 
     Args:
@@ -44,9 +44,9 @@ class DueLoop(ClaimLoop):
         store: JobStore,
         clock: Clock,
         node: Callable[[], NodeId],
-        occurrences: Occurrences,
+        occurrences: JobExecutions,
         size: Callable[[], int],
-        wake: Wake,
+        wake: WakeEvent,
     ) -> None:
         super().__init__("jobs", wake)
         self._store = store
@@ -56,7 +56,7 @@ class DueLoop(ClaimLoop):
         self._size = size
 
     async def look(self) -> float:
-        """See ``ClaimLoop``."""
+        """See ``PollingLoop``."""
         await self._occurrences.withdraw()
         await self._claim_waiting()
         due_at, lead = await self._next()
@@ -79,7 +79,7 @@ class DueLoop(ClaimLoop):
             ahead_s -= _MOST_LEAD_S
         return min(max(ahead_s, 0.0), self.look_s)
 
-    async def _claim(self, lead: timedelta) -> Sequence[Claimed] | None:
+    async def _claim(self, lead: timedelta) -> Sequence[OccurrenceClaim] | None:
         """Claim what there is room for; messages need none (SPEC CRON-4).
 
         None if it is not ours: this node was declared dead meanwhile, or the process ends.
@@ -111,13 +111,13 @@ class DueLoop(ClaimLoop):
         if claimed and await self._is_ours(claimed, node):
             await self._occurrences.take(claimed)
 
-    async def _is_ours(self, claimed: Sequence[Claimed], node: NodeId) -> bool:
+    async def _is_ours(self, claimed: Sequence[OccurrenceClaim], node: NodeId) -> bool:
         """Whether this process goes on with what it has claimed; if it ends, it gives that back."""
         if self._node() != node:
             return False
         if self._closing:
             await self._store.give_back(
-                [one.id for one in claimed], node=node, status=Status.INTERRUPTED
+                [one.id for one in claimed], node=node, status=OccurrenceStatus.INTERRUPTED
             )
         return not self._closing
 
@@ -140,7 +140,7 @@ class DueLoop(ClaimLoop):
 
     async def _give_back_unknown(self) -> None:
         known = [held.id for held in self._occurrences.all()]
-        await self._store.give_back_unknown(known, node=self._node())
+        await self._store.release_unclaimed(known, node=self._node())
 
     def room(self) -> int:
         """How many more may be claimed: what can start, and as many again (SPEC CRON-5)."""

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from goclaw_py.common.clock import new_id
 from goclaw_py.common.timezones import zone as zone_named
-from goclaw_py.jobs.creation import Rules, changed, made, owner_for
-from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.creation import JobCreationRules, changed, made, owner_for
+from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState, Notify, slug_for
 from goclaw_py.jobs.policy import History, Profile
 from goclaw_py.jobs.schedule import upcoming
@@ -23,7 +23,7 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import ChatStore, JobPage, JobQuery, JobStore, RunStore
 
 log = logging.getLogger(__name__)
@@ -33,18 +33,18 @@ _TRIES = 5
 """How often a change is made anew when somebody else's came between."""
 
 
-class Hand(Protocol):
+class ManualJobRuns(Protocol):
     """Runs jobs by hand."""
 
     async def run_now(self, job: Job) -> StartedNow | RunNow:
         """Run it, in whatever state it is. Raises ``StoreUnavailable`` and ``UnknownJob``."""
 
 
-class DeskStore(JobStore, RunStore, Protocol):
+class JobServiceStore(JobStore, RunStore, Protocol):
     """What is read and written here."""
 
 
-class JobDesk:
+class GatewayJobService:
     """Implements ``ports.jobs.JobDesk`` over a store.
 
     Args:
@@ -54,10 +54,10 @@ class JobDesk:
 
     def __init__(
         self,
-        store: DeskStore,
+        store: JobServiceStore,
         clock: Clock,
-        rules: Rules,
-        hand: Hand | None = None,
+        rules: JobCreationRules,
+        hand: ManualJobRuns | None = None,
         chats: ChatStore | None = None,
     ) -> None:
         self._chats = chats
@@ -66,7 +66,7 @@ class JobDesk:
         self._rules = rules
         self._hand = hand
 
-    def connect(self, hand: Hand) -> None:
+    def connect(self, hand: ManualJobRuns) -> None:
         """Give it who runs jobs by hand."""
         self._hand = hand
 
@@ -89,14 +89,14 @@ class JobDesk:
         """See ``ports.jobs.JobDesk``."""
         return self._clock.now()
 
-    def _most(self, by: Asker) -> int | None:
+    def _most(self, by: Requester) -> int | None:
         """How many jobs an owner may have where this one makes another; None: any (CRON-15)."""
         limited = by.maker is not Maker.OPERATOR or self._rules.limits_operators
         return self.most if limited else None
 
     # ------------------------------------------------------------------ making and changing
 
-    async def create(self, draft: JobDraft, by: Asker) -> Job:
+    async def create(self, draft: JobDraft, by: Requester) -> Job:
         """A slug that nobody has chosen gets a number if it is taken."""
         job = await self._made(draft, by)
         for _ in range(_TRIES):
@@ -113,7 +113,7 @@ class JobDesk:
                 return job
         raise SlugTaken(job.spec.slug)
 
-    async def edit(self, asked: str, change: JobChange, by: Asker) -> Job:
+    async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
         """An edit that names no revision is made anew on top of one that came between."""
         for _ in range(_TRIES):
             before = await self.get(asked, by)
@@ -132,7 +132,7 @@ class JobDesk:
             "the change"
         )
 
-    async def delete(self, asked: str, by: Asker) -> Job:
+    async def delete(self, asked: str, by: Requester) -> Job:
         """Its log stays, or goes, as its policy says."""
         job = await self.get(asked, by)
         forget = job.policy(self._rules.base).history_on_delete is History.DELETE
@@ -141,7 +141,7 @@ class JobDesk:
         log.info("job_deleted", extra=_facts(job))
         return job
 
-    async def run_now(self, asked: str, by: Asker) -> StartedNow | RunNow:
+    async def run_now(self, asked: str, by: Requester) -> StartedNow | RunNow:
         """See ``ports.jobs.JobDesk``."""
         job = await self.get(asked, by)
         if self._hand is None or not self.enabled:
@@ -150,7 +150,7 @@ class JobDesk:
 
     # ------------------------------------------------------------------ looking
 
-    async def get(self, asked: str, by: Asker) -> Job:
+    async def get(self, asked: str, by: Requester) -> Job:
         """See ``ports.jobs.JobDesk``."""
         own = await self._store.find_jobs(asked, owner=owner_for(by))
         found = own or await self._store.find_jobs(asked)
@@ -165,7 +165,7 @@ class JobDesk:
             raise UnknownJob(asked)
         return found[0]
 
-    async def search(self, query: JobQuery, by: Asker) -> JobPage:
+    async def search(self, query: JobQuery, by: Requester) -> JobPage:
         """See ``ports.jobs.JobDesk``."""
         if by.owner is not None:
             query = replace(query, owner=by.owner)
@@ -174,12 +174,12 @@ class JobDesk:
     async def log(
         self,
         asked: str | None,
-        by: Asker,
+        by: Requester,
         *,
         limit: int = 50,
-        status: Status | None = None,
+        status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
-    ) -> list[Logged]:
+    ) -> list[LoggedOccurrence]:
         """See ``ports.jobs.JobDesk``."""
         if asked is None:
             if by.owner is not None:
@@ -196,17 +196,17 @@ class JobDesk:
             rows = await self._store.log_of(job_id, limit=limit, status=status, before=before)
         return await self._with_waits(rows)
 
-    async def _with_waits(self, rows: Sequence[Logged]) -> list[Logged]:
+    async def _with_waits(self, rows: Sequence[LoggedOccurrence]) -> list[LoggedOccurrence]:
         return await with_waits(self._store, self._rules.base, rows)
 
-    async def logged(self, occurrence: OccurrenceId, by: Asker) -> Logged:
+    async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
         """See ``ports.jobs.JobDesk``."""
         found = await self._store.logged(occurrence)
         if found is None or by.owner not in (None, found.owner):
             raise UnknownJob(occurrence)
         return (await self._with_waits([found]))[0]
 
-    async def stats(self, asked: str | None, by: Asker, *, since: datetime) -> JobStats:
+    async def stats(self, asked: str | None, by: Requester, *, since: datetime) -> JobStats:
         """See ``ports.jobs.JobDesk``."""
         if asked is None:
             if by.owner is not None:
@@ -221,7 +221,7 @@ class JobDesk:
         timing = job.timing(self._rules.base)
         return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
 
-    async def no_route(self, asked: str, by: Asker) -> str:
+    async def no_route(self, asked: str, by: Requester) -> str:
         """What a channel will say of a chat that has never written is not known."""
         job = await self.get(asked, by)
         if self._chats is None or job.spec.notify is Notify.NEVER:
@@ -236,24 +236,24 @@ class JobDesk:
                 return chat.gone
         return "no message has come from this chat yet"
 
-    async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
+    async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
         """See ``ports.jobs.JobDesk``."""
         return self.upcoming(replace(await self._made(draft, by), state=JobState.ACTIVE), count)
 
     # ------------------------------------------------------------------ zones
 
-    async def zone(self, by: Asker) -> str:
+    async def zone(self, by: Requester) -> str:
         """See ``ports.jobs.JobDesk``."""
         return await self._store.zone_of(owner_for(by)) or self.profile.zone or _UTC
 
-    async def choose_zone(self, zone: str | None, by: Asker) -> str:
+    async def choose_zone(self, zone: str | None, by: Requester) -> str:
         """See ``ports.jobs.JobDesk``."""
         if zone is not None:
             zone_named(zone)
         await self._store.choose_zone(owner_for(by), zone)
         return zone or self.profile.zone or _UTC
 
-    async def _made(self, draft: JobDraft, by: Asker) -> Job:
+    async def _made(self, draft: JobDraft, by: Requester) -> Job:
         zone = draft.zone or await self.zone(by)
         now = self._clock.now()
         job_id = JobId(new_id(self._clock))

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, assert_never
 
-from goclaw_py.chats.session_settings import Policies, as_it_stands
+from goclaw_py.chats.session_settings import SessionSettings, as_it_stands
 from goclaw_py.delivery.places import place_name
 from goclaw_py.jobs.models import OPERATOR, Job, TargetKind
 from goclaw_py.model.ids import SessionKey
@@ -69,10 +69,10 @@ async def owners_chat(
     return next(threads, chat)
 
 
-class Places:
+class JobTargets:
     """Finds the chats of jobs."""
 
-    def __init__(self, store: ChatStore, policies: Policies) -> None:
+    def __init__(self, store: ChatStore, policies: SessionSettings) -> None:
         self._store = store
         self._policies = policies
 

@@ -63,7 +63,7 @@ def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueTimeText:
     """When a job was due, as told to a chat at ``now``.
 
     Times are in the time zone ``here`` of the chat; if the chat has chosen none, in the ``zone`` of
@@ -91,7 +91,7 @@ class Due:
         return self.when(self.at)
 
 
-def delivery(spec: JobSpec, text: str, due: Due) -> str:
+def delivery(spec: JobSpec, text: str, due: DueTimeText) -> str:
     """Return the message of a job to a chat, in Markdown (SPEC CRON-13).
 
     A reminder has no title, and a note if it is late (SPEC CRON-6); other messages show the title
@@ -109,7 +109,7 @@ _BLOCK = re.compile(r"\s*\n|\s*(?:```|~~~|#{1,6}\s|>|\||[-*+]\s|\d+[.)]\s)| {4}|
 """What begins a block of Markdown."""
 
 
-def reminder_late(due: Due) -> str:
+def reminder_late(due: DueTimeText) -> str:
     """Return the note of a late reminder, "" if it is on time (SPEC CRON-6)."""
     return f"(Late by {lasting(due.now - due.at)}: it was due {due}.)" if due.is_late else ""
 
@@ -119,7 +119,7 @@ def delivered_from(title: str, text: str) -> str:
     return f"[from the job “{_title(title)}”]\n{text}"
 
 
-def undelivered(title: str, place: str, why: str, text: str, due: Due) -> str:
+def undelivered(title: str, place: str, why: str, text: str, due: DueTimeText) -> str:
     """Return the notice about a result that could not be delivered; its ``text`` if readable."""
     to = f" to {place}" if place else ""
     said = f":\n\n{text}" if text else "."
@@ -129,12 +129,12 @@ def undelivered(title: str, place: str, why: str, text: str, due: Due) -> str:
 # ---------------------------------------------------------------------------- failures
 
 
-def job_failed(title: str, due: Due, reason: str, next_try: datetime | None) -> str:
+def job_failed(title: str, due: DueTimeText, reason: str, next_try: datetime | None) -> str:
     """Return the notice about a run that failed after its last retry (SPEC CRON-13)."""
     return f"⚠️ “{_title(title)}”, due {due}, failed: {_reason(reason, next_try, due)}"
 
 
-def job_failed_thrice(title: str, due: Due, reason: str, next_try: datetime | None) -> str:
+def job_failed_thrice(title: str, due: DueTimeText, reason: str, next_try: datetime | None) -> str:
     """Return the notice to owners about a job without notices of single failures (SPEC CRON-13)."""
     why = _reason(reason, next_try, due)
     return f"⚠️ “{_title(title)}” has failed three times in a row, last {due}: {why}"
@@ -153,7 +153,7 @@ def job_disabled(title: str, failures: int, reason: str) -> str:
     )
 
 
-def _reason(reason: str, next_try: datetime | None, due: Due) -> str:
+def _reason(reason: str, next_try: datetime | None, due: DueTimeText) -> str:
     again = "No more retries." if next_try is None else f"Next try: {due.when(next_try)}."
     return f"{_sentence(reason)} {again}"
 

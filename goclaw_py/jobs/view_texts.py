@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from goclaw_py.common.text import count, first_words
-from goclaw_py.jobs.execution_models import Logged, Why
-from goclaw_py.jobs.models import Job, JobState, Message, Payload, Program, Prompt
+from goclaw_py.jobs.execution_models import LoggedOccurrence, Why
+from goclaw_py.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
 from goclaw_py.jobs.schedule import describe
 from goclaw_py.model.errors import JobError
 
@@ -29,7 +29,7 @@ def kind_and_text(payload: Payload) -> tuple[str, str]:
     match payload:
         case Prompt(text):
             return "prompt", text
-        case Message(text):
+        case FixedMessage(text):
             return "message", text
         case Program(argv):
             return "command", shlex.join(argv)
@@ -73,7 +73,7 @@ def _cause(job: Job, most: int) -> str:
     return f": {error}" if error else ""
 
 
-def took_s(row: Logged) -> float | None:
+def took_s(row: LoggedOccurrence) -> float | None:
     """Return how long an occurrence ran, in seconds; None if it did not start or still runs."""
     if row.started_at is None or row.finished_at is None:
         return None
@@ -101,7 +101,7 @@ def why_words(why: Why) -> str:
     return _WHY[why]
 
 
-def waits(row: Logged) -> str:
+def waits(row: LoggedOccurrence) -> str:
     """Return the session that an occurrence waits for, as a clause; "" if it waits for none."""
     if row.waits_for is None:
         return ""

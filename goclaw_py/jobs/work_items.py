@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from goclaw_py.jobs.decisions import End
-from goclaw_py.jobs.execution import Held
-from goclaw_py.jobs.execution_ends import Said
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.decisions import Finish
+from goclaw_py.jobs.execution import JobExecution
+from goclaw_py.jobs.execution_ends import AttemptOutput
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.ports.jobs import WorkSource
 
@@ -22,13 +22,13 @@ class NoWork(Exception):
     """The work source has nothing to do."""
 
 
-class Work:
+class WorkItems:
     """Takes items for occurrences, and tells what became of them."""
 
     def __init__(self, sources: Mapping[str, WorkSource]) -> None:
         self._sources = sources
 
-    async def take(self, held: Held) -> None:
+    async def take(self, held: JobExecution) -> None:
         """Claim an item for a job that works on items; a retry goes on with the one it has.
 
         Raises ``NoWork`` and ``WorkSourceError``.
@@ -43,7 +43,9 @@ class Work:
         if held.item is None:
             raise NoWork
 
-    async def finish(self, held: Held, end: End, said: Said, failure: str) -> None:
+    async def finish(
+        self, held: JobExecution, end: Finish, said: AttemptOutput, failure: str
+    ) -> None:
         """Report how the work on an item ended, or give it back, within a time. Raises nothing."""
         item = held.item
         if item is None:
@@ -51,8 +53,10 @@ class Work:
         source = self._sources[held.claimed.job.spec.source]
         try:
             async with asyncio.timeout(_TELL_S):
-                if end.status in (Status.OK, Status.FAILED):
-                    await source.done(item, ok=end.status is Status.OK, text=said.text or failure)
+                if end.status in (OccurrenceStatus.OK, OccurrenceStatus.FAILED):
+                    await source.done(
+                        item, ok=end.status is OccurrenceStatus.OK, text=said.text or failure
+                    )
                 else:
                     await source.give_back(item, end.status.value)
         except (WorkSourceError, TimeoutError) as error:

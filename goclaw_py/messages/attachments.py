@@ -37,7 +37,7 @@ _ENDINGS: Mapping[FileKind, str] = {
 }
 
 
-class Received:
+class AttachmentDownloader:
     """Downloads what came with messages.
 
     Args:

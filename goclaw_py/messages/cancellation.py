@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from goclaw_py.delivery.texts import Work
-from goclaw_py.messages.provider_outage import Outages
+from goclaw_py.delivery.texts import RunActivity
+from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.messages.stop_rights import StopRights
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, Target, person_at
@@ -17,14 +17,14 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Store
 from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.dispatcher import Dispatcher
-from goclaw_py.scheduler.state_machine import Stop
+from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import RunView, StopReport
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class CancelResult:
     """What a stop did, with the turns that it met.
 
     ``jobs``: the runs of jobs that it has stopped besides. ``session`` and ``run`` are what was
@@ -76,7 +76,7 @@ class JobStops(Protocol):
         With a ``creator`` only of the jobs that this person has asked for.
         """
 
-    def stop_run(self, run_id: RunId) -> Stop:
+    def stop_run(self, run_id: RunId) -> StopResult:
         """Stop one of them; takes effect before this returns."""
 
     async def stop_waiting(
@@ -93,7 +93,7 @@ class JobStops(Protocol):
         """
 
 
-class Stopper:
+class RunCanceller:
     """Stops runs of chats, and of jobs that tell their results there.
 
     Args:
@@ -108,7 +108,7 @@ class Stopper:
         node: Callable[[], NodeId],
         dispatcher: Dispatcher,
         turns: Callable[[Collection[RunId]], Sequence[Turn]],
-        outages: Outages,
+        outages: ProviderOutageBuffer,
     ) -> None:
         self._outages = outages
         self._node = node
@@ -133,10 +133,12 @@ class Stopper:
         turns = self._turns([run.id for run in self.runs(session)])
         return tuple(row.message for turn in turns if by not in turn.senders for row in turn.rows)
 
-    def works(self, session: SessionKey) -> dict[RunId, Work]:
+    def works(self, session: SessionKey) -> dict[RunId, RunActivity]:
         """What the runs of a session do now."""
         turns = self._turns([run.id for run in self.runs(session)])
-        return {turn.id: Work(" ".join(turn.texts), turn.progress.tools_in_use) for turn in turns}
+        return {
+            turn.id: RunActivity(" ".join(turn.texts), turn.progress.tools_in_use) for turn in turns
+        }
 
     def stop(
         self,
@@ -145,7 +147,7 @@ class Stopper:
         everything: bool,
         run: RunId | None = None,
         by: str | None = None,
-    ) -> Stopped:
+    ) -> CancelResult:
         """Stop one thing, this ``run`` or everything of a session, at once.
 
         With ``by`` only what answers messages of that sender (SPEC CMD-6). A run that has ended, or
@@ -159,7 +161,7 @@ class Stopper:
         elif any(view.id == run for view in self.runs(session)):
             done = self._dispatcher.stop_one(run, by)
         else:
-            done = Stop()
+            done = StopResult()
         met = done.stopped or done.dropped or done.already_stopping
         kept = [] if met and not everything else self._kept(session, run)
         mine = [turn for turn in kept if by is None or by in turn.senders]
@@ -176,7 +178,7 @@ class Stopper:
             extra={"session": session, "runs": len(done.stopped), "dropped": len(done.dropped)},
         )
         others += self._turns(spared)
-        return Stopped(
+        return CancelResult(
             StopReport(tuple(done.stopped), tuple(done.dropped), done.already_stopping),
             reason,
             # Their ends are not stored yet, so all of them are known.
@@ -194,7 +196,7 @@ class Stopper:
         kept = self._outages.of(session)
         return kept if run is None else [t for t in kept if run in (t.id, t.former)][:1]
 
-    def stop_spared(self, chat: Target, stopped: Stopped, *, everything: bool) -> Stopped:
+    def stop_spared(self, chat: Target, stopped: CancelResult, *, everything: bool) -> CancelResult:
         """Stop what was spared: its sender may stop everything (SPEC CMD-6).
 
         That is what was there then, and nothing that came after it.
@@ -204,7 +206,7 @@ class Stopper:
         turns = [*self._turns([run.id for run in self.runs(session)]), *self._outages.of(session)]
         waiting = [turn for turn in turns if any(map(turn.has, stopped.of_others))]
         runs = list(dict.fromkeys((*stopped.spared, *(turn.id for turn in waiting))))
-        done = Stop()
+        done = StopResult()
         for run in runs if everything else runs[:1]:
             one = self._dispatcher.stop_one(run)
             done.stopped += one.stopped
@@ -234,8 +236,8 @@ class Stopper:
         return Reason.STOPPED_ALL if everything else Reason.STOPPED
 
     def stop_jobs(
-        self, chat: Target, stopped: Stopped, *, everything: bool, run: RunId | None = None
-    ) -> Stopped:
+        self, chat: Target, stopped: CancelResult, *, everything: bool, run: RunId | None = None
+    ) -> CancelResult:
         """Stop runs of jobs that tell their results in ``chat``, after what was ``stopped`` there.
 
         One of them: this ``run``, else the oldest, but only if there was nothing else to stop; or
@@ -292,7 +294,7 @@ class Stopper:
             chat, everything=everything, run=run, creator=creator
         )
 
-    async def keep(self, stopped: Stopped | None = None) -> None:
+    async def keep(self, stopped: CancelResult | None = None) -> None:
         """Store that these messages get no answer: no crash may bring back what people stopped.
 
         Their runs may take a while to end, and their ends are stored after that. Raises

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from goclaw_py.common.wakeup import Wake
+from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.model.errors import ChannelRefused, StoreUnavailable
 from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.channel import Channel, Intake
+from goclaw_py.ports.channel import Channel, InboundHandler
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NodeStore
 from goclaw_py.scheduler.views import ChannelState, ChannelView
@@ -23,7 +23,7 @@ _GIVE_BACK_S = 2.0
 """How long giving a lease back may take; without it the end of the node gives it back."""
 
 
-class Supervisor:
+class ChannelSupervisor:
     """Runs ``receive`` of every channel, each in a task of its own."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Supervisor:
         self._views = {
             id(c): ChannelView(c.name, c.account, ChannelState.STARTING, "") for c in self._channels
         }
-        self._waiting: set[Wake] = set()
+        self._waiting: set[WakeEvent] = set()
 
     def look(self) -> None:
         """A lease may have become free."""
@@ -51,7 +51,7 @@ class Supervisor:
         """The state of each channel; one that receives says itself how its connection is."""
         return tuple(map(self._view, self._channels))
 
-    async def run(self, intake: Intake) -> None:
+    async def run(self, intake: InboundHandler) -> None:
         """Receive from all channels until cancelled."""
         async with asyncio.TaskGroup() as group:
             for channel in self._channels:
@@ -64,7 +64,7 @@ class Supervisor:
         health = channel.health
         return replace(view, state=health.state, detail=health.detail, warning=health.warning)
 
-    async def _keep(self, channel: Channel, intake: Intake) -> None:
+    async def _keep(self, channel: Channel, intake: InboundHandler) -> None:
         while True:
             try:
                 await self._receive(channel, intake)
@@ -73,7 +73,7 @@ class Supervisor:
                 self._show(channel, ChannelState.STARTING, f"failed: {error}")
             await asyncio.sleep(RESTART_S)
 
-    async def _receive(self, channel: Channel, intake: Intake) -> None:
+    async def _receive(self, channel: Channel, intake: InboundHandler) -> None:
         """Receive until that ends; after a refusal wait until it is worth another try."""
         lease = channel.lease
         try:
@@ -108,7 +108,7 @@ class Supervisor:
         """Wait until this process may receive for the account."""
         if lease is None:
             return
-        free = Wake()
+        free = WakeEvent()
         self._waiting.add(free)
         try:
             while not await self._take(channel, lease):

@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from goclaw_py.chats.context_usage import Contexts
-from goclaw_py.common.retry import until_available, until_stored
-from goclaw_py.messages.attachments import Received
-from goclaw_py.messages.claimed import InHand
-from goclaw_py.messages.drop_notices import Notices
-from goclaw_py.messages.provider_outage import Outages
+from goclaw_py.chats.context_usage import ContextUsage
+from goclaw_py.common.retry import retry_until_available, until_stored
+from goclaw_py.messages.attachments import AttachmentDownloader
+from goclaw_py.messages.claimed_messages import ClaimedMessages
+from goclaw_py.messages.drop_notices import DropNotices
+from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import MAIN_LANE, NodeId, RunId
 from goclaw_py.model.messages import InboundMessage, PeerKind
@@ -36,18 +36,18 @@ from goclaw_py.model.run_events import (
 from goclaw_py.ports.agent import AgentResult, MessagePart
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import NewRun, Place, RunEnd, Store
 from goclaw_py.runs import speakers
-from goclaw_py.runs.agent_executor import Job, Workshop
-from goclaw_py.runs.budget_tracker import Ledger
-from goclaw_py.runs.event_broker import Feed, taken_over
-from goclaw_py.runs.replies import End, Replies, log_failure, signal_of
+from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.runs.event_broker import RunEventBroker, taken_over
+from goclaw_py.runs.replies import Replies, TurnEnd, log_failure, signal_of
 from goclaw_py.runs.run_persistence import Abandoned, store_run
-from goclaw_py.runs.run_recorder import Progress
-from goclaw_py.runs.streaming_reply import Drafts
-from goclaw_py.runs.subagents import Asker as Parent
+from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.streaming_reply import StreamingReplies
 from goclaw_py.runs.subagents import ChildRuns
+from goclaw_py.runs.subagents import ParentRun as Parent
 from goclaw_py.runs.turn import Turn, maker_in
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
@@ -58,21 +58,21 @@ _STOP_SHOWN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class ChatRunDeps:
     """What a run uses besides its agent."""
 
     children: ChildRuns
-    contexts: Contexts
-    drafts: Drafts
-    feed: Feed
-    ledger: Ledger
-    received: Received
+    contexts: ContextUsage
+    drafts: StreamingReplies
+    feed: RunEventBroker
+    budget_tracker: BudgetTracker
+    received: AttachmentDownloader
     replies: Replies
-    jobs: JobDesk | None = None
+    jobs: JobService | None = None
     """Where agents make jobs; None: they make none here."""
 
 
-class Runner:
+class ChatRunExecutor:
     """The host of the dispatcher for turns of a chat.
 
     Args:
@@ -85,7 +85,7 @@ class Runner:
         channels: Mapping[Place, Channel],
         clock: Clock,
         node: Callable[[], NodeId],
-        tools: Tools,
+        tools: ChatRunDeps,
     ) -> None:
         self._node = node
         self._store = store
@@ -96,27 +96,29 @@ class Runner:
         self._contexts = tools.contexts
         self._drafts = tools.drafts
         self._feed = tools.feed
-        self._ledger = tools.ledger
+        self._ledger = tools.budget_tracker
         self._received = tools.received
         self._replies = tools.replies
         self._jobs = tools.jobs
-        self.in_hand = InHand()
+        self.in_hand = ClaimedMessages()
         self._abandoned = Abandoned()
         self._told: dict[RunId, asyncio.Event] = {}
         """Runs whose end somebody waits for; the channel closes their growing replies."""
-        self.notices = Notices(store, clock, node)
+        self.notices = DropNotices(store, clock, node)
 
-    def connect(self, dispatcher: Dispatcher, workshop: Workshop, outages: Outages) -> None:
+    def connect(
+        self, dispatcher: Dispatcher, agent_executor: AgentExecutor, outages: ProviderOutageBuffer
+    ) -> None:
         """Give it those with whom it works. Call it once, before anything runs."""
         self._dispatcher = dispatcher
-        self._workshop = workshop
+        self._workshop = agent_executor
         self._outages = outages
 
     def owns(self, run_id: RunId) -> bool:
         """Whether it is a turn of a chat whose end is not stored."""
         return run_id in self._turns
 
-    def progress(self, run_id: RunId) -> Progress | None:
+    def progress(self, run_id: RunId) -> RunRecorder | None:
         """What is known of a turn while it works."""
         turn = self._turns.get(run_id)
         return None if turn is None else turn.progress
@@ -204,7 +206,7 @@ class Runner:
         node = self._node()
         # Known before it is stored: a cancellation can hit between the commit and the answer.
         turn.begun = run, node
-        begun = await until_available(lambda: self._store.begin_run(run, node=node))
+        begun = await retry_until_available(lambda: self._store.begin_run(run, node=node))
         turn.progress.begun = begun
         # Stopped meanwhile, by whoever had them; or a look has found them before that.
         turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
@@ -214,7 +216,7 @@ class Runner:
         files = await self._received.fetch(rows)
         sender = turn.rows[0].message.of_whom
         asker = Parent(run_id, turn.agent, turn.session, turn.chat, sender)
-        job = Job(
+        job = AgentTask(
             run=run,
             parts=(*turn.context, *turn.parts(rows, files)),
             children=self._children.of(asker),
@@ -233,7 +235,7 @@ class Runner:
         if not turn.context_messages:
             return
         until, now = max(row.message.sent_at for row in turn.rows), self._clock.now()
-        said = await until_available(
+        said = await retry_until_available(
             lambda: self._store.take_unmentioned(turn.session, turn.id, until=until, now=now)
         )
         # What somebody has edited so that it is for the agent now is no context of itself.
@@ -282,7 +284,7 @@ class Runner:
             ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
         ended, error = turn.progress.judge(ended, error)
         ended = self._outages.judge(turn, ended, error)
-        end = End(turn, ended, error, self._drafts.stop(turn.id))
+        end = TurnEnd(turn, ended, error, self._drafts.stop(turn.id))
         if not end.is_silent:
             end = replace(end, left=await self._drafts.end(turn.id))
         end = self._write(end)
@@ -316,7 +318,7 @@ class Runner:
         there = {turn.id for turn in self._turns.values() if turn.session == fenced.session}
         self.in_hand.give_back([fenced, *self.turns(self._dispatcher.give_back(there))])
 
-    async def _leave_draft(self, end: End, told: Ending) -> None:
+    async def _leave_draft(self, end: TurnEnd, told: Ending) -> None:
         """Hand over a draft that others may have, or close one that was posted as its run stopped.
 
         The end is stored before: "typing…" and the next message do not wait for that request.
@@ -331,7 +333,7 @@ class Runner:
                 await self._drafts.remove_lost(end.turn.id)
         self._drafts.forget(end.turn.id)
 
-    def _write(self, end: End) -> End:
+    def _write(self, end: TurnEnd) -> TurnEnd:
         """Write what is said. If that meets a bug, the run has failed."""
         try:
             return replace(end, say=self._replies.messages(end))
@@ -342,7 +344,7 @@ class Runner:
                 end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED), error=bug)
             return replace(end, say=self._replies.bare(end))
 
-    async def _store_end(self, end: End, facts: Mapping[str, object]) -> Ending:
+    async def _store_end(self, end: TurnEnd, facts: Mapping[str, object]) -> Ending:
         """How it ended by what is stored. Raises ``Fenced``."""
         if isinstance(end.error, Fenced):
             # It could not even begin; as another node this process would be let in.
@@ -362,7 +364,7 @@ class Runner:
             await until_stored(partial(self._store_bare_end, end, bug), facts)
         return end.ended
 
-    async def _store_bare_end(self, end: End, bug: Exception) -> None:
+    async def _store_bare_end(self, end: TurnEnd, bug: Exception) -> None:
         """Store an end with nothing in it that came from outside."""
         turn, ended = end.turn, end.ended
         say = self._replies.bare(end)
@@ -384,7 +386,7 @@ class Runner:
         )
         await store_run(self._store, turn.begun, stored, self._node)
 
-    async def _record_unbegun(self, end: End) -> None:
+    async def _record_unbegun(self, end: TurnEnd) -> None:
         turn, ended = end.turn, end.ended
         if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
             return  # its rows stay as they are and run after the restart
@@ -393,13 +395,13 @@ class Runner:
             return
         rows = [row.id for row in turn.rows]
         say, now, node = end.say, self._clock.now(), self._node()
-        await until_available(
+        await retry_until_available(
             lambda: self._store.settle(
                 rows, ended.outcome, now=now, reason=ended.reason, say=say, node=node
             )
         )
 
-    def _end_of(self, end: End) -> RunEnd:
+    def _end_of(self, end: TurnEnd) -> RunEnd:
         turn, ended, error = end.turn, end.ended, end.error
         stored = RunEnd(
             id=turn.id,

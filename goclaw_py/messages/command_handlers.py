@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.access_requests import AccessRequests
-from goclaw_py.chats.session_settings import Policies
+from goclaw_py.chats.session_settings import SessionSettings
 from goclaw_py.delivery import texts
-from goclaw_py.messages.cancellation import Stopper
+from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
 from goclaw_py.messages.job_commands import JobCommands
-from goclaw_py.messages.remote_cancellation import Elsewhere
+from goclaw_py.messages.remote_cancellation import RemoteCanceller
 from goclaw_py.messages.stop_answers import StopAnswers, names_of
 from goclaw_py.model.chat_commands import (
     AccessButton,
@@ -23,16 +23,16 @@ from goclaw_py.model.chat_commands import (
     HeartbeatCommand,
     Help,
     JobButton,
-    Jobs,
+    JobsCommand,
     Misspelt,
     Mute,
     NewSession,
     Pressed,
     QueueMode,
-    Retry,
+    RetryPressed,
     ShowStatus,
     ShowUsage,
-    Stop,
+    StopCommand,
     Timezone,
     WhoAmI,
     our_command_of,
@@ -43,10 +43,10 @@ from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import ButtonsUsed, PressAnswered
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.heartbeat import HeartbeatDesk
-from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import InboxRow, Place, Store
-from goclaw_py.runs.budget_tracker import Ledger, Payer
+from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker
 from goclaw_py.scheduler.models import Mode
 
 log = logging.getLogger(__name__)
@@ -59,20 +59,20 @@ _MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "def
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class CommandServices:
     """What commands ask, and act on. ``heartbeats``: None if there are none here."""
 
-    stopper: Stopper
-    policies: Policies
-    doorkeeper: Doorkeeper
+    canceller: RunCanceller
+    policies: SessionSettings
+    access_control: AccessControl
     requests: AccessRequests
-    ledger: Ledger
-    jobs: JobDesk
-    elsewhere: Elsewhere
-    heartbeats: HeartbeatDesk | None = None
+    budget_tracker: BudgetTracker
+    jobs: JobService
+    elsewhere: RemoteCanceller
+    heartbeats: HeartbeatService | None = None
 
 
-class Commands:
+class CommandHandlers:
     """Carries out commands."""
 
     def __init__(
@@ -81,33 +81,33 @@ class Commands:
         clock: Clock,
         channels: Mapping[Place, Channel],
         node: Callable[[], NodeId],
-        means: Means,
+        means: CommandServices,
     ) -> None:
         self._node = node
         self._store = store
         self._clock = clock
         self._channels = channels
-        self._stopper = means.stopper
+        self._stopper = means.canceller
         self._elsewhere = means.elsewhere
         self._policies = means.policies
-        self._doorkeeper = means.doorkeeper
+        self._doorkeeper = means.access_control
         self._requests = means.requests
-        self._ledger = means.ledger
+        self._ledger = means.budget_tracker
         self._jobs = JobCommands(means.jobs, store)
         self._heartbeats = HeartbeatCommands(
-            means.heartbeats, means.policies, means.doorkeeper, store.zone_of
+            means.heartbeats, means.policies, means.access_control, store.zone_of
         )
 
     def connect(self, stop_answers: StopAnswers) -> None:
         """Give it what answers stops. Call it once, before anything arrives."""
         self.stop_answers = stop_answers
 
-    async def begin_anew_anywhere(self, session: SessionKey) -> None:
+    async def start_new_session_anywhere(self, session: SessionKey) -> None:
         """The same where the session is worked on. Raises ``NodeSilent`` too."""
         if not await self._elsewhere.reset(session):
-            await self.begin_anew(session)
+            await self.start_new_session(session)
 
-    async def begin_anew(self, session: SessionKey) -> None:
+    async def start_new_session(self, session: SessionKey) -> None:
         """Stop what runs and waits in a session and begin a fresh history.
 
         Raises ``StoreUnavailable``; then it has stopped, and the history is as it was.
@@ -162,14 +162,14 @@ class Commands:
 
     async def _do(self, command: Command, row: InboxRow) -> str:
         match command:
-            case Stop():
+            case StopCommand():
                 answer = ""
             case Greet() | Help() | Misspelt():
                 answer = texts.told(command)
             case ShowStatus():
                 answer = await self._status(row)
             case ShowUsage():
-                today = await self._ledger.today(Payer(row.session, row.agent))
+                today = await self._ledger.today(BudgetAccount(row.session, row.agent))
                 answer = texts.usage(row.agent, *today)
             case NewSession():
                 answer = await self._new(row)
@@ -177,7 +177,7 @@ class Commands:
                 answer = self._who(row)
             case QueueMode(word):
                 answer = await self._queue(row, word)
-            case Jobs() | Timezone() | JobButton() | Retry() | AccessButton():
+            case JobsCommand() | Timezone() | JobButton() | RetryPressed() | AccessButton():
                 answer = await self._press(row, command)
             case HeartbeatCommand() | Mute():
                 answer = await self._heartbeats.answer(row, command)
@@ -191,16 +191,18 @@ class Commands:
         others = () if by is None else self._stopper.of_others(row.session, by)
         if others and not await self._stopper.rights.is_admin_after_all(row.message):
             return texts.not_yours(names_of(others))
-        await self.begin_anew(row.session)
+        await self.start_new_session(row.session)
         return texts.NEW_SESSION
 
     async def _press(
-        self, row: InboxRow, command: Jobs | Timezone | JobButton | Retry | AccessButton
+        self,
+        row: InboxRow,
+        command: JobsCommand | Timezone | JobButton | RetryPressed | AccessButton,
     ) -> str:
         match command:
             case AccessButton():
                 pressed = await self._requests.press(row, command)
-            case Retry(ids):
+            case RetryPressed(ids):
                 pressed = await self._retry(row, ids)
             case JobButton():
                 pressed = await self._jobs.press(row, command)
@@ -230,7 +232,7 @@ class Commands:
     async def _status(self, row: InboxRow) -> str:
         key = row.session
         session = await self._store.session(key)
-        history = texts.Conversation(
+        history = texts.SessionMemory(
             0 if session is None else session.entries,
             self._policies.contexts.used(key),
             0 if session is None else session.summaries,

@@ -7,13 +7,13 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from goclaw_py.common.retry import until_available
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery import texts as wording
 from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Dropped, InboxRow, Store
+from goclaw_py.ports.store import DroppedMessage, InboxRow, Store
 from goclaw_py.runs.turn import told
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class _Gathered:
     texts: list[str] = field(default_factory=list)
 
 
-class Notices:
+class DropNotices:
     """Gathers what was dropped, by session and how it ended.
 
     The inbox rows stay pending until their notice is stored with them, in one transaction: a crash
@@ -66,7 +66,7 @@ class Notices:
         """Note messages that begin a turn because the one before took no more; they wait on."""
         self._add(session, target, (Outcome.COMPLETED, None), [], texts)
 
-    def take_up(self, row: InboxRow, dropped: Dropped) -> None:
+    def take_up(self, row: InboxRow, dropped: DroppedMessage) -> None:
         """Note one that a process dropped which ended before it had told of it."""
         kind = (dropped.outcome, dropped.reason)
         self._add(row.session, row.message.target, kind, [row.id], told([row]))
@@ -94,10 +94,10 @@ class Notices:
         gathered = (group for endings in self._gathered.values() for group in endings.values())
         return {row for group in gathered for row in group.rows}
 
-    def dropped(self, session: SessionKey) -> tuple[Dropped, ...]:
+    def dropped(self, session: SessionKey) -> tuple[DroppedMessage, ...]:
         """What waits for its notice in a session, and how it ended."""
         return tuple(
-            Dropped(row, *ending)
+            DroppedMessage(row, *ending)
             for ending, gathered in self._gathered.get(session, {}).items()
             for row in gathered.rows
         )
@@ -142,7 +142,7 @@ class Notices:
         text = wording.overflowed(texts) if is_split else wording.dropped(texts, reason)
         say = [OutboundMessage(target=gathered.target, text=text)]
         try:
-            await until_available(
+            await retry_until_available(
                 lambda: self._store.settle(
                     rows, outcome, now=now, reason=reason, say=say, node=node
                 )

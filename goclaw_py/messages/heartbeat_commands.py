@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, assert_never
 
-from goclaw_py.chats.access_control import Doorkeeper
-from goclaw_py.chats.session_settings import Policies
-from goclaw_py.common.lru import Recent
+from goclaw_py.chats.access_control import AccessControl
+from goclaw_py.chats.session_settings import SessionSettings
+from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import is_blank
 from goclaw_py.heartbeat import chat_texts as words
 from goclaw_py.heartbeat.checklist.items import as_item, open_item
@@ -21,9 +21,9 @@ from goclaw_py.model.chat_commands import HeartbeatCommand, Mute
 from goclaw_py.model.errors import HeartbeatError
 from goclaw_py.model.ids import AgentName, Owner
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.owners import owner_of
-from goclaw_py.ports.heartbeat import HeartbeatDesk, NoBeat
+from goclaw_py.ports.heartbeat import HeartbeatService, NoHeartbeat
 from goclaw_py.ports.store import InboxRow
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class _Seen:
 class _Asked:
     """One command: at which desk, about whose heartbeat; ``zone``: what its chat has chosen."""
 
-    desk: HeartbeatDesk
+    service: HeartbeatService
     agent: AgentName
     row: InboxRow
     text: str
@@ -61,7 +61,7 @@ class _Asked:
 
     async def view(self) -> HeartbeatView:
         """How the heartbeat stands. Raises ``StoreUnavailable``."""
-        return self.here(await self.desk.view(self.agent))
+        return self.here(await self.service.view(self.agent))
 
 
 _Act = Callable[[_Asked], Awaitable[str]]
@@ -76,17 +76,17 @@ class HeartbeatCommands:
 
     def __init__(
         self,
-        desk: HeartbeatDesk | None,
-        policies: Policies,
-        doorkeeper: Doorkeeper,
+        service: HeartbeatService | None,
+        policies: SessionSettings,
+        access_control: AccessControl,
         zone_of: Callable[[Owner], Awaitable[str | None]],
     ) -> None:
         """``zone_of`` tells the time zone that a chat has chosen for what it owns."""
-        self._desk = desk
+        self._desk = service
         self._zone_of = zone_of
         self._policies = policies
-        self._doorkeeper = doorkeeper
-        self._lists: Recent[tuple[Target, AgentName], _Seen] = Recent(_LISTS)
+        self._doorkeeper = access_control
+        self._lists: LruCache[tuple[Target, AgentName], _Seen] = LruCache(_LISTS)
         """What the numbers mean that people read last: an item may have come or gone since."""
         self._acts: Mapping[str, _Act] = {
             "": self._status,
@@ -143,7 +143,7 @@ class HeartbeatCommands:
         return await self._switch(asked, on=False)
 
     async def _switch(self, asked: _Asked, *, on: bool) -> str:
-        view = await asked.desk.switch(asked.agent, on=on)
+        view = await asked.service.switch(asked.agent, on=on)
         log.info("heartbeat_switched_in_chat", extra=_facts(asked) | {"on": on})
         return words.switched(asked.here(view))
 
@@ -153,10 +153,10 @@ class HeartbeatCommands:
             return words.begun(view)
         if not view.heartbeat.is_on:
             return words.off(view)
-        match await asked.desk.run_now(asked.agent):
-            case NoBeat.ALREADY_RUNNING:
+        match await asked.service.run_now(asked.agent):
+            case NoHeartbeat.ALREADY_RUNNING:
                 return words.ALREADY_RUNNING
-            case NoBeat.OFF:
+            case NoHeartbeat.OFF:
                 return words.NOT_CARRIED_OUT
             case _:
                 log.info("heartbeat_run_in_chat", extra=_facts(asked))
@@ -173,19 +173,19 @@ class HeartbeatCommands:
         asked_at = asked.row.received_at
         until = mute_end(asked.text, asked_at=asked_at, zone=view.policy.zone)
         if until is None:
-            await asked.desk.mute(asked.agent, None)
+            await asked.service.mute(asked.agent, None)
             log.info("heartbeat_unmuted_in_chat", extra=_facts(asked))
             return words.UNMUTED
         if until <= view.now:
             return words.MUTE_IS_OVER
-        view = asked.here(await asked.desk.mute(asked.agent, until))
+        view = asked.here(await asked.service.mute(asked.agent, until))
         log.info("heartbeat_muted_in_chat", extra=_facts(asked) | {"until": until.isoformat()})
         return words.muted(view)
 
     # ------------------------------------------------------------------ checklist
 
     async def _show(self, asked: _Asked) -> str:
-        checklist = await asked.desk.checklist(asked.agent)
+        checklist = await asked.service.checklist(asked.agent)
         items = tuple(item.text for item in checklist.items)
         self._lists[asked.row.message.target, asked.agent] = _Seen(items)
         return words.checklist(checklist, asked.agent)
@@ -194,8 +194,8 @@ class HeartbeatCommands:
         if is_blank(asked.text):
             return words.HOW_ADD
         item = as_item(asked.text)
-        if open_item(await asked.desk.checklist(asked.agent), item) is None:
-            await asked.desk.add_item(asked.agent, asked.text)
+        if open_item(await asked.service.checklist(asked.agent), item) is None:
+            await asked.service.add_item(asked.agent, asked.text)
             log.info("checklist_item_added_in_chat", extra=_facts(asked))
         return words.added(item)
 
@@ -216,11 +216,11 @@ class HeartbeatCommands:
         text = seen.items[number - 1]
         if number in seen.ticked:
             return words.done(text)
-        now = await asked.desk.checklist(asked.agent)
+        now = await asked.service.checklist(asked.agent)
         same = open_item(now, text)
         if same is None:
             return words.not_open(text)
-        await asked.desk.complete_item(asked.agent, same.number, expected=now.version)
+        await asked.service.complete_item(asked.agent, same.number, expected=now.version)
         seen.ticked.add(number)
         log.info("checklist_item_completed_in_chat", extra=_facts(asked))
         return words.done(text)
@@ -229,7 +229,7 @@ class HeartbeatCommands:
 def _has_begun(view: HeartbeatView, *, since: datetime) -> bool:
     """Whether a beat by hand has begun since: this command was carried out before."""
     return any(
-        beat is not None and beat.kind is BeatKind.MANUAL and beat.claimed_at >= since
+        beat is not None and beat.kind is HeartbeatRunKind.MANUAL and beat.claimed_at >= since
         for beat in (view.current, view.last)
     )
 

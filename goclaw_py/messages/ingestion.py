@@ -12,17 +12,23 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 
-from goclaw_py.chats.session_settings import Policies, as_it_stands
+from goclaw_py.chats.session_settings import SessionSettings, as_it_stands
 from goclaw_py.common.clock import new_run_id
-from goclaw_py.messages.blocked import HeldUp
-from goclaw_py.messages.cancellation import Stopper
-from goclaw_py.messages.chat_run import Runner
-from goclaw_py.messages.command_handlers import Commands
-from goclaw_py.messages.ingress_filter import Reception
-from goclaw_py.messages.provider_outage import Outages
-from goclaw_py.messages.uncommitted import Arrival, Arrivals, Hold, is_edited_by, says_nothing
+from goclaw_py.messages.blocked_messages import BlockedMessages
+from goclaw_py.messages.cancellation import RunCanceller
+from goclaw_py.messages.chat_run import ChatRunExecutor
+from goclaw_py.messages.command_handlers import CommandHandlers
+from goclaw_py.messages.ingress_filter import IngressFilter
+from goclaw_py.messages.provider_outage import ProviderOutageBuffer
+from goclaw_py.messages.uncommitted_messages import (
+    LocalSessionState,
+    UncommittedMessage,
+    UncommittedMessages,
+    is_edited_by,
+    says_nothing,
+)
 from goclaw_py.model.chat_commands import (
-    Stop,
+    StopCommand,
     addresses_another_bot,
     command_of,
     is_stop_word,
@@ -35,7 +41,7 @@ from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, Place, Store
+from goclaw_py.ports.store import AcceptedMessages, InboxKind, InboxRow, NewInbox, Place, Store
 from goclaw_py.runs import speakers
 from goclaw_py.runs.turn import Turn, goes_on
 from goclaw_py.scheduler.dispatcher import Dispatcher
@@ -44,16 +50,16 @@ from goclaw_py.scheduler.models import QueuePolicy, Request
 log = logging.getLogger(__name__)
 
 
-class Gateway:
+class MessageIngestor:
     """Takes messages in and hands them to the dispatcher."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        policies: Policies,
+        policies: SessionSettings,
         channels: Mapping[Place, Channel],
-        reception: Reception,
+        reception: IngressFilter,
         node: Callable[[], NodeId],
     ) -> None:
         self._node = node
@@ -64,25 +70,25 @@ class Gateway:
         self._reception = reception
         self._looking = asyncio.Lock()
         self._sessions: set[SessionKey] = set()
-        self._held_up = HeldUp()
+        self._held_up = BlockedMessages()
 
     def connect(
         self,
         dispatcher: Dispatcher,
-        runner: Runner,
-        commands: Commands,
-        stopper: Stopper,
-        outages: Outages,
+        runner: ChatRunExecutor,
+        commands: CommandHandlers,
+        canceller: RunCanceller,
+        outages: ProviderOutageBuffer,
     ) -> None:
         """Give it those to whom it hands over. Call it once, before anything arrives."""
         self._dispatcher, self._runner = dispatcher, runner
         self._in_hand = runner.in_hand
-        self._commands, self._stopper = commands, stopper
+        self._commands, self._stopper = commands, canceller
         self._outages = outages
-        self._arrivals = Arrivals(
+        self._arrivals = UncommittedMessages(
             self._policies,
             commands.stop_answers,
-            stopper,
+            canceller,
             self._meant,
             self._hold,
             runner.has,
@@ -93,7 +99,7 @@ class Gateway:
     async def accept(self, batch: Sequence[Inbound]) -> None:
         """See ``ports.channel.Intake``."""
         sorted_batch = self._reception.sort(batch)
-        arrivals: list[Arrival] = []
+        arrivals: list[UncommittedMessage] = []
         for message, rules in sorted_batch.admitted:
             self._stopper.rights.look(message)
             if (arrival := self._arrive(message, rules.agent)) is not None:
@@ -130,15 +136,15 @@ class Gateway:
         turns = (self._in_hand.turn(row.id) for row in accepted.rows)
         return [turn.id for turn in turns if turn is not None]
 
-    def _arrive(self, message: InboundMessage, agent: AgentName) -> Arrival | None:
+    def _arrive(self, message: InboundMessage, agent: AgentName) -> UncommittedMessage | None:
         handle = self._channels[message.target.channel, message.target.account].handle
         if addresses_another_bot(message.text, handle):
             return None
         session = chat_session(agent, message.target, message.peer)
         command = command_of(message, handle)
         if command is None and self._stops(session, message):
-            command = Stop(everything=False)
-        return Arrival(message, session, agent, command)
+            command = StopCommand(everything=False)
+        return UncommittedMessage(message, session, agent, command)
 
     def _stops(self, session: SessionKey, message: InboundMessage) -> bool:
         """Whether a message is a bare stop word and there is something to stop (SPEC CMD-2)."""
@@ -152,7 +158,9 @@ class Gateway:
             )
         )
 
-    def _meant(self, session: SessionKey, message: InboundMessage, stop: Stop) -> RunId | None:
+    def _meant(
+        self, session: SessionKey, message: InboundMessage, stop: StopCommand
+    ) -> RunId | None:
         """The run of a session that a ``/stop`` means, if it means one (SPEC CMD-2)."""
         replied = message.reply_to
         if stop.run is not None or replied is None:
@@ -160,7 +168,7 @@ class Gateway:
         live = (run.id for run in self._dispatcher.runs() if run.session == session)
         return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
 
-    def _hold(self, session: SessionKey) -> Hold:
+    def _hold(self, session: SessionKey) -> LocalSessionState:
         is_here = (
             session in self._sessions
             or self._dispatcher.has_session(session)
@@ -171,18 +179,20 @@ class Gateway:
         messages = [
             rows[id_].message for id_ in sorted(rows) if rows[id_].kind is InboxKind.MESSAGE
         ]
-        return Hold(is_here, messages)
+        return LocalSessionState(is_here, messages)
 
     # ------------------------------------------------------------------ committed
 
-    async def _take_up(self, accepted: Accepted, arrivals: Mapping[ExternalId, Arrival]) -> None:
+    async def _take_up(
+        self, accepted: AcceptedMessages, arrivals: Mapping[ExternalId, UncommittedMessage]
+    ) -> None:
         """Work on rows that were just committed, in their order.
 
         What waits before them goes first, though nobody here has heard of it: another node has
         accepted it, or the answer of its commit was lost (SPEC NODE-1).
         """
         older = accepted.before.difference(self._in_hand, self._held_up)
-        given_back = any(self._in_hand.has_given_back(row.session) for row in accepted.rows)
+        given_back = any(self._in_hand.was_released(row.session) for row in accepted.rows)
         if (older or given_back) and not self._dispatcher.draining:
             # A look finds all of them in their order. What it cannot reach is found by the next.
             new = {row.id for row in accepted.rows if external_id(row.message) in arrivals}
@@ -312,7 +322,7 @@ class Gateway:
     async def _execute(self, row: InboxRow) -> None:
         """Carry out a command, but a stop only once."""
         command = our_command_of(row.message)
-        if isinstance(command, Stop):
+        if isinstance(command, StopCommand):
             await self._arrivals.stop(row.session, row.message, command)
         await self._commands.execute(row)
 

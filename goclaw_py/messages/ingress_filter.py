@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol, assert_never
 
-from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.access_requests import AccessRequests
-from goclaw_py.chats.session_settings import ChatRules, Policies
-from goclaw_py.common.lru import Recent
+from goclaw_py.chats.session_settings import ChatRules, SessionSettings
+from goclaw_py.common.lru import LruCache
 from goclaw_py.model.messages import (
     ChatMigrated,
     ChatReached,
@@ -24,8 +24,14 @@ from goclaw_py.model.messages import (
     TopicState,
     external_id,
 )
-from goclaw_py.model.metrics_port import NO_METER, Meter
-from goclaw_py.model.session_keys import Access, AccessRules, access, chat_session, hears_group
+from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
+from goclaw_py.model.session_keys import (
+    AccessDecision,
+    AccessRules,
+    access,
+    chat_session,
+    hears_group,
+)
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import (
     BackgroundStore,
@@ -47,7 +53,7 @@ _UNMENTIONED_AGAIN = timedelta(seconds=10)
 
 
 @dataclass(slots=True)
-class Sorted:
+class ClassifiedMessages:
     """A batch by what becomes of it, each in the order in which it came."""
 
     admitted: list[tuple[InboundMessage, ChatRules]] = field(default_factory=list)
@@ -62,42 +68,42 @@ class Sorted:
     unmentioned: list[Unmentioned] = field(default_factory=list)
 
 
-class Lists(ChatStore, BackgroundStore, Protocol):
+class IngressStore(ChatStore, BackgroundStore, Protocol):
     """What the reception writes to."""
 
 
-class Reception:
+class IngressFilter:
     """Sorts what arrives."""
 
     def __init__(
         self,
-        store: Lists,
+        store: IngressStore,
         clock: Clock,
-        policies: Policies,
-        doorkeeper: Doorkeeper,
+        policies: SessionSettings,
+        access_control: AccessControl,
         requests: AccessRequests,
-        meter: Meter = NO_METER,
+        meter: MetricsRecorder = NO_METER,
     ) -> None:
         self._store = store
         self._clock = clock
         self._policies = policies
-        self._doorkeeper = doorkeeper
+        self._doorkeeper = access_control
         self._requests = requests
         self._meter = meter
-        self._albums: Recent[tuple[Target, str], None] = Recent(_REMEMBERED)
+        self._albums: LruCache[tuple[Target, str], None] = LruCache(_REMEMBERED)
         """Albums of which one piece was meant for the agent: so are the others."""
-        self._cut: Recent[tuple[Target, str], datetime] = Recent(_REMEMBERED)
+        self._cut: LruCache[tuple[Target, str], datetime] = LruCache(_REMEMBERED)
         """Whose text, meant for the agent, the channel cut: the next piece is the rest of it."""
-        self._rests: Recent[ExternalId, None] = Recent(_REMEMBERED)
+        self._rests: LruCache[ExternalId, None] = LruCache(_REMEMBERED)
         """The next pieces that came; after a failed commit they come again."""
-        self._noted: Recent[Target, datetime] = Recent(_REMEMBERED)
-        self._unmentioned: Recent[Target, datetime] = Recent(_REMEMBERED)
-        self._topics: Recent[Target, None] = Recent(_REMEMBERED)
+        self._noted: LruCache[Target, datetime] = LruCache(_REMEMBERED)
+        self._unmentioned: LruCache[Target, datetime] = LruCache(_REMEMBERED)
+        self._topics: LruCache[Target, None] = LruCache(_REMEMBERED)
         """Topics whose name is stored."""
 
-    def sort(self, batch: Sequence[Inbound]) -> Sorted:
+    def sort(self, batch: Sequence[Inbound]) -> ClassifiedMessages:
         """Decide about each; nothing is stored yet."""
-        result = Sorted()
+        result = ClassifiedMessages()
         for message in batch:
             if isinstance(message, InboundMessage) and message.album and message.addressed:
                 self._albums[message.target, message.album] = None
@@ -109,7 +115,7 @@ class Reception:
                 log.exception("inbound_event_skipped")
         return result
 
-    def _sort_one(self, arrived: Inbound, result: Sorted) -> None:
+    def _sort_one(self, arrived: Inbound, result: ClassifiedMessages) -> None:
         match arrived:
             case InboundMessage():
                 self._sort(self._whole(arrived), result)
@@ -129,7 +135,7 @@ class Reception:
             case _:
                 assert_never(arrived)
 
-    async def enter(self, batch: Sorted) -> None:
+    async def enter(self, batch: ClassifiedMessages) -> None:
         """Store what is known of chats by now. Again is harmless. Raises ``StoreUnavailable``."""
         now = self._clock.now()
         for event in batch.events:
@@ -182,7 +188,7 @@ class Reception:
             if name not in duplicates:
                 self._meter.received(channel)
 
-    def entered(self, batch: Sorted) -> None:
+    def entered(self, batch: ClassifiedMessages) -> None:
         """The whole batch is committed."""
         self._requests.committed(batch.pairings)
         self._requests.refuse(batch.refused)
@@ -192,30 +198,30 @@ class Reception:
             if isinstance(event, TopicChanged) and event.name:
                 self._topics[event.target] = None
 
-    def _sort(self, message: InboundMessage, result: Sorted) -> None:
+    def _sort(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         rules = self._policies.rules(message.target)
         known = self._doorkeeper.known(message.target)
         chat = replace(message.target, thread=None)
         decided = self._doorkeeper.decided(chat)
         verdict = access(message, rules.access, known, decided=decided)
-        if message.press is not None and verdict is not Access.ALLOWED:
+        if message.press is not None and verdict is not AccessDecision.ALLOWED:
             result.refused.append(message)
             return
         match verdict:
-            case Access.ALLOWED:
+            case AccessDecision.ALLOWED:
                 if decided is None:
                     self._note_talk(message, rules.access, known, result)
                 if self._doorkeeper.is_gone(chat):
                     result.events.append(ChatReached(chat, message.peer))
                 self._note_topic_of(message, result)
                 result.admitted.append((message, rules))
-            case Access.PAIR:
+            case AccessDecision.PAIR:
                 result.asking.append(message)
-            case Access.UNKNOWN_GROUP:
+            case AccessDecision.UNKNOWN_GROUP:
                 self._note_group(SeenChat(chat, message.peer, message.place_name), message, result)
-            case Access.UNMENTIONED:
+            case AccessDecision.UNMENTIONED:
                 self._note_unmentioned(message, rules, result)
-            case Access.IGNORED:
+            case AccessDecision.IGNORED:
                 log.debug("message_ignored", extra={"channel": message.target.channel})
             case never:
                 assert_never(never)
@@ -225,7 +231,7 @@ class Reception:
         sender = replace(message.target, chat=message.sender.id, thread=None)
         return rules.context_messages > 0 and self._doorkeeper.decided(sender) is not False
 
-    def _note_topic_of(self, message: InboundMessage, result: Sorted) -> None:
+    def _note_topic_of(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         """A topic in which somebody speaks is open, and bears a name."""
         target = message.target
         was_gone = self._doorkeeper.is_topic_gone(target)
@@ -235,7 +241,11 @@ class Reception:
             result.events.append(event)
 
     def _note_talk(
-        self, message: InboundMessage, rules: AccessRules, known: Container[str], result: Sorted
+        self,
+        message: InboundMessage,
+        rules: AccessRules,
+        known: Container[str],
+        result: ClassifiedMessages,
     ) -> None:
         """Let operators see who talks to the agent though they have approved nobody there."""
         sender, name = message.sender, message.place_name
@@ -246,7 +256,9 @@ class Reception:
         if not rules.trusted:
             self._note(SeenChat(replace(message.target, thread=None), message.peer, name), result)
 
-    def _note_unmentioned(self, message: InboundMessage, rules: ChatRules, result: Sorted) -> None:
+    def _note_unmentioned(
+        self, message: InboundMessage, rules: ChatRules, result: ClassifiedMessages
+    ) -> None:
         """Keep when a group was heard (SPEC OPS-4), and what was said as context (CHAN-12)."""
         now, chat = self._clock.now(), replace(message.target, thread=None)
         heard = self._unmentioned.get(chat)
@@ -258,7 +270,9 @@ class Reception:
             session = chat_session(rules.agent, message.target, message.peer)
             result.unmentioned.append(Unmentioned(message, session, rules.context_messages))
 
-    def _note_group(self, seen: SeenChat, message: InboundMessage, result: Sorted) -> None:
+    def _note_group(
+        self, seen: SeenChat, message: InboundMessage, result: ClassifiedMessages
+    ) -> None:
         """Let owners and operators know of a group that nobody has decided about."""
         is_first = seen.target not in self._noted
         if self._note(seen, result):
@@ -271,7 +285,7 @@ class Reception:
             }
             log.info("group_undecided", extra=facts)
 
-    def _note(self, seen: SeenChat, result: Sorted) -> bool:
+    def _note(self, seen: SeenChat, result: ClassifiedMessages) -> bool:
         """Enter a chat, once an hour; whether that is due."""
         noted = self._noted.get(seen.target)
         is_due = noted is None or self._clock.now() - noted >= _NOTED_AGAIN

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from goclaw_py.common.lru import Recent
+from goclaw_py.common.lru import LruCache
 from goclaw_py.jobs import texts
-from goclaw_py.jobs.execution_models import Logged
+from goclaw_py.jobs.execution_models import LoggedOccurrence
 from goclaw_py.jobs.job_json import job_of
-from goclaw_py.jobs.models import JobSpec, JobState, Message
+from goclaw_py.jobs.models import FixedMessage, JobSpec, JobState
 from goclaw_py.jobs.reminders import again_at
 from goclaw_py.jobs.schedule import At
-from goclaw_py.model.chat_commands import JobAction, JobButton, Jobs, Pressed, Timezone
+from goclaw_py.model.chat_commands import JobAction, JobButton, JobsCommand, Pressed, Timezone
 from goclaw_py.model.errors import (
     BadJob,
     BadSchedule,
@@ -27,7 +27,7 @@ from goclaw_py.model.errors import (
 from goclaw_py.model.ids import JobId, OccurrenceId
 from goclaw_py.model.messages import ExternalId, Target, external_id, person_at
 from goclaw_py.model.owners import Maker, owner_of
-from goclaw_py.ports.jobs import Asker, JobChange, JobDesk, JobDraft, RunNow
+from goclaw_py.ports.jobs import JobChange, JobDraft, JobService, Requester, RunNow
 from goclaw_py.ports.store import InboxRow, JobQuery, JobStore
 
 log = logging.getLogger(__name__)
@@ -70,27 +70,27 @@ class JobCommands:
     Every method may raise ``StoreUnavailable``.
     """
 
-    def __init__(self, desk: JobDesk, store: JobStore) -> None:
-        self._desk = desk
+    def __init__(self, service: JobService, store: JobStore) -> None:
+        self._desk = service
         self._store = store
-        self._lists: Recent[Target, tuple[JobId, ...]] = Recent(_LISTS)
+        self._lists: LruCache[Target, tuple[JobId, ...]] = LruCache(_LISTS)
         """What the numbers mean that people read last: a job may have come or gone since."""
-        self._pressed: Recent[tuple[OccurrenceId, Target], tuple[JobAction, ExternalId]] = Recent(
-            _LISTS
+        self._pressed: LruCache[tuple[OccurrenceId, Target], tuple[JobAction, ExternalId]] = (
+            LruCache(_LISTS)
         )
         """Which press has used the buttons below what a job said in a chat."""
-        self._acts: Mapping[str, Callable[[str, Asker], Awaitable[str]]] = {
+        self._acts: Mapping[str, Callable[[str, Requester], Awaitable[str]]] = {
             "pause": self._pause,
             "resume": self._resume,
             "delete": self._delete,
             "run": self._run,
         }
 
-    async def answer(self, row: InboxRow, command: Jobs | Timezone) -> str:
+    async def answer(self, row: InboxRow, command: JobsCommand | Timezone) -> str:
         """Carry one out; what its sender reads."""
         by = asker(row)
         match command:
-            case Jobs():
+            case JobsCommand():
                 return await self._jobs(by, row.message.target, command)
             case Timezone():
                 return await self._timezone(by, command)
@@ -112,7 +112,7 @@ class JobCommands:
 
     # ------------------------------------------------------------------ commands
 
-    async def _jobs(self, by: Asker, chat: Target, command: Jobs) -> str:
+    async def _jobs(self, by: Requester, chat: Target, command: JobsCommand) -> str:
         if not command.action:
             return await self._list(by, chat)
         act = self._acts.get(command.action)
@@ -131,7 +131,7 @@ class JobCommands:
         except JobError as error:
             return texts.refused(error)
 
-    async def _timezone(self, by: Asker, command: Timezone) -> str:
+    async def _timezone(self, by: Requester, command: Timezone) -> str:
         now = self._desk.now()
         if not command.zone:
             return texts.timezone(await self._desk.zone(by), now)
@@ -151,24 +151,24 @@ class JobCommands:
         enabled = self._desk.enabled
         return texts.next_jobs(page.jobs, zone, self._desk.now(), enabled=enabled)
 
-    async def _list(self, by: Asker, chat: Target) -> str:
+    async def _list(self, by: Requester, chat: Target) -> str:
         page = await self._desk.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
         self._lists[chat] = tuple(job.id for job in page.jobs)
         zone, enabled = await self._desk.zone(by), self._desk.enabled
         return texts.jobs(page.jobs, page.total, zone, self._desk.now(), enabled=enabled)
 
-    async def _pause(self, asked: str, by: Asker) -> str:
+    async def _pause(self, asked: str, by: Requester) -> str:
         job = await self._desk.edit(asked, JobChange(state=JobState.PAUSED), by)
         return texts.paused(job.spec.title)
 
-    async def _resume(self, asked: str, by: Asker) -> str:
+    async def _resume(self, asked: str, by: Requester) -> str:
         job = await self._desk.edit(asked, JobChange(state=JobState.ACTIVE), by)
         return texts.resumed(job, await self._desk.zone(by), self._desk.now())
 
-    async def _delete(self, asked: str, by: Asker) -> str:
+    async def _delete(self, asked: str, by: Requester) -> str:
         return texts.deleted((await self._desk.delete(asked, by)).spec.title)
 
-    async def _run(self, asked: str, by: Asker) -> str:
+    async def _run(self, asked: str, by: Requester) -> str:
         title = (await self._desk.get(asked, by)).spec.title
         started = await self._desk.run_now(asked, by)
         if isinstance(started, RunNow):
@@ -182,7 +182,7 @@ class JobCommands:
 
     # ------------------------------------------------------------------ buttons
 
-    async def _press(self, by: Asker, button: JobButton) -> Pressed:
+    async def _press(self, by: Requester, button: JobButton) -> Pressed:
         ran = await self._ran(button.occurrence, by)
         if ran is None:
             return Pressed(texts.GONE, is_used=True)
@@ -201,7 +201,7 @@ class JobCommands:
         except JobError as error:
             return Pressed(texts.refused(error), is_used=False)
 
-    async def _ran(self, occurrence: OccurrenceId, by: Asker) -> _Ran | None:
+    async def _ran(self, occurrence: OccurrenceId, by: Requester) -> _Ran | None:
         """What a button stands below; None if it is not known, or nothing of this chat.
 
         What an operator's job has said here may be snoozed here, too: where it really was told, for
@@ -219,7 +219,7 @@ class JobCommands:
             return None
         return ran if await self._store.told_in(occurrence, by.chat) else None
 
-    async def _again(self, button: JobButton, ran: _Ran, by: Asker) -> str:
+    async def _again(self, button: JobButton, ran: _Ran, by: Requester) -> str:
         """Let it come again as a job of its own. Raises ``JobError``."""
         spec, action = ran.spec, button.action
         here = await self._desk.zone(by)
@@ -241,7 +241,7 @@ class JobCommands:
             return texts.runs_now(spec.title)
         return texts.snoozed(spec.title, at, here, self._desk.now())
 
-    async def _copy(self, ran: _Ran, slug: str, at: datetime, by: Asker) -> None:
+    async def _copy(self, ran: _Ran, slug: str, at: datetime, by: Requester) -> None:
         """Make the same once more; it tells its result where the button was pressed.
 
         Only what the asker could have made themselves does its work again. Anything else, with
@@ -267,10 +267,10 @@ class JobCommands:
             await self._desk.create(said, by)
 
 
-def asker(row: InboxRow) -> Asker:
+def asker(row: InboxRow) -> Requester:
     """As whom the sender of a message asks: as the chat that it came from."""
     message = row.message
-    return Asker(
+    return Requester(
         owner_of(message.target, message.peer),
         Maker.PERSON,
         row.agent,
@@ -280,7 +280,7 @@ def asker(row: InboxRow) -> Asker:
     )
 
 
-def _ran(logged: Logged, *, own: bool) -> _Ran | None:
+def _ran(logged: LoggedOccurrence, *, own: bool) -> _Ran | None:
     try:
         spec = job_of(logged.definition).spec
     except (BadJob, BadSchedule):
@@ -288,9 +288,9 @@ def _ran(logged: Logged, *, own: bool) -> _Ran | None:
     return _Ran(logged.job, spec, logged.scheduled_at, logged.output, own)
 
 
-def _said(ran: _Ran) -> Message:
+def _said(ran: _Ran) -> FixedMessage:
     """What people were told, as a message; its title if that is not kept."""
     payload = ran.spec.payload
-    said = payload.text if isinstance(payload, Message) else ran.said
+    said = payload.text if isinstance(payload, FixedMessage) else ran.said
     text, _ = texts.notify_text(said, ran.spec.notify)
-    return Message(text or ran.spec.title)
+    return FixedMessage(text or ran.spec.title)

@@ -15,17 +15,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from goclaw_py.common.clock import new_run_id
-from goclaw_py.common.lru import Recent
-from goclaw_py.common.retry import until_available
+from goclaw_py.common.lru import LruCache
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import AgentError, Held
+from goclaw_py.model.errors import AgentError, ProviderUnavailable
 from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import InboxStore
 from goclaw_py.runs.turn import Turn, goes_on
-from goclaw_py.scheduler.loop_timer import Alarm
+from goclaw_py.scheduler.loop_timer import LoopTimer
 from goclaw_py.scheduler.models import Drop
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class _Outage:
     agent: AgentName
     since: float
     error: AgentError
-    alarm: Alarm
+    alarm: LoopTimer
     kept: dict[RunId, Turn] = field(default_factory=dict)
     tried_at: dict[SessionKey, float] = field(default_factory=dict)
     trying: Turn | None = None
@@ -76,7 +76,7 @@ class OutageView:
     cause: str
 
 
-class Outages:
+class ProviderOutageBuffer:
     """Keeps turns of chats.
 
     Args:
@@ -107,22 +107,22 @@ class Outages:
         """Turns that are to be kept, once the end of their run is stored."""
         self._leaving: set[int] = set()
         """Rows whose end is being stored."""
-        self._told: Recent[SessionKey, float] = Recent(_REMEMBERED)
+        self._told: LruCache[SessionKey, float] = LruCache(_REMEMBERED)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------------------------ what runs tell
 
     def check(self, turn: Turn) -> None:
-        """Raises ``Held`` for a turn that is about to run and is not the one to try."""
+        """Raise ``ProviderUnavailable`` for a turn about to run, unless it is the one to try."""
         outage = self._outages.get(turn.agent)
         if outage is not None and (outage.trying is None or outage.trying.id != turn.id):
-            raise Held(f"the provider of agent {turn.agent} is unavailable")
+            raise ProviderUnavailable(f"the provider of agent {turn.agent} is unavailable")
 
     def judge(self, turn: Turn, ended: Ending, error: BaseException | None) -> Ending:
         """How a run ends that may have met an outage: as interrupted if its messages are kept."""
         if ended.outcome is not Outcome.FAILED or ended.reason is not None:
             return ended
-        if not isinstance(error, Held) and not self._is_outage(turn, error):
+        if not isinstance(error, ProviderUnavailable) and not self._is_outage(turn, error):
             return ended
         self._ending[turn.id] = turn
         if turn.kept_since is None:
@@ -253,7 +253,7 @@ class Outages:
 
     def _begin(self, agent: AgentName, error: AgentError) -> _Outage:
         log.warning("provider_outage_started", extra={"agent": agent, "error": str(error)})
-        alarm = Alarm(self._loop, lambda: self._on_alarm(agent))
+        alarm = LoopTimer(self._loop, lambda: self._on_alarm(agent))
         outage = _Outage(agent, self._loop.time(), error, alarm)
         self._outages[agent] = outage
         return outage
@@ -326,7 +326,9 @@ class Outages:
 
     async def _say(self, message: OutboundMessage) -> None:
         now, say = self._clock.now(), [message]
-        await until_available(lambda: self._store.settle([], Outcome.COMPLETED, now=now, say=say))
+        await retry_until_available(
+            lambda: self._store.settle([], Outcome.COMPLETED, now=now, say=say)
+        )
 
     async def _settle(
         self, turn: Turn, outcome: Outcome, reason: Reason, *say: OutboundMessage
@@ -334,7 +336,7 @@ class Outages:
         rows, now, node = [row.id for row in turn.rows], self._clock.now(), self._node()
         self._leaving.update(rows)
         try:
-            await until_available(
+            await retry_until_available(
                 lambda: self._store.settle(
                     rows, outcome, now=now, reason=reason, say=say, node=node
                 )

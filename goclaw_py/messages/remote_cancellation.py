@@ -7,9 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from goclaw_py.cluster.rpc import Calls, Facts
-from goclaw_py.messages.cancellation import Stopped, Stopper
-from goclaw_py.model.chat_commands import Stop
+from goclaw_py.cluster.rpc import Facts, NodeRpc
+from goclaw_py.messages.cancellation import CancelResult, RunCanceller
+from goclaw_py.model.chat_commands import StopCommand
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
@@ -25,7 +25,7 @@ _STOP_JOBS: Final = "stop_jobs"
 _RESET: Final = "reset"
 
 
-class Elsewhere:
+class RemoteCanceller:
     """Asks the other nodes, and does here what they ask for.
 
     Args:
@@ -33,16 +33,18 @@ class Elsewhere:
     """
 
     def __init__(
-        self, store: NodeStore, clock: Clock, calls: Calls, node: Callable[[], NodeId]
+        self, store: NodeStore, clock: Clock, calls: NodeRpc, node: Callable[[], NodeId]
     ) -> None:
         self._store = store
         self._clock = clock
         self._calls = calls
         self._node = node
 
-    def connect(self, stopper: Stopper, reset: Callable[[SessionKey], Awaitable[None]]) -> None:
+    def connect(
+        self, canceller: RunCanceller, reset: Callable[[SessionKey], Awaitable[None]]
+    ) -> None:
         """Give it what stops things here. Call it once, before anybody asks."""
-        self._stopper = stopper
+        self._stopper = canceller
         self._reset_here = reset
         self._calls.serve(_STOP, self._on_stop)
         self._calls.serve(_STOP_JOBS, self._on_stop_jobs)
@@ -60,7 +62,7 @@ class Elsewhere:
         """Stop and begin anew there; False if no other node works on the session."""
         return await self._ask_owner(session, _RESET) is not None
 
-    async def stop_jobs(self, chat: Target, command: Stop, by: str | None) -> int:
+    async def stop_jobs(self, chat: Target, command: StopCommand, by: str | None) -> int:
         """Stop runs of jobs that tell their results in a chat: the one that is meant, or all.
 
         With ``by`` only of jobs that this sender has asked for. How many were stopped. A node that
@@ -79,7 +81,9 @@ class Elsewhere:
             chat, everything=command.everything, run=command.run, by=by
         )
 
-    async def _stop_jobs_of(self, node: NodeId, chat: Target, command: Stop, by: str | None) -> int:
+    async def _stop_jobs_of(
+        self, node: NodeId, chat: Target, command: StopCommand, by: str | None
+    ) -> int:
         facts = {
             "chat": [chat.channel, chat.account, chat.chat, chat.thread],
             "everything": command.everything,
@@ -124,7 +128,7 @@ class Elsewhere:
         everything, run = bool(facts["everything"]), facts["run"]
         channel, account, chat, thread = facts["chat"]
         reason, by = self._stopper.reason(everything=everything), facts.get("by")
-        nothing = Stopped(StopReport(), reason, by=by)
+        nothing = CancelResult(StopReport(), reason, by=by)
         stopped = self._stopper.stop_jobs(
             Target(channel, account, chat, thread),
             nothing,

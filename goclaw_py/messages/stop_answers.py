@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from goclaw_py.delivery import texts
-from goclaw_py.delivery.rate_limiter import Pacing
-from goclaw_py.messages.cancellation import Stopped, Stopper
-from goclaw_py.messages.remote_cancellation import Elsewhere
-from goclaw_py.model.chat_commands import Stop
+from goclaw_py.delivery.rate_limiter import RateLimiter
+from goclaw_py.messages.cancellation import CancelResult, RunCanceller
+from goclaw_py.messages.remote_cancellation import RemoteCanceller
+from goclaw_py.model.chat_commands import StopCommand
 from goclaw_py.model.errors import ChannelError, StoreUnavailable, TopicGone
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, Target
@@ -83,16 +83,16 @@ class StopAnswers:
         self,
         store: DraftStore,
         channels: Mapping[Place, Channel],
-        pacing: Pacing,
-        stopper: Stopper,
-        elsewhere: Elsewhere,
+        pacing: RateLimiter,
+        canceller: RunCanceller,
+        elsewhere: RemoteCanceller,
         shows_stop: Callable[[RunId], Awaitable[bool]],
     ) -> None:
         """``shows_stop``: whether a growing reply shows that its run was stopped."""
         self._store = store
         self._channels = channels
         self._pacing = pacing
-        self._stopper = stopper
+        self._stopper = canceller
         self._elsewhere = elsewhere
         self._shows_stop = shows_stop
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,7 +102,12 @@ class StopAnswers:
         self._telling: set[Target] = set()
 
     def tell(
-        self, message: InboundMessage, stopped: Stopped, command: Stop, *, covered: int = 0
+        self,
+        message: InboundMessage,
+        stopped: CancelResult,
+        command: StopCommand,
+        *,
+        covered: int = 0,
     ) -> None:
         """Say what was stopped.
 
@@ -122,7 +127,7 @@ class StopAnswers:
             task.cancel()
 
     async def _answer(
-        self, message: InboundMessage, stopped: Stopped, command: Stop, covered: int
+        self, message: InboundMessage, stopped: CancelResult, command: StopCommand, covered: int
     ) -> None:
         chat = message.target
         try:
@@ -145,7 +150,9 @@ class StopAnswers:
             finally:
                 self._telling.discard(chat)
 
-    async def _stop_spared(self, chat: Target, stopped: Stopped, command: Stop) -> Stopped:
+    async def _stop_spared(
+        self, chat: Target, stopped: CancelResult, command: StopCommand
+    ) -> CancelResult:
         """The stop of an admin, who was not known to be one."""
         if not stopped.has_spared:
             return replace(stopped, by=None)
@@ -154,7 +161,7 @@ class StopAnswers:
         return stopped
 
     async def _find_out(
-        self, message: InboundMessage, stopped: Stopped, command: Stop, covered: int
+        self, message: InboundMessage, stopped: CancelResult, command: StopCommand, covered: int
     ) -> _Did:
         chat, below, jobs = message.target, message.reply_to, len(stopped.jobs)
         asks = command.everything or (stopped.nothing and not covered)
@@ -192,14 +199,14 @@ class StopAnswers:
         if below not in known:
             self._channels[chat.channel, chat.account].signal(ButtonsUsed(chat, below))
 
-    async def _keep(self, stopped: Stopped) -> None:
+    async def _keep(self, stopped: CancelResult) -> None:
         try:
             await self._stopper.keep(stopped)
         except StoreUnavailable as error:
             # It has stopped. It is stored as soon as the database is back.
             log.warning("stop_not_stored", extra={"error": str(error)})
 
-    async def _cut_answers(self, chat: Target, stopped: Stopped, command: Stop) -> int:
+    async def _cut_answers(self, chat: Target, stopped: CancelResult, command: StopCommand) -> int:
         """Give up what waits to be sent of an answer that is written already (SPEC CMD-2)."""
         if stopped.session is None:
             return 0

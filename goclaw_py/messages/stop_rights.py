@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from goclaw_py.chats.access_control import Doorkeeper
-from goclaw_py.chats.session_settings import Policies
-from goclaw_py.common.lru import Recent
+from goclaw_py.chats.access_control import AccessControl
+from goclaw_py.chats.session_settings import SessionSettings
+from goclaw_py.common.lru import LruCache
 from goclaw_py.model.errors import ChannelError
 from goclaw_py.model.messages import InboundMessage, PeerKind, Target
 from goclaw_py.model.session_keys import StopPolicy
@@ -52,12 +52,15 @@ class StopRights:
     """
 
     def __init__(
-        self, policies: Policies, doorkeeper: Doorkeeper, channels: Mapping[Place, Channel]
+        self,
+        policies: SessionSettings,
+        access_control: AccessControl,
+        channels: Mapping[Place, Channel],
     ) -> None:
         self._policies = policies
-        self._doorkeeper = doorkeeper
+        self._doorkeeper = access_control
         self._channels = channels
-        self._lists: Recent[Target, _Admins] = Recent(_GROUPS)
+        self._lists: LruCache[Target, _Admins] = LruCache(_GROUPS)
 
     def look(self, message: InboundMessage) -> None:
         """Somebody has written: they, or others there, may stop something soon."""

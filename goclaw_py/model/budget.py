@@ -18,7 +18,7 @@ class Limit(StrEnum):
     SECONDS = "seconds"
 
 
-class Scope(StrEnum):
+class BudgetScope(StrEnum):
     """Whose budget it is."""
 
     RUN = "run"
@@ -71,7 +71,7 @@ NO_BUDGET = Budget()
 class Spent:
     """A budget with what has been used of it."""
 
-    scope: Scope
+    scope: BudgetScope
     budget: Budget
     used: Usage = NO_USAGE
 

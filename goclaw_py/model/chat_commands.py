@@ -11,7 +11,7 @@ from typing import Final
 
 from goclaw_py.model.ids import OccurrenceId, RunId
 from goclaw_py.model.messages import Button, InboundMessage, PeerKind
-from goclaw_py.model.pairing_codes import Verdict
+from goclaw_py.model.pairing_codes import AccessVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Pressed:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopCommand:
     """``/stop``: cancel one; ``/stopall``: ``everything`` of the session.
 
     ``run``: its button named this run.
@@ -78,7 +78,7 @@ class QueueMode:
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs:
+class JobsCommand:
     """``/jobs``: list the jobs of this chat; ``/jobs ACTION JOB``: change or run one of them.
 
     ``action`` is the word that follows on the same line, in lower case, ``job`` the one after it;
@@ -147,7 +147,7 @@ class JobButton:
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class RetryPressed:
     """A press of “Try again” below a failure: answer the messages with these row numbers."""
 
     rows: tuple[int, ...]
@@ -157,12 +157,12 @@ class Retry:
 class AccessButton:
     """A press of a button below a request for access."""
 
-    verdict: Verdict
+    verdict: AccessVerdict
     request: str
 
 
 Command = (
-    Stop
+    StopCommand
     | Greet
     | Help
     | ShowStatus
@@ -170,13 +170,13 @@ Command = (
     | ShowUsage
     | WhoAmI
     | QueueMode
-    | Jobs
+    | JobsCommand
     | Timezone
     | HeartbeatCommand
     | Mute
     | JobButton
     | Misspelt
-    | Retry
+    | RetryPressed
     | AccessButton
 )
 
@@ -206,10 +206,10 @@ _JOB_BUTTONS = (
 
 _ACCESS_BUTTONS: Final = {
     PeerKind.DIRECT: (
-        ((Verdict.APPROVE, "✅ Approve"), (Verdict.GUEST, "👤 Approve as guest")),
-        ((Verdict.DENY, "🚫 Deny"),),
+        ((AccessVerdict.APPROVE, "✅ Approve"), (AccessVerdict.GUEST, "👤 Approve as guest")),
+        ((AccessVerdict.DENY, "🚫 Deny"),),
     ),
-    PeerKind.GROUP: (((Verdict.APPROVE, "✅ Allow"), (Verdict.DENY, "🚫 Deny")),),
+    PeerKind.GROUP: (((AccessVerdict.APPROVE, "✅ Allow"), (AccessVerdict.DENY, "🚫 Deny")),),
 }
 
 _TOASTS: Final = {
@@ -221,8 +221,8 @@ _TOASTS: Final = {
 }
 
 _COMMANDS: dict[str, Command] = {
-    "stop": Stop(everything=False),
-    "stopall": Stop(everything=True),
+    "stop": StopCommand(everything=False),
+    "stopall": StopCommand(everything=True),
     "start": Greet(),
     "help": Help(),
     "status": ShowStatus(),
@@ -325,11 +325,11 @@ def toast(data: str) -> str | None:
     None if it is shown with the result, once the press has been carried out.
     """
     match _pressed(data):
-        case Stop():
+        case StopCommand():
             return "⏹ Asked to stop…"
         case JobButton(action):
             return _TOASTS[action]
-        case Retry():
+        case RetryPressed():
             return "🔁 Trying again…"
         case AccessButton():
             return None
@@ -358,7 +358,7 @@ def our_command_of(message: InboundMessage) -> Command | None:
     """Return the command of a message that is addressed to us, whatever bot it names."""
     if message.press is not None:
         return _pressed(message.press)
-    bare = Stop(everything=False) if is_stop_word(message) else None
+    bare = StopCommand(everything=False) if is_stop_word(message) else None
     return our_command(message.text) or bare or _misspelt(message)
 
 
@@ -395,12 +395,12 @@ def _is_near(word: str, name: str) -> bool:
 
 def _pressed(data: str) -> Command | None:
     if data.startswith(_STOP_DATA):
-        return Stop(everything=False, run=RunId(data.removeprefix(_STOP_DATA)))
+        return StopCommand(everything=False, run=RunId(data.removeprefix(_STOP_DATA)))
     if (rows := _RETRY_DATA.fullmatch(data)) is not None:
-        return Retry(tuple(map(int, rows[1].split(","))))
+        return RetryPressed(tuple(map(int, rows[1].split(","))))
     asked = _ACCESS_DATA.fullmatch(data)
-    if asked is not None and asked[1] in set(Verdict):
-        return AccessButton(Verdict(asked[1]), asked[2])
+    if asked is not None and asked[1] in set(AccessVerdict):
+        return AccessButton(AccessVerdict(asked[1]), asked[2])
     found = _JOB_DATA.fullmatch(data)
     if found is None or found[1] not in set(JobAction):
         return None
@@ -423,7 +423,7 @@ def _command(word: str, rest: str) -> Command | None:
             return QueueMode(following[0].lower() if following else "")
         case "jobs":
             action, job, *_ = [*line.split(), "", ""]
-            return Jobs(action.lower(), job)
+            return JobsCommand(action.lower(), job)
         case "timezone":
             return Timezone(" ".join(line.split()))
         case "heartbeat":

@@ -86,7 +86,7 @@ class SessionShared(StoreUnavailable):
     """A pooler gives each transaction another session, which takes notices and locks away."""
 
 
-class LeaseEnded(StoreUnavailable):
+class LeaseExpired(StoreUnavailable):
     """This node could not renew its lease in time; until it does it gets nothing new."""
 
 
@@ -94,7 +94,7 @@ class Fenced(StoreError):
     """Another node owns this by now, so this node's late write was refused as a whole."""
 
 
-class NeverBegan(StoreError):
+class RunNotStarted(StoreError):
     """The store knows no such run, so it cannot be finished."""
 
 
@@ -352,5 +352,5 @@ class JobChanged(JobError):
     """Somebody else has changed, or deleted, the job since it was read; read it again."""
 
 
-class Held(GoclawError):
+class ProviderUnavailable(GoclawError):
     """A run did not begin: the provider of its agent is known to be down."""

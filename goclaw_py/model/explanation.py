@@ -40,7 +40,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplanationStep:
     """One decision on the way, with the time at which it was taken.
 
     Args:
@@ -78,5 +78,5 @@ class Explanation:
     at: datetime
     code: str
     answer: str
-    chain: tuple[Step, ...] = ()
+    chain: tuple[ExplanationStep, ...] = ()
     cures: tuple[Cure, ...] = ()

@@ -25,7 +25,7 @@ JobId = NewType("JobId", str)
 OccurrenceId = NewType("OccurrenceId", str)
 """One time that a job was due, or was run by hand: a UUIDv7 in text form."""
 
-BeatId = NewType("BeatId", str)
+HeartbeatRunId = NewType("HeartbeatRunId", str)
 """One beat of an agent's heartbeat: a UUIDv7 in text form."""
 
 Owner = NewType("Owner", str)

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.model.ids import BeatId, OccurrenceId, RunId
+from goclaw_py.model.ids import HeartbeatRunId, OccurrenceId, RunId
 
 
 class PeerKind(StrEnum):
@@ -258,7 +258,7 @@ class OutboundMessage:
     buttons: tuple[tuple[Button, ...], ...] = ()
     lost: LostDraft | None = None
     occurrence: OccurrenceId | None = None
-    beat: BeatId | None = None
+    beat: HeartbeatRunId | None = None
     alert: str = ""
     album: str = ""
 

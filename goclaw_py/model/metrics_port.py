@@ -22,7 +22,7 @@ class Delivery(StrEnum):
     """A try went wrong, and another one follows."""
 
 
-class Meter(Protocol):
+class MetricsRecorder(Protocol):
     """Is told what has happened. Never blocks, never raises, keeps no text and no id."""
 
     def run_ended(self, lane: LaneName, trigger: Trigger, outcome: Outcome) -> None:
@@ -40,11 +40,11 @@ class Meter(Protocol):
     def occurrence_ended(self, status: StrEnum, lag_s: float | None = None) -> None:
         """The end of an occurrence is stored; ``lag_s``: how late it began."""
 
-    def beat_ended(self, agent: AgentName, status: StrEnum) -> None:
+    def heartbeat_ended(self, agent: AgentName, status: StrEnum) -> None:
         """The end of a beat is stored."""
 
 
-class NoMeter:
+class NoMetrics:
     """Nobody counts."""
 
     def run_ended(self, lane: LaneName, trigger: Trigger, outcome: Outcome) -> None:
@@ -62,9 +62,9 @@ class NoMeter:
     def occurrence_ended(self, status: StrEnum, lag_s: float | None = None) -> None:
         """Nothing is counted."""
 
-    def beat_ended(self, agent: AgentName, status: StrEnum) -> None:
+    def heartbeat_ended(self, agent: AgentName, status: StrEnum) -> None:
         """Nothing is counted."""
 
 
-NO_METER = NoMeter()
-"""See ``NoMeter``."""
+NO_METER = NoMetrics()
+"""See ``NoMetrics``."""

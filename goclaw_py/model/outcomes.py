@@ -9,7 +9,7 @@ from typing import Final
 from goclaw_py.model.ids import RunId
 
 
-class BeatKind(StrEnum):
+class HeartbeatRunKind(StrEnum):
     """Why there is a beat."""
 
     INTERVAL = "interval"

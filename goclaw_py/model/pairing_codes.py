@@ -16,7 +16,7 @@ GROUP_VALID_FOR = timedelta(days=30)
 """How long owners can decide about a group by the buttons that they were sent."""
 
 
-class Verdict(StrEnum):
+class AccessVerdict(StrEnum):
     """A decision about a person or a group; the value is a part of a button's data."""
 
     APPROVE = "ok"

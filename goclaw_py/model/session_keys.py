@@ -104,7 +104,7 @@ def run_of_announcement(external_id: str) -> RunId:
     return RunId(external_id.removeprefix("subagent:"))
 
 
-class Access(StrEnum):
+class AccessDecision(StrEnum):
     """What becomes of a message."""
 
     ALLOWED = "allowed"
@@ -170,28 +170,28 @@ def access(
     known: Collection[str],
     *,
     decided: bool | None = None,
-) -> Access:
+) -> AccessDecision:
     """Decide whether a message is taken.
 
     ``known`` holds the sender ids that were approved. ``decided``: whether the operator allowed or
     denied the chat, None if neither; what the settings say goes before it.
     """
     if rules.trusted:
-        return Access.ALLOWED
+        return AccessDecision.ALLOWED
     if message.peer is PeerKind.GROUP:
         return _group_access(message, rules, decided=decided)
     if rules.direct is DirectPolicy.DISABLED:
-        return Access.IGNORED
+        return AccessDecision.IGNORED
     sender = message.sender.id
     if sender in rules.allow:
-        return Access.ALLOWED
+        return AccessDecision.ALLOWED
     if decided is False:
-        return Access.IGNORED
+        return AccessDecision.IGNORED
     if rules.direct is DirectPolicy.OPEN:
-        return Access.ALLOWED
+        return AccessDecision.ALLOWED
     if rules.direct is DirectPolicy.PAIRING:
-        return Access.ALLOWED if sender in known else Access.PAIR
-    return Access.IGNORED
+        return AccessDecision.ALLOWED if sender in known else AccessDecision.PAIR
+    return AccessDecision.IGNORED
 
 
 def hears_group(rules: AccessRules, *, decided: bool | None) -> bool | None:
@@ -204,10 +204,16 @@ def hears_group(rules: AccessRules, *, decided: bool | None) -> bool | None:
     return True if allowed is None and rules.group is GroupPolicy.OPEN else allowed
 
 
-def _group_access(message: InboundMessage, rules: AccessRules, *, decided: bool | None) -> Access:
+def _group_access(
+    message: InboundMessage, rules: AccessRules, *, decided: bool | None
+) -> AccessDecision:
     heard = hears_group(rules, decided=decided)
     if heard is None:
-        return Access.UNKNOWN_GROUP
+        return AccessDecision.UNKNOWN_GROUP
     if not heard:
-        return Access.IGNORED
-    return Access.ALLOWED if message.addressed or not rules.mention else Access.UNMENTIONED
+        return AccessDecision.IGNORED
+    return (
+        AccessDecision.ALLOWED
+        if message.addressed or not rules.mention
+        else AccessDecision.UNMENTIONED
+    )

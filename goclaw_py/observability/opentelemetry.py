@@ -34,9 +34,9 @@ from opentelemetry.util.types import AttributeValue
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import FAILURES, Ending
 from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
-from goclaw_py.ports.agent import LoopEvent, Step
+from goclaw_py.ports.agent import LoopEvent, ModelStep
 from goclaw_py.ports.store import NewRun
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.run_recorder import RunRecorder
 
 MOST_REMEMBERED = 10_000
 """Runs below which others can be put, the newest ones; each takes some 500 bytes."""
@@ -96,12 +96,12 @@ class Tracing:
                 if tool := run.tools.pop(event.call_id, None):
                     _end_tool(tool, ok=event.ok)
                     run.idle_since = time.time_ns()
-            case Step():
+            case ModelStep():
                 self._note_answer(run, event)
             case _:
                 pass
 
-    def ended(self, ended: Ending, progress: Progress, error: BaseException | None) -> None:
+    def ended(self, ended: Ending, progress: RunRecorder, error: BaseException | None) -> None:
         """Close the span of a run."""
         run = self._open.pop(ended.run_id, None)
         if run is None:
@@ -142,7 +142,7 @@ class Tracing:
             f"execute_tool {name}", above, SpanKind.INTERNAL, attributes=attributes
         )
 
-    def _note_answer(self, run: _Open, step: Step) -> None:
+    def _note_answer(self, run: _Open, step: ModelStep) -> None:
         """A model has answered: since when it was asked follows from what came before."""
         used, since = step.usage.minus(run.used), run.idle_since
         if used.requests <= 0:
@@ -178,7 +178,7 @@ def _of_run(run: NewRun) -> dict[str, AttributeValue]:
     return attributes
 
 
-def _of_end(ended: Ending, progress: Progress) -> dict[str, AttributeValue]:
+def _of_end(ended: Ending, progress: RunRecorder) -> dict[str, AttributeValue]:
     attributes: dict[str, AttributeValue] = {"goclaw.outcome": ended.outcome.value}
     if ended.reason is not None:
         attributes["goclaw.reason"] = ended.reason.value

@@ -1,9 +1,9 @@
 """Figures for Prometheus: what a gateway has done since its start, and how it stands (SPEC OPS-2).
 
 The only door for ``prometheus_client``. What happened is kept as plain numbers and becomes series
-at a scrape, as does what is read from a ``Status`` then; nothing is kept of how things stand. Names
-and units are those of Prometheus' conventions, and a label has only values that the settings or an
-enum name, so that the number of series does not grow with what people do.
+at a scrape, as does what is read from a ``GatewayStatus`` then; nothing is kept of how things
+stand. Names and units are those of Prometheus' conventions, and a label has only values that the
+settings or an enum name, so that the number of series does not grow with what people do.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from goclaw_py.common.histogram import Histogram, HistogramView
-from goclaw_py.heartbeat.models import OPEN, BeatStatus
-from goclaw_py.jobs.execution_models import Status as JobStatus
+from goclaw_py.heartbeat.models import OPEN, HeartbeatRunStatus
+from goclaw_py.jobs.execution_models import OccurrenceStatus as JobStatus
 from goclaw_py.model.ids import AgentName, LaneName
 from goclaw_py.model.metrics_port import Delivery
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.health import Exposition
-from goclaw_py.scheduler.views import Backlog, ChannelState, Status
+from goclaw_py.scheduler.views import Backlog, ChannelState, GatewayStatus
 
 OTHER = "other"
 """Stands for a name that is not in the settings any more, or never was."""
 
 _UNBOUNDED = "+Inf"
-_NEVER_STORED = (BeatStatus.DELIVERY_FAILED, *OPEN)
+_NEVER_STORED = (HeartbeatRunStatus.DELIVERY_FAILED, *OPEN)
 _BACKLOG = (
     ("inbox_open", "Messages that came in and are not done.", "inbox"),
     ("outbox_open", "Messages that are not sent yet.", "outbox"),
@@ -50,7 +50,7 @@ _BACKLOG = (
 
 
 class Metrics:
-    """Implements ``Meter`` and shows what it was told.
+    """Implements ``MetricsRecorder`` and shows what it was told.
 
     Args:
         channels: The names of the channels there are.
@@ -89,13 +89,13 @@ class Metrics:
     # ------------------------------------------------------------------ what happens
 
     def run_ended(self, lane: LaneName, trigger: Trigger, outcome: Outcome) -> None:
-        """See ``Meter``."""
+        """See ``MetricsRecorder``."""
         if (lane, trigger, outcome) not in self._runs:
             self._runs.update({(lane, trigger, one): 0 for one in Outcome})
         self._runs[lane, trigger, outcome] += 1
 
     def used(self, agent: AgentName, usage: Usage) -> None:
-        """See ``Meter``."""
+        """See ``MetricsRecorder``."""
         name = _one_of(self._agents, agent)
         self._tokens[name, "input"] += usage.input_tokens
         self._tokens[name, "output"] += usage.output_tokens
@@ -104,11 +104,11 @@ class Metrics:
             self._cost_usd[name] = self._cost_usd.get(name, Decimal()) + usage.cost_usd
 
     def received(self, channel: str) -> None:
-        """See ``Meter``."""
+        """See ``MetricsRecorder``."""
         self._received[_one_of(self._channels, channel),] += 1
 
     def delivered(self, channel: str, result: Delivery, delay_s: float | None = None) -> None:
-        """See ``Meter``."""
+        """See ``MetricsRecorder``."""
         name = _one_of(self._channels, channel)
         self._deliveries[name, result] += 1
         if delay_s is not None:
@@ -116,21 +116,23 @@ class Metrics:
             self._delays.setdefault(name, Histogram()).add(max(delay_s, 0.0))
 
     def occurrence_ended(self, status: StrEnum, lag_s: float | None = None) -> None:
-        """See ``Meter``."""
+        """See ``MetricsRecorder``."""
         self._occurrences[status,] += 1
         if lag_s is not None:
             self._lag.add(max(lag_s, 0.0))
 
-    def beat_ended(self, agent: AgentName, status: StrEnum) -> None:
-        """See ``Meter``."""
+    def heartbeat_ended(self, agent: AgentName, status: StrEnum) -> None:
+        """See ``MetricsRecorder``."""
         name = _one_of(self._agents, agent)
         if (name, status) not in self._beats:
-            self._beats.update({(name, one): 0 for one in BeatStatus if one not in _NEVER_STORED})
+            self._beats.update(
+                {(name, one): 0 for one in HeartbeatRunStatus if one not in _NEVER_STORED}
+            )
         self._beats[name, status] += 1
 
     # ------------------------------------------------------------------ what is shown
 
-    def exposition(self, status: Status, *, openmetrics: bool) -> Exposition:
+    def exposition(self, status: GatewayStatus, *, openmetrics: bool) -> Exposition:
         """All figures as text, with how things stand by ``status``."""
         self._gathering.status = status
         if openmetrics:
@@ -210,7 +212,7 @@ class _Gathering(Collector):
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self.status: Status | None = None
+        self.status: GatewayStatus | None = None
 
     def collect(self) -> Iterator[Metric]:
         status = self.status
@@ -242,7 +244,7 @@ class _Gathering(Collector):
         yield from self._metrics.counted()
 
 
-def _lanes(status: Status) -> Iterator[Metric]:
+def _lanes(status: GatewayStatus) -> Iterator[Metric]:
     lanes = {lane.name: lane for lane in status.lanes}
     for name, text, figures in (
         ("slots", "How many runs a lane takes.", {n: one.concurrency for n, one in lanes.items()}),

@@ -34,7 +34,7 @@ class Condition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ReadinessCheck:
     """One part, with words for people."""
 
     name: str
@@ -47,7 +47,7 @@ class Readiness:
     """What a readiness probe is told."""
 
     ready: bool
-    checks: tuple[Check, ...]
+    checks: tuple[ReadinessCheck, ...]
 
     @property
     def words(self) -> str:
@@ -84,35 +84,35 @@ def judge(vitals: Vitals) -> Readiness:
     return Readiness(all(check.state is not Condition.FAILING for check in checks), checks)
 
 
-def _database(*, answers: bool) -> Check:
+def _database(*, answers: bool) -> ReadinessCheck:
     if answers:
-        return Check("database", Condition.OK, "the database answers")
-    return Check("database", Condition.FAILING, "the database does not answer")
+        return ReadinessCheck("database", Condition.OK, "the database answers")
+    return ReadinessCheck("database", Condition.FAILING, "the database does not answer")
 
 
-def _channels(channels: Sequence[ChannelView]) -> Check:
+def _channels(channels: Sequence[ChannelView]) -> ReadinessCheck:
     states = Counter(view.state for view in channels)
     serving = [view for view in channels if view.state in _SERVING]
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
     if not channels:
-        return Check("channels", Condition.OK, "no channel is set up")
+        return ReadinessCheck("channels", Condition.OK, "no channel is set up")
     if not serving:
-        return Check("channels", Condition.FAILING, f"no channel works: {counted}")
+        return ReadinessCheck("channels", Condition.FAILING, f"no channel works: {counted}")
     fine = all(view.state in _FINE for view in channels)
     state = Condition.OK if fine else Condition.DEGRADED
-    return Check("channels", state, f"channels: {counted}")
+    return ReadinessCheck("channels", state, f"channels: {counted}")
 
 
-def _lag(lag_s: float) -> Check:
+def _lag(lag_s: float) -> ReadinessCheck:
     words = f"the event loop was {lag_s:.1f} s late at worst"
     if lag_s >= STUCK_S:
-        return Check("lag", Condition.FAILING, words)
+        return ReadinessCheck("lag", Condition.FAILING, words)
     if lag_s >= SLOW_S:
-        return Check("lag", Condition.DEGRADED, words)
-    return Check("lag", Condition.OK, words)
+        return ReadinessCheck("lag", Condition.DEGRADED, words)
+    return ReadinessCheck("lag", Condition.OK, words)
 
 
-def _draining(*, now: bool) -> Check:
+def _draining(*, now: bool) -> ReadinessCheck:
     if now:
-        return Check("draining", Condition.FAILING, "the gateway is shutting down")
-    return Check("draining", Condition.OK, "new work is taken")
+        return ReadinessCheck("draining", Condition.FAILING, "the gateway is shutting down")
+    return ReadinessCheck("draining", Condition.OK, "new work is taken")

@@ -156,7 +156,7 @@ class AgentResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ModelStep:
     """An agent loop has got an answer from its model; ``usage`` is what the run used so far.
 
     ``done``: with this answer the reply is complete, and nothing more will be used.
@@ -173,7 +173,7 @@ class Step:
     entries: Callable[[str], tuple[HistoryEntry, ...]] | None = field(default=None, compare=False)
 
 
-LoopEvent = AgentEvent | Step
+LoopEvent = AgentEvent | ModelStep
 """What a loop reports while it works."""
 
 Emit = Callable[[LoopEvent], None]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from goclaw_py.delivery.rate_limit import UNPACED, Pace
+from goclaw_py.delivery.rate_limit import UNPACED, RateLimit
 from goclaw_py.model.errors import Undeliverable
 from goclaw_py.model.messages import (
     Attachment,
@@ -31,7 +31,7 @@ MOST_IN_ALBUM = 10
 """How many files one album has at most, on any channel."""
 
 
-class Intake(Protocol):
+class InboundHandler(Protocol):
     """Where a channel hands over what it received."""
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
@@ -115,7 +115,7 @@ class Channel(Protocol):
     def reaches(self, chat: str) -> bool:
         """Whether sending to a chat makes sense now; while not, its messages simply wait."""
 
-    def pace(self, chat: str) -> Pace:
+    def pace(self, chat: str) -> RateLimit:
         """How fast a chat may be written to (SPEC IO-4)."""
 
     def parts(self, text: str) -> list[str]:
@@ -133,7 +133,7 @@ class Channel(Protocol):
         Needs no ``receive``. Raises ``ChannelError``.
         """
 
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         """Take messages in until cancelled.
 
         Survives network trouble on its own. Raises ``ChannelRefused`` when the server keeps
@@ -212,7 +212,7 @@ class Channel(Protocol):
         """Give back connections. Again is harmless."""
 
 
-class Plain:
+class PlainChannel:
     """What a channel says that has none of the finer abilities; to inherit from."""
 
     @property
@@ -233,7 +233,7 @@ class Plain:
         """A refusal lasts until the gateway is restarted."""
         await asyncio.Event().wait()
 
-    def pace(self, chat: str) -> Pace:  # noqa: ARG002
+    def pace(self, chat: str) -> RateLimit:  # noqa: ARG002
         """As fast as it takes it."""
         return UNPACED
 

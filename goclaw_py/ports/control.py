@@ -17,28 +17,35 @@ from goclaw_py.model.ids import LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Sender
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.ports.heartbeat import HeartbeatDesk
-from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import (
     ALL_RUNS,
     Chat,
-    Heard,
-    Letter,
+    DeadLetter,
+    LastActivity,
     Node,
     OutboxRow,
     OutboxState,
     Person,
-    Run,
     RunFilter,
     RunSpan,
     Session,
     StoredEntry,
+    StoredRun,
     Unanswered,
 )
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.views import ActiveRuns, LanesView, LaneView, RunView, Status, StopReport
+from goclaw_py.scheduler.views import (
+    ActiveRuns,
+    GatewayStatus,
+    LanesView,
+    LaneView,
+    RunView,
+    StopReport,
+)
 
 
 class NoGateway(GoclawError):
@@ -130,7 +137,7 @@ class QueueView:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class PairingApplicant:
     """Somebody unknown who has a pairing code.
 
     Without its hash: codes are short enough to be found from that (SPEC SEC-2).
@@ -146,7 +153,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TerminalMessage:
     """A message for the person at a terminal; to be confirmed with its receipt once shown."""
 
     receipt: str
@@ -163,12 +170,12 @@ class RunRecord:
         said: Its messages to chats, the oldest first.
     """
 
-    run: Run
+    run: StoredRun
     entries: tuple[StoredEntry, ...]
     said: tuple[OutboxRow, ...]
 
 
-ChatEvent = RunStarted | RunText | RunTool | RunEnded | Said
+ChatEvent = RunStarted | RunText | RunTool | RunEnded | TerminalMessage
 
 
 @runtime_checkable
@@ -178,8 +185,9 @@ class Terminals(Protocol):
     def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
         """Events for one terminal, until the iterator is closed.
 
-        ``Said`` messages of ``chat`` go to the terminal that attached last and are held while none
-        is attached; one that was not confirmed before the terminal went away is shown again.
+        ``TerminalMessage`` messages of ``chat`` go to the terminal that attached last and are held
+        while none is attached; one that was not confirmed before the terminal went away is shown
+        again.
         """
 
     async def say(self, chat: str, message_id: str, text: str) -> None:
@@ -200,14 +208,14 @@ class Control(Protocol):
     """
 
     @property
-    def jobs(self) -> JobDesk:
+    def jobs(self) -> JobService:
         """Jobs, and what can be done with them."""
 
     @property
-    def heartbeats(self) -> HeartbeatDesk:
+    def heartbeats(self) -> HeartbeatService:
         """The heartbeats of agents, and what can be done with them."""
 
-    async def status(self) -> Status:
+    async def status(self) -> GatewayStatus:
         """The gateway's state. Raises ``NoGateway``."""
 
     async def lanes(self) -> LanesView:
@@ -262,7 +270,7 @@ class Control(Protocol):
         active: bool = False,
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
-    ) -> list[Run]:
+    ) -> list[StoredRun]:
         """Runs, the newest first."""
 
     async def runs_between(
@@ -270,7 +278,7 @@ class Control(Protocol):
     ) -> list[RunSpan]:
         """Runs that worked at some time from ``since`` to before ``until``, the oldest first."""
 
-    async def run(self, prefix: str) -> Run:
+    async def run(self, prefix: str) -> StoredRun:
         """The run whose id starts with ``prefix``. Raises ``NotFound``."""
 
     async def run_record(self, prefix: str) -> RunRecord:
@@ -322,13 +330,13 @@ class Control(Protocol):
 
     async def letters(
         self, *, waiting: bool = False, limit: int = 50, before: int | None = None
-    ) -> list[Letter]:
+    ) -> list[DeadLetter]:
         """Messages that could not be worked on, the newest first.
 
         Those that were dismissed are left out. With ``waiting`` those that are not done instead.
         """
 
-    async def letter(self, row_id: int) -> Letter:
+    async def letter(self, row_id: int) -> DeadLetter:
         """One message that came in, whatever became of it. Raises ``NotFound``."""
 
     async def retry_letters(self, ids: Collection[int]) -> int:
@@ -349,7 +357,7 @@ class Control(Protocol):
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
         """Who may talk to the agent, the last one approved first."""
 
-    async def pairing_requests(self) -> list[Asking]:
+    async def pairing_requests(self) -> list[PairingApplicant]:
         """Who asked to."""
 
     async def approve(self, code: str, *, guest: bool) -> Person:
@@ -358,7 +366,7 @@ class Control(Protocol):
     async def revoke(self, channel: str, account: str, sender_id: str) -> None:
         """Forget a person. Raises ``NotFound``."""
 
-    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[Heard]:
+    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         """Chats and threads in which somebody who may talk spoke, the last one first."""
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:

@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import Protocol
 
 from goclaw_py.heartbeat.checklist.checklist import Checklist
-from goclaw_py.heartbeat.models import Beat, Event
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
-from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.pagination import Cursor
 
 
-class NoBeat(StrEnum):
+class NoHeartbeat(StrEnum):
     """Why there was no beat by hand."""
 
     ALREADY_RUNNING = "already_running"
@@ -23,13 +23,13 @@ class NoBeat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class BeatBegun:
+class HeartbeatStarted:
     """A beat by hand has begun."""
 
-    beat: BeatId
+    beat: HeartbeatRunId
 
 
-class HeartbeatDesk(Protocol):
+class HeartbeatService(Protocol):
     """Heartbeats by the names of their agents.
 
     Each method may raise ``StoreUnavailable``, and ``UnknownAgent`` for an agent that is not in the
@@ -50,16 +50,16 @@ class HeartbeatDesk(Protocol):
         limit: int = 50,
         outcome: str | None = None,
         before: Cursor | None = None,
-    ) -> list[Beat]:
-        """Its beats, or those of all agents, the newest first; see ``Beat.outcome``."""
+    ) -> list[HeartbeatRun]:
+        """Its beats, or those of all agents, the newest first; see ``HeartbeatRun.outcome``."""
 
-    async def beat(self, beat: BeatId) -> Beat | None:
+    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
         """One of them."""
 
-    async def run_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+    async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         """Let it beat now (SPEC HB-11): neither interval nor quiet hours count, the budget does."""
 
-    async def rehearse(self, agent: AgentName) -> Rehearsal:
+    async def rehearse(self, agent: AgentName) -> DryRunReport:
         """What that would do."""
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
@@ -68,13 +68,13 @@ class HeartbeatDesk(Protocol):
     async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:
         """Let it be silent until then; None ends that."""
 
-    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> Event:
+    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
         """Tell it something with its next beat, with ``wake`` as soon as may be.
 
         Raises ``TooManyEvents``, and ``HeartbeatError`` for a text that is blank or too long.
         """
 
-    async def events(self, agent: AgentName) -> list[Event]:
+    async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         """What it will be told, the oldest first."""
 
     async def checklist(self, agent: AgentName) -> Checklist:

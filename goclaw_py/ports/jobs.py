@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState, JobTarget, Notify, Payload, WorkItem
 from goclaw_py.jobs.policy import Profile
 from goclaw_py.jobs.schedule import Schedule
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """Who asks for something.
 
     Args:
@@ -128,7 +128,7 @@ class StartedNow:
     session: str = ""
 
 
-class JobDesk(Protocol):
+class JobService(Protocol):
     """Jobs, by id, unique beginning of an id, or slug.
 
     Each method may raise ``StoreUnavailable``; those that take a job ``UnknownJob``, and
@@ -150,61 +150,61 @@ class JobDesk(Protocol):
     def now(self) -> datetime:
         """The present instant, in UTC."""
 
-    async def create(self, draft: JobDraft, by: Asker) -> Job:
+    async def create(self, draft: JobDraft, by: Requester) -> Job:
         """Make a job. Raises ``JobError``."""
 
-    async def edit(self, asked: str, change: JobChange, by: Asker) -> Job:
+    async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
         """Change a job; its next run is computed anew if when it runs has changed.
 
         To resume one that is completed, failed or disabled by a schedule that is over needs a new
         schedule. Raises ``JobError``.
         """
 
-    async def delete(self, asked: str, by: Asker) -> Job:
+    async def delete(self, asked: str, by: Requester) -> Job:
         """Delete a job; returns what it was."""
 
-    async def run_now(self, asked: str, by: Asker) -> StartedNow | RunNow:
+    async def run_now(self, asked: str, by: Requester) -> StartedNow | RunNow:
         """Run it now, in whatever state it is (SPEC CRON-11)."""
 
-    async def get(self, asked: str, by: Asker) -> Job:
+    async def get(self, asked: str, by: Requester) -> Job:
         """One job."""
 
-    async def search(self, query: JobQuery, by: Asker) -> JobPage:
+    async def search(self, query: JobQuery, by: Requester) -> JobPage:
         """The asker's jobs; the owner in ``query`` is for operators."""
 
     async def log(
         self,
         asked: str | None,
-        by: Asker,
+        by: Requester,
         *,
         limit: int = 50,
-        status: Status | None = None,
+        status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
-    ) -> list[Logged]:
+    ) -> list[LoggedOccurrence]:
         """What became of the times a job was due, the newest first. By id also of a deleted job.
 
         None: of all jobs, for operators.
         """
 
-    async def logged(self, occurrence: OccurrenceId, by: Asker) -> Logged:
+    async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
         """One occurrence. Raises ``UnknownJob`` if there is none of the asker's."""
 
-    async def stats(self, asked: str | None, by: Asker, *, since: datetime) -> JobStats:
+    async def stats(self, asked: str | None, by: Requester, *, since: datetime) -> JobStats:
         """What a job did; None: all jobs, for operators."""
 
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
         """The next times at which a job runs; empty unless it is active."""
 
-    async def no_route(self, asked: str, by: Asker) -> str:
+    async def no_route(self, asked: str, by: Requester) -> str:
         """Why the result of a job would reach nobody now; "" if nothing speaks against it."""
 
-    async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
+    async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
         """When a job that is not made yet would run. Raises ``JobError``."""
 
-    async def zone(self, by: Asker) -> str:
+    async def zone(self, by: Requester) -> str:
         """The zone of what the asker makes without naming one."""
 
-    async def choose_zone(self, zone: str | None, by: Asker) -> str:
+    async def choose_zone(self, zone: str | None, by: Requester) -> str:
         """Choose it for the asker; None goes back to that of the settings. Raises ``UnknownZone``.
 
         Returns the zone that holds now. Jobs that exist keep theirs.

@@ -1,8 +1,9 @@
 """What an agent may call while it works (SPEC AGENT-6).
 
 A *tool* is offered to agents; a *toolbox* holds the tools of one run. An agent loop sees only the
-toolbox. Whoever makes toolboxes is given the place from which their tools are called (``Here``),
-and through it what the runtime does for tools: run other agents, send messages, remember facts.
+toolbox. Whoever makes toolboxes is given the place from which their tools are called
+(``ToolContext``), and through it what the runtime does for tools: run other agents, send messages,
+remember facts.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from goclaw_py.model.errors import ToolFailed
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import OutFile, Target
 from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.heartbeat import HeartbeatDesk
-from goclaw_py.ports.jobs import Asker, JobDesk
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.jobs import JobService, Requester
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Children(Protocol):
         """
 
 
-class Post(Protocol):
+class Messenger(Protocol):
     """Sends messages to chats."""
 
     async def send(self, target: Target, text: str) -> None:
@@ -116,7 +117,7 @@ class Pins(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class ToolContext:
     """Where tools are called from, and what the runtime does for them.
 
     ``target`` is the chat that the run answers, None if there is none. ``attach`` lets a file,
@@ -139,18 +140,18 @@ class Here:
     target: Target | None
     workspace: Path
     children: Children
-    post: Post
+    post: Messenger
     pins: Pins
     attach: Callable[[OutFile], None]
-    jobs: JobDesk | None = None
-    asker: Asker | None = None
-    heartbeats: HeartbeatDesk | None = None
+    jobs: JobService | None = None
+    asker: Requester | None = None
+    heartbeats: HeartbeatService | None = None
     beat_done: Callable[[bool, str], None] | None = None
     attaching: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Toolmaker(Protocol):
+class ToolboxFactory(Protocol):
     """Makes the toolbox of each run, by what its agent may use."""
 
-    def toolbox(self, here: Here) -> Toolbox:
+    def toolbox(self, here: ToolContext) -> Toolbox:
         """The tools of one run."""

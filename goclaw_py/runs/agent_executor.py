@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from goclaw_py.model.budget import Budget, Limit, Scope
+from goclaw_py.model.budget import Budget, BudgetScope, Limit
 from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId
 from goclaw_py.model.messages import Target
-from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
 from goclaw_py.model.run_events import AgentEvent
 from goclaw_py.ports.agent import (
@@ -19,23 +19,23 @@ from goclaw_py.ports.agent import (
     AgentResult,
     LoopEvent,
     MessagePart,
+    ModelStep,
     RunRequest,
-    Step,
     TakeMessages,
     no_messages,
 )
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.heartbeat import HeartbeatDesk
-from goclaw_py.ports.jobs import Asker, JobDesk
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.jobs import JobService, Requester
 from goclaw_py.ports.store import NewRun
-from goclaw_py.ports.tools import Children, Here, Toolmaker
-from goclaw_py.runs.budget_tracker import Ledger, Payer, over
-from goclaw_py.runs.event_broker import Feed
+from goclaw_py.ports.tools import Children, ToolboxFactory, ToolContext
+from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, over
+from goclaw_py.runs.event_broker import RunEventBroker
 from goclaw_py.runs.instructions import Instructions
 from goclaw_py.runs.run_journal import Journal, NoteStore, told_of
-from goclaw_py.runs.run_recorder import Progress
-from goclaw_py.runs.tool_services import Mail, SessionPins
-from goclaw_py.runs.tracing_port import NO_SPANS, Spans
+from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
+from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.runs.turn import Turn
 
 _ASK_S = 0.5
@@ -46,7 +46,7 @@ Hear = Callable[[AgentEvent], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class AgentTask:
     """What a run is to do.
 
     Args:
@@ -57,7 +57,7 @@ class Job:
         loop: What works instead of the agent's loop.
         jobs: Where it may make and change jobs, None if it may not.
         asker: As whom it asks there.
-        beat_done: See ``Here``.
+        beat_done: See ``ToolContext``.
     """
 
     run: NewRun
@@ -68,14 +68,14 @@ class Job:
     budget: Budget | None = None
     model: str = ""
     loop: AgentLoop | None = None
-    jobs: JobDesk | None = None
-    asker: Asker | None = None
+    jobs: JobService | None = None
+    asker: Requester | None = None
     take_messages: TakeMessages = no_messages
     beat_done: Callable[[bool, str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Equipment:
+class AgentExecutorDeps:
     """What all runs work with.
 
     Args:
@@ -84,23 +84,23 @@ class Equipment:
     """
 
     agents: Mapping[AgentName, AgentLoop]
-    toolmaker: Toolmaker
+    toolmaker: ToolboxFactory
     instructions: Instructions
-    ledger: Ledger
-    feed: Feed
-    mail: Mail
-    pins: Callable[[NewRun], SessionPins]
+    budget_tracker: BudgetTracker
+    feed: RunEventBroker
+    mail: ToolMessenger
+    pins: Callable[[NewRun], SessionFacts]
     workspace: Callable[[AgentName], Path]
     """The folder of an agent, which exists. Raises ``OSError``."""
     live: Callable[[], NodeId | None]
     """This node; None when others may have taken its runs over."""
-    spans: Spans = NO_SPANS
-    heartbeats: HeartbeatDesk | None = None
-    meter: Meter = NO_METER
+    spans: Tracer = NO_SPANS
+    heartbeats: HeartbeatService | None = None
+    meter: MetricsRecorder = NO_METER
     hide: Callable[[str], str] = str
 
 
-class Workshop:
+class AgentExecutor:
     """Puts the request of a run together and follows what its agent loop reports.
 
     Args:
@@ -109,7 +109,7 @@ class Workshop:
 
     def __init__(
         self,
-        equipment: Equipment,
+        equipment: AgentExecutorDeps,
         store: NoteStore,
         clock: Clock,
         may_speak: Callable[[RunId], bool],
@@ -119,7 +119,7 @@ class Workshop:
         self._clock = clock
         self._may_speak = may_speak
 
-    async def work(self, job: Job, progress: Progress, hear: Hear) -> AgentResult:
+    async def work(self, job: AgentTask, progress: RunRecorder, hear: Hear) -> AgentResult:
         """Let the agent work until its reply is complete. ``progress`` knows what it began with.
 
         Raises ``BudgetReached`` and whatever the agent loop raises. The run's account in the ledger
@@ -130,7 +130,7 @@ class Workshop:
             return await self._work(job, progress, hear)
 
     def ended(
-        self, run: NewRun | Turn, ended: Ending, progress: Progress, error: BaseException | None
+        self, run: NewRun | Turn, ended: Ending, progress: RunRecorder, error: BaseException | None
     ) -> None:
         """The end of a run is stored, or nothing of it ever will be."""
         self._use.spans.ended(ended, progress, error)
@@ -141,12 +141,12 @@ class Workshop:
         if (usage := progress.usage) is not None:
             self._use.meter.used(run.agent, usage)
 
-    async def _work(self, job: Job, progress: Progress, hear: Hear) -> AgentResult:
+    async def _work(self, job: AgentTask, progress: RunRecorder, hear: Hear) -> AgentResult:
         use, run = self._use, job.run
-        payer = Payer(run.payer or run.session, run.agent)
-        budget = await use.ledger.open(run.id, payer, budget=job.budget)
+        payer = BudgetAccount(run.payer or run.session, run.agent)
+        budget = await use.budget_tracker.open(run.id, payer, budget=job.budget)
         workspace = use.workspace(run.agent)
-        here = Here(
+        here = ToolContext(
             run_id=run.id,
             session=run.session,
             agent=run.agent,
@@ -190,7 +190,7 @@ class Workshop:
         if progress.files:
             result = replace(result, files=(*result.files, *progress.files))
         progress.result = result
-        use.ledger.note(run.id, result.usage, done=True)
+        use.budget_tracker.note(run.id, result.usage, done=True)
         return result
 
     async def _live_node(self) -> NodeId:
@@ -206,11 +206,11 @@ class Workshop:
                 return await work
         except TimeoutError:
             if limit.expired():
-                raise over(Scope.RUN, Limit.SECONDS, budget) from None
+                raise over(BudgetScope.RUN, Limit.SECONDS, budget) from None
             raise
 
     def _on_event(
-        self, run: NewRun, progress: Progress, journal: Journal, hear: Hear, event: LoopEvent
+        self, run: NewRun, progress: RunRecorder, journal: Journal, hear: Hear, event: LoopEvent
     ) -> None:
         # A run that swallows its cancellation must not speak afterwards.
         if not self._may_speak(run.id):
@@ -220,7 +220,7 @@ class Workshop:
         if self._use.feed.is_watched:
             self._use.feed.hear(run, event)
         self._use.spans.hear(run.id, event)
-        if isinstance(event, Step):
-            self._use.ledger.note(run.id, event.usage, done=event.done)
+        if isinstance(event, ModelStep):
+            self._use.budget_tracker.note(run.id, event.usage, done=event.done)
         else:
             hear(event)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from decimal import Decimal
 
-from goclaw_py.common.retry import until_available
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery import texts
-from goclaw_py.model.budget import NO_BUDGET, Budget, Limit, Scope, Spent
+from goclaw_py.model.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
 from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.run_events import NO_USAGE, Usage
@@ -33,7 +33,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Payer:
+class BudgetAccount:
     """Who pays for a run: its session (a child's parent's) and its agent."""
 
     session: SessionKey
@@ -44,7 +44,7 @@ class Payer:
 class _Day:
     """What is counted together on one day."""
 
-    scope: Scope
+    scope: BudgetScope
     of: str
     since: datetime
 
@@ -84,7 +84,7 @@ class _Look:
     """What was stored meanwhile, and may be in the answer or not."""
 
 
-class Ledger:
+class BudgetTracker:
     """Knows what live runs have used.
 
     Args:
@@ -116,7 +116,9 @@ class Ledger:
         if account is not None:
             self._bound[run_id] = account
 
-    async def open(self, run_id: RunId, payer: Payer, *, budget: Budget | None = None) -> Budget:
+    async def open(
+        self, run_id: RunId, payer: BudgetAccount, *, budget: Budget | None = None
+    ) -> Budget:
         """A run begins; what it may use.
 
         ``budget`` takes the place of what the settings say for a run of its agent. Raises
@@ -173,7 +175,7 @@ class Ledger:
             else:
                 self._stored.pop(day, None)  # whoever is next asks anew
 
-    async def today(self, payer: Payer) -> tuple[Spent, Spent]:
+    async def today(self, payer: BudgetAccount) -> tuple[Spent, Spent]:
         """What a session and its agent have used today, beside their budgets, if they have any.
 
         Raises ``StoreUnavailable``.
@@ -182,19 +184,19 @@ class Ledger:
         of_session = await self._store.spent(since=since, payer=payer.session)
         of_agent = await self._store.spent(since=since, agent=payer.agent)
         return (
-            Spent(Scope.SESSION_DAY, limits.session_day, of_session),
-            Spent(Scope.AGENT_DAY, limits.agent_day, of_agent),
+            Spent(BudgetScope.SESSION_DAY, limits.session_day, of_session),
+            Spent(BudgetScope.AGENT_DAY, limits.agent_day, of_agent),
         )
 
     # ------------------------------------------------------------------ inside
 
-    def _days_of(self, payer: Payer, limits: Limits) -> dict[_Day, Budget]:
+    def _days_of(self, payer: BudgetAccount, limits: Limits) -> dict[_Day, Budget]:
         since = self._since()
         # A session has the budget that the settings give to the sessions of its own agent.
         of_session = self._limits.get(agent_of(payer.session) or payer.agent, Limits())
         days = {
-            _Day(Scope.SESSION_DAY, payer.session, since): of_session.session_day,
-            _Day(Scope.AGENT_DAY, payer.agent, since): limits.agent_day,
+            _Day(BudgetScope.SESSION_DAY, payer.session, since): of_session.session_day,
+            _Day(BudgetScope.AGENT_DAY, payer.agent, since): limits.agent_day,
         }
         return {day: budget for day, budget in days.items() if budget != NO_BUDGET}
 
@@ -207,12 +209,12 @@ class Ledger:
         look = _Look(day)
         self._looks.append(look)
         try:
-            if day.scope is Scope.SESSION_DAY:
-                stored = await until_available(
+            if day.scope is BudgetScope.SESSION_DAY:
+                stored = await retry_until_available(
                     lambda: self._store.spent(since=day.since, payer=SessionKey(day.of))
                 )
             else:
-                stored = await until_available(
+                stored = await retry_until_available(
                     lambda: self._store.spent(since=day.since, agent=AgentName(day.of))
                 )
         finally:
@@ -222,8 +224,8 @@ class Ledger:
 
     def _spent_by(self, account: _Account) -> list[Spent]:
         """All budgets that a run uses, with what has been used of them by now."""
-        spent = [Spent(Scope.RUN, account.budget, account.used)]
-        spent += [Spent(Scope.RUN, above.budget, above.used) for above in account.above()]
+        spent = [Spent(BudgetScope.RUN, account.budget, account.used)]
+        spent += [Spent(BudgetScope.RUN, above.budget, above.used) for above in account.above()]
         spent += [
             Spent(day.scope, budget, self._used_on(day)) for day, budget in account.days.items()
         ]
@@ -244,7 +246,7 @@ def _refuse(spent: list[Spent]) -> None:
             raise over(one.scope, limit, one.budget)
 
 
-def over(scope: Scope, limit: Limit, budget: Budget) -> BudgetReached:
+def over(scope: BudgetScope, limit: Limit, budget: Budget) -> BudgetReached:
     """The error of a budget that is used up."""
     return BudgetReached(
         texts.over_budget(scope, limit, budget), f"budget: {limit.value} of {scope.value}"

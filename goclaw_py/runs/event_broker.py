@@ -1,8 +1,8 @@
 """Tells operators what runs do while they do it (SPEC OPS-1).
 
 The log has the start and the end of each run. Mostly nobody looks at the rest: then a run pays for
-one look at ``Feed.is_watched``, and nothing is made. Each event is made once, however many look,
-and is the same object for all of them.
+one look at ``RunEventBroker.is_watched``, and nothing is made. Each event is made once, however
+many look, and is the same object for all of them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from goclaw_py.common.text import well_formed
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.ports.agent import LoopEvent, Step
+from goclaw_py.ports.agent import LoopEvent, ModelStep
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun
-from goclaw_py.runs.event_buffer import LiveRing
+from goclaw_py.runs.event_buffer import EventBuffer
 from goclaw_py.runs.live_events import (
     LiveAsked,
     LiveEnded,
@@ -33,7 +33,7 @@ from goclaw_py.runs.live_events import (
     RunEvent,
 )
 from goclaw_py.runs.run_log import RunLog
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.turn import Turn
 
 _MAX_DIGITS: Final = 18
@@ -47,7 +47,7 @@ class Subscription:
     Close it, or use it in ``with``. What is not kept until it is taken is told as ``LiveMissed``.
     """
 
-    def __init__(self, feed: Feed, session: SessionKey | None, at: int) -> None:
+    def __init__(self, feed: RunEventBroker, session: SessionKey | None, at: int) -> None:
         self._feed = feed
         self._session = session
         self._at = at
@@ -126,7 +126,7 @@ class Subscription:
         self.end()
 
 
-class Feed:
+class RunEventBroker:
     """Where all runs of a process say what they do.
 
     Events are numbered in the order in which they are told, and the newest are kept while somebody
@@ -148,7 +148,7 @@ class Feed:
         self._timer: asyncio.TimerHandle | None = None
         self._has_ended = False
         self._log = RunLog(clock)
-        self.ring = LiveRing(self._origin, self._lost)
+        self.ring = EventBuffer(self._origin, self._lost)
 
     @property
     def is_watched(self) -> bool:
@@ -194,7 +194,7 @@ class Feed:
             made.miss(now, 0)
             return made
         made = Subscription(self, session, number)
-        if lacks := self.ring.lacks_after(number):
+        if lacks := self.ring.has_gap_after(number):
             made.miss(now, lacks)
         return made
 
@@ -253,12 +253,12 @@ class Feed:
                 ok = event.ok if isinstance(event, ToolEnded) else None
                 name, call_id = well_formed(event.name), well_formed(event.call_id)
                 self._tell(LiveTool(now, about, name, call_id, ok))
-            case Step():
+            case ModelStep():
                 self._tell(LiveUsage(now, about, event.usage, well_formed(event.model)))
             case _:
                 pass  # what concerns the history
 
-    def ended(self, run: Turn | NewRun, ended: Ending, progress: Progress) -> None:
+    def ended(self, run: Turn | NewRun, ended: Ending, progress: RunRecorder) -> None:
         """Its end is stored, or nothing of it ever will be."""
         self._log.ended(run, ended, progress)
         if self.is_watched:

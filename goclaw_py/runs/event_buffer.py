@@ -35,7 +35,7 @@ class _Piece:
     chars: int
 
 
-class LiveRing:
+class EventBuffer:
     """Keeps the events of each run in order. ``now`` never goes back.
 
     An event gets the next number when it is complete, so what has a smaller number was told before.
@@ -100,7 +100,7 @@ class LiveRing:
         """The event with a number, None if it is not kept."""
         return self._events.get(number)
 
-    def lacks_after(self, number: int) -> int:
+    def has_gap_after(self, number: int) -> int:
         """How many of the events behind one are not kept."""
         if not self._events or number >= self.last:
             return 0

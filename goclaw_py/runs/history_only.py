@@ -8,7 +8,7 @@ from typing import Final
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.run_events import RunSignal
-from goclaw_py.ports.channel import Intake, Plain
+from goclaw_py.ports.channel import InboundHandler, PlainChannel
 from goclaw_py.ports.store import Place
 
 PLACE: Final[Place] = ("api", "default")
@@ -24,7 +24,7 @@ def has_chat(target: Target) -> bool:
     return (target.channel, target.account) != PLACE
 
 
-class HistoryOnly(Plain):
+class HistoryOnly(PlainChannel):
     """Implements ``Channel``: sends nothing, so that a session without a chat needs no exceptions.
 
     The supervisor does not know it: it is no channel that operators see.
@@ -44,7 +44,7 @@ class HistoryOnly(Plain):
         """Nothing is sent of a reply."""
         return []
 
-    async def receive(self, intake: Intake) -> None:  # noqa: ARG002
+    async def receive(self, intake: InboundHandler) -> None:  # noqa: ARG002
         """Nothing comes in this way."""
         await asyncio.Event().wait()
 

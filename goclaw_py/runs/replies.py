@@ -11,27 +11,27 @@ from goclaw_py.delivery import texts
 from goclaw_py.delivery.albums import in_albums
 from goclaw_py.delivery.ok_token import conversation_text
 from goclaw_py.model.chat_commands import retry_buttons
-from goclaw_py.model.errors import AgentError, Fenced, Held
+from goclaw_py.model.errors import AgentError, Fenced, ProviderUnavailable
 from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.messages import OutboundMessage, OutFile
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import RunEnded
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import Place
-from goclaw_py.runs.streaming_reply import LeftDraft
+from goclaw_py.runs.streaming_reply import OrphanedReply
 from goclaw_py.runs.turn import Turn
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class TurnEnd:
     """How a turn ended: decided, with what is left of it in the chat and with what is said."""
 
     turn: Turn
     ended: Ending
     error: BaseException | None
-    left: LeftDraft
+    left: OrphanedReply
     say: tuple[OutboundMessage, ...] = ()
 
     @property
@@ -86,7 +86,7 @@ class Replies:
         self._channels = channels
         self._workspaces = workspaces
 
-    def messages(self, end: End) -> tuple[OutboundMessage, ...]:
+    def messages(self, end: TurnEnd) -> tuple[OutboundMessage, ...]:
         """A reply as messages; only the first one is a reply to the question."""
         turn, left = end.turn, end.left
         files, troubles = self._files(end)
@@ -111,17 +111,17 @@ class Replies:
             said.insert(0, OutboundMessage(turn.target, "", run_id=turn.id, lost=left.lost))
         return tuple(said)
 
-    def bare(self, end: End) -> tuple[OutboundMessage, ...]:
+    def bare(self, end: TurnEnd) -> tuple[OutboundMessage, ...]:
         """The same with nothing in it that came from outside: it met a bug before."""
         turn = end.turn
         ended = end.ended
-        words = End(turn, ended, None, LeftDraft()).text
+        words = TurnEnd(turn, ended, None, OrphanedReply()).text
         if ended.outcome is Outcome.COMPLETED or not words:
             return ()
         left = end.left
         return (OutboundMessage(turn.target, words, run_id=turn.id, draft=left.id, lost=left.lost),)
 
-    def _files(self, end: End) -> tuple[list[OutFile], list[str]]:
+    def _files(self, end: TurnEnd) -> tuple[list[OutFile], list[str]]:
         result = end.turn.progress.result
         if result is None or end.ended.outcome is not Outcome.COMPLETED:
             return [], []
@@ -157,7 +157,7 @@ def _refusal(file: OutFile, workspace: Path) -> str | None:
     return None if found else "there is no such file"
 
 
-def signal_of(end: End) -> RunEnded:
+def signal_of(end: TurnEnd) -> RunEnded:
     """The signal of an end; it closes a draft that no message will finish."""
     turn, outcome = end.turn, end.ended.outcome
     finished = any(message.draft is not None for message in end.say)
@@ -177,7 +177,7 @@ def log_failure(turn: Turn, error: BaseException | None) -> None:
     if error is None:
         return
     facts = {**turn.facts, "agent": turn.agent}
-    if isinstance(error, Held):
+    if isinstance(error, ProviderUnavailable):
         log.debug("run_held", extra={**facts, "error": str(error)})
     elif isinstance(error, AgentError | Fenced):
         log.warning("run_failed", extra={**facts, "error": str(error)})

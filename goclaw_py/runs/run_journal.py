@@ -12,9 +12,9 @@ from goclaw_py.delivery import texts
 from goclaw_py.model.errors import Fenced, StoreUnavailable
 from goclaw_py.model.ids import NodeId, RunId
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.ports.agent import LoopEvent, Step
+from goclaw_py.ports.agent import LoopEvent, ModelStep
 from goclaw_py.ports.store import RunSoFar, ToolCall
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.run_recorder import RunRecorder
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Journal:
     A write that fails for want of the database is tried until the run ends.
     """
 
-    def __init__(self, store: NoteStore, run: RunId, node: NodeId, progress: Progress) -> None:
+    def __init__(self, store: NoteStore, run: RunId, node: NodeId, progress: RunRecorder) -> None:
         self._store = store
         self._run = run
         self._node = node
@@ -54,7 +54,7 @@ class Journal:
         """Begin to store what ``progress`` has just heard, if it is worth it."""
         tool = isinstance(event, ToolStarted | ToolEnded)
         # With the last answer the run ends, and its end is stored.
-        if tool or (isinstance(event, Step) and event.usage.requests and not event.done):
+        if tool or (isinstance(event, ModelStep) and event.usage.requests and not event.done):
             self._heard += 1
             self._writing()
 

@@ -9,7 +9,7 @@ from goclaw_py.model.ids import MAIN_LANE, RunId
 from goclaw_py.model.outcomes import Ending, Trigger
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class RunLog:
         known = {name: fact for name, fact in facts.items() if fact}
         log.info("run_started", extra={**known, "waited_s": waited_s})
 
-    def ended(self, run: Turn | NewRun, ended: Ending, progress: Progress) -> None:
+    def ended(self, run: Turn | NewRun, ended: Ending, progress: RunRecorder) -> None:
         """The end of a run is stored, or never will be."""
         started_at = self._started.pop(run.id, None)
         if not log.isEnabledFor(logging.INFO):

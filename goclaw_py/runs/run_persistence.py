@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.common.retry import until_available, until_stored
-from goclaw_py.model.errors import Fenced, NeverBegan
+from goclaw_py.common.retry import retry_until_available, until_stored
+from goclaw_py.model.errors import Fenced, RunNotStarted
 from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome
-from goclaw_py.ports.store import Begun, NewRun, RunEnd
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.ports.store import NewRun, RunEnd, RunStartResult
+from goclaw_py.runs.run_recorder import RunRecorder
 
 log = logging.getLogger(__name__)
 
@@ -25,22 +25,22 @@ _SETTLE_S = 10.0
 """A begin that was cut off has taken effect by then, or never will."""
 
 
-class FinishStore(Protocol):
+class RunEndStore(Protocol):
     """What is written here."""
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """See ``ports.store.RunStore``."""
 
 
-class BeginStore(FinishStore, Protocol):
+class RunStartStore(RunEndStore, Protocol):
     """The same, for runs that may not have begun."""
 
-    async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
         """See ``ports.store.RunStore``."""
 
 
 async def store_run(
-    store: BeginStore, begun: tuple[NewRun, NodeId], end: RunEnd, node: Callable[[], NodeId]
+    store: RunStartStore, begun: tuple[NewRun, NodeId], end: RunEnd, node: Callable[[], NodeId]
 ) -> None:
     """Store the end of a run that answers messages; waits for the database. Raises ``Fenced``.
 
@@ -49,16 +49,16 @@ async def store_run(
     """
     run, began_as = begun
     try:
-        await until_available(lambda: store.finish_run(end, node=node()))
-    except NeverBegan:
+        await retry_until_available(lambda: store.finish_run(end, node=node()))
+    except RunNotStarted:
         # It was stopped before its begin was stored. It leaves a trace all the same, but one that a
         # shutdown cut is as if it had never been.
         if end.outcome is not Outcome.INTERRUPTED:
-            await until_available(lambda: _begin_at_last(store, run, began_as))
-            await until_available(lambda: store.finish_run(end, node=began_as))
+            await retry_until_available(lambda: _begin_at_last(store, run, began_as))
+            await retry_until_available(lambda: store.finish_run(end, node=began_as))
 
 
-async def _begin_at_last(store: BeginStore, run: NewRun, node: NodeId) -> None:
+async def _begin_at_last(store: RunStartStore, run: NewRun, node: NodeId) -> None:
     try:
         await store.begin_run(run, node=node)
     except Fenced:
@@ -66,16 +66,16 @@ async def _begin_at_last(store: BeginStore, run: NewRun, node: NodeId) -> None:
         await store.begin_run(replace(run, inbox=()), node=node)
 
 
-class Beginning:
+class RunStart:
     """The begin of a scheduled run."""
 
-    def __init__(self, store: BeginStore, run: NewRun, node: NodeId) -> None:
+    def __init__(self, store: RunStartStore, run: NewRun, node: NodeId) -> None:
         self._store = store
         self._run = run
         self._node = node
         self._is_cut_off = False
 
-    async def begin(self) -> Begun:
+    async def begin(self) -> RunStartResult:
         """Store it; waits for the database."""
         try:
             return await self._store_it()
@@ -98,8 +98,10 @@ class Beginning:
             facts = {"run_id": self._run.id, "error": repr(error)}
             log.info("run_begin_unknown", extra=facts)
 
-    async def _store_it(self) -> Begun:
-        return await until_available(lambda: self._store.begin_run(self._run, node=self._node))
+    async def _store_it(self) -> RunStartResult:
+        return await retry_until_available(
+            lambda: self._store.begin_run(self._run, node=self._node)
+        )
 
 
 class Abandoned:
@@ -131,7 +133,7 @@ class Abandoned:
 
 
 def end_of(
-    progress: Progress, prompt: str, ended: Ending, error: BaseException | None, now: datetime
+    progress: RunRecorder, prompt: str, ended: Ending, error: BaseException | None, now: datetime
 ) -> RunEnd:
     """The end of a run that worked on a prompt, with all that is known of its work."""
     told = progress.told(error)
@@ -140,13 +142,13 @@ def end_of(
     return progress.recorded(bare)
 
 
-async def store_attempt(store: FinishStore, run: RunEnd | None, node: NodeId) -> None:
+async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) -> None:
     """Store the end of an attempt that another one follows; waits for the database."""
     if run is None:
         return
     try:
-        await until_available(lambda: store.finish_run(run, node=node))
-    except (Fenced, NeverBegan) as error:
+        await retry_until_available(lambda: store.finish_run(run, node=node))
+    except (Fenced, RunNotStarted) as error:
         log.debug("attempt_end_not_stored", extra={"error": str(error)})
     except Exception:
         # A boundary: what met the bug must not keep the next attempt from coming.
@@ -160,7 +162,7 @@ async def store_end(what: str, whole: Store, bare: Store, facts: Mapping[str, ob
     claimed belongs to somebody else by now.
     """
     try:
-        await until_available(whole)
+        await retry_until_available(whole)
     except Fenced:
         log.warning("claim_lost", extra={**facts, "claim": what})
         return False

@@ -18,9 +18,9 @@ from goclaw_py.model.run_events import (
     ToolStarted,
     Usage,
 )
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, Role, Step
+from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, Role
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Begun, RunEnd, Summary, ToolCall
+from goclaw_py.ports.store import RunEnd, RunStartResult, Summary, ToolCall
 
 MOST_CALLS = 200
 """How many calls of tools are kept of a run; a model in a circle makes no record of megabytes."""
@@ -30,12 +30,12 @@ MOST_CHARS = 2_000
 
 
 @dataclass(slots=True)
-class Progress:
+class RunRecorder:
     """Takes in what an agent loop reports."""
 
     said: list[str] = field(default_factory=list)
     first_text_at: datetime | None = None
-    step: Step | None = None
+    step: ModelStep | None = None
     compacted: Compacted | None = None
     files: list[OutFile] = field(default_factory=list)
     """Those that tools want to be sent."""
@@ -44,7 +44,7 @@ class Progress:
     """Why the runtime has stopped it, if it has for want of budget."""
     has_side_effects: bool = False
     """Whether to run it again may do something twice (SPEC CRON-7)."""
-    begun: Begun = field(default_factory=Begun)
+    begun: RunStartResult = field(default_factory=RunStartResult)
     """What it began with."""
     hide: Callable[[str], str] = str
     """Takes secrets out of what an agent's error says: it is stored and shown (SPEC SEC-2)."""
@@ -57,7 +57,7 @@ class Progress:
                 if text and self.first_text_at is None:
                     self.first_text_at = clock.now()
                 self.said.append(text)
-            case Step():
+            case ModelStep():
                 self.step = event
             case ToolStarted():
                 self._begin_call(event, clock.now())

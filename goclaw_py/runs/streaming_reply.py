@@ -13,17 +13,17 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from goclaw_py.common.retry import until_available
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.ok_token import conversation_text
-from goclaw_py.delivery.rate_limiter import Pacing
-from goclaw_py.model.errors import ChannelError, MaybeSent, NeverBegan, StoreError, Undeliverable
+from goclaw_py.delivery.rate_limiter import RateLimiter
+from goclaw_py.model.errors import ChannelError, MaybeSent, RunNotStarted, StoreError, Undeliverable
 from goclaw_py.model.ids import NodeId, RunId
 from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Begun, Place, Store
+from goclaw_py.ports.store import Place, RunStartResult, Store
 from goclaw_py.runs.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ An edit that the server gets to see after the final one would undo that.
 
 
 @dataclass(frozen=True, slots=True)
-class LeftDraft:
+class OrphanedReply:
     """What is in the chat when a run ends.
 
     Args:
@@ -98,12 +98,12 @@ class _Draft:
         return "\n\n".join(filter(None, [text, texts.tools(self.tools)]))
 
     @property
-    def left(self) -> LeftDraft:
+    def left(self) -> OrphanedReply:
         """What is in the chat now, as far as it is known."""
-        return LeftDraft(self.id, self.shown, self.lost if self.unsure else None)
+        return OrphanedReply(self.id, self.shown, self.lost if self.unsure else None)
 
 
-class Drafts:
+class StreamingReplies:
     """The drafts of all runs of this process."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Drafts:
         store: Store,
         clock: Clock,
         channels: Mapping[Place, Channel],
-        pacing: Pacing,
+        pacing: RateLimiter,
         live: Callable[[], NodeId | None],
     ) -> None:
         """``live`` is this node; None when others may have taken its runs over."""
@@ -124,7 +124,7 @@ class Drafts:
         self._late: set[asyncio.Task[None]] = set()
         """Drafts of runs that have ended while a request was under way."""
 
-    def begin(self, turn: Turn, begun: Begun, node: NodeId) -> None:
+    def begin(self, turn: Turn, begun: RunStartResult, node: NodeId) -> None:
         """A run of ``node`` has begun; an earlier one for its messages may have left a draft."""
         target = turn.target
         channel = self._channels[target.channel, target.account]
@@ -171,23 +171,23 @@ class Drafts:
         draft = self._drafts.get(run_id)
         return None if draft is None else draft.id
 
-    def stop(self, run_id: RunId) -> LeftDraft:
+    def stop(self, run_id: RunId) -> OrphanedReply:
         """Begin to show nothing more; what is in the chat now, as far as it is known.
 
         What is under way to the channel goes on until ``end``.
         """
         draft = self._drafts.get(run_id)
         if draft is None:
-            return LeftDraft()
+            return OrphanedReply()
         if draft.task is not None:
             draft.task.cancel()
         return draft.left
 
-    async def end(self, run_id: RunId) -> LeftDraft:
+    async def end(self, run_id: RunId) -> OrphanedReply:
         """Show no more of a run; takes as long as a request of its draft is under way."""
         draft = await self._ended(run_id)
         if draft is None:
-            return LeftDraft()
+            return OrphanedReply()
         await self._keep_at_last(draft)
         return draft.left
 
@@ -248,7 +248,7 @@ class Drafts:
 
     async def _keep_or_remove(self, draft: _Draft) -> None:
         """Remove a draft, unless another run goes on in it."""
-        if draft.id is None or not await until_available(lambda: self._keep(draft)):
+        if draft.id is None or not await retry_until_available(lambda: self._keep(draft)):
             await self._remove(draft)
 
     async def _remove(self, draft: _Draft) -> None:
@@ -259,7 +259,9 @@ class Drafts:
         lost = replace(draft.lost, id=draft.id)
         say = [OutboundMessage(draft.target, "", run_id=draft.run_id, lost=lost)]
         now = self._clock.now()
-        await until_available(lambda: self._store.settle([], Outcome.COMPLETED, now=now, say=say))
+        await retry_until_available(
+            lambda: self._store.settle([], Outcome.COMPLETED, now=now, say=say)
+        )
 
     # ------------------------------------------------------------------ one draft
 
@@ -280,7 +282,7 @@ class Drafts:
                 if pause is None:
                     return
                 await asyncio.sleep(pause)
-        except NeverBegan:
+        except RunNotStarted:
             log.debug("draft_too_late", extra={"run_id": draft.run_id})
         except StoreError as error:
             log.warning("draft_given_up", extra={"run_id": draft.run_id, "error": str(error)})
@@ -289,7 +291,7 @@ class Drafts:
         """Show what was said so far; returns how long to wait then, None: show no more."""
         await self._pacing.draft(draft.target)
         if draft.id is None and not draft.unsure:
-            await until_available(
+            await retry_until_available(
                 lambda: self._store.open_draft(draft.run_id, draft.target, now=self._clock.now())
             )
         live = self._live()
@@ -305,7 +307,7 @@ class Drafts:
             return _pause_after(draft, error)
         if draft.unsure:
             return 2 * EDIT_EVERY_S if draft.looks < _LOOKS else None
-        if draft.kept or await until_available(lambda: self._keep(draft)):
+        if draft.kept or await retry_until_available(lambda: self._keep(draft)):
             return EDIT_EVERY_S
         return None
 
@@ -313,7 +315,7 @@ class Drafts:
         """Look for a draft whose post got no answer; returns what went wrong."""
         draft.changed.set()
         try:
-            own = await until_available(lambda: self._store.own_messages(draft.target))
+            own = await retry_until_available(lambda: self._store.own_messages(draft.target))
             draft.id = await draft.channel.find_draft(
                 draft.target, draft.lost, before=None, known=own
             )

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from goclaw_py.common.clock import new_run_id
-from goclaw_py.common.retry import until_available
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import AgentError, Fenced, NeverBegan, StoreError, ToolFailed
+from goclaw_py.model.errors import AgentError, Fenced, RunNotStarted, StoreError, ToolFailed
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, Sender, Target
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
@@ -24,11 +24,11 @@ from goclaw_py.model.run_events import AgentEvent
 from goclaw_py.model.session_keys import announcement_id, child_session, peer_of
 from goclaw_py.ports.agent import TextPart
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Begun, NewInbox, NewRun, Run, RunEnd, Store
-from goclaw_py.runs.agent_executor import Job, Workshop
-from goclaw_py.runs.budget_tracker import Ledger
-from goclaw_py.runs.event_broker import Feed, taken_over
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.ports.store import NewInbox, NewRun, RunEnd, RunStartResult, Store, StoredRun
+from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.runs.event_broker import RunEventBroker, taken_over
+from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import Request
 from goclaw_py.scheduler.views import RunState
@@ -45,7 +45,7 @@ Bring = Callable[[Sequence[NewInbox]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class ParentRun:
     """The run that asks for children.
 
     Args:
@@ -67,12 +67,12 @@ class Child:
 
     run: NewRun
     prompt: str
-    asker: Asker
+    asker: ParentRun
     label: str
-    done: asyncio.Future[Done]
-    beginning: asyncio.Task[Begun] | None = None
+    done: asyncio.Future[ChildResult]
+    beginning: asyncio.Task[RunStartResult] | None = None
     """Stores that it has begun."""
-    progress: Progress = field(default_factory=Progress)
+    progress: RunRecorder = field(default_factory=RunRecorder)
 
     @property
     def id(self) -> RunId:
@@ -81,7 +81,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ChildResult:
     """How a child ended; ``text`` is its reply, or why there is none."""
 
     outcome: Outcome
@@ -100,25 +100,25 @@ class ChildRuns:
         store: Store,
         clock: Clock,
         node: Callable[[], NodeId],
-        ledger: Ledger,
-        feed: Feed,
+        budget_tracker: BudgetTracker,
+        feed: RunEventBroker,
         run_timeout_s: float | None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._node = node
-        self._ledger = ledger
+        self._ledger = budget_tracker
         self._feed = feed
         self._run_timeout_s = run_timeout_s
         self._children: dict[RunId, Child] = {}
 
-    def connect(self, dispatcher: Dispatcher, workshop: Workshop, bring: Bring) -> None:
+    def connect(self, dispatcher: Dispatcher, agent_executor: AgentExecutor, bring: Bring) -> None:
         """Give it those with whom it works. Call it once, before anything runs."""
         self._dispatcher = dispatcher
-        self._workshop = workshop
+        self._workshop = agent_executor
         self._bring = bring
 
-    def of(self, asker: Asker) -> RunChildren:
+    def of(self, asker: ParentRun) -> RunChildren:
         """What a run asks for its children with."""
         return RunChildren(self, asker)
 
@@ -126,7 +126,7 @@ class ChildRuns:
         """Whether it is a child whose end is not stored."""
         return run_id in self._children
 
-    def progress(self, run_id: RunId) -> Progress | None:
+    def progress(self, run_id: RunId) -> RunRecorder | None:
         """What is known of a child while it works."""
         child = self._children.get(run_id)
         return None if child is None else child.progress
@@ -139,7 +139,7 @@ class ChildRuns:
     # ------------------------------------------------------------------ asking
 
     async def ask(
-        self, asker: Asker, trigger: Trigger, agent: AgentName, prompt: str, label: str | None
+        self, asker: ParentRun, trigger: Trigger, agent: AgentName, prompt: str, label: str | None
     ) -> Child:
         """Ask for a child; with a ``label`` nobody waits for it. Raises ``ToolFailed``."""
         run_id, now = new_run_id(self._clock), self._clock.now()
@@ -156,7 +156,7 @@ class ChildRuns:
             payer=asker.payer,
             submitted_at=now,
         )
-        done: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[ChildResult] = asyncio.get_running_loop().create_future()
         awaited = label is None
         child = Child(run, prompt, asker, label or "", done)
         self._children[run_id] = child
@@ -183,11 +183,11 @@ class ChildRuns:
                 raise ToolFailed("the request could not be stored; try again later") from error
         return child
 
-    def _begin(self, child: Child) -> asyncio.Task[Begun]:
+    def _begin(self, child: Child) -> asyncio.Task[RunStartResult]:
         """Store that it begins, once."""
         if child.beginning is None:
             node = self._node()  # as another one this process has no part in it
-            begin = until_available(lambda: self._store.begin_run(child.run, node=node))
+            begin = retry_until_available(lambda: self._store.begin_run(child.run, node=node))
             child.beginning = asyncio.ensure_future(begin)
         return child.beginning
 
@@ -211,11 +211,11 @@ class ChildRuns:
         run = child.run
         self._feed.started(run)
         child.progress.begun = await asyncio.shield(self._begin(child))
-        job = Job(
+        job = AgentTask(
             run=run,
             parts=(TextPart(child.prompt),),
             # In a conversation that ends with its run nothing can be announced later.
-            children=self.of(Asker(run_id, run.agent, child.asker.payer, chat=None)),
+            children=self.of(ParentRun(run_id, run.agent, child.asker.payer, chat=None)),
             system=(texts.child_task(run.trigger, child.asker.agent),),
         )
         await self._workshop.work(job, child.progress, _hear_nothing)
@@ -225,7 +225,7 @@ class ChildRuns:
         child = self._children[ended.run_id]
         progress = child.progress
         ended, error = progress.judge(ended, error)
-        done = Done(Outcome.FAILED, texts.FAILED)
+        done = ChildResult(Outcome.FAILED, texts.FAILED)
         facts = {"run_id": child.id, "session": child.run.session, "parent": child.asker.run_id}
         if error is not None:
             log.warning("run_failed", extra={**facts, "error": str(error)})
@@ -255,16 +255,16 @@ class ChildRuns:
 
     # ------------------------------------------------------------------ telling
 
-    async def announce_lost(self, runs: Sequence[Run]) -> None:
+    async def announce_lost(self, runs: Sequence[StoredRun]) -> None:
         """Tell of subagents that a crash has cut off. Raises ``StoreUnavailable``."""
         for run in runs:
             assert run.target is not None
             text = texts.subagent_lost()
-            asker = Asker(run.id, run.agent, run.payer, run.target)
+            asker = ParentRun(run.id, run.agent, run.payer, run.target)
             await self._bring([self._message(run.id, asker, run.target, text)])
 
     async def _announce(
-        self, child: Child, ended: Ending, done: Done, facts: Mapping[str, object]
+        self, child: Child, ended: Ending, done: ChildResult, facts: Mapping[str, object]
     ) -> None:
         # What somebody has stopped, they need not be told of; it may have ignored that for long.
         if child.run.target is None or ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
@@ -276,7 +276,7 @@ class ChildRuns:
         row = self._message(child.id, asker, child.run.target, text)
         await _stored_or_logged(lambda: self._bring([row]), facts)
 
-    def _message(self, run_id: RunId, asker: Asker, target: Target, text: str) -> NewInbox:
+    def _message(self, run_id: RunId, asker: ParentRun, target: Target, text: str) -> NewInbox:
         """What a subagent's result is in its parent's chat."""
         message = InboundMessage(
             external_id=announcement_id(run_id),
@@ -311,10 +311,10 @@ class ChildRuns:
             if not await _stored_or_logged(finish, facts):
                 # What the agent gave back may be what met a bug.
                 await _stored_or_logged(lambda: self._finish(bare), facts)
-        except NeverBegan:
+        except RunNotStarted:
             return
         session = {child.run.session}
-        await until_available(lambda: self._store.release_sessions(self._node(), session))
+        await retry_until_available(lambda: self._store.release_sessions(self._node(), session))
 
     async def _finish(self, end: RunEnd) -> None:
         await self._store.finish_run(end, node=self._node())
@@ -323,7 +323,7 @@ class ChildRuns:
 class RunChildren:
     """Implements ``ports.tools.Children`` for one run."""
 
-    def __init__(self, runs: ChildRuns, asker: Asker) -> None:
+    def __init__(self, runs: ChildRuns, asker: ParentRun) -> None:
         self._runs = runs
         self._asker = asker
 
@@ -350,13 +350,13 @@ class RunChildren:
 async def _stored_or_logged(
     operation: Callable[[], Awaitable[object]], facts: Mapping[str, object]
 ) -> bool:
-    """Whether it was stored. Waits for the database; raises ``Fenced`` and ``NeverBegan``.
+    """Whether it was stored. Waits for the database; raises ``Fenced`` and ``RunNotStarted``.
 
     A boundary: a bug that the end of a child meets must not let its parent wait for ever.
     """
     try:
-        await until_available(operation)
-    except (Fenced, NeverBegan):
+        await retry_until_available(operation)
+    except (Fenced, RunNotStarted):
         raise
     except Exception:
         log.exception("run_end_not_stored", extra=facts)
@@ -368,10 +368,10 @@ def _hear_nothing(event: AgentEvent) -> None:
     """Nobody watches a child while it works."""
 
 
-def _done(child: Child, ended: Ending, error: BaseException | None) -> Done:
+def _done(child: Child, ended: Ending, error: BaseException | None) -> ChildResult:
     result = child.progress.result
     if ended.outcome is Outcome.COMPLETED and result is not None:
         files = [file.path for file in result.files]
-        return Done(ended.outcome, texts.with_files(result.text, files))
+        return ChildResult(ended.outcome, texts.with_files(result.text, files))
     friendly = error.friendly if isinstance(error, AgentError) else ""
-    return Done(ended.outcome, texts.child_failed(ended, friendly, child.progress.text))
+    return ChildResult(ended.outcome, texts.child_failed(ended, friendly, child.progress.text))

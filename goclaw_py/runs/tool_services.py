@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from goclaw_py.chats.session_settings import Policies
+from goclaw_py.chats.session_settings import SessionSettings
 from goclaw_py.common.text import is_blank
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK, without_token
@@ -36,7 +36,7 @@ def sessions_of(agent: AgentName, target: Target) -> list[SessionKey]:
     return [chat_session(agent, target, peer) for peer in PeerKind]
 
 
-class Mail:
+class ToolMessenger:
     """Sends messages on behalf of runs (SPEC AGENT-6, AGENT-7).
 
     Args:
@@ -48,7 +48,7 @@ class Mail:
         store: Store,
         clock: Clock,
         channels: Mapping[Place, Channel],
-        policies: Policies,
+        policies: SessionSettings,
         may_speak: Callable[[RunId], bool],
     ) -> None:
         self._may_speak = may_speak
@@ -57,9 +57,9 @@ class Mail:
         self._channels = channels
         self._policies = policies
 
-    def of(self, run: NewRun) -> RunPost:
+    def of(self, run: NewRun) -> RunMessenger:
         """The post of one run."""
-        return RunPost(self, run)
+        return RunMessenger(self, run)
 
     async def send(self, run: NewRun, target: Target, text: str) -> None:
         """See ``ports.tools.Post``."""
@@ -108,10 +108,10 @@ def _sendable(run: NewRun, text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPost:
+class RunMessenger:
     """Implements ``ports.tools.Post``."""
 
-    mail: Mail
+    mail: ToolMessenger
     run: NewRun
 
     async def send(self, target: Target, text: str) -> None:
@@ -119,7 +119,7 @@ class RunPost:
         await self.mail.send(self.run, target, text)
 
 
-class SessionPins:
+class SessionFacts:
     """Implements ``ports.tools.Pins`` for one run.
 
     Args:

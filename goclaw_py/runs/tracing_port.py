@@ -9,10 +9,10 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Ending
 from goclaw_py.ports.agent import LoopEvent
 from goclaw_py.ports.store import NewRun
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.run_recorder import RunRecorder
 
 
-class Spans(Protocol):
+class Tracer(Protocol):
     """Is told what runs do. Never blocks, never raises."""
 
     def work(self, run: NewRun) -> AbstractContextManager[None]:
@@ -21,11 +21,11 @@ class Spans(Protocol):
     def hear(self, run_id: RunId, event: LoopEvent) -> None:
         """The agent loop of a run reports something."""
 
-    def ended(self, ended: Ending, progress: Progress, error: BaseException | None) -> None:
+    def ended(self, ended: Ending, progress: RunRecorder, error: BaseException | None) -> None:
         """The end of a run is decided. It may never have begun its work, or still be at it."""
 
 
-class NoSpans:
+class NoTracer:
     """Nobody traces them."""
 
     def work(self, run: NewRun) -> AbstractContextManager[None]:
@@ -36,9 +36,9 @@ class NoSpans:
     def hear(self, run_id: RunId, event: LoopEvent) -> None:
         """Nothing is noted."""
 
-    def ended(self, ended: Ending, progress: Progress, error: BaseException | None) -> None:
+    def ended(self, ended: Ending, progress: RunRecorder, error: BaseException | None) -> None:
         """Nothing is open."""
 
 
-NO_SPANS = NoSpans()
-"""See ``NoSpans``."""
+NO_SPANS = NoTracer()
+"""See ``NoTracer``."""

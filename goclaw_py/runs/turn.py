@@ -17,11 +17,11 @@ from goclaw_py.model.messages import (
 )
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.ports.agent import MessagePart, TextPart
-from goclaw_py.ports.jobs import Asker
+from goclaw_py.ports.jobs import Requester
 from goclaw_py.ports.store import InboxRow, NewRun
 from goclaw_py.runs import speakers
 from goclaw_py.runs.history_only import has_chat
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.scheduler.models import DEFAULT_POLICY, QueuePolicy
 
 
@@ -41,10 +41,10 @@ class Turn:
     late: bool = False
     """Its first message waited in the database for somebody to take it up."""
     life: int = 0
-    """Which of the lives of this process has it, see ``InHand``."""
+    """Which of the lives of this process has it, see ``ClaimedMessages``."""
     begun: tuple[NewRun, NodeId] | None = None
     """Its row and the node that this process was, once its task has begun."""
-    progress: Progress = field(default_factory=Progress)
+    progress: RunRecorder = field(default_factory=RunRecorder)
     """What is known of its work."""
     kept_since: float | None = None
     """When it began to wait for its agent's provider to come back, by the loop's clock."""
@@ -198,9 +198,9 @@ def goes_on(message: InboundMessage) -> bool:
     return message.cut or message.album is not None
 
 
-def maker_in(turn: Turn) -> Asker:
+def maker_in(turn: Turn) -> Requester:
     """As whom the agent makes and changes jobs while it answers a turn."""
     message = turn.rows[0].message
     owner = owner_of(message.target, message.peer)
     creator = person_at(message.target, message.of_whom)
-    return Asker(owner, Maker.MODEL, turn.agent, message.target, message.peer, creator)
+    return Requester(owner, Maker.MODEL, turn.agent, message.target, message.peer, creator)

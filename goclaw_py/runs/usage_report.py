@@ -109,7 +109,7 @@ def read_day(key: str, text: str) -> date:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DaySpan:
     """Days without a gap between them. ``starts`` are their begins, and the end of the last one."""
 
     days: tuple[date, ...]
@@ -121,14 +121,14 @@ class Span:
         return self.days[place - 1] if 0 < place <= len(self.days) else None
 
 
-def span_of(query: UsageQuery, now: datetime) -> Span:
+def span_of(query: UsageQuery, now: datetime) -> DaySpan:
     """The days that a question is about. Raises ``BadUsageQuery``."""
     until = query.until or now.astimezone(zone(query.zone)).date()
     days = DEFAULT_DAYS if query.days is None else query.days
     since = query.since or max(_FIRST, until - (days - 1) * _DAY)
     _check(since, until)
     all_days = tuple(since + n * _DAY for n in range((until - since).days + 1))
-    return Span(all_days, tuple(_start(day, query.zone) for day in (*all_days, until + _DAY)))
+    return DaySpan(all_days, tuple(_start(day, query.zone) for day in (*all_days, until + _DAY)))
 
 
 def _start(day: date, name: str) -> datetime:
@@ -242,7 +242,7 @@ class UsageReport:
     others: Used | None = None
 
 
-def report(query: UsageQuery, span: Span, table: UsageTable) -> UsageReport:
+def report(query: UsageQuery, span: DaySpan, table: UsageTable) -> UsageReport:
     """Put an answer together. Where days are asked for, they come in their order."""
     rows = table.rows
     if Grouping.DAY in query.by:

@@ -6,26 +6,26 @@ from collections.abc import Iterable
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.child_runs import Nesting, host_of, patient, refusal, where_stuck
-from goclaw_py.scheduler.debounce import CUT_WINDOW_S, Burst
-from goclaw_py.scheduler.models import Lane, Mode, Request, SessionQueue
-from goclaw_py.scheduler.state_machine import Machine
+from goclaw_py.scheduler.child_runs import NestingLimits, host_of, patient, refusal, where_stuck
+from goclaw_py.scheduler.debounce import CUT_WINDOW_S, DebounceBuffer
+from goclaw_py.scheduler.models import LaneState, Mode, Request, SessionQueue
+from goclaw_py.scheduler.state_machine import RequestStateMachine
 from goclaw_py.scheduler.states import QUEUED, READY
 from goclaw_py.scheduler.views import RunState
 
 
-class Intake:
+class Admission:
     """Lets requests in. The lane is open and the id is new."""
 
     __slots__ = ("_machine", "_nesting")
 
-    def __init__(self, machine: Machine, nesting: Nesting) -> None:
+    def __init__(self, machine: RequestStateMachine, nesting: NestingLimits) -> None:
         self._machine = machine
         self._nesting = nesting
 
     # ------------------------------------------------------------------ messages
 
-    def message(self, request: Request, lane: Lane, now: float) -> None:
+    def message(self, request: Request, lane: LaneState, now: float) -> None:
         """A message of somebody, which may belong to one that waits."""
         machine = self._machine
         burst = machine.collector.find(request.session, request.sender)
@@ -54,7 +54,7 @@ class Intake:
         else:
             machine.enqueue(request, now)
 
-    def _prolong(self, request: Request, burst: Burst, now: float) -> None:
+    def _prolong(self, request: Request, burst: DebounceBuffer, now: float) -> None:
         """One more message of an open burst."""
         machine = self._machine
         was_cut = burst.leader.cut
@@ -63,9 +63,11 @@ class Intake:
             # Only the rest of a text was waited for, and here it is.
             machine.enqueue(machine.collector.close(burst), now)
         else:
-            machine.collector.prolong(burst, now)
+            machine.collector.extend(burst, now)
 
-    def _interrupt(self, request: Request, lane: Lane, burst: Burst | None, now: float) -> None:
+    def _interrupt(
+        self, request: Request, lane: LaneState, burst: DebounceBuffer | None, now: float
+    ) -> None:
         """A message that goes before all others of its session (SPEC QUEUE-3).
 
         The rest of a cut text belongs to the message that has interrupted already.
@@ -85,7 +87,7 @@ class Intake:
             leader = burst.leader
             self._join(request, leader, now)
             if goes_on:
-                machine.collector.prolong(burst, now)
+                machine.collector.extend(burst, now)
             else:
                 machine.collector.close(burst)
         leader.alone = True
@@ -107,7 +109,7 @@ class Intake:
 
     # ------------------------------------------------------------------ children
 
-    def child(self, request: Request, parent_id: RunId, lane: Lane, now: float) -> None:
+    def child(self, request: Request, parent_id: RunId, lane: LaneState, now: float) -> None:
         """A request that a run has made (SPEC LANE-8). It neither joins another nor is joined."""
         machine = self._machine
         parent = machine.requests.get(parent_id)
@@ -163,13 +165,15 @@ class Intake:
         if self._where_stuck(request) is QUEUED:
             machine.end(request, Outcome.REJECTED, Reason.WAITS_FOR_ITSELF, now)
         elif request.family.host is not parent:
-            machine.slots.seat_inside(request, parent, now)
+            machine.slots.nest(request, parent, now)
         else:
             return False
         return True
 
 
-def _joinable(session: SessionQueue, request: Request, lane: Lane, now: float) -> Request | None:
+def _joinable(
+    session: SessionQueue, request: Request, lane: LaneState, now: float
+) -> Request | None:
     """The sender's last waiting request, if this message belongs to it (SPEC QUEUE-6)."""
     into = session.last_waiting_of(request.sender)
     if into is None or into.place is not lane:

@@ -19,7 +19,7 @@ from goclaw_py.scheduler.views import RunState
 
 
 @dataclass(frozen=True, slots=True)
-class Nesting:
+class NestingLimits:
     """How far runs may ask for runs: ancestors above one, live children below one."""
 
     depth: int = 3
@@ -33,10 +33,10 @@ class Nesting:
 Kin = dict[SessionKey, dict[RunId, Request]]
 """For each session the live requests that its runs, ended ones too, have asked for."""
 
-DEFAULT_NESTING = Nesting()
+DEFAULT_NESTING = NestingLimits()
 
 
-def refusal(parent: Request | None, limits: Nesting) -> Reason | None:
+def refusal(parent: Request | None, limits: NestingLimits) -> Reason | None:
     """Why a run may not have one more child, or None if it may.
 
     One that is being stopped may not: its children would outlive the stop.

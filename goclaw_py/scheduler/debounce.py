@@ -17,7 +17,7 @@ CUT_WINDOW_S = 1.0
 """How long the rest of a text that the channel cut is waited for, at least."""
 
 
-class Burst:
+class DebounceBuffer:
     """Messages of one sender in one session that are still coming in; ``leader`` collects them."""
 
     __slots__ = ("ends_at", "latest_at", "leader", "next", "open", "timer_at", "window_s")
@@ -29,23 +29,23 @@ class Burst:
         self.ends_at = now + window_s
         self.timer_at = self.ends_at
         self.open = True
-        self.next: Burst | None = None
+        self.next: DebounceBuffer | None = None
         """The next burst of the session, by another sender."""
 
 
-class Collector:
+class Debouncer:
     """The open bursts, at most one for each (session, sender)."""
 
     __slots__ = ("_sessions", "timers")
 
     def __init__(self) -> None:
         # Nearly all sessions have one sender who types: a chain costs less than a dict for each.
-        self._sessions: dict[SessionKey, Burst] = {}
-        self.timers: Timers[Burst] = Timers(_is_open)
+        self._sessions: dict[SessionKey, DebounceBuffer] = {}
+        self.timers: Timers[DebounceBuffer] = Timers(_is_open)
 
     def begin(self, leader: Request, window_s: float, now: float) -> None:
         """Open a burst with its first message. There must be none of this sender."""
-        burst = Burst(leader, window_s, now)
+        burst = DebounceBuffer(leader, window_s, now)
         earlier = self.of(leader.session)
         if earlier:
             earlier[-1].next = burst
@@ -53,14 +53,14 @@ class Collector:
             self._sessions[leader.session] = burst
         self._set_timer(burst)
 
-    def find(self, session: SessionKey, sender: str) -> Burst | None:
+    def find(self, session: SessionKey, sender: str) -> DebounceBuffer | None:
         """The open burst of this sender."""
         burst = self._sessions.get(session)
         while burst is not None and burst.leader.sender != sender:
             burst = burst.next
         return burst
 
-    def prolong(self, burst: Burst, now: float) -> None:
+    def extend(self, burst: DebounceBuffer, now: float) -> None:
         """One more message came: wait for the window again, within the bound.
 
         A piece of a cut text always gets a whole window for its rest: the bound exists for people
@@ -74,7 +74,7 @@ class Collector:
         if burst.ends_at < burst.timer_at:
             self._set_timer(burst)
 
-    def close(self, burst: Burst) -> Request:
+    def close(self, burst: DebounceBuffer) -> Request:
         """End a burst early or in time, and give its leader."""
         burst.open = False
         self.timers.retire()
@@ -88,16 +88,16 @@ class Collector:
             del self._sessions[leader.session]
         return leader
 
-    def of(self, session: SessionKey) -> list[Burst]:
+    def of(self, session: SessionKey) -> list[DebounceBuffer]:
         """The open bursts of a session, oldest first."""
-        bursts: list[Burst] = []
+        bursts: list[DebounceBuffer] = []
         burst = self._sessions.get(session)
         while burst is not None:
             bursts.append(burst)
             burst = burst.next
         return bursts
 
-    def all(self) -> list[Burst]:
+    def all(self) -> list[DebounceBuffer]:
         """Every open burst."""
         return [burst for session in self._sessions for burst in self.of(session)]
 
@@ -115,10 +115,10 @@ class Collector:
         """When to look again. It may be early: prolonged bursts are found out then."""
         return self.timers.next_at()
 
-    def _set_timer(self, burst: Burst) -> None:
+    def _set_timer(self, burst: DebounceBuffer) -> None:
         burst.timer_at = burst.ends_at
         self.timers.add(burst.ends_at, burst)
 
 
-def _is_open(burst: Burst) -> bool:
+def _is_open(burst: DebounceBuffer) -> bool:
     return burst.open

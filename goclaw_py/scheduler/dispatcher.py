@@ -15,11 +15,19 @@ from typing import Protocol, assert_never
 from goclaw_py.common.log_context import work_on
 from goclaw_py.model.ids import LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
-from goclaw_py.scheduler.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
-from goclaw_py.scheduler.loop_timer import Alarm
+from goclaw_py.scheduler.effects import (
+    Cancel,
+    Effect,
+    Ended,
+    LaneWaitExceeded,
+    MergeIntoRun,
+    OfferToRun,
+    Start,
+)
+from goclaw_py.scheduler.loop_timer import LoopTimer
 from goclaw_py.scheduler.models import QueuePolicy, Request
-from goclaw_py.scheduler.scheduler import Scheduler
-from goclaw_py.scheduler.state_machine import Stop
+from goclaw_py.scheduler.scheduler import RunScheduler
+from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import LaneLoad, LaneView, RunState, RunView
 
 log = logging.getLogger(__name__)
@@ -28,7 +36,7 @@ _NAMED = 10
 """How many occupants of a lane a log line names."""
 
 
-class Host(Protocol):
+class RunHandler(Protocol):
     """Whose work the dispatcher runs."""
 
     async def work(self, run_id: RunId) -> None:
@@ -51,13 +59,13 @@ class RunExited(Exception):
 class Dispatcher:
     """Runs what the scheduler decides. Lives in one event loop."""
 
-    def __init__(self, scheduler: Scheduler, host: Host) -> None:
+    def __init__(self, scheduler: RunScheduler, host: RunHandler) -> None:
         self._scheduler = scheduler
         self._host = host
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[RunId, asyncio.Task[None]] = {}
         self._records: dict[RunId, asyncio.Task[None]] = {}
-        self._alarm = Alarm(self._loop, self._on_alarm)
+        self._alarm = LoopTimer(self._loop, self._on_alarm)
         self._changed = asyncio.Event()
         self._on_change: Callable[[], None] | None = None
 
@@ -68,11 +76,14 @@ class Dispatcher:
     # ------------------------------------------------------------------ inputs
 
     def submit(self, request: Request) -> None:
-        """Take a request; see ``Scheduler.submit``."""
+        """Take a request; see ``RunScheduler.submit``."""
         self._carry_out(self._scheduler.submit(request, self._loop.time()))
 
     def take_in(self, request_id: RunId, run_id: RunId) -> None:
-        """A run takes in a message that was offered to it; ``Host.joined`` comes if it may."""
+        """A run takes in a message that was offered to it.
+
+        ``RunHandler.joined`` comes if it may.
+        """
         self._carry_out(self._scheduler.take_in(request_id, run_id, self._loop.time()))
 
     def resize_lane(self, name: LaneName, concurrency: int) -> None:
@@ -87,15 +98,15 @@ class Dispatcher:
         """Let so many runs of a session work at once (SPEC QUEUE-7)."""
         self._carry_out(self._scheduler.set_concurrency(session, concurrency, self._loop.time()))
 
-    def stop_oldest(self, session: SessionKey, sender: str | None = None) -> Stop:
+    def stop_oldest(self, session: SessionKey, sender: str | None = None) -> StopResult:
         """``/stop``: takes effect before this returns."""
         return self._stopped(self._scheduler.stop_oldest(session, self._loop.time(), sender))
 
-    def stop_all(self, session: SessionKey, sender: str | None = None) -> Stop:
+    def stop_all(self, session: SessionKey, sender: str | None = None) -> StopResult:
         """``/stopall``: takes effect before this returns."""
         return self._stopped(self._scheduler.stop_all(session, self._loop.time(), sender))
 
-    def stop_one(self, run_id: RunId, sender: str | None = None) -> Stop:
+    def stop_one(self, run_id: RunId, sender: str | None = None) -> StopResult:
         """``/stop`` of one request; takes effect before this returns."""
         return self._stopped(self._scheduler.stop_one(run_id, self._loop.time(), sender))
 
@@ -168,7 +179,7 @@ class Dispatcher:
 
     # ------------------------------------------------------------------ inside
 
-    def _stopped(self, stop: Stop) -> Stop:
+    def _stopped(self, stop: StopResult) -> StopResult:
         self._carry_out(stop.effects)
         return stop
 
@@ -179,13 +190,13 @@ class Dispatcher:
                     self._start(request)
                 case Cancel(request):
                     self._tasks[request.id].cancel()
-                case Join(request, into):
+                case MergeIntoRun(request, into):
                     self._host.joined(request.id, into.id)
-                case Offer(request, run):
+                case OfferToRun(request, run):
                     self._host.offered(request.id, run.id)
                 case Ended():
                     self._record(effect, error)
-                case SlowWait():
+                case LaneWaitExceeded():
                     tell_slow_wait(effect)
                 case _:
                     assert_never(effect)
@@ -265,7 +276,7 @@ class Dispatcher:
             cut.cancel()
 
 
-def tell_slow_wait(slow: SlowWait) -> None:
+def tell_slow_wait(slow: LaneWaitExceeded) -> None:
     """Warn about a run that waits for its lane, with who is in it (SPEC LANE-7)."""
     # A lane may hold hundreds; how many there are is told by ``active``.
     inside = [f"{run.id} ({run.session})" for run in slow.occupants[:_NAMED]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.models import Lane, Request
+from goclaw_py.scheduler.models import LaneState, Request
 
 # Not frozen: freezing makes construction four times as dear, and several are made for each run.
 
@@ -26,7 +26,7 @@ class Cancel:
 
 
 @dataclass(slots=True)
-class Join:
+class MergeIntoRun:
     """The request became part of another one: they share one outcome.
 
     The other one has not started, or it has just taken the request in (``Scheduler.take_in``).
@@ -37,7 +37,7 @@ class Join:
 
 
 @dataclass(slots=True)
-class Offer:
+class OfferToRun:
     """The request waits, and this run may take it in (mode ``steer``; SPEC QUEUE-4)."""
 
     request: Request
@@ -45,11 +45,11 @@ class Offer:
 
 
 @dataclass(slots=True)
-class SlowWait:
+class LaneWaitExceeded:
     """The request has waited for a lane for too long (SPEC LANE-7). Somebody should be told."""
 
     request: Request
-    lane: Lane
+    lane: LaneState
     waited_s: float
     occupants: tuple[Request, ...]
     """Who has the lane's slots."""
@@ -64,4 +64,4 @@ class Ended:
     reason: Reason | None = None
 
 
-Effect = Start | Cancel | Join | Offer | SlowWait | Ended
+Effect = Start | Cancel | MergeIntoRun | OfferToRun | LaneWaitExceeded | Ended

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.scheduler.child_runs import still_there
-from goclaw_py.scheduler.effects import Effect, SlowWait
-from goclaw_py.scheduler.models import Family, Lane, Request
+from goclaw_py.scheduler.effects import Effect, LaneWaitExceeded
+from goclaw_py.scheduler.models import Family, LaneState, Request
 from goclaw_py.scheduler.states import READY
-from goclaw_py.scheduler.timeouts import SLOW_WAIT_S, TELL_AGAIN_S, Alarm, Patience
+from goclaw_py.scheduler.timeouts import SLOW_WAIT_S, TELL_AGAIN_S, LaneWaitTimeout, RequestTimeout
 from goclaw_py.scheduler.timer_heap import Timers
 
 
@@ -17,15 +17,15 @@ class Starter(Protocol):
     """Whose requests get the slots."""
 
     requests: dict[RunId, Request]
-    timers: Timers[Alarm | Patience]
+    timers: Timers[RequestTimeout | LaneWaitTimeout]
     effects: list[Effect]
     has_less_room: bool
 
-    def begin(self, request: Request, lane: Lane, now: float) -> None:
+    def begin(self, request: Request, lane: LaneState, now: float) -> None:
         """Start a request that has got a slot of a lane, or a place inside one."""
 
 
-class LaneSlots:
+class LaneQueues:
     """Gives out the slots of lanes and takes them back."""
 
     __slots__ = ("_starter",)
@@ -33,7 +33,7 @@ class LaneSlots:
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
 
-    def line_up(self, request: Request, now: float) -> None:
+    def enqueue_run(self, request: Request, now: float) -> None:
         """Let a request that is ready have a slot, or a place in the line for one."""
         lane = request.place
         family = request.family
@@ -72,7 +72,7 @@ class LaneSlots:
         if lane.waiting:
             self.pump(lane, now)
 
-    def pump(self, lane: Lane, now: float) -> None:
+    def pump(self, lane: LaneState, now: float) -> None:
         """Start those who wait for a lane while it has room."""
         line, begin = lane.line, self._starter.begin
         while lane.waiting and lane.active < lane.room:
@@ -89,7 +89,7 @@ class LaneSlots:
 
     # ------------------------------------------------------------------ guests (SPEC LANE-8)
 
-    def seat_inside(self, request: Request, host: Request, now: float) -> None:
+    def nest(self, request: Request, host: Request, now: float) -> None:
         """Let one that waits use the slot of a run that waits for it, not one of its lane."""
         family = _family(request)
         if request.state is READY:
@@ -113,7 +113,7 @@ class LaneSlots:
         request.place = host.place
         self._starter.begin(request, host.place, now)
 
-    def _hand_over(self, family: Family, lane: Lane, now: float) -> None:
+    def _hand_over(self, family: Family, lane: LaneState, now: float) -> None:
         """Settle who uses the slot in which a run with relatives has worked."""
         host, guest = family.host, family.guest
         if guest is not None:
@@ -130,11 +130,11 @@ class LaneSlots:
             lane.vacate()
         for other in family.line:
             _family(other).host = host
-            self.line_up(other, now)
+            self.enqueue_run(other, now)
 
     # ------------------------------------------------------------------ slow waits (SPEC LANE-7)
 
-    def look(self, lane: Lane, now: float) -> None:
+    def look(self, lane: LaneState, now: float) -> None:
         """Tell about the first in a lane's line, once, if it has waited for too long."""
         first = lane.first()
         slow_at = max(first.since + SLOW_WAIT_S, lane.quiet_until)
@@ -146,13 +146,13 @@ class LaneSlots:
             lane.told = first.seq
             lane.quiet_until = now + TELL_AGAIN_S
             inside = tuple(r for r in self._starter.requests.values() if r.works_in(lane))
-            self._starter.effects.append(SlowWait(first, lane, now - first.since, inside))
+            self._starter.effects.append(LaneWaitExceeded(first, lane, now - first.since, inside))
 
-    def _watch(self, lane: Lane, at: float) -> None:
-        lane.watched = Patience(lane)
+    def _watch(self, lane: LaneState, at: float) -> None:
+        lane.watched = LaneWaitTimeout(lane)
         self._starter.timers.add(at, lane.watched)
 
-    def _unwatch(self, lane: Lane) -> None:
+    def _unwatch(self, lane: LaneState) -> None:
         lane.watched = None
         self._starter.timers.retire(1)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 _A_DAY_S = 86_400.0
 
 
-class Alarm:
+class LoopTimer:
     """Rings at the instant it was last set to, or earlier if that is a day away."""
 
     __slots__ = ("_at", "_handle", "_loop", "_ring")

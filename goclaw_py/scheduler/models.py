@@ -148,7 +148,7 @@ class Request:
     started: int = field(default=0, init=False)
     """Its place in the order of all starts; 0 before."""
     started_at: float = field(default=0.0, init=False)
-    place: Lane = field(init=False, repr=False)
+    place: LaneState = field(init=False, repr=False)
     """The lane whose line it waits in, or whose slot it uses."""
     slots: AgentSlots = field(init=False, repr=False)
     alone: bool = field(default=False, init=False)
@@ -190,11 +190,11 @@ class Request:
             return True
         return any(above.is_of(sender) for above in self.family.ancestors) if self.family else False
 
-    def works_in(self, lane: Lane) -> bool:
+    def works_in(self, lane: LaneState) -> bool:
         """Whether it uses a slot of this lane, its own or its host's."""
         return self.place is lane and self.state in HOLDING
 
-    def waits_in(self, lane: Lane) -> bool:
+    def waits_in(self, lane: LaneState) -> bool:
         """Whether it waits for a slot of its own in this lane."""
         if self.state is not RunState.READY or self.place is not lane:
             return False
@@ -292,7 +292,7 @@ class AgentSlots:
         return self.limit is None or self.active < self.limit
 
 
-class Lane:
+class LaneState:
     """A bounded pool of running runs (SPEC LANE-1). ``line`` holds who waits, first come first.
 
     Args:

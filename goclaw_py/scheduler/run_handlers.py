@@ -6,24 +6,24 @@ from typing import Protocol
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Ending
-from goclaw_py.scheduler.dispatcher import Host
+from goclaw_py.scheduler.dispatcher import RunHandler
 
 
-class Owner(Host, Protocol):
+class RunOwner(RunHandler, Protocol):
     """A host that knows which runs are its own."""
 
     def owns(self, run_id: RunId) -> bool:
         """Whether this request is its own and its end is not stored yet."""
 
 
-class Hosts:
+class RunHandlers:
     """Hands what the dispatcher says to whom it concerns.
 
     Args:
         owners: Asked in this order; what none of them owns belongs to the last.
     """
 
-    def __init__(self, *owners: Owner) -> None:
+    def __init__(self, *owners: RunOwner) -> None:
         self._owners = owners
 
     async def work(self, run_id: RunId) -> None:
@@ -42,7 +42,7 @@ class Hosts:
         """Only messages of chats are offered."""
         self._of(run_id).offered(request_id, run_id)
 
-    def _of(self, run_id: RunId) -> Owner:
+    def _of(self, run_id: RunId) -> RunOwner:
         for owner in self._owners:
             if owner.owns(run_id):
                 return owner

@@ -13,12 +13,24 @@ from dataclasses import replace
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.admission import Intake
-from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, Nesting, with_descendants, would_wait
+from goclaw_py.scheduler.admission import Admission
+from goclaw_py.scheduler.child_runs import (
+    DEFAULT_NESTING,
+    NestingLimits,
+    with_descendants,
+    would_wait,
+)
 from goclaw_py.scheduler.effects import Effect
-from goclaw_py.scheduler.models import Lane, Mode, QueuePolicy, Request, check_count, check_type
+from goclaw_py.scheduler.models import (
+    LaneState,
+    Mode,
+    QueuePolicy,
+    Request,
+    check_count,
+    check_type,
+)
 from goclaw_py.scheduler.run_views import run_view
-from goclaw_py.scheduler.state_machine import Machine, Stop
+from goclaw_py.scheduler.state_machine import RequestStateMachine, StopResult
 from goclaw_py.scheduler.states import ABANDONED, FINISHING, QUEUED, RUNNING, STOPPING
 from goclaw_py.scheduler.views import LaneLoad, LaneView, RunState, RunView
 
@@ -42,7 +54,7 @@ class UnknownLane(GoclawError):
     """No lane has this name."""
 
 
-class Scheduler:
+class RunScheduler:
     """Decides which request runs when.
 
     Args:
@@ -59,16 +71,16 @@ class Scheduler:
         *,
         agents: Mapping[AgentName, int] | None = None,
         cancel_grace_s: float = 10.0,
-        nesting: Nesting = DEFAULT_NESTING,
+        nesting: NestingLimits = DEFAULT_NESTING,
         shared: Collection[LaneName] = (),
     ) -> None:
         check_type("cancel_grace_s", cancel_grace_s, float | int)
         if not 0 <= cancel_grace_s <= MAX_LIMIT_S:
             raise ValueError(f"cancel_grace_s is a number of seconds: {cancel_grace_s!r}")
         sizes = {**DEFAULT_LANES, **(lanes or {})}
-        made = [Lane(name, size, shared=name in shared) for name, size in sizes.items()]
-        self._machine = Machine(made, agents or {}, cancel_grace_s)
-        self._intake = Intake(self._machine, nesting)
+        made = [LaneState(name, size, shared=name in shared) for name, size in sizes.items()]
+        self._machine = RequestStateMachine(made, agents or {}, cancel_grace_s)
+        self._intake = Admission(self._machine, nesting)
         self._draining = False
 
     # ------------------------------------------------------------------ requests
@@ -104,8 +116,8 @@ class Scheduler:
     def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
         """A run has taken in a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
 
-        Nothing happens, and no ``Join`` comes, if the message waits no more, has no room in the
-        turn, or the run has been stopped: then the run must not use it.
+        Nothing happens, and no ``MergeIntoRun`` comes, if the message waits no more, has no room in
+        the turn, or the run has been stopped: then the run must not use it.
         """
         machine = self._machine
         request, run = machine.requests.get(request_id), machine.requests.get(run_id)
@@ -149,7 +161,9 @@ class Scheduler:
 
     # With a ``sender`` a stop leaves alone what answers no message of theirs (SPEC CMD-6).
 
-    def stop_oldest(self, session_key: SessionKey, now: float, sender: str | None = None) -> Stop:
+    def stop_oldest(
+        self, session_key: SessionKey, now: float, sender: str | None = None
+    ) -> StopResult:
         """Cancel the oldest run, or else the oldest that waits (SPEC QUEUE-8, ``cancel_one``)."""
         machine = self._machine
         target = self._oldest(session_key, sender)
@@ -158,9 +172,9 @@ class Scheduler:
             return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
         session = machine.sessions.get(session_key)
         if session is not None and session.is_stopping(sender):
-            return Stop(already_stopping=True)
+            return StopResult(already_stopping=True)
         spared = None if sender is None else self._oldest(session_key, None)
-        return Stop(spared=[] if spared is None else [spared.id])
+        return StopResult(spared=[] if spared is None else [spared.id])
 
     def _oldest(self, session_key: SessionKey, sender: str | None) -> Request | None:
         """What a stop of one thing means, None if nothing of that sender can be stopped."""
@@ -175,16 +189,16 @@ class Scheduler:
             waiting += [request for request in session.waiting if request.is_of(sender)][:1]
         return min(waiting, key=_seq, default=None)
 
-    def stop_one(self, run_id: RunId, now: float, sender: str | None = None) -> Stop:
+    def stop_one(self, run_id: RunId, now: float, sender: str | None = None) -> StopResult:
         """Cancel one request, wherever it is on its way, with its descendants (SPEC CMD-2)."""
         machine = self._machine
         request = machine.requests.get(run_id) or machine.aliases.get(run_id)
         if request is None:
-            return Stop()
+            return StopResult()
         if not request.is_of(sender):
-            return Stop(spared=[request.id])
+            return StopResult(spared=[request.id])
         if request.state in (STOPPING, ABANDONED):
-            return Stop(already_stopping=True)
+            return StopResult(already_stopping=True)
         family = with_descendants(request, machine.kin)
         return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
 
@@ -198,7 +212,9 @@ class Scheduler:
             return []
         return self._cut([request], Outcome.FAILED, reason, now).effects
 
-    def stop_all(self, session_key: SessionKey, now: float, sender: str | None = None) -> Stop:
+    def stop_all(
+        self, session_key: SessionKey, now: float, sender: str | None = None
+    ) -> StopResult:
         """Cancel all of a session: runs, queue, debounce buffer, children (``cancel_all``)."""
         machine = self._machine
         requests = [burst.leader for burst in machine.collector.of(session_key)]
@@ -281,7 +297,7 @@ class Scheduler:
         """Make a lane; if it is there already, it keeps its size (SPEC LANE-2)."""
         lane = self._machine.lanes.get(name)
         if lane is None:
-            lane = self._machine.lanes[name] = Lane(name, concurrency)
+            lane = self._machine.lanes[name] = LaneState(name, concurrency)
         return lane.view()
 
     def resize(self, name: LaneName, concurrency: int, now: float) -> list[Effect]:
@@ -383,7 +399,7 @@ class Scheduler:
 
     def _cut(
         self, requests: Iterable[Request], outcome: Outcome, reason: Reason, now: float
-    ) -> Stop:
+    ) -> StopResult:
         stop = self._machine.cut(requests, outcome, reason, now)
         stop.effects = self._take(now)
         return stop
@@ -394,7 +410,7 @@ class Scheduler:
             self._intake.unblock(now)
         return machine.take()
 
-    def _lane(self, name: LaneName) -> Lane:
+    def _lane(self, name: LaneName) -> LaneState:
         lane = self._machine.lanes.get(name)
         if lane is None:
             known = ", ".join(self._machine.lanes)

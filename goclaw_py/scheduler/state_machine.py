@@ -27,10 +27,10 @@ from itertools import takewhile
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import Kin, bind, unbind, with_awaited
-from goclaw_py.scheduler.debounce import Collector
-from goclaw_py.scheduler.effects import Cancel, Effect, Ended, Join, Offer, Start
-from goclaw_py.scheduler.lanes import LaneSlots
-from goclaw_py.scheduler.models import AgentSlots, Drop, Lane, Mode, Request, SessionQueue
+from goclaw_py.scheduler.debounce import Debouncer
+from goclaw_py.scheduler.effects import Cancel, Effect, Ended, MergeIntoRun, OfferToRun, Start
+from goclaw_py.scheduler.lanes import LaneQueues
+from goclaw_py.scheduler.models import AgentSlots, Drop, LaneState, Mode, Request, SessionQueue
 from goclaw_py.scheduler.states import (
     ABANDONED,
     COLLECTING,
@@ -43,7 +43,13 @@ from goclaw_py.scheduler.states import (
     TRANSITIONS,
     illegal,
 )
-from goclaw_py.scheduler.timeouts import Alarm, Deadline, Grace, Patience, RunTimeout
+from goclaw_py.scheduler.timeouts import (
+    CancelTimeout,
+    Deadline,
+    LaneWaitTimeout,
+    RequestTimeout,
+    RunTimeout,
+)
 from goclaw_py.scheduler.timer_heap import Timers
 from goclaw_py.scheduler.views import RunState
 
@@ -51,7 +57,7 @@ _COMPLETED, _FAILED = Outcome.COMPLETED, Outcome.FAILED
 
 
 @dataclass(slots=True)
-class Stop:
+class StopResult:
     """What a stop did. ``already_stopping``: the only run left had been stopped before.
 
     ``spared`` are what it would have stopped as well, or instead, if it had not been for what is of
@@ -65,11 +71,11 @@ class Stop:
     spared: list[RunId] = field(default_factory=list)
 
 
-class Machine:
+class RequestStateMachine:
     """Sessions, agents and lanes, and the requests in them."""
 
     def __init__(
-        self, lanes: Iterable[Lane], agents: Mapping[AgentName, int], cancel_grace_s: float
+        self, lanes: Iterable[LaneState], agents: Mapping[AgentName, int], cancel_grace_s: float
     ) -> None:
         self.requests: dict[RunId, Request] = {}
         self.aliases: dict[RunId, Request] = {}
@@ -82,9 +88,9 @@ class Machine:
         """The live requests whose parent waits for them."""
         self.has_less_room = False
         """Somebody may have got stuck who is awaited; see ``Intake.unblock``."""
-        self.collector = Collector()
-        self.timers: Timers[Alarm | Patience] = Timers(lambda alarm: alarm.live)
-        self.slots = LaneSlots(self)
+        self.collector = Debouncer()
+        self.timers: Timers[RequestTimeout | LaneWaitTimeout] = Timers(lambda alarm: alarm.live)
+        self.slots = LaneQueues(self)
         self.agents = {name: AgentSlots(limit) for name, limit in agents.items()}
         self.unlimited = AgentSlots(None)
         self._cancel_grace_s = cancel_grace_s
@@ -99,7 +105,7 @@ class Machine:
 
     # ------------------------------------------------------------------ coming in
 
-    def enter(self, request: Request, lane: Lane, now: float) -> None:
+    def enter(self, request: Request, lane: LaneState, now: float) -> None:
         """Know a request. It waits nowhere yet."""
         self._seq += 1
         request.seq = self._seq
@@ -168,7 +174,7 @@ class Machine:
         if runs:
             run = max(runs, key=lambda run: run.started)
             if request in self._following(run, Mode.STEER):
-                self.effects.append(Offer(request, run))
+                self.effects.append(OfferToRun(request, run))
 
     # ------------------------------------------------------------------ going on
 
@@ -209,11 +215,11 @@ class Machine:
         request.since = now
         session.active[request.id] = request
         request.slots.active += 1
-        self.slots.line_up(request, now)
+        self.slots.enqueue_run(request, now)
         if self.awaited and request.state is READY and request.slots.limit is not None:
             self.has_less_room = True  # it has the agent, but it may never get its lane
 
-    def begin(self, request: Request, lane: Lane, now: float) -> None:
+    def begin(self, request: Request, lane: LaneState, now: float) -> None:
         """Start a request that has got a slot of a lane, or a place inside one."""
         lane.started += 1
         lane.wait_times.add(now - request.since)
@@ -225,7 +231,7 @@ class Machine:
             self._arm(request, RunTimeout(request), now + request.run_timeout_s)
         joined = request.policy.mode is Mode.COLLECT and self._collect(request)
         self.effects.append(Start(request))
-        self.effects += [Offer(r, request) for r in self._following(request, Mode.STEER)]
+        self.effects += [OfferToRun(r, request) for r in self._following(request, Mode.STEER)]
         if joined:
             self.admit(self.sessions[request.session], now)
 
@@ -259,7 +265,7 @@ class Machine:
             mine, others = into.senders or {into.sender}, request.senders or {request.sender}
             into.senders = mine | others
         self.alias(request.id, into)
-        self.effects.append(Join(request, into))
+        self.effects.append(MergeIntoRun(request, into))
 
     def alias(self, run_id: RunId, into: Request) -> None:
         """Know that this request is a part of another one."""
@@ -298,12 +304,12 @@ class Machine:
         outcome: Outcome,
         reason: Reason,
         now: float,
-    ) -> Stop:
+    ) -> StopResult:
         """End what waits among ``requests`` and cancel what runs; the rest is left alone.
 
         Children that a run waits for share its fate.
         """
-        stop = Stop()
+        stop = StopResult()
         listed = list(dict.fromkeys(r for request in requests for r in with_awaited(request)))
         # All who wait leave before any slot is given away: none of them may move up.
         for request in [r for r in listed if r.waits]:
@@ -325,11 +331,11 @@ class Machine:
         """End one request, or cancel it if it runs."""
         self.cut([request], outcome, reason, now)
 
-    def ring(self, alarm: Alarm | Patience, now: float) -> None:
+    def ring(self, alarm: RequestTimeout | LaneWaitTimeout, now: float) -> None:
         """A timer has come."""
-        if isinstance(alarm, Patience):
+        if isinstance(alarm, LaneWaitTimeout):
             self.slots.look(alarm.lane, now)
-        elif isinstance(alarm, Grace):
+        elif isinstance(alarm, CancelTimeout):
             self._abandon(alarm.request, now)
         else:
             self.end(alarm.request, Outcome.TIMED_OUT, alarm.reason, now)
@@ -364,7 +370,7 @@ class Machine:
         self._move(request, STOPPING, now)
         request.stop_outcome = outcome
         request.reason = reason
-        self._arm(request, Grace(request), now + self._cancel_grace_s)
+        self._arm(request, CancelTimeout(request), now + self._cancel_grace_s)
         self.effects.append(Cancel(request, reason))
 
     def _abandon(self, request: Request, now: float) -> None:
@@ -400,7 +406,7 @@ class Machine:
 
     # ------------------------------------------------------------------ small things
 
-    def _arm(self, request: Request, alarm: Alarm, at: float) -> None:
+    def _arm(self, request: Request, alarm: RequestTimeout, at: float) -> None:
         request.timers += 1
         self.timers.add(at, alarm)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goclaw_py.model.outcomes import Reason
-from goclaw_py.scheduler.models import Lane, Request
+from goclaw_py.scheduler.models import LaneState, Request
 from goclaw_py.scheduler.views import RunState
 
 SLOW_WAIT_S = 2.0
@@ -15,7 +15,7 @@ TELL_AGAIN_S = 10.0
 _S = RunState
 
 
-class Alarm:
+class RequestTimeout:
     """A timer of one request; live in the states in which it means something."""
 
     __slots__ = ("request",)
@@ -31,14 +31,14 @@ class Alarm:
         return self.request.state in self.states
 
 
-class Deadline(Alarm):
+class Deadline(RequestTimeout):
     """Counts from submission, waiting included (SPEC QUEUE-9)."""
 
     __slots__ = ()
     states = (_S.COLLECTING, _S.QUEUED, _S.READY, _S.RUNNING)
 
 
-class RunTimeout(Alarm):
+class RunTimeout(RequestTimeout):
     """Counts from the start of the run (SPEC QUEUE-9)."""
 
     __slots__ = ()
@@ -46,19 +46,19 @@ class RunTimeout(Alarm):
     reason = Reason.RUN_TIMEOUT
 
 
-class Grace(Alarm):
+class CancelTimeout(RequestTimeout):
     """How long a cancelled run may take to end (SPEC QUEUE-2)."""
 
     __slots__ = ()
     states = (_S.STOPPING,)
 
 
-class Patience:
+class LaneWaitTimeout:
     """Looks whether the first in a lane's line has waited for too long (SPEC LANE-7)."""
 
     __slots__ = ("lane",)
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: LaneState) -> None:
         self.lane = lane
 
     @property

@@ -238,7 +238,7 @@ class PeerView:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class GatewayStatus:
     """One gateway at one instant."""
 
     node: NodeId

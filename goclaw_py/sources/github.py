@@ -22,7 +22,7 @@ from goclaw_py.jobs.models import WorkItem
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.model.ids import JobId
 from goclaw_py.ports.clock import Clock
-from goclaw_py.sources.github_http import Place, Repository, opened
+from goclaw_py.sources.github_http import Repository, RepositoryAddress, opened
 
 Read = TypeVar("Read")
 
@@ -115,7 +115,7 @@ class GitHubSource:
     claim is gone cannot end it.
     """
 
-    def __init__(self, place: Place, rules: IssueRules, clock: Clock) -> None:
+    def __init__(self, place: RepositoryAddress, rules: IssueRules, clock: Clock) -> None:
         self._place = place
         self._rules = rules
         self._clock = clock

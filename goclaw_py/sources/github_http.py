@@ -27,7 +27,7 @@ _MOST_WORDS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RepositoryAddress:
     """A repository. ``base_url`` is that of the API; ``token`` is shown nowhere.
 
     ``pause_s`` is the first pause before a request is repeated; the next one is twice as long.
@@ -64,7 +64,9 @@ class _Answer:
 class Repository:
     """The API of one repository, for as long as it is open. Any call raises ``WorkSourceError``."""
 
-    def __init__(self, session: aiohttp.ClientSession, place: Place, clock: Clock) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, place: RepositoryAddress, clock: Clock
+    ) -> None:
         self._session = session
         self._place = place
         self._clock = clock
@@ -189,7 +191,7 @@ def _later(answer: _Answer, wait_s: float) -> str:
 
 
 @asynccontextmanager
-async def opened(place: Place, clock: Clock) -> AsyncIterator[Repository]:
+async def opened(place: RepositoryAddress, clock: Clock) -> AsyncIterator[Repository]:
     """Connections to a repository's API, for a few requests."""
     headers = {
         "Accept": "application/vnd.github+json",

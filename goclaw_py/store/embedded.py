@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from goclaw_py.store.embedded_account import account_for, make_folder
-from goclaw_py.store.embedded_cluster import Cluster, Server, Silence
+from goclaw_py.store.embedded_cluster import RunningServer, ServerFolder, Silence
 from goclaw_py.store.embedded_files import (
     EmbeddedError,
     EmbeddedFailed,
@@ -42,7 +42,7 @@ __all__ = [
     "EmbeddedPostgres",
     "EmbeddedRefused",
     "EmbeddedSlow",
-    "Server",
+    "RunningServer",
 ]
 
 _STOP = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 10.0))
@@ -86,7 +86,7 @@ class EmbeddedPostgres:
         self._patience_s = patience_s
         self._mutex = threading.Lock()
         self._leaving = threading.Event()
-        self._cluster: Cluster | None = None
+        self._cluster: ServerFolder | None = None
         self._users: int | None = None
 
     @property
@@ -120,7 +120,7 @@ class EmbeddedPostgres:
 
     # ------------------------------------------------------------------ start
 
-    def start(self) -> Server:
+    def start(self) -> RunningServer:
         """Become a user of the server; make its database and start it where needed.
 
         May be called again at any time: it then makes sure that the server still runs, and starts
@@ -137,7 +137,7 @@ class EmbeddedPostgres:
                 self._forget()
                 raise
 
-    def _settle(self) -> Cluster:
+    def _settle(self) -> ServerFolder:
         # Two processes may reach the folder through different links.
         folder = self._folder.resolve()
         if "\n" in str(folder):
@@ -145,9 +145,9 @@ class EmbeddedPostgres:
                 f"{str(folder)!r}: PostgreSQL cannot handle a line break in a path"
             )
         make_folder(folder)
-        return Cluster(folder, account_for(folder), self._settings, self._say)
+        return ServerFolder(folder, account_for(folder), self._settings, self._say)
 
-    def _join(self, cluster: Cluster, wait: _Wait) -> Server:
+    def _join(self, cluster: ServerFolder, wait: _Wait) -> RunningServer:
         if self._users is None:
             self._users = cluster.open("users.lock")
             try_lock(self._users, shared=True)  # held exclusively only inside the gate
@@ -181,7 +181,7 @@ class EmbeddedPostgres:
             finally:
                 self._forget()
 
-    def _leave(self, cluster: Cluster) -> bool:
+    def _leave(self, cluster: ServerFolder) -> bool:
         """Give up our place among the users; the last one ends the server. The gate is held."""
         # Trying drops the shared lock even if it fails, which is as good: we are leaving.
         alone = self._users is not None and try_lock(self._users)
@@ -196,7 +196,7 @@ class EmbeddedPostgres:
 # ---------------------------------------------------------------------------- inside the gate
 
 
-def _serve(cluster: Cluster, wait: _Wait, *, limit_s: float) -> Server:
+def _serve(cluster: ServerFolder, wait: _Wait, *, limit_s: float) -> RunningServer:
     """Wait until the server answers; start it if nothing holds its lock."""
     cluster.mark_log()
     spawned: subprocess.Popen[bytes] | None = None
@@ -214,7 +214,7 @@ def _serve(cluster: Cluster, wait: _Wait, *, limit_s: float) -> Server:
             finally:
                 os.close(lock)
         seen = cluster.look()
-        if isinstance(seen, Server):
+        if isinstance(seen, RunningServer):
             return seen
         if seen is Silence.STARTING or spawned is not None:
             silent_since = time.monotonic()
@@ -225,11 +225,11 @@ def _serve(cluster: Cluster, wait: _Wait, *, limit_s: float) -> Server:
         wait.pause(lambda: f"PostgreSQL is not ready; it last said: {_last_line(cluster)}")
 
 
-def _last_line(cluster: Cluster) -> str:
+def _last_line(cluster: ServerFolder) -> str:
     return cluster.last_words().rpartition("\n")[2] or "(nothing)"
 
 
-def _end(cluster: Cluster) -> bool:
+def _end(cluster: ServerFolder) -> bool:
     """Stop the server. False if it does not run, or in another container."""
     pid = cluster.postmaster()
     if pid is None:
@@ -250,7 +250,7 @@ def _end(cluster: Cluster) -> bool:
     return True
 
 
-def _await_end(cluster: Cluster, limit_s: float) -> bool:
+def _await_end(cluster: ServerFolder, limit_s: float) -> bool:
     end = time.monotonic() + limit_s
     while (lock := cluster.take_lock()) is None:
         if time.monotonic() > end:
@@ -261,7 +261,7 @@ def _await_end(cluster: Cluster, limit_s: float) -> bool:
 
 
 @contextmanager
-def _gate(cluster: Cluster, wait: _Wait) -> Iterator[None]:
+def _gate(cluster: ServerFolder, wait: _Wait) -> Iterator[None]:
     fd = cluster.open("gate.lock")
     try:
         while not try_lock(fd):

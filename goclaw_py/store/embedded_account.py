@@ -26,7 +26,7 @@ _SHARED_TEMP = Path("/tmp")  # noqa: S108 - the folder made in it is checked for
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ServerAccount:
     """As whom the server runs.
 
     ``keeper`` and ``group`` own the files around the data folder; ``change`` is the command in
@@ -39,11 +39,11 @@ class Account:
     change: tuple[str, ...] = ()
 
 
-def account_for(folder: Path) -> Account:
+def account_for(folder: Path) -> ServerAccount:
     """Choose the account for an existing folder. Raises ``EmbeddedRefused``."""
     uid = os.geteuid()
     if uid != 0:
-        return Account(uid=uid, keeper=uid, group=os.getegid())
+        return ServerAccount(uid=uid, keeper=uid, group=os.getegid())
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise EmbeddedRefused(
@@ -58,12 +58,12 @@ def account_for(folder: Path) -> Account:
     change: tuple[str, ...] = (setpriv, "--reuid", str(entry.pw_uid), "--regid", str(entry.pw_gid))
     if owner:
         change += ("--init-groups", "--no-new-privs")
-        return Account(uid=owner, keeper=owner, group=entry.pw_gid, change=change)
+        return ServerAccount(uid=owner, keeper=owner, group=entry.pw_gid, change=change)
     # Without no_setuid_fixup the kernel clears the capability when the uid changes, and initdb's
     # access() checks fail.
     change += ("--clear-groups", "--securebits", "+no_setuid_fixup")
     change += ("--inh-caps", "+dac_override", "--ambient-caps", "+dac_override", "--no-new-privs")
-    return Account(uid=entry.pw_uid, keeper=0, group=0, change=change)
+    return ServerAccount(uid=entry.pw_uid, keeper=0, group=0, change=change)
 
 
 def make_folder(folder: Path) -> None:
@@ -82,7 +82,7 @@ def make_folder(folder: Path) -> None:
             os.chown(folder, above.st_uid, above.st_gid, follow_symlinks=False)
 
 
-def open_kept(path: Path, account: Account) -> int:
+def open_kept(path: Path, account: ServerAccount) -> int:
     """Open a lock file or log for appending, mode 0600, owned by the account's keeper.
 
     Returns a file descriptor that no child inherits by itself.
@@ -95,7 +95,7 @@ def open_kept(path: Path, account: Account) -> int:
     return fd
 
 
-def socket_folder(folder: Path, account: Account) -> Path:
+def socket_folder(folder: Path, account: ServerAccount) -> Path:
     """Where the socket goes: the folder itself, or a private short one if its path does not do.
 
     The short one is the same for every process that works on ``folder`` with the same
@@ -112,7 +112,7 @@ def socket_folder(folder: Path, account: Account) -> Path:
     return private / name
 
 
-def _runtime_folder(account: Account) -> Path:
+def _runtime_folder(account: ServerAccount) -> Path:
     """A short folder that belongs to the account's keeper alone."""
     given = os.environ.get("XDG_RUNTIME_DIR", "")
     # Root's own runtime folder is closed to a server that runs as somebody else.
@@ -124,7 +124,7 @@ def _runtime_folder(account: Account) -> Path:
     return _SHARED_TEMP / f"goclaw-{account.keeper}"
 
 
-def _make_private(folder: Path, account: Account) -> None:
+def _make_private(folder: Path, account: ServerAccount) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     if account.keeper != os.geteuid() and folder.lstat().st_uid == os.geteuid():
         os.chown(folder, account.keeper, account.group, follow_symlinks=False)
@@ -134,7 +134,7 @@ def _make_private(folder: Path, account: Account) -> None:
         )
 
 
-def _is_private(folder: Path, account: Account) -> bool:
+def _is_private(folder: Path, account: ServerAccount) -> bool:
     try:
         found = folder.lstat()
     except OSError:

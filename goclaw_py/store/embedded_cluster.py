@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from goclaw_py.store.embedded_account import Account, open_kept, socket_folder
+from goclaw_py.store.embedded_account import ServerAccount, open_kept, socket_folder
 from goclaw_py.store.embedded_files import (
     SOCKET_NAME,
     EmbeddedError,
@@ -66,7 +66,7 @@ _EXIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class RunningServer:
     """A running server. Connect with ``host``, ``user`` and ``database`` as separate arguments.
 
     ``host`` is the folder of its socket; in a URI it would have to be escaped. ``pid`` is for
@@ -89,7 +89,7 @@ class Silence(Enum):
     """It is not running, or stopping, or lost its socket, or was killed and left orphans."""
 
 
-class Cluster:
+class ServerFolder:
     """The data folder, its server, and its log.
 
     ``child`` is the server that was started here last; None if it never was.
@@ -98,7 +98,7 @@ class Cluster:
     def __init__(
         self,
         folder: Path,
-        account: Account,
+        account: ServerAccount,
         settings: Mapping[str, str],
         say: Callable[[str], None],
     ) -> None:
@@ -133,7 +133,7 @@ class Cluster:
         os.close(fd)
         return None
 
-    def look(self) -> Server | Silence:
+    def look(self) -> RunningServer | Silence:
         """Whether the server answers."""
         note = read_pid_file(self.data)
         pid = listener_pid(note.socket) if note else None
@@ -141,7 +141,7 @@ class Cluster:
             return Silence.GONE
         match note.status:
             case "ready":
-                return Server(str(note.socket.parent), USER, DATABASE, self.data, pid)
+                return RunningServer(str(note.socket.parent), USER, DATABASE, self.data, pid)
             case "starting":
                 return Silence.STARTING
             case _:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeVar
 
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Status
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus
 from goclaw_py.jobs.job_json import job_of, spec_json, spec_of
-from goclaw_py.jobs.models import Job, JobSpec, JobState, Message
+from goclaw_py.jobs.models import FixedMessage, Job, JobSpec, JobState
 from goclaw_py.jobs.policy import JobPolicy, policy_with
 from goclaw_py.jobs.schedule import At
 from goclaw_py.model.errors import BadJob, JobError
@@ -77,7 +77,7 @@ def salvaged(stored: object, *, slug: str, created_at: datetime) -> JobSpec:
     Without a schedule that can be read it was due once, when it was made; without a payload it says
     nothing.
     """
-    bare = spec_json(JobSpec(slug, At(created_at), "UTC", Message("")))
+    bare = spec_json(JobSpec(slug, At(created_at), "UTC", FixedMessage("")))
     found = dict(bare)
     for key, value in stored.items() if isinstance(stored, Mapping) else ():
         part = _known_policy(value) if key == "policy" and isinstance(value, Mapping) else value
@@ -109,7 +109,7 @@ def switched_off(
         occurrence,
         job,
         revision,
-        Status.FAILED,
+        OccurrenceStatus.FAILED,
         now,
         JobUpdate(None, JobState.DISABLED, failed=True),
         error=str(cause),

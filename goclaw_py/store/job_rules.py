@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Status
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.ids import OccurrenceId, Owner
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
@@ -22,7 +22,12 @@ COUNTED: Final = (JobState.ACTIVE, JobState.PAUSED)
 FEWEST: Final = 4
 """So many characters of an id are needed to find a job by them."""
 
-TIMED: Final = (Status.OK, Status.FAILED, Status.TIMED_OUT, Status.CANCELLED)
+TIMED: Final = (
+    OccurrenceStatus.OK,
+    OccurrenceStatus.FAILED,
+    OccurrenceStatus.TIMED_OUT,
+    OccurrenceStatus.CANCELLED,
+)
 """Ends whose time is known: nobody saw when a lost run stopped."""
 
 OVER: Final = (JobState.COMPLETED, JobState.FAILED)
@@ -92,7 +97,7 @@ def marked(
 
 
 def delivery(states: Sequence[OutboxState]) -> str:
-    """What became of the messages of an occurrence, together: see ``Logged.delivery``."""
+    """What became of the messages of an occurrence, together: see ``LoggedOccurrence.delivery``."""
     seen = Counter(states)
     if seen[OutboxState.PENDING] or seen[OutboxState.SENDING]:
         return "pending"
@@ -170,6 +175,6 @@ def _failures(job: Job, update: JobUpdate) -> int:
 
 
 def _last_run_at(job: Job, end: OccurrenceEnd) -> datetime | None:
-    if end.status is Status.SKIPPED:
+    if end.status is OccurrenceStatus.SKIPPED:
         return job.last_run_at
     return end.started_at or end.finished_at

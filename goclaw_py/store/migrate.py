@@ -64,7 +64,7 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MigrationStep:
     """A migration in one of its two directions."""
 
     migration: Migration
@@ -77,7 +77,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class SchemaStatus:
     """``current`` is the version of the database, 0 for an empty one."""
 
     current: int
@@ -121,13 +121,13 @@ def own_tables(folder: Path = FOLDER) -> list[str]:
     return [*tables(known(folder)), "schema_migrations"]
 
 
-async def status(connection: Connection, folder: Path = FOLDER) -> Status:
+async def status(connection: Connection, folder: Path = FOLDER) -> SchemaStatus:
     """Compare the database with this release, without changing it. Raises ``MigrationError``."""
     migrations = known(folder)
     done = await applied(connection)
     _verify(migrations, done)
     waiting = [migration for migration in migrations if migration.version not in done]
-    return Status(
+    return SchemaStatus(
         current=max(done, default=0),
         latest=migrations[-1].version,
         pending=tuple(migration.label for migration in waiting),
@@ -170,10 +170,12 @@ async def bring_to(
     return [step.file for step in steps]
 
 
-def _plan(migrations: Sequence[Migration], current: int, target: int) -> list[Step]:
+def _plan(migrations: Sequence[Migration], current: int, target: int) -> list[MigrationStep]:
     if target >= current:
-        return [Step(migration, is_up=True) for migration in migrations[current:target]]
-    return [Step(migration, is_up=False) for migration in reversed(migrations[target:current])]
+        return [MigrationStep(migration, is_up=True) for migration in migrations[current:target]]
+    return [
+        MigrationStep(migration, is_up=False) for migration in reversed(migrations[target:current])
+    ]
 
 
 def _verify(migrations: Sequence[Migration], done: Mapping[int, tuple[str, str]]) -> None:
@@ -188,8 +190,8 @@ def _verify(migrations: Sequence[Migration], done: Mapping[int, tuple[str, str]]
             )
         if migration.checksum != checksum:
             raise MigrationError(
-                f"{Step(migration, is_up=True).file} has changed since it was applied here: an "
-                "unreleased version made this database; start with a fresh one (another "
+                f"{MigrationStep(migration, is_up=True).file} has changed since it was applied here: "
+                "an unreleased version made this database; start with a fresh one (another "
                 "database.url, or for the embedded server move the folder postgres away)"
             )
 
@@ -224,7 +226,7 @@ async def alone(connection: Connection) -> AsyncIterator[None]:
         await connection.unlock(_LOCK)
 
 
-async def _run(connection: Connection, step: Step) -> None:
+async def _run(connection: Connection, step: MigrationStep) -> None:
     """Run one file and record it, in one transaction."""
     migration = step.migration
     async with connection.transaction():

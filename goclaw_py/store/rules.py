@@ -12,7 +12,7 @@ from goclaw_py.delivery import texts
 from goclaw_py.model.ids import AgentName, JobId, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
 from goclaw_py.model.outcomes import FAILURES, Outcome
-from goclaw_py.model.pairing_codes import Verdict, about_request
+from goclaw_py.model.pairing_codes import AccessVerdict, about_request
 from goclaw_py.model.session_keys import chat_session, peer_of
 from goclaw_py.ports.store import LaneShare, NewInbox, NewPairing, PairingRequest, SeenChat
 from goclaw_py.store.text import storable
@@ -79,7 +79,11 @@ def called(request: PairingRequest) -> str:
 
 
 def decided(
-    asked: OutboundMessage, external_id: str, request: PairingRequest, verdict: Verdict, by: str
+    asked: OutboundMessage,
+    external_id: str,
+    request: PairingRequest,
+    verdict: AccessVerdict,
+    by: str,
 ) -> OutboundMessage:
     """What a message that asked an owner becomes when somebody has decided."""
     text = access_texts.decided(asked.text, request.peer, verdict, by)
@@ -113,14 +117,14 @@ def closing(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunOrigin:
     """Who asked for a run and for which job it works, itself or by a run above it."""
 
     sender: str | None = None
     job: JobId | None = None
 
 
-NOBODY: Final = Asked()
+NOBODY: Final = RunOrigin()
 
 API_SENDER: Final = "api"
 """Whoever asks over the API: no channel knows more of them."""

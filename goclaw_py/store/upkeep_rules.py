@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.model.ids import JobId, SessionKey
-from goclaw_py.ports.store.upkeep import Swept
+from goclaw_py.ports.store.upkeep import RetentionReport
 
 FINISHED_KEPT: Final = timedelta(days=7)
 """Messages in both directions after their end. Telegram repeats an update for one day."""
@@ -53,10 +53,12 @@ def job_of(key: SessionKey) -> JobId | None:
     return JobId(key.rpartition(":")[2]) if re.fullmatch(OF_JOB, key) else None
 
 
-def swept(rows: int, looked_at: int, last: tuple[int, datetime] | None, now: datetime) -> Swept:
+def swept(
+    rows: int, looked_at: int, last: tuple[int, datetime] | None, now: datetime
+) -> RetentionReport:
     """What became of a stretch of ``looked_at`` rows; ``last`` is its last one, and since when.
 
     Rows are numbered in the order in which they came: what lies behind a young one is young.
     """
     is_end = last is None or looked_at < MOST_SWEPT or last[1] >= now - FINISHED_KEPT
-    return Swept(rows, None if is_end or last is None else last[0])
+    return RetentionReport(rows, None if is_end or last is None else last[0])

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from goclaw_py.common.text import split_text
-from goclaw_py.delivery.rate_limit import UNPACED, Pace
+from goclaw_py.delivery.rate_limit import UNPACED, RateLimit
 from goclaw_py.model.errors import NotSent, StoreUnavailable, Undeliverable
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import (
@@ -30,14 +30,14 @@ from goclaw_py.model.messages import (
     Target,
 )
 from goclaw_py.model.run_events import RunEnded, RunSignal, RunText
-from goclaw_py.ports.channel import Intake, Plain
+from goclaw_py.ports.channel import InboundHandler, PlainChannel
 
 OFFER_AGAIN_S = 0.5
 """How long ``receive`` waits before it offers again what was not committed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class SendFailure:
     """One ``send`` raises ``error``. ``arrives``: the message is in the chat all the same."""
 
     error: Exception
@@ -51,7 +51,7 @@ class _Delivery:
 
 
 @dataclass(slots=True)
-class RecordingChannel(Plain):
+class RecordingChannel(PlainChannel):
     """Implements ``Channel``; see the module's docstring. Use one in one event loop only."""
 
     name: str = "telegram"
@@ -76,7 +76,7 @@ class RecordingChannel(Plain):
     """Whether files of one kind may be an album."""
     sent_albums: list[tuple[OutboundMessage, ...]] = field(default_factory=list)
     """What arrived as an album; ``sent`` holds it too."""
-    limits: Pace = UNPACED
+    limits: RateLimit = UNPACED
     files: dict[str, bytes | Exception] = field(default_factory=dict)
     """What can be downloaded, by the attachment's ``ref``; anything else never comes."""
     slow_files_s: float = 0.0
@@ -97,7 +97,7 @@ class RecordingChannel(Plain):
     """How many ``receive`` calls are active."""
     closed: bool = False
     cut: bool = False
-    _failures: defaultdict[str | None, deque[Failure]] = field(
+    _failures: defaultdict[str | None, deque[SendFailure]] = field(
         default_factory=lambda: defaultdict(deque)
     )
     _inbound: asyncio.Queue[_Delivery | Exception] = field(default_factory=asyncio.Queue)
@@ -107,10 +107,10 @@ class RecordingChannel(Plain):
 
     # ------------------------------------------------------------------ what a test says
 
-    def fail(self, *failures: Exception | Failure, chat: str | None = None) -> None:
+    def fail(self, *failures: Exception | SendFailure, chat: str | None = None) -> None:
         """Let the next sends fail, one after the other: to ``chat``, or to any."""
         for failure in failures:
-            scripted = failure if isinstance(failure, Failure) else Failure(failure)
+            scripted = failure if isinstance(failure, SendFailure) else SendFailure(failure)
             self._failures[chat].append(scripted)
 
     def heal(self) -> None:
@@ -172,7 +172,7 @@ class RecordingChannel(Plain):
         """Cut by ``part_limit``."""
         return split_text(text, self.part_limit)
 
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         """Hand over what ``deliver`` brings, in its order, again and again until committed.
 
         What comes while nothing can be committed is offered together with what waits. What was not
@@ -228,7 +228,7 @@ class RecordingChannel(Plain):
         self.sent += messages
         self.sent_albums.append(tuple(messages))
 
-    def pace(self, chat: str) -> Pace:  # noqa: ARG002
+    def pace(self, chat: str) -> RateLimit:  # noqa: ARG002
         """The same for all chats."""
         return self.limits
 
@@ -343,12 +343,12 @@ class RecordingChannel(Plain):
         while not self._inbound.empty():
             self._take_in(self._inbound.get_nowait())
 
-    def _next_failure(self, chat: str) -> Failure | None:
+    def _next_failure(self, chat: str) -> SendFailure | None:
         failures = self._failures[chat] or self._failures[None]
         return failures.popleft() if failures else None
 
 
-async def _is_taken(intake: Intake, deliveries: Sequence[_Delivery]) -> bool:
+async def _is_taken(intake: InboundHandler, deliveries: Sequence[_Delivery]) -> bool:
     """Offer all as one batch; whether it was committed."""
     try:
         await intake.accept([one for delivery in deliveries for one in delivery.batch])

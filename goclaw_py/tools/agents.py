@@ -9,7 +9,7 @@ from pydantic import Field, create_model
 from goclaw_py.common.text import cut_text
 from goclaw_py.model.errors import ToolFailed
 from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.tools import Here
+from goclaw_py.ports.tools import ToolContext
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_line, one_of
 from goclaw_py.tools.permissions import Permissions
 from goclaw_py.tools.tool import Tool
@@ -50,7 +50,7 @@ class SpawnSubagent(Tool[Subtask]):
     )
     arguments = Subtask
 
-    async def call(self, arguments: Subtask, here: Here) -> str:
+    async def call(self, arguments: Subtask, here: ToolContext) -> str:
         """Start it; wait for it if that is asked for, or there is no other way."""
         if not arguments.wait:
             label = _label(arguments)
@@ -62,7 +62,7 @@ class SpawnSubagent(Tool[Subtask]):
         return _reply(await here.children.subagent(arguments.task))
 
 
-class Errand(Arguments):
+class DelegateArguments(Arguments):
     """Arguments of ``delegate``."""
 
     agent: str
@@ -72,7 +72,7 @@ class Errand(Arguments):
     )
 
 
-class Delegate(Tool[Errand]):
+class Delegate(Tool[DelegateArguments]):
     """Lets another agent work on something."""
 
     name = "delegate"
@@ -80,7 +80,7 @@ class Delegate(Tool[Errand]):
 
     def __init__(self, agents: tuple[AgentName, ...] = ()) -> None:
         named = (one_of(agents), Field(description="The agent that does it."))
-        self.arguments = create_model("Errand", __base__=Errand, agent=named)
+        self.arguments = create_model("DelegateArguments", __base__=DelegateArguments, agent=named)
 
     def permitted(self, permissions: Permissions) -> Tool[Any] | None:
         """The tool with the agents that this one may ask."""
@@ -88,7 +88,7 @@ class Delegate(Tool[Errand]):
             return None
         return Delegate(permissions.delegates)
 
-    async def call(self, arguments: Errand, here: Here) -> str:
+    async def call(self, arguments: DelegateArguments, here: ToolContext) -> str:
         """Ask it, and wait for its reply."""
         agent = AgentName(arguments.agent)
         if agent == here.agent:

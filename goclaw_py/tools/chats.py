@@ -8,7 +8,7 @@ from pydantic import Field, create_model
 
 from goclaw_py.model.messages import Target
 from goclaw_py.model.targets import target_text
-from goclaw_py.ports.tools import Here
+from goclaw_py.ports.tools import ToolContext
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_of
 from goclaw_py.tools.permissions import Permissions
 from goclaw_py.tools.tool import Tool
@@ -16,7 +16,7 @@ from goclaw_py.tools.tool import Tool
 MAX_MESSAGE_CHARS: Final = 4_000
 
 
-class Message(Arguments):
+class MessageArguments(Arguments):
     """Arguments of ``send_message``."""
 
     to: str
@@ -25,7 +25,7 @@ class Message(Arguments):
     )
 
 
-class SendMessage(Tool[Message]):
+class SendMessage(Tool[MessageArguments]):
     """Writes to one of the places that the settings name."""
 
     name = "send_message"
@@ -37,8 +37,8 @@ class SendMessage(Tool[Message]):
     def __init__(self, targets: tuple[Target, ...] = ()) -> None:
         self._targets = {target_text(target): target for target in targets}
         self.arguments = create_model(
-            "Message",
-            __base__=Message,
+            "MessageArguments",
+            __base__=MessageArguments,
             to=(one_of(tuple(self._targets)), Field(description="The chat that it is sent to.")),
         )
 
@@ -48,7 +48,7 @@ class SendMessage(Tool[Message]):
             return None
         return SendMessage(permissions.send_to)
 
-    async def call(self, arguments: Message, here: Here) -> str:
+    async def call(self, arguments: MessageArguments, here: ToolContext) -> str:
         """Put it into the outbox."""
         await here.post.send(self._targets[arguments.to], arguments.text)
         return f"It is on its way to {arguments.to}."

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from goclaw_py.ports.tools import Here
+from goclaw_py.ports.tools import ToolContext
 from goclaw_py.tools.arguments import Arguments
 from goclaw_py.tools.files import FilePath, as_text
 from goclaw_py.tools.tool import Tool, in_workspace
@@ -35,7 +35,7 @@ class WriteFile(Tool[Written]):
     )
     arguments = Written
 
-    async def call(self, arguments: Written, here: Here) -> str:
+    async def call(self, arguments: Written, here: ToolContext) -> str:
         """Write it in one moment."""
         path = arguments.path
 
@@ -47,7 +47,7 @@ class WriteFile(Tool[Written]):
         return await in_workspace(here, write)
 
 
-class Change(Arguments):
+class EditArguments(Arguments):
     """Arguments of ``edit_file``."""
 
     path: FilePath = Field(description="The file, relative to the workspace.")
@@ -58,19 +58,19 @@ class Change(Arguments):
     new: Text = Field(description="What stands there instead.")
 
 
-class EditFile(Tool[Change]):
+class EditFile(Tool[EditArguments]):
     """Replaces one passage of a file."""
 
     name = "edit_file"
     description = "Replace one passage of a text file in your workspace."
-    arguments = Change
+    arguments = EditArguments
 
     def __init__(self) -> None:
         # Models ask for several changes at once, also of one file: none may undo another one. A
         # lock of threads, because files are worked on in threads, of several event loops perhaps.
         self._turn = threading.Lock()
 
-    async def call(self, arguments: Change, here: Here) -> str:
+    async def call(self, arguments: EditArguments, here: ToolContext) -> str:
         """Replace it, if it is there exactly once."""
 
         def edit(workspace: Workspace) -> str:
@@ -80,7 +80,7 @@ class EditFile(Tool[Change]):
         return await in_workspace(here, edit)
 
 
-def _edit(workspace: Workspace, change: Change) -> str:
+def _edit(workspace: Workspace, change: EditArguments) -> str:
     path = change.path
     if change.old == change.new:
         raise WorkspaceError(path, "old and new are the same, so there is nothing to change")

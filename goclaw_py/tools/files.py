@@ -13,10 +13,17 @@ from pydantic import AfterValidator, Field
 
 from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.model.workspace_paths import MAX_PATH_BYTES, split_file_path
-from goclaw_py.ports.tools import Here
+from goclaw_py.ports.tools import ToolContext
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments
 from goclaw_py.tools.tool import Tool, in_workspace
-from goclaw_py.workspace import MAX_LOOKED_AT, Entry, EntryKind, Workspace, WorkspaceError, shown
+from goclaw_py.workspace import (
+    MAX_LOOKED_AT,
+    EntryKind,
+    FolderEntry,
+    Workspace,
+    WorkspaceError,
+    shown,
+)
 
 MAX_READ_CHARS: Final = 50_000
 MAX_READ_BYTES: Final = 10_000_000
@@ -63,7 +70,7 @@ class ReadFile(Tool[Passage]):
     side_effects = False
     arguments = Passage
 
-    async def call(self, arguments: Passage, here: Here) -> str:
+    async def call(self, arguments: Passage, here: ToolContext) -> str:
         """Read it, or a part of it."""
 
         def read(workspace: Workspace) -> str:
@@ -134,11 +141,11 @@ class ListFiles(Tool[Folder]):
     side_effects = False
     arguments = Folder
 
-    async def call(self, arguments: Folder, here: Here) -> str:
+    async def call(self, arguments: Folder, here: ToolContext) -> str:
         """List it."""
         pattern = arguments.pattern
 
-        def entries(workspace: Workspace) -> list[Entry]:
+        def entries(workspace: Workspace) -> list[FolderEntry]:
             found = workspace.entries(arguments.path, deep=pattern is not None)
             return list(found)
 
@@ -152,12 +159,12 @@ class ListFiles(Tool[Folder]):
         return "\n".join(lines) or ("[the folder is empty]" if pattern is None else "[no file]")
 
 
-def _matches(entry: Entry, pattern: str) -> bool:
+def _matches(entry: FolderEntry, pattern: str) -> bool:
     name = entry.path if "/" in pattern else entry.path.rpartition("/")[2]
     return entry.kind is EntryKind.FILE and fnmatchcase(name, pattern)
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: FolderEntry) -> str:
     match entry.kind:
         case EntryKind.FILE:
             return f"{shown(entry.path)}  {entry.size:,} bytes"
@@ -178,7 +185,7 @@ def _plain_name(name: str) -> str:
 ShownName = Annotated[str, Field(max_length=_LONGEST_NAME), NOT_BLANK, AfterValidator(_plain_name)]
 
 
-class Sending(Arguments):
+class SendFileArguments(Arguments):
     """Arguments of ``send_file``."""
 
     path: FilePath = Field(description="The file, relative to the workspace.")
@@ -187,15 +194,15 @@ class Sending(Arguments):
     )
 
 
-class SendFile(Tool[Sending]):
+class SendFile(Tool[SendFileArguments]):
     """Lets a file be sent with the reply. Nothing has happened until the run has completed."""
 
     name = "send_file"
     description = "Send a file of your workspace to the user, together with your answer."
     side_effects = False
-    arguments = Sending
+    arguments = SendFileArguments
 
-    async def call(self, arguments: Sending, here: Here) -> str:
+    async def call(self, arguments: SendFileArguments, here: ToolContext) -> str:
         """Attach it to the reply."""
 
         def look(workspace: Workspace) -> OutFile:

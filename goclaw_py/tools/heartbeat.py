@@ -15,8 +15,8 @@ from goclaw_py.heartbeat.checklist.checklist import ITEM_CHARS, Checklist
 from goclaw_py.heartbeat.checklist.items import as_item, open_item
 from goclaw_py.heartbeat.status_texts import status_lines
 from goclaw_py.model.errors import HeartbeatError, StoreUnavailable, ToolFailed
-from goclaw_py.ports.heartbeat import HeartbeatDesk
-from goclaw_py.ports.tools import Here
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.tools import ToolContext
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_line
 from goclaw_py.tools.tool import Tool
 
@@ -59,7 +59,7 @@ class Use(Arguments):
         return self
 
 
-class Heartbeat(Tool[Use]):
+class HeartbeatTool(Tool[Use]):
     """Shows and changes the checklist of the agent that calls it, of no other one."""
 
     name = "heartbeat"
@@ -72,28 +72,28 @@ class Heartbeat(Tool[Use]):
     )
     arguments = Use
 
-    async def call(self, arguments: Use, here: Here) -> str:
+    async def call(self, arguments: Use, here: ToolContext) -> str:
         """Do it at the desk."""
-        desk, agent = here.heartbeats, here.agent
-        if desk is None:
+        service, agent = here.heartbeats, here.agent
+        if service is None:
             raise ToolFailed("there are no heartbeats here")
         try:
             match arguments.action:
                 case "show":
-                    return _shown(await desk.checklist(agent), here)
+                    return _shown(await service.checklist(agent), here)
                 case "status":
-                    return "\n".join(status_lines(await desk.view(agent)))
+                    return "\n".join(status_lines(await service.view(agent)))
                 case "add":
-                    return await _add(desk, here, arguments.text or "")
+                    return await _add(service, here, arguments.text or "")
                 case "done":
-                    return await _done(desk, here, arguments)
+                    return await _done(service, here, arguments)
         except HeartbeatError as error:
             raise ToolFailed(str(error)) from error
         except StoreUnavailable as error:
             raise ToolFailed("the database cannot be reached now; try again later") from error
 
 
-class Done(Arguments):
+class DoneArguments(Arguments):
     """Arguments of ``heartbeat_done``."""
 
     notify: bool = Field(
@@ -105,7 +105,7 @@ class Done(Arguments):
     )
 
 
-class HeartbeatDone(Tool[Done]):
+class HeartbeatDone(Tool[DoneArguments]):
     """Ends a heartbeat; it is there in heartbeats only. It wins over what the reply says."""
 
     name = "heartbeat_done"
@@ -115,9 +115,9 @@ class HeartbeatDone(Tool[Done]):
         "whatever your answer says."
     )
     side_effects = False
-    arguments = Done
+    arguments = DoneArguments
 
-    async def call(self, arguments: Done, here: Here) -> str:
+    async def call(self, arguments: DoneArguments, here: ToolContext) -> str:
         """Note it for the end of the run."""
         if here.beat_done is None:
             raise ToolFailed("this is no heartbeat")
@@ -127,26 +127,26 @@ class HeartbeatDone(Tool[Done]):
         return "Noted. People are told." if arguments.notify else "Noted. Nobody is told."
 
 
-async def _add(desk: HeartbeatDesk, here: Here, text: str) -> str:
+async def _add(service: HeartbeatService, here: ToolContext, text: str) -> str:
     """Add an item, unless it is open already: agents like to note things again."""
     item = as_item(text)
-    if open_item(await desk.checklist(here.agent), item) is None:
-        await desk.add_item(here.agent, text)
+    if open_item(await service.checklist(here.agent), item) is None:
+        await service.add_item(here.agent, text)
     return added(item)
 
 
-async def _done(desk: HeartbeatDesk, here: Here, arguments: Use) -> str:
+async def _done(service: HeartbeatService, here: ToolContext, arguments: Use) -> str:
     """Tick off what is open under a number or text. Raises ``ToolFailed`` if nothing is."""
-    before = await desk.checklist(here.agent)
+    before = await service.checklist(here.agent)
     if arguments.text is not None:
         item = open_item(before, one_line(arguments.text))
     else:
         item = next((item for item in before.items if item.number == arguments.number), None)
     if item is None:
         raise ToolFailed(f"there is no such item. {_shown(before, here)}")
-    await desk.complete_item(here.agent, item.number, expected=before.version)
+    await service.complete_item(here.agent, item.number, expected=before.version)
     return done(item.text)
 
 
-def _shown(found: Checklist, here: Here) -> str:
+def _shown(found: Checklist, here: ToolContext) -> str:
     return checklist(found, here.agent, most=_LISTED, item_chars=ITEM_CHARS)

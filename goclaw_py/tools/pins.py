@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field, model_validator
 
 from goclaw_py.model.errors import ToolFailed
-from goclaw_py.ports.tools import Here
+from goclaw_py.ports.tools import ToolContext
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_line
 from goclaw_py.tools.tool import Tool
 
@@ -36,7 +36,7 @@ class PinFact(Tool[Fact]):
     side_effects = False
     arguments = Fact
 
-    async def call(self, arguments: Fact, here: Here) -> str:
+    async def call(self, arguments: Fact, here: ToolContext) -> str:
         """Add it to the facts of the conversation."""
         fact = one_line(arguments.text)
 
@@ -74,7 +74,7 @@ class UnpinFact(Tool[Pinned]):
     side_effects = False
     arguments = Pinned
 
-    async def call(self, arguments: Pinned, here: Here) -> str:
+    async def call(self, arguments: Pinned, here: ToolContext) -> str:
         """Take it out of the facts of the conversation."""
         number = arguments.number
         text = None if arguments.text is None else one_line(arguments.text)

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from goclaw_py.model.errors import ToolFailed
 from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox, ToolSpec
+from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext, ToolSpec
 from goclaw_py.tools.agents import Delegate, SpawnSubagent
 from goclaw_py.tools.chats import SendMessage
 from goclaw_py.tools.editing import EditFile, WriteFile
 from goclaw_py.tools.files import ListFiles, ReadFile, SendFile
-from goclaw_py.tools.heartbeat import Heartbeat, HeartbeatDone
+from goclaw_py.tools.heartbeat import HeartbeatDone, HeartbeatTool
 from goclaw_py.tools.permissions import Permissions
 from goclaw_py.tools.pins import PinFact, UnpinFact
 from goclaw_py.tools.schedule_arguments import Figures
@@ -33,7 +33,7 @@ _ALWAYS: Final[tuple[Tool[Any], ...]] = (
     UnpinFact(),
 )
 
-_HEARTBEAT: Final = Heartbeat()
+_HEARTBEAT: Final = HeartbeatTool()
 _DONE: Final = HeartbeatDone()
 
 TOOLS: Final[tuple[Tool[Any], ...]] = (*_ALWAYS, *schedule_tools(Figures()), _HEARTBEAT, _DONE)
@@ -62,7 +62,7 @@ class Registry:
         self._permissions = dict(permissions)
         self._offers: dict[tuple[AgentName, Figures | None, bool, bool], _Offer] = {}
 
-    def toolbox(self, here: Here) -> Toolbox:
+    def toolbox(self, here: ToolContext) -> Toolbox:
         """The tools of one run."""
         if here.agent not in self._permissions:
             return NO_TOOLS
@@ -93,7 +93,7 @@ def _offer(permissions: Permissions, figures: Figures | None, *, beats: bool, en
 class _Box:
     """The tools of one run."""
 
-    def __init__(self, offer: _Offer, here: Here) -> None:
+    def __init__(self, offer: _Offer, here: ToolContext) -> None:
         self._offer = offer
         self._here = here
 

@@ -10,8 +10,8 @@ from typing import Final, assert_never
 
 from goclaw_py.common.datetimes import local_text
 from goclaw_py.common.text import cut_text
-from goclaw_py.jobs.execution_models import Status
-from goclaw_py.jobs.models import Job, JobState, Message, Payload, Program, Prompt
+from goclaw_py.jobs.execution_models import OccurrenceStatus
+from goclaw_py.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.model.errors import (
     BadCron,
@@ -28,18 +28,18 @@ from goclaw_py.model.errors import (
     UnknownJob,
     UnknownZone,
 )
-from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import JobPage
 
 GOAL_CHARS: Final = 120
 _SHOWN_CHARS: Final = 80
 
 _LAST: Final[Mapping[str, str]] = {
-    Status.OK: "success",
-    Status.FAILED: "failed",
-    Status.TIMED_OUT: "failed",
-    Status.LOST: "failed",
-    Status.CANCELLED: "cancelled",
+    OccurrenceStatus.OK: "success",
+    OccurrenceStatus.FAILED: "failed",
+    OccurrenceStatus.TIMED_OUT: "failed",
+    OccurrenceStatus.LOST: "failed",
+    OccurrenceStatus.CANCELLED: "cancelled",
 }
 """How a model reads the status of the last run; any other is told as it is."""
 
@@ -65,10 +65,10 @@ def entry(job: Job) -> dict[str, object]:
     }
 
 
-def made(job: Job, desk: JobDesk) -> dict[str, object]:
+def made(job: Job, service: JobService) -> dict[str, object]:
     """A schedule with its next three times, which show whether it was meant so (SPEC CRON-2)."""
     return entry(job) | {
-        "next_runs_local": [_local(moment, job.spec.zone) for moment in desk.upcoming(job)]
+        "next_runs_local": [_local(moment, job.spec.zone) for moment in service.upcoming(job)]
     }
 
 
@@ -111,7 +111,7 @@ def cadence_text(schedule: Schedule, zone_name: str) -> str:
 
 def _goal(payload: Payload) -> str:
     match payload:
-        case Prompt(text) | Message(text):
+        case Prompt(text) | FixedMessage(text):
             return text
         case Program(argv):
             # Its arguments are the operator's business.

@@ -13,14 +13,14 @@ from functools import cache
 from typing import Any, Final
 
 from goclaw_py.common.timezones import zone
-from goclaw_py.jobs.models import Job, JobState, Message, Notify, Payload, Program, Prompt
+from goclaw_py.jobs.models import FixedMessage, Job, JobState, Notify, Payload, Program, Prompt
 from goclaw_py.jobs.policy import OnShort
 from goclaw_py.jobs.schedule import Cron, Timing, check, spaced
 from goclaw_py.model.errors import ToolFailed, UnknownJob
 from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import Asker, JobChange, JobDesk, JobDraft, Keep
+from goclaw_py.ports.jobs import JobChange, JobDraft, JobService, Keep, Requester
 from goclaw_py.ports.store import JobQuery
-from goclaw_py.ports.tools import Here
+from goclaw_py.ports.tools import ToolContext
 from goclaw_py.tools.arguments import one_line
 from goclaw_py.tools.schedule_arguments import (
     FEW_RESULTS,
@@ -53,7 +53,7 @@ class ScheduleTool(Tool[A]):
         self._figures = figures or Figures()
 
 
-def desk_of(here: Here) -> tuple[JobDesk, Asker] | None:
+def desk_of(here: ToolContext) -> tuple[JobService, Requester] | None:
     """The desk, and as whom a run asks there; None if it may not, or no job ever runs here."""
     if here.jobs is None or here.asker is None or not here.jobs.enabled:
         return None
@@ -75,12 +75,12 @@ class ScheduleCreate(ScheduleTool[Creation]):
         super().__init__(figures)
         self.arguments = creation(self._figures)
 
-    async def call(self, arguments: Creation, here: Here) -> str:
+    async def call(self, arguments: Creation, here: ToolContext) -> str:
         """Check everything, then store it."""
-        desk, asker = _desk(here)
+        service, asker = _desk(here)
         kind = arguments.cadence_type
         with in_words():
-            now = await _local_now(desk, asker)
+            now = await _local_now(service, asker)
             cadence = read_cadence(kind, arguments.cadence_value, now=now, figures=self._figures)
             draft = JobDraft(
                 schedule=cadence,
@@ -89,7 +89,7 @@ class ScheduleCreate(ScheduleTool[Creation]):
                 zone=(arguments.timezone or "").strip() if isinstance(cadence, Cron) else "",
                 notify=Notify(arguments.notification or Notify.ALWAYS),
             )
-            return written(made(await desk.create(draft, asker), desk))
+            return written(made(await service.create(draft, asker), service))
 
 
 class ScheduleSearch(ScheduleTool[Search]):
@@ -103,9 +103,9 @@ class ScheduleSearch(ScheduleTool[Search]):
     side_effects = False
     arguments = Search
 
-    async def call(self, arguments: Search, here: Here) -> str:
+    async def call(self, arguments: Search, here: ToolContext) -> str:
         """Find one page of them."""
-        desk, asker = _desk(here)
+        service, asker = _desk(here)
         limit = _within(arguments.limit, "limit", FEW_RESULTS, 1)
         offset = _within(arguments.offset, "offset", 0, 0)
         if offset > MAX_OFFSET:
@@ -119,8 +119,8 @@ class ScheduleSearch(ScheduleTool[Search]):
             offset=offset,
         )
         with in_words():
-            now = await _local_now(desk, asker)
-            page = await desk.search(query, asker)
+            now = await _local_now(service, asker)
+            page = await service.search(query, asker)
             return written(found(page, offset=offset, limit=query.limit, now=now))
 
 
@@ -134,20 +134,20 @@ class ScheduleEdit(ScheduleTool[Edit]):
     )
     arguments = Edit
 
-    async def call(self, arguments: Edit, here: Here) -> str:
+    async def call(self, arguments: Edit, here: ToolContext) -> str:
         """Change what is given, if nobody else has changed it meanwhile."""
-        desk, asker = _desk(here)
+        service, asker = _desk(here)
         given = arguments.model_dump(exclude_none=True, exclude={"schedule_id"})
         if not given:
             raise ToolFailed("nothing to change: give at least one field besides schedule_id")
         if (arguments.cadence_type is None) != (arguments.cadence_value is None):
             raise bad_cadence("cadence_type and cadence_value have to be given together")
         with in_words():
-            before = await desk.get(_id(arguments.schedule_id), asker)
-            now = await _local_now(desk, asker)
+            before = await service.get(_id(arguments.schedule_id), asker)
+            now = await _local_now(service, asker)
             change = self._change(arguments, before, now)
-            self._check_spacing(change, before, desk)
-            return written(made(await desk.edit(before.id, change, asker), desk))
+            self._check_spacing(change, before, service)
+            return written(made(await service.edit(before.id, change, asker), service))
 
     def _change(self, arguments: Edit, before: Job, now: datetime) -> JobChange:
         """What is to change. Raises ``ToolFailed``."""
@@ -174,7 +174,7 @@ class ScheduleEdit(ScheduleTool[Edit]):
             change = replace(change, state=JobState(arguments.status))
         return change
 
-    def _check_spacing(self, change: JobChange, before: Job, desk: JobDesk) -> None:
+    def _check_spacing(self, change: JobChange, before: Job, service: JobService) -> None:
         """Raise ``TooFrequent`` for what a model could not make (SPEC CRON-15).
 
         The desk goes by who has made a job; that may be somebody who may ask for more.
@@ -186,8 +186,8 @@ class ScheduleEdit(ScheduleTool[Edit]):
             before.spec.zone,
         ):
             return
-        timing, now = Timing(schedule, name), desk.now()
-        check(timing, now=now, cron_fields=desk.profile.cron_fields)
+        timing, now = Timing(schedule, name), service.now()
+        check(timing, now=now, cron_fields=service.profile.cron_fields)
         least = timedelta(seconds=self._figures.minimum_s)
         spaced(timing, least, OnShort.REJECT, now=now)
 
@@ -199,11 +199,11 @@ class ScheduleDelete(ScheduleTool[Deletion]):
     description = "Delete a scheduled task for good. To stop it for some time, pause it instead."
     arguments = Deletion
 
-    async def call(self, arguments: Deletion, here: Here) -> str:
+    async def call(self, arguments: Deletion, here: ToolContext) -> str:
         """Delete it, and tell which one it was."""
-        desk, asker = _desk(here)
+        service, asker = _desk(here)
         with in_words():
-            job = await desk.delete(_id(arguments.schedule_id), asker)
+            job = await service.delete(_id(arguments.schedule_id), asker)
         return written(entry(job) | {"status": "deleted", "next_run_at": None})
 
 
@@ -236,15 +236,15 @@ def guidance(names: Collection[str]) -> tuple[str, ...]:
     return ("\n".join([_BEGIN, *uses]) + f"\n\n{_END}",)
 
 
-def _desk(here: Here) -> tuple[JobDesk, Asker]:
+def _desk(here: ToolContext) -> tuple[JobService, Requester]:
     found_desk = desk_of(here)
     if found_desk is None:
         raise ToolFailed("nothing can be scheduled from here")
     return found_desk
 
 
-async def _local_now(desk: JobDesk, asker: Asker) -> datetime:
-    return desk.now().astimezone(zone(await desk.zone(asker)))
+async def _local_now(service: JobService, asker: Requester) -> datetime:
+    return service.now().astimezone(zone(await service.zone(asker)))
 
 
 def _id(given: str) -> str:
@@ -268,7 +268,7 @@ def _with_goal(payload: Payload, goal: str) -> Payload:
     match payload:
         case Prompt():
             return replace(payload, text=goal)
-        case Message():
-            return Message(goal)
+        case FixedMessage():
+            return FixedMessage(goal)
         case Program():
             raise ToolFailed("goal: this schedule runs a program, which only operators can change")

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 from goclaw_py.model.errors import ToolFailed
-from goclaw_py.ports.tools import Here, ToolSpec
+from goclaw_py.ports.tools import ToolContext, ToolSpec
 from goclaw_py.tools.arguments import Arguments, read, schema
 from goclaw_py.tools.permissions import Permissions
 from goclaw_py.workspace import Workspace, WorkspaceError
@@ -31,7 +31,7 @@ class Tool(ABC, Generic[A]):
     arguments: type[A]
 
     @abstractmethod
-    async def call(self, arguments: A, here: Here) -> str:
+    async def call(self, arguments: A, here: ToolContext) -> str:
         """Do it, and return what the model is to read. Raises ``ToolFailed``."""
 
     def permitted(self, permissions: Permissions) -> Tool[Any] | None:
@@ -43,12 +43,12 @@ class Tool(ABC, Generic[A]):
         """The tool as a model sees it."""
         return ToolSpec(self.name, self.description, schema(self.arguments), self.side_effects)
 
-    async def use(self, given: Mapping[str, object], here: Here) -> str:
+    async def use(self, given: Mapping[str, object], here: ToolContext) -> str:
         """Call it with arguments that nobody has checked. Raises ``ToolFailed``."""
         return await self.call(read(self.arguments, given), here)
 
 
-async def in_workspace(here: Here, work: Callable[[Workspace], T]) -> T:
+async def in_workspace(here: ToolContext, work: Callable[[Workspace], T]) -> T:
     """Work on files in a thread. Raises ``ToolFailed`` if they cannot be had.
 
     Whoever is cancelled waits until the thread has ended, so that nothing is written for a run that

@@ -22,7 +22,7 @@ _OF_THE_API: Final = ("/api/", "/healthz", "/readyz", "/metrics", "/openapi.json
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class WebAccess:
     """How API and dashboard may be called over TCP; see ``Guard``."""
 
     address: str
@@ -31,7 +31,7 @@ class Access:
     now_s: Callable[[], float] = time.time
 
 
-class Halves:
+class ApiOrDashboard:
     """The API for programs, and everything else from the dashboard for people."""
 
     def __init__(self, api: ASGIApp, site: ASGIApp) -> None:
@@ -44,7 +44,7 @@ class Halves:
         await (self._api if is_api else self._site)(scope, receive, send)
 
 
-class Front:
+class PublicApp:
     """Requests with the path of a hook are the channel's, all others the API's.
 
     Whoever calls a hook proves to its channel who they are, so nothing is asked of them here.
@@ -64,7 +64,7 @@ def tcp_server(
     listener: socket.socket,
     hooks: Iterable[Hook],
     app: FastAPI,
-    access: Access | None,
+    access: WebAccess | None,
     site: ASGIApp | None = None,
 ) -> HttpServer:
     """The server for a TCP socket: of hooks only, if nobody may have ``access`` to the API.
@@ -75,7 +75,7 @@ def tcp_server(
     if access is None:
         return HttpServer(hook_app, listener, strangers=True)
     guard = Guard(
-        app if site is None else Halves(app, site),
+        app if site is None else ApiOrDashboard(app, site),
         address=access.address,
         hosts=access.hosts,
         token=access.token,
@@ -83,5 +83,5 @@ def tcp_server(
     )
     # Its event streams end with the server, as those on the unix socket do.
     closing: asyncio.Event = closing_of(app)
-    front = Front(hook_app, guard)
+    front = PublicApp(hook_app, guard)
     return HttpServer(front, listener, on_stop=closing.set, strangers=True)

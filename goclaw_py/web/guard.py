@@ -41,7 +41,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RequestRefusal:
     """Why a request is not served."""
 
     status: int
@@ -103,32 +103,34 @@ class Guard:
         response = Response(body, refusal.status, headers, media_type="application/json")
         await response(scope, receive, send)
 
-    def refusal(self, scope: Scope) -> Refusal | None:
+    def refusal(self, scope: Scope) -> RequestRefusal | None:
         """Why this request is not served; None if it is."""
         host = _only(scope, b"host")
         authority = None if host is None else _authority(host)
         if authority is None:
-            return Refusal(400, "a request needs one Host header with a name and maybe a port")
+            return RequestRefusal(
+                400, "a request needs one Host header with a name and maybe a port"
+            )
         if not self._is_ours(authority[0]):
-            return Refusal(
+            return RequestRefusal(
                 421,
                 f"{authority[0]} is not a name of this gateway; use localhost or its address, "
                 "or add the name to web.hosts",
             )
         origins = _all(scope, b"origin")
         if origins and not (len(origins) == 1 and _is_same(origins[0], authority)):
-            return Refusal(403, "requests from pages of other sites are refused")
+            return RequestRefusal(403, "requests from pages of other sites are refused")
         if self._token:
             if self._has_token(scope):
                 # No other site can make a browser send this header.
                 return None
             if not (_is_open(scope) or self._is_signed_in(scope)):
-                return Refusal(
+                return RequestRefusal(
                     401, "a token is required: send the header Authorization: Bearer <token>"
                 )
         if scope["method"] in _READING or origins or _only(scope, b"sec-fetch-site") in _OWN_SITE:
             return None
-        return Refusal(
+        return RequestRefusal(
             403,
             "a request that changes something needs a token (set web.token_file) "
             "or an Origin header with the address of this site",

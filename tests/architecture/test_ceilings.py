@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from tests.architecture.sources import Module, modules
 MAX_LINES = 500
 MAX_FUNCTION_LINES = 50
 MAX_ARGUMENTS = 6
+MAX_MODULES = 25
 FOREIGN_SIGNATURES = {("channels.telegram.via_ptb", "do_request")}
 """Methods that override one of a library, which made their arguments."""
 
@@ -75,3 +77,8 @@ def f(self, a, /, b, *rest, c, **more):
     assert isinstance(function, ast.FunctionDef)
     assert body_lines(function) == 4
     assert arguments(function) == 3
+
+
+def test_no_folder_has_more_than_25_modules() -> None:
+    folders = Counter(module.path.parent for module in modules())
+    assert {folder for folder, count in folders.items() if count > MAX_MODULES} == set()

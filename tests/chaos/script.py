@@ -140,9 +140,9 @@ def script(seed: str, number: int, trigger: Trigger, size: Size) -> Script:
     chance = random.Random(f"{seed}/{number}")
     first = FIRST_USER + number * _USERS_APART
     users = [first + at for at in range(chance.randint(2, size.people))]
-    stopper = first if trigger in ABOUT_STOPS else None
-    if stopper is None and chance.random() < 0.2:
-        stopper = users[-1]
+    canceller = first if trigger in ABOUT_STOPS else None
+    if canceller is None and chance.random() < 0.2:
+        canceller = users[-1]
     sayings: list[Saying] = []
     for user in users:
         at_s = 0.0 if user == first else chance.uniform(0, 1.2)
@@ -151,7 +151,7 @@ def script(seed: str, number: int, trigger: Trigger, size: Size) -> Script:
             task = _task(chance, first * 10 + len(sayings), trigger if is_victim else None, size)
             sayings.append(Saying(at_s, user, task))
             at_s += chance.choice([0.0, 0.0, chance.uniform(0, 0.6)])
-            if user == stopper and place == 0:
+            if user == canceller and place == 0:
                 from_s, to_s = _STOPS_S.get(trigger, (0.3, 1.8))
                 sayings.append(Saying(at_s + chance.uniform(from_s, to_s), user, None))
     sayings.sort(key=lambda saying: saying.at_s)

@@ -10,14 +10,20 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.heartbeat.models import Beat, BeatEnd, BeatStatus, ClaimedBeat, Skip
+from goclaw_py.heartbeat.models import (
+    HeartbeatClaim,
+    HeartbeatRun,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+    Skip,
+)
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import CRON_LANE, AgentName, BeatId, RunId, SessionKey
+from goclaw_py.model.ids import CRON_LANE, AgentName, HeartbeatRunId, RunId, SessionKey
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import BeatKind, Outcome, Trigger
+from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import NewRun
-from goclaw_py.store import beat_rules
+from goclaw_py.store import heartbeat_rules as beat_rules
 from tests.support.store_beats import (
     HALF_HOUR,
     a_beat,
@@ -41,18 +47,18 @@ SECOND = timedelta(seconds=1)
 THREAD = Target("telegram", "default", "100", "7")
 SPENT = Usage(1, 10, 2, 1, Decimal("0.5"))
 
-End = Callable[[World, BeatEnd], Awaitable[None]]
+End = Callable[[World, HeartbeatRunEnd], Awaitable[None]]
 
 
-async def alone(world: World, last: BeatEnd) -> None:
-    await world.a.end_beats([last], node=A)
+async def alone(world: World, last: HeartbeatRunEnd) -> None:
+    await world.a.end_heartbeat_runs([last], node=A)
 
 
-async def with_words(world: World, last: BeatEnd) -> None:
-    await world.a.tell_of_beat(last, [], node=A)
+async def with_words(world: World, last: HeartbeatRunEnd) -> None:
+    await world.a.notify_of_heartbeat(last, [], node=A)
 
 
-async def with_a_run(world: World, last: BeatEnd) -> None:
+async def with_a_run(world: World, last: HeartbeatRunEnd) -> None:
     run = RunId(f"run of {last.id}")
     if not await world.a.find_run(run):
         begun = NewRun(
@@ -88,10 +94,10 @@ async def test_the_log_keeps_how_a_beat_ended(world: World, finish: End) -> None
     """HB-9."""
     await planned(world.a)
     claimed = await claim_one(world.a)
-    last = BeatEnd(
+    last = HeartbeatRunEnd(
         claimed.id,
         AGENT,
-        BeatStatus.NO_ROUTE,
+        HeartbeatRunStatus.NO_ROUTE,
         at(9),
         detail="nobody has ever spoken to it",
         reply="The pump is off.",
@@ -102,13 +108,13 @@ async def test_the_log_keeps_how_a_beat_ended(world: World, finish: End) -> None
     )
     await finish(world, last)
     row = await row_of(world.b, claimed.id)
-    assert replace(row, runs=()) == Beat(
+    assert replace(row, runs=()) == HeartbeatRun(
         claimed.id,
         AGENT,
-        BeatKind.INTERVAL,
+        HeartbeatRunKind.INTERVAL,
         T0,
         T0,
-        BeatStatus.NO_ROUTE,
+        HeartbeatRunStatus.NO_ROUTE,
         started_at=at(1),
         finished_at=at(9),
         detail="nobody has ever spoken to it",
@@ -124,17 +130,19 @@ async def test_the_log_keeps_how_a_beat_ended(world: World, finish: End) -> None
 async def test_a_beat_that_has_ended_stays_as_it_is(world: World, finish: End) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
-    await finish(world, ended(claimed, BeatStatus.OK))
-    again = replace(ended(claimed, BeatStatus.FAILED), failed=True)
+    await finish(world, ended(claimed, HeartbeatRunStatus.OK))
+    again = replace(ended(claimed, HeartbeatRunStatus.FAILED), failed=True)
     await finish(world, again)
     await alone(world, again)
-    assert (await row_of(world.b, claimed.id)).status is BeatStatus.OK
+    assert (await row_of(world.b, claimed.id)).status is HeartbeatRunStatus.OK
     assert (await beating(world.b)).failures == 0
 
 
 async def test_a_beat_that_nobody_keeps_counts_as_ended(world: World) -> None:
     await planned(world.a)
-    await world.a.end_beats([BeatEnd(BeatId("gone"), AGENT, BeatStatus.OK, T0)], node=A)
+    await world.a.end_heartbeat_runs(
+        [HeartbeatRunEnd(HeartbeatRunId("gone"), AGENT, HeartbeatRunStatus.OK, T0)], node=A
+    )
     assert await world.a.beats() == []
 
 
@@ -147,7 +155,7 @@ async def test_failures_in_a_row_are_kept_forgotten_or_counted(
     for last in (True, True, failed):
         claimed = await by_hand(world.a)
         assert claimed
-        await finish(world, replace(ended(claimed, BeatStatus.FAILED), failed=last))
+        await finish(world, replace(ended(claimed, HeartbeatRunStatus.FAILED), failed=last))
     assert (await beating(world.b)).failures == failures
 
 
@@ -162,19 +170,19 @@ async def test_another_nodes_beat_is_not_ended_nor_anything_with_it(
     with pytest.raises(Fenced):
         await finish(world, ended(other))
     with pytest.raises(Fenced):
-        await world.a.end_beats([ended(mine), ended(other)], node=A)
-    assert {row.status for row in await world.a.beats()} == {BeatStatus.RUNNING}
+        await world.a.end_heartbeat_runs([ended(mine), ended(other)], node=A)
+    assert {row.status for row in await world.a.beats()} == {HeartbeatRunStatus.RUNNING}
     assert [one.beat for one in await world.a.heartbeats()] == [mine.id, other.id]
 
 
 async def test_a_beat_that_was_given_back_is_nobodys(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
-    await world.a.give_back_beats([claimed.id], node=A)
+    await world.a.release_heartbeats([claimed.id], node=A)
     for end_it in (alone, with_words):
         with pytest.raises(Fenced):
             await end_it(world, ended(claimed))
-    assert (await row_of(world.a, claimed.id)).status is BeatStatus.DEFERRED
+    assert (await row_of(world.a, claimed.id)).status is HeartbeatRunStatus.DEFERRED
 
 
 # ---------------------------------------------------------------------------- what is said
@@ -183,7 +191,7 @@ async def test_a_beat_that_was_given_back_is_nobodys(world: World) -> None:
 async def test_what_is_said_of_a_beat_names_it(world: World) -> None:
     await planned(world.a)
     first = await claim_one(world.a)
-    await world.a.tell_of_beat(ended(first), [alert("pump", "k")], node=A)
+    await world.a.notify_of_heartbeat(ended(first), [alert("pump", "k")], node=A)
     second = await by_hand(world.a)
     assert second
     await world.a.begin_run(run_for("r", second), node=A)
@@ -202,8 +210,8 @@ async def test_what_is_said_of_a_beat_that_has_ended_falls_out(world: World) -> 
     claimed = await claim_one(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
     for text in ("first", "again"):
-        await world.a.tell_of_beat(ended(claimed), [say(text)], node=A)
-    late = replace(run_end("r", ended(claimed, BeatStatus.FAILED)), say=(say("late"),))
+        await world.a.notify_of_heartbeat(ended(claimed), [say(text)], node=A)
+    late = replace(run_end("r", ended(claimed, HeartbeatRunStatus.FAILED)), say=(say("late"),))
     for _ in range(2):
         await world.a.finish_run(late, node=A)
     assert await said(world) == ["first"]
@@ -262,7 +270,9 @@ async def test_a_beat_answers_what_was_due_when_it_was_decided(world: World) -> 
     for n, noted in enumerate([T0 + HALF_HOUR + timedelta(seconds=1), None]):
         claimed = await claim_one(world.a, now=T0 + n * 2 * HALF_HOUR)
         over = T0 + (2 * n + 1) * HALF_HOUR + timedelta(seconds=9)
-        await world.a.end_beats([replace(ended(claimed, now=over), noted_at=noted)], node=A)
+        await world.a.end_heartbeat_runs(
+            [replace(ended(claimed, now=over), noted_at=noted)], node=A
+        )
         expected = T0 + 2 * HALF_HOUR if n == 0 else T0 + 3 * HALF_HOUR
         assert (await beating(world.b)).next_at == expected
 
@@ -272,7 +282,7 @@ async def test_a_beat_further_ahead_than_any_can_be_is_planned_anew(world: World
     await planned(world.a)
     far = T0 + timedelta(days=2000)
     claimed = await claim_one(world.a, now=far)
-    await world.a.end_beats([ended(claimed)], node=A)
+    await world.a.end_heartbeat_runs([ended(claimed)], node=A)
     assert (await beating(world.a)).next_at == far + HALF_HOUR
     await planned(world.a, now=at(1))
     assert (await beating(world.b)).next_at == T0 + HALF_HOUR
@@ -286,29 +296,29 @@ async def test_whoever_plans_late_lets_no_point_be_beaten_twice(world: World) ->
     assert (await beating(world.b)).next_at == T0 + HALF_HOUR
 
 
-async def by_its_end(world: World, claimed: ClaimedBeat) -> None:
+async def by_its_end(world: World, claimed: HeartbeatClaim) -> None:
     await end(world.a, claimed)
 
 
-async def by_giving_back(world: World, claimed: ClaimedBeat) -> None:
-    await world.a.give_back_beats([claimed.id], node=A)
+async def by_giving_back(world: World, claimed: HeartbeatClaim) -> None:
+    await world.a.release_heartbeats([claimed.id], node=A)
 
 
-async def by_another_claim(world: World, claimed: ClaimedBeat) -> None:
+async def by_another_claim(world: World, claimed: HeartbeatClaim) -> None:
     await by_giving_back(world, claimed)
     await claim_one(world.b, node=B)
 
 
 @pytest.mark.parametrize("lose", [by_its_end, by_giving_back, by_another_claim])
 async def test_no_run_begins_for_a_beat_that_is_not_its_nodes(
-    world: World, lose: Callable[[World, ClaimedBeat], Awaitable[None]]
+    world: World, lose: Callable[[World, HeartbeatClaim], Awaitable[None]]
 ) -> None:
     """HB-12; nor does it make a session."""
     await planned(world.a)
     claimed = await claim_one(world.a)
     await lose(world, claimed)
     run = run_for("r", claimed)
-    for one in (run, replace(run, beat=BeatId("unknown"))):
+    for one in (run, replace(run, beat=HeartbeatRunId("unknown"))):
         with pytest.raises(Fenced):
             await world.a.begin_run(one, node=A)
     assert await world.a.runs() == []
@@ -338,10 +348,10 @@ async def test_the_log_is_read_by_outcome_as_it_is_shown(world: World) -> None:
     for n, skip in enumerate([Skip.EMPTY, Skip.QUIET_HOURS]):
         claimed = await by_hand(world.a, now=at(n + 2))
         assert claimed
-        await alone(world, replace(ended(claimed, BeatStatus.SKIPPED), skip=skip))
+        await alone(world, replace(ended(claimed, HeartbeatRunStatus.SKIPPED), skip=skip))
         skips[skip] = claimed.id
 
-    async def found(outcome: str | None, limit: int = 50) -> list[BeatId]:
+    async def found(outcome: str | None, limit: int = 50) -> list[HeartbeatRunId]:
         return [row.id for row in await world.b.beats(AGENT, limit=limit, outcome=outcome)]
 
     everything = [skips[Skip.QUIET_HOURS], skips[Skip.EMPTY], ok.id]
@@ -363,8 +373,8 @@ async def test_the_log_of_each_agent_keeps_the_newest_thousand(
     monkeypatch.setattr(beat_rules, "KEPT_ROWS", 10)
     other = AgentName("other")
     await planned(world.a, AGENT, other)
-    paid: list[BeatId] = []
-    old: list[BeatId] = []
+    paid: list[HeartbeatRunId] = []
+    old: list[HeartbeatRunId] = []
     for n in range(2):
         claimed = await by_hand(world.a, now=at(n))
         assert claimed
@@ -373,7 +383,7 @@ async def test_the_log_of_each_agent_keeps_the_newest_thousand(
         (paid if n else old).append(claimed.id)
     kept = await a_beat(world.a, agent=other, now=at(3))
     for n in range(11):
-        await a_beat(world.a, BeatStatus.SKIPPED, now=at(n + 10))
+        await a_beat(world.a, HeartbeatRunStatus.SKIPPED, now=at(n + 10))
     ids = [row.id for row in await world.a.beats(AGENT, limit=100)]
     assert len(ids) == 11
     assert (paid[0] in ids, old[0] in ids) == (True, False)

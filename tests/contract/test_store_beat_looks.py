@@ -9,14 +9,20 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.heartbeat.models import MAX_EVENTS, BeatStatus, ClaimedBeat, Event, Looks
+from goclaw_py.heartbeat.models import (
+    MAX_EVENTS,
+    HeartbeatClaim,
+    HeartbeatEvent,
+    HeartbeatRunStatus,
+    PreconditionQuery,
+)
 from goclaw_py.model.errors import TooManyEvents, UnknownAgent
-from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import BeatKind, Outcome, Trigger
+from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, OutboxState
-from goclaw_py.store import beat_rules
+from goclaw_py.store import heartbeat_rules
 from tests.support.store_beats import (
     a_beat,
     alert,
@@ -53,11 +59,11 @@ DAY = timedelta(days=1)
 
 async def an_alert(
     world: World, *messages: OutboundMessage, now: datetime = T0, target: Target = ANN
-) -> ClaimedBeat:
+) -> HeartbeatClaim:
     """A beat by hand that has said this."""
     claimed = await by_hand(world.a, now=now)
     assert claimed
-    await world.a.tell_of_beat(alerted(claimed, target=target), messages, node=A)
+    await world.a.notify_of_heartbeat(alerted(claimed, target=target), messages, node=A)
     return claimed
 
 
@@ -125,12 +131,12 @@ async def test_what_was_used_is_that_of_the_beats_claimed_since_then(world: Worl
     for n, agent in enumerate([AGENT, AGENT, OTHER, AGENT]):
         claimed = await by_hand(world.a, agent, now=at(n))
         assert claimed
-        await world.a.end_beats([replace(ended(claimed), usage=SPENT)], node=A)
-    assert await world.b.beats_usage(AGENT, since=T0) == Usage(3, 30, 6, 3, Decimal("1.5"))
-    assert await world.b.beats_usage(AGENT, since=at(1)) == Usage(2, 20, 4, 2, Decimal("1.0"))
+        await world.a.end_heartbeat_runs([replace(ended(claimed), usage=SPENT)], node=A)
+    assert await world.b.heartbeat_usage(AGENT, since=T0) == Usage(3, 30, 6, 3, Decimal("1.5"))
+    assert await world.b.heartbeat_usage(AGENT, since=at(1)) == Usage(2, 20, 4, 2, Decimal("1.0"))
     assert (await world.b.look(AGENT, spent_since=at(3))).spent == SPENT
-    assert await world.b.beats_usage(AGENT, since=at(3.5)) is None
-    assert (await world.b.look(AgentName("nobody"), spent_since=T0)) == Looks()
+    assert await world.b.heartbeat_usage(AGENT, since=at(3.5)) is None
+    assert (await world.b.look(AgentName("nobody"), spent_since=T0)) == PreconditionQuery()
 
 
 async def test_what_a_beat_had_used_when_it_was_given_back_counts(world: World) -> None:
@@ -139,8 +145,8 @@ async def test_what_a_beat_had_used_when_it_was_given_back_counts(world: World) 
     await world.a.begin_run(run_for("r", claimed), node=A)
     cut = replace(run_end("r", outcome=Outcome.INTERRUPTED), usage=SPENT)
     await world.a.finish_run(cut, node=A)
-    await world.a.give_back_beats([claimed.id], node=A)
-    assert await world.b.beats_usage(AGENT, since=T0) == SPENT
+    await world.a.release_heartbeats([claimed.id], node=A)
+    assert await world.b.heartbeat_usage(AGENT, since=T0) == SPENT
 
 
 # ---------------------------------------------------------------------------- events and items
@@ -160,7 +166,7 @@ async def test_events_wait_for_the_beat_that_carries_them(world: World) -> None:
     claimed = await claim_one(world.a)
     late = await world.a.add_event(AGENT, "late", now=at(6), wake=False)
     carried = replace(ended(claimed), events=(one.id, two.id, foreign.id))
-    await world.a.end_beats([carried], node=A)
+    await world.a.end_heartbeat_runs([carried], node=A)
     assert await world.b.events(AGENT) == [late]
     assert await world.b.events(OTHER) == [foreign]
 
@@ -170,7 +176,7 @@ async def test_an_event_that_is_urgent_wakes(world: World) -> None:
     await world.a.add_event(AGENT, "pump", now=at(1), wake=True)
     await world.a.add_event(AGENT, "tank", now=at(2), wake=True)
     found = await beating(world.b)
-    assert (found.wake_at, found.wake_kind) == (at(1), BeatKind.EVENT)
+    assert (found.wake_at, found.wake_kind) == (at(1), HeartbeatRunKind.EVENT)
 
 
 async def test_no_more_events_wait_than_are_allowed(world: World) -> None:
@@ -182,7 +188,7 @@ async def test_no_more_events_wait_than_are_allowed(world: World) -> None:
         for store in (world.a, world.b)
     ]
     got = await asyncio.gather(*calls, return_exceptions=True)
-    assert sum(isinstance(one, Event) for one in got) == MAX_EVENTS
+    assert sum(isinstance(one, HeartbeatEvent) for one in got) == MAX_EVENTS
     with pytest.raises(TooManyEvents):
         await world.a.add_event(AGENT, "x", now=T0, wake=True)
     assert (await beating(world.a)).wake_at is None
@@ -202,7 +208,7 @@ async def test_it_is_known_when_items_were_carried_last(world: World) -> None:
         claimed = await by_hand(world.a, now=at(n))
         assert claimed
         last = replace(ended(claimed, now=at(n + 0.5)), done=keys)
-        await world.a.end_beats([last], node=A)
+        await world.a.end_heartbeat_runs([last], node=A)
     done = (await world.b.look(AGENT, spent_since=T0)).done
     assert done == {"a": at(0.5), "b": at(1.5), "c\ufffd": at(1.5)}
     assert (await world.b.look(OTHER, spent_since=T0)).done == {}
@@ -214,7 +220,7 @@ async def test_items_are_noted_from_when_they_were_looked_at(world: World) -> No
     claimed = await by_hand(world.a, now=T0)
     assert claimed
     last = replace(ended(claimed, now=at(90)), done=("a",), noted_at=at(1))
-    await world.a.end_beats([last], node=A)
+    await world.a.end_heartbeat_runs([last], node=A)
     assert (await world.b.look(AGENT, spent_since=T0)).done == {"a": at(1)}
 
 
@@ -302,10 +308,12 @@ async def test_only_an_alert_fails_by_its_delivery(world: World) -> None:
     await planned(world.a)
     claimed = await by_hand(world.a)
     assert claimed
-    await world.a.tell_of_beat(ended(claimed, BeatStatus.FAILED), [say("broken")], node=A)
+    await world.a.notify_of_heartbeat(
+        ended(claimed, HeartbeatRunStatus.FAILED), [say("broken")], node=A
+    )
     await dead(world)
     row = await row_of(world.b, claimed.id)
-    assert (row.status, row.delivery) == (BeatStatus.FAILED, "dead")
+    assert (row.status, row.delivery) == (HeartbeatRunStatus.FAILED, "dead")
     assert await world.b.undelivered([AGENT], since=T0) == []
 
 
@@ -335,7 +343,7 @@ async def test_an_alert_that_has_died_is_told_once(world: World) -> None:
     assert await world.b.undelivered([AGENT], since=T0) == []
     assert [row.message.text for row in await world.b.outbox()] == ["told", *reversed(texts)]
     assert (await row_of(world.b, claimed.id)).outcome == "delivery_failed"
-    assert not await world.a.tell_undelivered(BeatId("unknown"), [], now=T0)
+    assert not await world.a.tell_undelivered(HeartbeatRunId("unknown"), [], now=T0)
 
 
 async def test_alerts_that_died_are_told_in_that_order_but_for_what_was_given_up(
@@ -360,16 +368,16 @@ async def test_the_log_is_kept_for_ninety_days_and_items_for_years(world: World)
     old, young = await a_beat(world.a, now=T0), await a_beat(world.a, now=at(1))
     claimed = await by_hand(world.a, now=at(2))
     assert claimed
-    await world.a.end_beats([replace(ended(claimed), done=("a",))], node=A)
+    await world.a.end_heartbeat_runs([replace(ended(claimed), done=("a",))], node=A)
     open_one = await by_hand(world.a, now=at(3))
     assert open_one
-    assert await world.a.sweep_beats(now=at(1) + 90 * DAY) == 1
+    assert await world.a.sweep_heartbeat_runs(now=at(1) + 90 * DAY) == 1
     kept = [row.id for row in await world.b.beats()]
     assert (old.id in kept, kept) == (False, [open_one.id, claimed.id, young.id])
-    assert await world.a.sweep_beats(now=T0 + 100 * DAY) == 2
+    assert await world.a.sweep_heartbeat_runs(now=T0 + 100 * DAY) == 2
     assert [row.id for row in await world.b.beats()] == [open_one.id]
     for second, known in ((2, ["a"]), (3, [])):
-        await world.a.sweep_beats(now=at(second) + beat_rules.ITEMS_KEPT)
+        await world.a.sweep_heartbeat_runs(now=at(second) + heartbeat_rules.ITEMS_KEPT)
         assert list((await world.b.look(AGENT, spent_since=T0)).done) == known
 
 
@@ -379,12 +387,12 @@ async def test_what_cannot_be_stored_is_replaced(world: World) -> None:
     (found,) = await world.b.heartbeats([bad])
     assert found.agent == "agent\ufffd\ufffd"
     claimed = await claim_one(world.a, bad)
-    await world.a.defer_beat(claimed.id, node=A, detail="\0")
+    await world.a.defer_heartbeat(claimed.id, node=A, detail="\0")
     assert (await row_of(world.b, claimed.id)).detail == "\ufffd"
     last = replace(ended(claimed), detail="\0", reply="\ud800", target=replace(ANN, thread="\0"))
-    await world.a.tell_of_beat(last, [alert("\0", "\0")], node=A)
+    await world.a.notify_of_heartbeat(last, [alert("\0", "\0")], node=A)
     row = await row_of(world.b, claimed.id)
     assert (row.detail, row.reply) == ("\ufffd", "\ufffd")
     assert row.target == replace(ANN, thread="\ufffd")
     assert await world.b.alert_known("\0", since=T0)
-    assert (await world.b.look(bad, spent_since=T0)) == Looks()
+    assert (await world.b.look(bad, spent_since=T0)) == PreconditionQuery()

@@ -10,10 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.heartbeat.models import Beat, BeatStatus, ClaimedBeat, Heartbeat, Plan
+from goclaw_py.heartbeat.models import (
+    Heartbeat,
+    HeartbeatClaim,
+    HeartbeatConfig,
+    HeartbeatRun,
+    HeartbeatRunStatus,
+)
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, BeatId, NodeId
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.store import Notice
 from tests.support.store_beats import (
     HALF_HOUR,
@@ -57,7 +63,7 @@ async def test_the_grid_begins_an_offset_after_the_first_enabling(world: World) 
 
 async def test_a_heartbeat_that_the_settings_switch_off_has_no_grid_yet(world: World) -> None:
     assert await planned(world.a, interval=None) == Heartbeat(AGENT, None)
-    assert await world.a.next_beat_due([AGENT]) is None
+    assert await world.a.next_heartbeat_due([AGENT]) is None
     enabled = await planned(world.a, offset=OFFSET, now=at(50))
     assert (enabled.anchor, enabled.next_at) == (at(57), at(57))
 
@@ -100,7 +106,7 @@ async def test_plans_for_some_agents_leave_the_others_alone(world: World) -> Non
 
 
 async def test_two_processes_that_plan_at_once_make_one_heartbeat(world: World) -> None:
-    plans = [Plan(AGENT, HALF_HOUR, OFFSET)]
+    plans = [HeartbeatConfig(AGENT, HALF_HOUR, OFFSET)]
     await asyncio.gather(*(one.plan_heartbeats(plans, now=T0) for one in [world.a, world.b] * 4))
     assert await world.a.heartbeats() == [
         Heartbeat(AGENT, HALF_HOUR, anchor=T0 + OFFSET, next_at=T0 + OFFSET)
@@ -168,7 +174,7 @@ async def test_it_is_muted_for_a_time(world: World) -> None:
 async def test_of_an_agent_that_is_not_planned_nothing_can_be_chosen(world: World) -> None:
     assert not await world.a.switch_heartbeat(NEVER, on=True, now=T0)
     assert not await world.a.mute_heartbeat(NEVER, None)
-    assert not await world.a.wake_heartbeat(NEVER, BeatKind.EVENT, now=T0)
+    assert not await world.a.wake_heartbeat(NEVER, HeartbeatRunKind.EVENT, now=T0)
     assert await by_hand(world.a, NEVER) is None
     assert await claim(world.a, NEVER) == []
     assert await world.a.heartbeats() == []
@@ -180,12 +186,14 @@ async def test_of_an_agent_that_is_not_planned_nothing_can_be_chosen(world: Worl
 async def test_a_claim_tells_what_the_beat_has_to_know(world: World) -> None:
     before = await planned(world.a)
     (beat,) = ids = fresh(1)
-    (claimed,) = await world.a.claim_beats(A, [AGENT], now=at(2.5), ids=ids, wakes=0)
+    (claimed,) = await world.a.claim_heartbeats(A, [AGENT], now=at(2.5), ids=ids, wakes=0)
     after = replace(before, next_at=at(1800), began_at=at(2.5), beat=beat, node=A)
-    assert claimed == ClaimedBeat(beat, AGENT, BeatKind.INTERVAL, T0, at(2.5), at(1800), after)
+    assert claimed == HeartbeatClaim(
+        beat, AGENT, HeartbeatRunKind.INTERVAL, T0, at(2.5), at(1800), after
+    )
     assert await beating(world.b) == after
-    assert await world.b.beat(beat) == Beat(
-        beat, AGENT, BeatKind.INTERVAL, T0, at(2.5), BeatStatus.RUNNING, node=A
+    assert await world.b.beat(beat) == HeartbeatRun(
+        beat, AGENT, HeartbeatRunKind.INTERVAL, T0, at(2.5), HeartbeatRunStatus.RUNNING, node=A
     )
 
 
@@ -211,20 +219,20 @@ async def test_only_agents_that_are_named_are_claimed(world: World) -> None:
     """A process does not know the agents of others."""
     await planned(world.a, ANNA, BERT)
     assert [one.agent for one in await claim(world.a, BERT)] == [BERT]
-    assert await world.a.next_beat_due([BERT]) is None
-    assert await world.a.next_beat_due([ANNA]) == T0
-    assert await world.a.next_beat_due([]) is None
+    assert await world.a.next_heartbeat_due([BERT]) is None
+    assert await world.a.next_heartbeat_due([ANNA]) == T0
+    assert await world.a.next_heartbeat_due([]) is None
 
 
 async def test_a_heartbeat_has_one_beat_at_a_time(world: World) -> None:
     await planned(world.a, interval=timedelta(seconds=1))
     claimed = await claim_one(world.a)
-    await world.a.wake_heartbeat(AGENT, BeatKind.EVENT, now=at(1))
+    await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(1))
     assert await claim(world.b, node=B, now=at(99)) == []
     assert await by_hand(world.b, node=B) is None
-    assert await world.a.next_beat_due([AGENT]) is None
+    assert await world.a.next_heartbeat_due([AGENT]) is None
     await end(world.a, claimed)
-    assert await world.a.next_beat_due([AGENT]) == at(1)
+    assert await world.a.next_heartbeat_due([AGENT]) == at(1)
 
 
 @pytest.mark.parametrize("node", [NodeId("stranger"), A])
@@ -266,7 +274,9 @@ async def test_a_thousand_that_are_due_at_once_are_claimed_and_ended_at_once(
     await planned(world.a, *agents)
     claimed = await claim(world.a, *agents, limit=1000)
     assert [one.agent for one in claimed] == agents
-    await world.a.end_beats([ended(one, BeatStatus.SKIPPED) for one in claimed], node=A)
+    await world.a.end_heartbeat_runs(
+        [ended(one, HeartbeatRunStatus.SKIPPED) for one in claimed], node=A
+    )
     assert {one.beat for one in await world.a.heartbeats()} == {None}
 
 
@@ -283,14 +293,14 @@ async def test_whatever_makes_a_beat_due_is_noticed(world: World) -> None:
     for change in (
         world.a.switch_heartbeat(AGENT, on=False, now=T0),
         world.a.switch_heartbeat(AGENT, on=True, now=T0),
-        world.a.wake_heartbeat(AGENT, BeatKind.EVENT, now=at(1)),
+        world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(1)),
         end(world.a, claimed),
     ):
         heard.clear()
         await change
         await until(heard.expect(Notice.CRON))
     heard.clear()
-    await world.a.give_back_beats([(await claim_one(world.a, now=at(99))).id], node=A)
+    await world.a.release_heartbeats([(await claim_one(world.a, now=at(99))).id], node=A)
     await until(heard.expect(Notice.CRON))
 
 
@@ -298,21 +308,25 @@ async def test_a_beat_that_was_deferred_says_so_until_its_run_begins(world: Worl
     """HB-4: one row."""
     await planned(world.a)
     claimed = await claim_one(world.a)
-    await world.a.defer_beat(claimed.id, node=A, detail="somebody talks to it")
+    await world.a.defer_heartbeat(claimed.id, node=A, detail="somebody talks to it")
     row = await row_of(world.b, claimed.id)
-    assert (row.status, row.detail, row.node) == (BeatStatus.DEFERRED, "somebody talks to it", A)
+    assert (row.status, row.detail, row.node) == (
+        HeartbeatRunStatus.DEFERRED,
+        "somebody talks to it",
+        A,
+    )
     await world.a.begin_run(run_for("r", claimed), node=A)
     row = await row_of(world.b, claimed.id)
-    assert (row.status, row.detail) == (BeatStatus.RUNNING, "")
+    assert (row.status, row.detail) == (HeartbeatRunStatus.RUNNING, "")
 
 
 async def test_only_who_has_a_beat_in_hand_defers_it(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
     with pytest.raises(Fenced):
-        await world.b.defer_beat(claimed.id, node=B, detail="")
+        await world.b.defer_heartbeat(claimed.id, node=B, detail="")
     await end(world.a, claimed)
-    for beat in (claimed.id, BeatId("unknown")):
+    for beat in (claimed.id, HeartbeatRunId("unknown")):
         with pytest.raises(Fenced):
-            await world.a.defer_beat(beat, node=A, detail="")
-    assert (await row_of(world.a, claimed.id)).status is BeatStatus.OK
+            await world.a.defer_heartbeat(beat, node=A, detail="")
+    assert (await row_of(world.a, claimed.id)).status is HeartbeatRunStatus.OK

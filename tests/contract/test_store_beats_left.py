@@ -9,9 +9,9 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.heartbeat.models import BeatStatus
-from goclaw_py.model.ids import AgentName, BeatId
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.heartbeat.models import HeartbeatRunStatus
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 from tests.support.store_beats import (
     HALF_HOUR,
@@ -45,7 +45,7 @@ async def left(world: World) -> datetime:
 
 
 async def returned(world: World) -> datetime:
-    await world.a.give_back_beats([row.id for row in await world.a.beats()], node=A)
+    await world.a.release_heartbeats([row.id for row in await world.a.beats()], node=A)
     return at(12)
 
 
@@ -61,10 +61,10 @@ async def test_what_is_given_back_goes_on_in_its_row(
     assert claimed
     now = await let_go(world)
     row = await row_of(world.b, claimed.id)
-    assert (row.status, row.node, row.finished_at) == (BeatStatus.DEFERRED, None, None)
-    assert await world.b.next_beat_due([AGENT]) == at(-1)
+    assert (row.status, row.node, row.finished_at) == (HeartbeatRunStatus.DEFERRED, None, None)
+    assert await world.b.next_heartbeat_due([AGENT]) == at(-1)
     first, second = await claim(world.b, AGENT, other, node=B, now=now, wakes=0)
-    assert (first.id, first.kind, first.due_at) == (claimed.id, BeatKind.MANUAL, at(-1))
+    assert (first.id, first.kind, first.due_at) == (claimed.id, HeartbeatRunKind.MANUAL, at(-1))
     assert (first.claimed_at, first.heartbeat.began_at, first.next_at) == (
         now,
         at(-1),
@@ -72,18 +72,18 @@ async def test_what_is_given_back_goes_on_in_its_row(
     )
     assert second.agent == other
     row = await row_of(world.b, claimed.id)
-    assert (row.status, row.node, row.detail) == (BeatStatus.RUNNING, B, "")
+    assert (row.status, row.node, row.detail) == (HeartbeatRunStatus.RUNNING, B, "")
 
 
 async def test_what_is_given_back_answers_what_was_due_meanwhile(world: World) -> None:
     """HB-1: times missed while down give one beat."""
     await planned(world.a)
     claimed = await claim_one(world.a)
-    await world.a.give_back_beats([claimed.id], node=A)
+    await world.a.release_heartbeats([claimed.id], node=A)
     late = T0 + 5 * HALF_HOUR + timedelta(seconds=1)
     again = await claim_one(world.b, node=B, now=late)
     assert (again.id, again.next_at) == (claimed.id, T0 + 6 * HALF_HOUR)
-    await world.b.end_beats([ended(again)], node=B)
+    await world.b.end_heartbeat_runs([ended(again)], node=B)
     assert await claim(world.b, AGENT, node=B, now=late) == []
 
 
@@ -97,7 +97,7 @@ async def test_a_beat_whose_process_died_at_work_is_lost(world: World) -> None:
     await world.a.begin_run(run_for("r1", claimed, started_at=at(2)), node=A)
     now = await recovered(world)
     row = await row_of(world.b, claimed.id)
-    assert (row.status, row.finished_at, row.node) == (BeatStatus.LOST, now, None)
+    assert (row.status, row.finished_at, row.node) == (HeartbeatRunStatus.LOST, now, None)
     assert (row.started_at, row.attempts, row.usage) == (at(1), 2, SPENT)
     assert "died" in row.detail
     heartbeat = await beating(world.b)
@@ -113,11 +113,11 @@ async def test_a_beat_that_a_shutdown_cut_is_not_lost_when_its_next_process_dies
     claimed = await claim_one(world.b, node=B)
     await world.b.begin_run(run_for("r", claimed), node=B)
     await world.b.leave(B, now=at(5))
-    assert (await row_of(world.a, claimed.id)).status is BeatStatus.DEFERRED
+    assert (await row_of(world.a, claimed.id)).status is HeartbeatRunStatus.DEFERRED
     await claim_one(world.a, now=at(6))
     await world.b.join(a_node(B))
     await recovered(world)
-    assert (await row_of(world.b, claimed.id)).status is BeatStatus.DEFERRED
+    assert (await row_of(world.b, claimed.id)).status is HeartbeatRunStatus.DEFERRED
 
 
 async def test_only_what_a_node_has_in_hand_is_given_back(world: World) -> None:
@@ -126,12 +126,14 @@ async def test_only_what_a_node_has_in_hand_is_given_back(world: World) -> None:
     mine, over = await claim(world.a, agents[0], agents[2])
     other = await claim_one(world.b, agents[1], node=B)
     await end(world.a, over)
-    await world.a.give_back_beats([mine.id, other.id, over.id, BeatId("unknown")], node=A)
+    await world.a.release_heartbeats(
+        [mine.id, other.id, over.id, HeartbeatRunId("unknown")], node=A
+    )
     stati = {row.id: row.status for row in await world.a.beats()}
     assert stati == {
-        mine.id: BeatStatus.DEFERRED,
-        other.id: BeatStatus.RUNNING,
-        over.id: BeatStatus.OK,
+        mine.id: HeartbeatRunStatus.DEFERRED,
+        other.id: HeartbeatRunStatus.RUNNING,
+        over.id: HeartbeatRunStatus.OK,
     }
 
 
@@ -142,10 +144,10 @@ async def test_what_a_node_does_not_know_of_is_given_back(world: World) -> None:
     asked = await by_hand(world.a, agents[0])
     known, unknown = await claim(world.a, *agents[1:])
     assert asked
-    await world.a.give_back_unknown_beats([known.id], node=A)
+    await world.a.release_unclaimed_heartbeats([known.id], node=A)
     stati = {row.id: row.status for row in await world.b.beats()}
     assert stati == {
-        asked.id: BeatStatus.RUNNING,
-        known.id: BeatStatus.RUNNING,
-        unknown.id: BeatStatus.DEFERRED,
+        asked.id: HeartbeatRunStatus.RUNNING,
+        known.id: HeartbeatRunStatus.RUNNING,
+        unknown.id: HeartbeatRunStatus.DEFERRED,
     }

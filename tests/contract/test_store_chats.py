@@ -12,7 +12,7 @@ from goclaw_py.model.messages import PeerKind, Target, TopicState
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.store import Chat, InboxKind, NewInbox, Notice, SeenChat, Topic
-from goclaw_py.ports.store import Heard as HeardThere
+from goclaw_py.ports.store import LastActivity as HeardThere
 from tests.support.stores import (
     AGENT,
     ANN,

@@ -11,7 +11,7 @@ from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import NO_USAGE, Usage
-from goclaw_py.ports.store import Run, RunSoFar, ToolCall
+from goclaw_py.ports.store import RunSoFar, StoredRun, ToolCall
 from tests.support.store_jobs import a_job, added, claim_one, run_for
 from tests.support.stores import AGENT, ANN, APOLOGY, T0, A, B, World, a_node, at, end, new_run
 
@@ -30,7 +30,7 @@ async def crash(world: World) -> None:
     await world.a.join(a_node(A))
 
 
-async def the_run(world: World, run: str) -> Run:
+async def the_run(world: World, run: str) -> StoredRun:
     (found,) = await world.b.find_run(run)
     return found
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import NeverBegan
+from goclaw_py.model.errors import RunNotStarted
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Begun, Draft, InboxKind, InboxRow, Stops
+from goclaw_py.ports.store import Draft, InboxKind, InboxRow, RunStartResult, Stops
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -79,7 +79,7 @@ async def test_drafts_are_listed_the_oldest_first(world: World) -> None:
 
 
 async def test_a_run_that_never_began_has_no_draft(world: World) -> None:
-    with pytest.raises(NeverBegan):
+    with pytest.raises(RunNotStarted):
         await world.a.open_draft(R1, ANN, now=T0)
     assert not await world.a.draft_posted(R1, "55")
 
@@ -87,7 +87,7 @@ async def test_a_run_that_never_began_has_no_draft(world: World) -> None:
 async def test_a_run_that_has_ended_opens_no_draft(world: World) -> None:
     await world.a.begin_run(new_run("r1"), node=A)
     await world.a.finish_run(end("r1"), node=A)
-    with pytest.raises(NeverBegan):
+    with pytest.raises(RunNotStarted):
         await world.a.open_draft(R1, ANN, now=T0)
     assert await world.a.drafts() == []
 
@@ -124,7 +124,7 @@ async def test_after_a_crash_the_next_run_goes_on_with_the_draft(world: World) -
     await draft_of(world, R1, "55")
     assert await recovered(world) == {R1: Outcome.LOST}
     await world.b.claim_pending(B, now=at(20), places=[("telegram", "default")])
-    assert await world.b.begin_run(new_run("r2", row), node=B) == Begun(draft="55")
+    assert await world.b.begin_run(new_run("r2", row), node=B) == RunStartResult(draft="55")
     assert await world.b.drafts() == [Draft(R2, ANN, "55")]
     await world.b.finish_run(end("r2"), node=B)
     assert await world.b.drafts() == []
@@ -153,7 +153,7 @@ async def test_the_next_run_is_told_how_a_draft_is_found_of_which_nobody_knows_t
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1)
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    assert await world.a.begin_run(new_run("r2", row), node=A) == Begun(lost=LOST)
+    assert await world.a.begin_run(new_run("r2", row), node=A) == RunStartResult(lost=LOST)
 
 
 async def test_so_is_the_run_after_one_that_is_cut_too(world: World) -> None:
@@ -177,7 +177,7 @@ async def test_a_beginning_whose_answer_was_lost_can_be_repeated(
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
     first = await world.a.begin_run(new_run("r2", row), node=A)
     assert await world.a.begin_run(new_run("r2", row), node=A) == first
-    assert first == Begun(draft=known, lost=None if known else LOST)
+    assert first == RunStartResult(draft=known, lost=None if known else LOST)
 
 
 async def test_an_id_that_comes_late_is_kept_for_the_next_run(world: World) -> None:
@@ -186,7 +186,7 @@ async def test_an_id_that_comes_late_is_kept_for_the_next_run(world: World) -> N
     await draft_of(world, R1)
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
     assert await world.a.draft_posted(R1, "55")
-    assert await world.a.begin_run(new_run("r2", row), node=A) == Begun(draft="55")
+    assert await world.a.begin_run(new_run("r2", row), node=A) == RunStartResult(draft="55")
     assert not await world.a.draft_posted(R1, "56")
 
 
@@ -233,8 +233,8 @@ async def test_a_run_for_other_messages_gets_no_draft(world: World) -> None:
     await world.a.begin_run(new_run("r1", first), node=A)
     await draft_of(world, R1, "55")
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    assert await world.a.begin_run(new_run("r2", second), node=A) == Begun()
-    assert await world.a.begin_run(new_run("r3"), node=A) == Begun()
+    assert await world.a.begin_run(new_run("r2", second), node=A) == RunStartResult()
+    assert await world.a.begin_run(new_run("r3"), node=A) == RunStartResult()
     assert [draft.run_id for draft in await world.a.drafts()] == [R1]
 
 
@@ -257,7 +257,7 @@ async def test_of_several_drafts_a_run_gets_the_newest_with_an_id(world: World) 
             await world.a.draft_posted(run_id, known)
         await world.a.finish_run(end(run_id, Outcome.INTERRUPTED), node=A)
     begun = await world.a.begin_run(new_run("all", *rows), node=A)
-    assert begun == Begun(draft="52")
+    assert begun == RunStartResult(draft="52")
     assert await world.a.drafts() == [Draft(RunId("all"), ANN, "52")]
     said = [row.message for row in await world.a.outbox()]
     assert [(one.text, one.lost) for one in said if one.lost] == [("", LostDraft(R2, "3"))]
@@ -364,7 +364,7 @@ async def test_of_two_drafts_for_the_messages_of_one_run_the_older_one_is_closed
     await left(world, "r1", rows[0], second=1)
     await left(world, "r2", rows[1], second=2)
     begun = await world.a.begin_run(new_run("r3", *rows), node=A)
-    assert begun == Begun(draft="draft of r2")
+    assert begun == RunStartResult(draft="draft of r2")
     assert await world.a.drafts() == [Draft(R3, ANN, "draft of r2")]
     assert await closings(world) == [
         ("100", "r1", "draft of r1", texts.cut_draft(Outcome.INTERRUPTED))

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Claimed, Logged, Status
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceClaim, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import (
@@ -30,22 +30,22 @@ pytestmark = pytest.mark.real_time
 
 HOUR = timedelta(hours=1)
 
-GiveBack = Callable[[World, Claimed], Awaitable[None]]
+GiveBack = Callable[[World, OccurrenceClaim], Awaitable[None]]
 Change = Callable[[World, Job], Awaitable[object]]
 
 
-async def by_recovery(world: World, claimed: Claimed) -> None:
+async def by_recovery(world: World, claimed: OccurrenceClaim) -> None:
     now = await world.kill(A)
     await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
 
 
-async def by_leaving(world: World, claimed: Claimed) -> None:
+async def by_leaving(world: World, claimed: OccurrenceClaim) -> None:
     await world.a.leave(A, now=at(9))
 
 
-async def by_its_node(world: World, claimed: Claimed) -> None:
+async def by_its_node(world: World, claimed: OccurrenceClaim) -> None:
     await world.a.finish_run(run_end(f"run of {claimed.id}"), node=A)
-    await world.a.give_back([claimed.id], node=A, status=Status.SKIPPED)
+    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.SKIPPED)
 
 
 async def paused(world: World, job: Job) -> bool:
@@ -64,13 +64,13 @@ async def deleted(world: World, job: Job) -> bool:
     return await world.b.delete_job(job.id, forget=False)
 
 
-async def row_of(world: World, claimed: Claimed) -> Logged:
+async def row_of(world: World, claimed: OccurrenceClaim) -> LoggedOccurrence:
     row = await world.b.logged(claimed.id)
     assert row is not None
     return row
 
 
-async def begun(world: World, *slugs: str) -> list[Claimed]:
+async def begun(world: World, *slugs: str) -> list[OccurrenceClaim]:
     """Times of jobs, in the order of their names, each with a run that works on node A."""
     await added(world.a, *(a_job(slug) for slug in slugs))
     claimed = await claim(world.a)
@@ -110,10 +110,10 @@ async def test_a_change_ends_what_was_given_back_as_it_ends_what_is_given_back_l
 async def test_what_could_not_begin_ends_when_it_was_claimed(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
     claimed = await claim_one(world.a, now=at(3))
-    await world.a.give_back([claimed.id], node=A, status=Status.SKIPPED)
+    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.SKIPPED)
     await paused(world, job)
     row = await row_of(world, claimed)
-    assert (row.status, row.started_at, row.finished_at) == (Status.SKIPPED, None, at(3))
+    assert (row.status, row.started_at, row.finished_at) == (OccurrenceStatus.SKIPPED, None, at(3))
     now = await kept(world.b, job)
     assert (now.last_status, now.last_run_at) == ("skipped", None)
 
@@ -163,7 +163,9 @@ async def test_a_change_ends_nothing_that_a_node_works_on(world: World) -> None:
 
 async def test_of_a_pause_and_a_giving_back_at_once_nothing_stays_open(world: World) -> None:
     claimed = await begun(world, *(f"j{n:02}" for n in range(20)))
-    each = [world.a.give_back([one.id], node=A, status=Status.INTERRUPTED) for one in claimed]
+    each = [
+        world.a.give_back([one.id], node=A, status=OccurrenceStatus.INTERRUPTED) for one in claimed
+    ]
     changes = [(paused, deleted)[n % 2](world, one.job) for n, one in enumerate(claimed)]
     await asyncio.gather(*(both for pair in zip(each, changes, strict=True) for both in pair))
     assert [row.id for row in await world.b.log_of() if row.finished_at is None] == []

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.errors import Fenced, NeverBegan
+from goclaw_py.model.errors import Fenced, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import LostDraft, Target
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import Accepted, Begun, NewInbox, OutboxState, Store
+from goclaw_py.ports.store import AcceptedMessages, NewInbox, OutboxState, RunStartResult, Store
 from tests.support.stores import (
     ANN,
     BOB,
@@ -45,7 +45,9 @@ def chat(number: int) -> Target:
     return Target("telegram", "default", str(1000 + number))
 
 
-async def accept_apart(store: Store, batch: list[NewInbox], node: NodeId = A) -> list[Accepted]:
+async def accept_apart(
+    store: Store, batch: list[NewInbox], node: NodeId = A
+) -> list[AcceptedMessages]:
     """Each message by a caller of its own, all at once."""
     return await asyncio.gather(*(store.accept([row], node=node, now=T0) for row in batch))
 
@@ -144,7 +146,7 @@ async def test_a_caller_that_is_cancelled_takes_nobody_along(world: World) -> No
     for task in tasks[::2]:
         task.cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert all(isinstance(result, Accepted) for result in results[1::2])
+    assert all(isinstance(result, AcceptedMessages) for result in results[1::2])
     again = await accept_apart(world.a, [inbox(n, chat(n)) for n in range(MANY)])
     assert all(one.duplicates for one in again[1::2])
 
@@ -156,7 +158,7 @@ async def test_runs_begin_and_end_at_once_each_with_its_own_result(world: World)
     rows = await world.accept(*(chat(n) for n in range(MANY)))
     runs = [new_run(f"run-{n}", row, target=chat(n)) for n, row in enumerate(rows)]
     begun = await asyncio.gather(*(world.a.begin_run(run, node=A) for run in runs))
-    assert begun == [Begun()] * MANY
+    assert begun == [RunStartResult()] * MANY
     await outcomes(*(world.a.finish_run(end(run.id), node=A) for run in runs))
     stored = await world.a.runs(limit=100)
     assert {run.outcome for run in stored} == {Outcome.COMPLETED}
@@ -174,7 +176,7 @@ async def test_sessions_with_keys_that_cannot_be_stored_do_not_disturb_others(
     ]
     runs = [new_run("ann", rows[0]), *ugly, new_run("bob", rows[1], target=BOB)]
     begun = await asyncio.gather(*(world.a.begin_run(run, node=A) for run in runs))
-    assert begun == [Begun()] * len(runs)
+    assert begun == [RunStartResult()] * len(runs)
     await asyncio.gather(*(world.a.finish_run(end(run.id), node=A) for run in runs))
     assert await world.a.runs(active=True) == []
 
@@ -185,7 +187,7 @@ async def test_a_run_that_may_not_begin_fails_alone(world: World) -> None:
         world.a.begin_run(new_run("mine", *mine), node=A),
         world.a.begin_run(new_run("his", *his.rows, target=BOB), node=A),
     )
-    assert results[0] == Begun()
+    assert results[0] == RunStartResult()
     assert isinstance(results[1], Fenced)
 
 
@@ -195,7 +197,7 @@ async def test_a_run_that_may_not_end_fails_alone(world: World) -> None:
     results = await outcomes(
         world.a.finish_run(end("never"), node=A), world.a.finish_run(end("real"), node=A)
     )
-    assert isinstance(results[0], NeverBegan)
+    assert isinstance(results[0], RunNotStarted)
     assert results[1] is None
 
 
@@ -231,10 +233,10 @@ async def test_runs_that_begin_at_once_go_on_with_the_drafts_of_their_own_messag
         world.a.begin_run(new_run("new", rows[3], target=chat(3)), node=A),
     )
     assert list(begun) == [
-        Begun(draft="51"),
-        Begun(),
-        Begun(lost=LostDraft(of_bob.id, "3")),
-        Begun(),
+        RunStartResult(draft="51"),
+        RunStartResult(),
+        RunStartResult(lost=LostDraft(of_bob.id, "3")),
+        RunStartResult(),
     ]
     drafts = {draft.run_id: draft.external_id for draft in await world.a.drafts()}
     assert drafts == {"first": "51", "bob": None}

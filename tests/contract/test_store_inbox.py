@@ -12,7 +12,7 @@ from goclaw_py.model.ids import NodeId, RunId
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
-    Accepted,
+    AcceptedMessages,
     InboxKind,
     NewInbox,
     Notice,
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.real_time
 
 
 async def test_an_empty_batch_is_accepted(world: World) -> None:
-    assert await world.a.accept([], node=A, now=T0) == Accepted()
+    assert await world.a.accept([], node=A, now=T0) == AcceptedMessages()
 
 
 async def test_a_batch_comes_back_in_its_order_with_rising_ids(world: World) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Claimed, JobUpdate, Status
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceClaim, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.ids import OccurrenceId
 from goclaw_py.ports.store import EndedOccurrence
@@ -25,11 +25,15 @@ FORGET = JobUpdate(
 
 
 async def ran(
-    world: World, job: Job, status: Status = Status.OK, *texts: str, update: JobUpdate | None = None
-) -> Claimed:
+    world: World,
+    job: Job,
+    status: OccurrenceStatus = OccurrenceStatus.OK,
+    *texts: str,
+    update: JobUpdate | None = None,
+) -> OccurrenceClaim:
     """Let a job that is due run, and say something."""
     claimed = await claim_one(world.a, now=job.next_run_at or T0)
-    error = "" if status is Status.OK else "nobody is there"
+    error = "" if status is OccurrenceStatus.OK else "nobody is there"
     end = replace(ended(claimed, status, update=update), output="out", error=error)
     await world.a.end_occurrences([EndedOccurrence(end, tuple(map(say, texts)))], node=A)
     return claimed
@@ -39,7 +43,7 @@ async def die(world: World, why: str = "blocked") -> None:
     await world.a.mark_dead(await world.claimed(now=at(1)), why, now=at(2))
 
 
-async def status_of(world: World, occurrence: OccurrenceId) -> tuple[Status, str]:
+async def status_of(world: World, occurrence: OccurrenceId) -> tuple[OccurrenceStatus, str]:
     row = await world.b.logged(occurrence)
     assert row is not None
     return row.status, row.error
@@ -50,7 +54,9 @@ async def test_a_job_is_deleted_once_its_result_has_been_delivered(
     world: World, *, forget: bool
 ) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await ran(world, job, Status.OK, "1", "2", update=FORGET if forget else ONCE)
+    claimed = await ran(
+        world, job, OccurrenceStatus.OK, "1", "2", update=FORGET if forget else ONCE
+    )
     for number in (1, 2):
         assert await world.a.settle_results(now=at(1)) == []
         kept = await world.b.job(job.id)
@@ -64,12 +70,12 @@ async def test_a_job_is_deleted_once_its_result_has_been_delivered(
 
 async def test_a_job_whose_result_its_chat_refuses_is_kept(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await ran(world, job, Status.OK, "1", update=ONCE)
+    claimed = await ran(world, job, OccurrenceStatus.OK, "1", update=ONCE)
     await die(world)
     (lost,) = await world.a.settle_results(now=at(3))
     assert (lost.id, lost.job.id, lost.output) == (claimed.id, job.id, "out")
     assert (lost.error, lost.refused_by) == ("blocked", ANN)
-    assert await status_of(world, claimed.id) == (Status.UNDELIVERED, "blocked")
+    assert await status_of(world, claimed.id) == (OccurrenceStatus.UNDELIVERED, "blocked")
     kept = await world.b.job(job.id)
     assert kept is not None
     assert (kept.last_status, kept.last_error) == ("undelivered", "blocked")
@@ -85,7 +91,7 @@ async def test_a_job_whose_result_its_chat_refuses_is_kept(world: World) -> None
 
 async def test_a_job_that_was_changed_before_its_delivery_is_kept(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    await ran(world, job, Status.OK, "1", update=ONCE)
+    await ran(world, job, OccurrenceStatus.OK, "1", update=ONCE)
     completed = await world.a.job(job.id)
     assert completed is not None
     again = replace(completed, state=JobState.ACTIVE, next_run_at=at(3600))
@@ -97,7 +103,7 @@ async def test_a_job_that_was_changed_before_its_delivery_is_kept(world: World) 
 
 async def test_a_result_without_a_chat_is_told_until_somebody_was_told(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await ran(world, job, Status.NO_ROUTE)
+    claimed = await ran(world, job, OccurrenceStatus.NO_ROUTE)
     for store in (world.a, world.b):
         (lost,) = await store.settle_results(now=at(1))
         assert (lost.id, lost.error, lost.refused_by) == (claimed.id, "nobody is there", None)
@@ -108,8 +114,8 @@ async def test_a_result_without_a_chat_is_told_until_somebody_was_told(world: Wo
 
 async def test_of_the_results_of_a_job_only_the_newest_is_told(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    await ran(world, job, Status.NO_ROUTE)
-    newest = await ran(world, replace(job, next_run_at=T0 + HOUR), Status.NO_ROUTE)
+    await ran(world, job, OccurrenceStatus.NO_ROUTE)
+    newest = await ran(world, replace(job, next_run_at=T0 + HOUR), OccurrenceStatus.NO_ROUTE)
     for _ in range(2):
         found = await world.a.settle_results(now=at(9000))
         assert [lost.id for lost in found] == [newest.id]
@@ -117,7 +123,7 @@ async def test_of_the_results_of_a_job_only_the_newest_is_told(world: World) -> 
 
 async def test_what_an_operator_has_given_up_is_not_told(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    await ran(world, job, Status.OK, "1")
+    await ran(world, job, OccurrenceStatus.OK, "1")
     await die(world)
     assert len(await world.a.settle_results(now=at(3))) == 1
     (dead,) = await world.a.outbox()
@@ -127,10 +133,10 @@ async def test_what_an_operator_has_given_up_is_not_told(world: World) -> None:
 
 async def test_a_message_that_died_long_ago_changes_nothing(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await ran(world, job, Status.OK, "1")
+    claimed = await ran(world, job, OccurrenceStatus.OK, "1")
     await die(world)
     assert await world.a.settle_results(now=at(2) + timedelta(days=1, seconds=1)) == []
-    assert await status_of(world, claimed.id) == (Status.OK, "")
+    assert await status_of(world, claimed.id) == (OccurrenceStatus.OK, "")
 
 
 async def test_only_results_that_reached_nobody_can_be_told(world: World) -> None:

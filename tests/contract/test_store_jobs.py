@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.models import (
     OPERATOR,
+    FixedMessage,
     JobSpec,
     JobState,
-    Message,
     Notify,
     Program,
     Prompt,
@@ -80,7 +80,7 @@ async def slugs_of(store: Store, **query: object) -> list[str]:
     [
         FULL,
         a_spec("plain"),
-        replace(a_spec("once"), schedule=At(at(5)), payload=Message("Tea!"), target=ANN),
+        replace(a_spec("once"), schedule=At(at(5)), payload=FixedMessage("Tea!"), target=ANN),
         replace(
             a_spec("program"),
             schedule=Cron("*/5 * * * *"),
@@ -481,7 +481,7 @@ async def test_the_end_of_a_run_reschedules_a_job_that_moved_meanwhile(world: Wo
     await world.a.finish_run(run_end("r", ended(claimed)), node=A)
     job = await kept(world.a, a_job("tea"))
     assert (job.next_run_at, job.running) == (T0 + timedelta(hours=1), None)
-    assert job.last_status == Status.OK
+    assert job.last_status == OccurrenceStatus.OK
 
 
 async def test_a_move_of_a_chat_without_jobs_moves_none(world: World) -> None:

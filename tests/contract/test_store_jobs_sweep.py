@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import JobUpdate, Status
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceStatus
 from goclaw_py.jobs.models import JobState
 from goclaw_py.ports.store import EndedOccurrence, JobQuery, Notice
 from goclaw_py.store import job_rules
@@ -71,7 +71,7 @@ async def test_a_job_that_is_over_is_kept_as_long_as_anything_happens_to_it(
         claimed = await claim_by_hand(world.a, job, now=late)
         assert claimed
         if last == "ran":
-            end = replace(ended(claimed, Status.SKIPPED, now=late), started_at=None)
+            end = replace(ended(claimed, OccurrenceStatus.SKIPPED, now=late), started_at=None)
             await world.a.end_occurrences([EndedOccurrence(end)], node=A)
     assert await world.a.sweep_jobs(now=T0 + KEPT + HOUR) == 0
     assert await slugs(world) == ["tea"]
@@ -85,7 +85,7 @@ async def test_a_job_goes_with_the_last_row_of_its_log(world: World) -> None:
     """CRON-9: a failed one is kept, but not for ever."""
     await added(world.a, a_job("tea"))
     update = JobUpdate(None, JobState.FAILED, failed=True, ran=True)
-    end = ended(await claim_one(world.a), Status.FAILED, now=at(9), update=update)
+    end = ended(await claim_one(world.a), OccurrenceStatus.FAILED, now=at(9), update=update)
     await world.a.end_occurrences([EndedOccurrence(end)], node=A)
     assert await world.a.sweep_jobs(now=at(9) + KEPT) == 0
     assert await world.a.sweep_jobs(now=at(10) + KEPT) == 2

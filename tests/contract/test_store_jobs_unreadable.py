@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.errors import BadJob
 from goclaw_py.model.ids import Owner
@@ -51,7 +51,7 @@ async def test_a_job_that_cannot_be_read_is_switched_off_for_all_to_see(world: W
     assert (job.state, job.next_run_at, job.running) == (JobState.DISABLED, None, None)
     assert CAUSE in job.last_error
     assert (job.failures, job.runs, job.last_status) == (1, 0, "failed")
-    (row,) = await world.b.log_of(status=Status.FAILED)
+    (row,) = await world.b.log_of(status=OccurrenceStatus.FAILED)
     assert (row.job, row.scheduled_at, row.finished_at) == (job.id, at(-5), at(1))
     assert (row.node, row.attempts) == (None, 0)
     assert CAUSE in row.error

@@ -10,7 +10,15 @@ import pytest
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Attachment, FileKind, InboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import InboxKind, InboxRow, Letter, NewInbox, Notice, RunEnd, Unanswered
+from goclaw_py.ports.store import (
+    DeadLetter,
+    InboxKind,
+    InboxRow,
+    NewInbox,
+    Notice,
+    RunEnd,
+    Unanswered,
+)
 from tests.support.stores import (
     AGENT,
     ANN,
@@ -242,7 +250,7 @@ async def test_a_letter_tells_all_about_its_message(world: World) -> None:
     await world.a.begin_run(new_run("r", row, target=BOB), node=A)
     failed = RunEnd(RunId("r"), Outcome.TIMED_OUT, at(8), reason=Reason.RUN_TIMEOUT)
     await world.a.finish_run(failed, node=A)
-    letter = Letter(
+    letter = DeadLetter(
         Unanswered(
             row.id, row.message, RunId("r"), T0, at(8), Outcome.TIMED_OUT, Reason.RUN_TIMEOUT
         ),
@@ -261,8 +269,8 @@ async def test_messages_that_are_not_done_are_listed_of_all_sessions(world: Worl
     await world.a.begin_run(new_run("r", first), node=A)
     await world.a.settle([third.id], Outcome.DROPPED, now=T0)
     assert await world.b.letters(ended=False) == [
-        Letter(Unanswered(second.id, second.message, None, T0), key_of(BOB), AGENT, 0),
-        Letter(Unanswered(first.id, first.message, RunId("r"), T0), key_of(ANN), AGENT, 1),
+        DeadLetter(Unanswered(second.id, second.message, None, T0), key_of(BOB), AGENT, 0),
+        DeadLetter(Unanswered(first.id, first.message, RunId("r"), T0), key_of(ANN), AGENT, 1),
     ]
     assert len(await world.b.letters(ended=False, limit=1)) == 1
 

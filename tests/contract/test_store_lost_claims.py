@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.ids import OccurrenceId
 from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import a_job, added, claim, claim_one, ended, kept
@@ -18,13 +18,13 @@ BY_HAND = OccurrenceId("01234567-0000-7000-8000-00000000000f")
 async def test_what_nobody_knows_of_can_be_claimed_again_as_the_same(world: World) -> None:
     await added(world.a, a_job("one"), a_job("two"))
     known, unknown = await claim(world.a)
-    await world.a.give_back_unknown([known.id], node=A)
+    await world.a.release_unclaimed([known.id], node=A)
     (again,) = await claim(world.b, node=B, now=at(1))
     assert (again.id, again.due_at) == (unknown.id, unknown.due_at)
     assert (again.claims, again.attempts, again.interrupted) == (1, 0, False)
     row = await world.b.logged(known.id)
     assert row is not None
-    assert (row.status, row.node) == (Status.RUNNING, A)
+    assert (row.status, row.node) == (OccurrenceStatus.RUNNING, A)
 
 
 async def test_only_what_a_node_itself_was_due_to_run_is_given_back(world: World) -> None:
@@ -37,9 +37,13 @@ async def test_only_what_a_node_itself_was_due_to_run_is_given_back(world: World
     await added(world.a, jobs[2])
     over = await claim_one(world.a)
     await world.a.end_occurrences([EndedOccurrence(ended(over))], node=A)
-    await world.a.give_back_unknown([], node=A)
+    await world.a.release_unclaimed([], node=A)
     stati = {row.id: row.status for row in await world.a.log_of()}
-    assert stati == {BY_HAND: Status.RUNNING, others.id: Status.RUNNING, over.id: Status.OK}
+    assert stati == {
+        BY_HAND: OccurrenceStatus.RUNNING,
+        others.id: OccurrenceStatus.RUNNING,
+        over.id: OccurrenceStatus.OK,
+    }
 
 
 async def test_a_claim_by_hand_can_be_repeated(world: World) -> None:

@@ -15,7 +15,6 @@ from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.store import (
-    Begun,
     Chat,
     InboxKind,
     InboxRow,
@@ -23,6 +22,7 @@ from goclaw_py.ports.store import (
     NewRun,
     Notice,
     OutboxState,
+    RunStartResult,
     SeenChat,
     Session,
 )
@@ -537,7 +537,7 @@ async def test_a_draft_stays_behind_and_its_run_learns_that(world: World) -> Non
     assert await world.a.drafts() == []
     assert not await world.a.draft_posted(RunId("r"), "56")
     await world.a.finish_run(end("r", Outcome.INTERRUPTED), node=A)
-    assert await world.a.begin_run(run_in(NEW, "r2", row), node=A) == Begun()
+    assert await world.a.begin_run(run_in(NEW, "r2", row), node=A) == RunStartResult()
 
 
 async def test_messages_and_runs_that_come_during_a_move_are_not_lost(world: World) -> None:
@@ -551,7 +551,7 @@ async def test_messages_and_runs_that_come_during_a_move_are_not_lost(world: Wor
             world.a.accept([inbox("a", new), inbox("b", old)], node=A, now=T0),
             world.a.begin_run(run_in(old, f"r{number}", row), node=A),
         )
-        assert begun == Begun()
+        assert begun == RunStartResult()
         await world.a.finish_run(end(f"r{number}"), node=A)
         await world.b.move_chat("telegram", "default", old=old.chat, new=new.chat, now=T0)
         pending = [

@@ -11,7 +11,14 @@ import pytest
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import NodeId, RunId
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, NodeState, Notice, OutboxState, Recovery, Renewed
+from goclaw_py.ports.store import (
+    InterruptedRun,
+    NodeState,
+    Notice,
+    OutboxState,
+    RecoveryReport,
+    Renewed,
+)
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -161,7 +168,7 @@ async def test_leaving_puts_back_what_was_being_sent(world: World) -> None:
 async def test_live_nodes_are_never_recovered(world: World) -> None:
     rows = await world.accept(ANN)
     await world.a.begin_run(new_run("r", *rows), node=A)
-    assert await world.b.recover(now=at(14), max_attempts=3, apology=APOLOGY) == Recovery()
+    assert await world.b.recover(now=at(14), max_attempts=3, apology=APOLOGY) == RecoveryReport()
     await world.a.finish_run(end("r"), node=A)
 
 
@@ -171,7 +178,7 @@ async def test_a_dead_nodes_work_is_taken_back(world: World) -> None:
     await world.a.begin_run(new_run("r", rows[0]), node=A)
     now = await world.kill(A)
     recovery = await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    assert recovery == Recovery((A,), (CutRun(RunId("r"), key_of(ANN), ANN),), 0)
+    assert recovery == RecoveryReport((A,), (InterruptedRun(RunId("r"), key_of(ANN), ANN),), 0)
     (run,) = await world.b.runs()
     assert (run.outcome, run.reason, run.finished_at) == (Outcome.LOST, Reason.CRASHED, now)
     again = await world.b.claim_pending(B, now=now, places=PLACES)
@@ -251,8 +258,10 @@ async def test_recovery_of_some_nodes_leaves_the_other_dead_ones_alone(world: Wo
     now = await world.kill(A)
     others = [B, NodeId("stranger")]
     nobody = await world.b.recover(now=now, max_attempts=3, apology=APOLOGY, only=others)
-    assert nobody == Recovery()
-    assert await world.b.recover(now=now, max_attempts=3, apology=APOLOGY, only=[]) == Recovery()
+    assert nobody == RecoveryReport()
+    assert (
+        await world.b.recover(now=now, max_attempts=3, apology=APOLOGY, only=[]) == RecoveryReport()
+    )
     assert A in [node.id for node in await world.b.nodes()]
     some = await world.b.recover(now=now, max_attempts=3, apology=APOLOGY, only=[A, *others])
     assert some.nodes == (A,)
@@ -261,7 +270,7 @@ async def test_recovery_of_some_nodes_leaves_the_other_dead_ones_alone(world: Wo
 
 async def test_recovery_of_some_nodes_leaves_those_of_them_alone_that_live(world: World) -> None:
     alive = await world.b.recover(now=T0, max_attempts=3, apology=APOLOGY, only=[A])
-    assert alive == Recovery()
+    assert alive == RecoveryReport()
     assert await world.a.renew(A, until=at(40))
 
 

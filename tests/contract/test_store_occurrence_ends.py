@@ -10,7 +10,13 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Claimed, JobUpdate, Logged, OccurrenceEnd, Status
+from goclaw_py.jobs.execution_models import (
+    JobUpdate,
+    LoggedOccurrence,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+)
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import NodeId, OccurrenceId
@@ -44,7 +50,7 @@ async def said(world: World) -> list[str]:
     return [row.message.text for row in await world.b.outbox()]
 
 
-async def row_of(world: World, occurrence: OccurrenceId) -> Logged:
+async def row_of(world: World, occurrence: OccurrenceId) -> LoggedOccurrence:
     row = await world.b.logged(occurrence)
     assert row is not None
     return row
@@ -58,11 +64,11 @@ async def test_a_run_of_an_occurrence_that_has_ended_ends_and_says_nothing(world
     claimed = await claim_one(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
     await end(world, ended(claimed), "first")
-    late = replace(run_end("r", ended(claimed, Status.FAILED)), say=(say("late"),))
+    late = replace(run_end("r", ended(claimed, OccurrenceStatus.FAILED)), say=(say("late"),))
     await world.a.finish_run(late, node=A)
     assert await said(world) == ["first"]
     assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED]
-    assert (await row_of(world, claimed.id)).status is Status.OK
+    assert (await row_of(world, claimed.id)).status is OccurrenceStatus.OK
 
 
 async def test_a_run_of_a_job_that_was_forgotten_says_nothing(world: World) -> None:
@@ -101,20 +107,20 @@ async def test_an_end_that_is_repeated_after_a_lost_answer_has_spoken_once(world
 # ---------------------------------------------------------------------------- late beginnings
 
 
-async def by_its_end(world: World, claimed: Claimed) -> None:
+async def by_its_end(world: World, claimed: OccurrenceClaim) -> None:
     await end(world, ended(claimed))
 
 
-async def by_giving_back(world: World, claimed: Claimed) -> None:
-    await world.a.give_back([claimed.id], node=A, status=Status.INTERRUPTED)
+async def by_giving_back(world: World, claimed: OccurrenceClaim) -> None:
+    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.INTERRUPTED)
 
 
-async def by_another_claim(world: World, claimed: Claimed) -> None:
+async def by_another_claim(world: World, claimed: OccurrenceClaim) -> None:
     await by_giving_back(world, claimed)
     await claim_one(world.b, node=B)
 
 
-async def by_being_forgotten(world: World, claimed: Claimed) -> None:
+async def by_being_forgotten(world: World, claimed: OccurrenceClaim) -> None:
     await world.a.delete_job(claimed.job.id, forget=True)
 
 
@@ -183,7 +189,7 @@ async def test_a_failure_after_a_resume_is_the_first(world: World) -> None:
     claimed = await claim_one(world.a)
     assert await world.b.change_job(replace(job, failures=0, next_run_at=at(99)))
     off = JobUpdate(None, JobState.DISABLED, failed=True, ran=True)
-    await end(world, ended(claimed, Status.FAILED, update=off))
+    await end(world, ended(claimed, OccurrenceStatus.FAILED, update=off))
     now = await kept(world.a, job)
     assert (now.failures, now.state, now.next_run_at) == (1, JobState.ACTIVE, at(99))
 
@@ -296,7 +302,7 @@ async def test_what_a_lost_occurrence_used_is_known(world: World, *, by_hand: bo
     now = await world.kill(A)
     await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
     row = await row_of(world, claimed.id)
-    assert (row.status, row.usage) == (Status.LOST, usage)
+    assert (row.status, row.usage) == (OccurrenceStatus.LOST, usage)
 
 
 async def test_what_ended_before_it_began_took_no_time(world: World) -> None:
@@ -307,7 +313,7 @@ async def test_what_ended_before_it_began_took_no_time(world: World) -> None:
         claimed = await claim_one(world.a, now=now)
         last = ended(claimed, now=now + timedelta(seconds=lasted_s))
         await end(world, replace(last, started_at=now))
-    unknown = ended(await claim_one(world.a, now=T0 + 2 * HOUR), Status.CANCELLED)
+    unknown = ended(await claim_one(world.a, now=T0 + 2 * HOUR), OccurrenceStatus.CANCELLED)
     await end(world, replace(unknown, started_at=None))
     stats = await world.a.job_stats(job.id, since=T0)
     assert (stats.runs, stats.mean_s, stats.p95_s) == (3, 2.0, 4.0)

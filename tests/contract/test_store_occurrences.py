@@ -11,12 +11,12 @@ from decimal import Decimal
 import pytest
 
 from goclaw_py.jobs.execution_models import (
-    Claimed,
     JobStats,
     JobUpdate,
-    Logged,
+    LoggedOccurrence,
+    OccurrenceClaim,
     OccurrenceEnd,
-    Status,
+    OccurrenceStatus,
     Why,
 )
 from goclaw_py.jobs.job_json import job_json
@@ -56,7 +56,7 @@ async def alone(world: World, end: OccurrenceEnd) -> None:
 async def with_a_run(world: World, end: OccurrenceEnd) -> None:
     name = f"run of {end.id}"
     if not await world.a.find_run(name):
-        claimed = Claimed(end.id, a_job(end.job.removeprefix("job-")), T0, T0)
+        claimed = OccurrenceClaim(end.id, a_job(end.job.removeprefix("job-")), T0, T0)
         await world.a.begin_run(run_for(name, claimed), node=A)
     await world.a.finish_run(run_end(name, end), node=A)
 
@@ -75,7 +75,7 @@ async def recovered(world: World) -> datetime:
     return now
 
 
-async def row_of(world: World, claimed: Claimed) -> Logged:
+async def row_of(world: World, claimed: OccurrenceClaim) -> LoggedOccurrence:
     row = await world.b.logged(claimed.id)
     assert row is not None
     return row
@@ -117,9 +117,9 @@ async def test_a_claim_tells_what_the_run_has_to_know(world: World) -> None:
     (occurrence,) = ids = fresh(1)
     (claimed,) = await world.a.claim_due(A, now=at(2.5), ids=ids)
     running = replace(job, running=occurrence)
-    assert claimed == Claimed(occurrence, running, at(1), at(2.5))
+    assert claimed == OccurrenceClaim(occurrence, running, at(1), at(2.5))
     assert await kept(world.b, job) == running
-    assert await row_of(world, claimed) == Logged(
+    assert await row_of(world, claimed) == LoggedOccurrence(
         id=occurrence,
         job=job.id,
         slug="tea",
@@ -128,7 +128,7 @@ async def test_a_claim_tells_what_the_run_has_to_know(world: World) -> None:
         claimed_at=at(2.5),
         started_at=None,
         finished_at=None,
-        status=Status.RUNNING,
+        status=OccurrenceStatus.RUNNING,
         node=A,
         definition=job_json(running),
     )
@@ -194,13 +194,13 @@ async def test_a_run_by_hand_works_in_every_state_and_changes_nothing_of_the_job
     claimed = await claim_by_hand(world.a, job, now=at(2))
     assert claimed
     running = replace(job, running=claimed.id)
-    assert claimed == Claimed(claimed.id, running, at(2), at(2), by_hand=True)
-    failed = replace(ended(claimed, Status.FAILED, now=at(3)), error="no tea")
+    assert claimed == OccurrenceClaim(claimed.id, running, at(2), at(2), by_hand=True)
+    failed = replace(ended(claimed, OccurrenceStatus.FAILED, now=at(3)), error="no tea")
     await finish(world, failed)
     last = {"last_run_at": at(2), "last_status": "failed", "last_error": "no tea"}
     assert await kept(world.b, job) == replace(job, **last)  # type: ignore[arg-type]
     row = await row_of(world, claimed)
-    assert (row.by_hand, row.status, row.error) == (True, Status.FAILED, "no tea")
+    assert (row.by_hand, row.status, row.error) == (True, OccurrenceStatus.FAILED, "no tea")
 
 
 async def test_a_second_run_by_hand_waits_for_the_first(world: World) -> None:
@@ -239,7 +239,7 @@ async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: World, fini
         claimed.id,
         job.id,
         job.revision,
-        Status.SKIPPED,
+        OccurrenceStatus.SKIPPED,
         at(8),
         JobUpdate(at(70), JobState.DISABLED, failed=True, coalesced=5, ran=True),
         why=Why.BUDGET,
@@ -261,7 +261,7 @@ async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: World, fini
         coalesced=9,
     )
     row = await row_of(world, claimed)
-    assert replace(row, runs=(), definition={}) == Logged(
+    assert replace(row, runs=(), definition={}) == LoggedOccurrence(
         id=claimed.id,
         job=job.id,
         slug="tea",
@@ -270,7 +270,7 @@ async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: World, fini
         claimed_at=T0,
         started_at=at(3),
         finished_at=at(8),
-        status=Status.SKIPPED,
+        status=OccurrenceStatus.SKIPPED,
         why=Why.BUDGET,
         attempts=2,
         output="ö" * 20,
@@ -283,7 +283,7 @@ async def test_an_end_that_keeps_the_number_of_failures_keeps_it(world: World, f
     """CRON-8: cancelled and skipped change nothing."""
     (job,) = await added(world.a, replace(a_job("tea"), failures=2))
     claimed = await claim_one(world.a)
-    await finish(world, ended(claimed, Status.CANCELLED, update=JobUpdate(at(60))))
+    await finish(world, ended(claimed, OccurrenceStatus.CANCELLED, update=JobUpdate(at(60))))
     now = await kept(world.a, job)
     assert (now.failures, now.runs, now.last_run_at) == (2, 0, T0)
 
@@ -293,7 +293,7 @@ async def test_ending_twice_changes_nothing(world: World, finish: End) -> None:
     claimed = await claim_one(world.a)
     await finish(world, ended(claimed))
     before = await kept(world.a, a_job("tea")), await world.a.log_of()
-    await finish(world, ended(claimed, Status.FAILED, now=at(60)))
+    await finish(world, ended(claimed, OccurrenceStatus.FAILED, now=at(60)))
     assert (await kept(world.a, a_job("tea")), await world.a.log_of()) == before
     assert (await claim_one(world.a, now=T0 + HOUR)).due_at == T0 + HOUR
 
@@ -360,7 +360,7 @@ async def test_a_job_that_got_another_time_while_it_ran_is_not_deleted(
     await finish(world, ended(claimed, update=JobUpdate(None, delete=True, forget=True)))
     now = await kept(world.a, job)
     assert (now.next_run_at, now.running) == (at(60), None)
-    assert (await row_of(world, claimed)).status is Status.OK
+    assert (await row_of(world, claimed)).status is OccurrenceStatus.OK
 
 
 @pytest.mark.parametrize("forget", [True, False])
@@ -374,7 +374,9 @@ async def test_the_run_of_a_job_that_was_deleted_ends_as_any_other(
     await world.b.delete_job(job.id, forget=forget)
     await finish(world, ended(claimed))
     assert await world.a.job(job.id) is None
-    assert [row.status for row in await world.a.log_of()] == ([] if forget else [Status.OK])
+    assert [row.status for row in await world.a.log_of()] == (
+        [] if forget else [OccurrenceStatus.OK]
+    )
 
 
 async def test_of_the_log_of_a_job_the_newest_are_kept(world: World, finish: End) -> None:
@@ -407,7 +409,7 @@ async def test_ends_at_once_each_do_their_work(world: World) -> None:
             for n, one in enumerate(claimed)
         )
     )
-    assert {row.status for row in await world.b.log_of(limit=99)} == {Status.OK}
+    assert {row.status for row in await world.b.log_of(limit=99)} == {OccurrenceStatus.OK}
     assert len(await claim(world.b, node=B, now=T0 + HOUR)) == 40
 
 
@@ -425,7 +427,12 @@ async def test_ends_of_others_end_where_one_is_refused(world: World) -> None:
     got = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(one) for one in got] == [type(None), Fenced, type(None)]
     statuses = [(await row_of(world, one)).status for one in (*mine, theirs)]
-    assert statuses == [Status.OK, Status.RUNNING, Status.OK, Status.RUNNING]
+    assert statuses == [
+        OccurrenceStatus.OK,
+        OccurrenceStatus.RUNNING,
+        OccurrenceStatus.OK,
+        OccurrenceStatus.RUNNING,
+    ]
     assert await world.a.outbox() == []
 
 
@@ -433,7 +440,7 @@ async def test_a_refused_end_leaves_its_run_as_it_is(world: World) -> None:
     await added(world.a, a_job("tea"))
     claimed = await claim_one(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
-    await world.a.give_back([claimed.id], node=A, status=Status.INTERRUPTED)
+    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.INTERRUPTED)
     with pytest.raises(Fenced):
         await world.a.finish_run(replace(run_end("r", ended(claimed)), say=(say("done"),)), node=A)
     (run,) = await world.a.runs()
@@ -547,7 +554,7 @@ async def test_what_a_dead_process_left_is_lost_and_claimed_again(world: World) 
     await world.a.begin_run(run_for("r", first, started_at=at(1)), node=A)
     now = await recovered(world)
     row = await row_of(world, first)
-    assert (row.status, row.node, row.finished_at) == (Status.LOST, None, None)
+    assert (row.status, row.node, row.finished_at) == (OccurrenceStatus.LOST, None, None)
     job_now = await kept(world.b, job)
     assert (job_now.running, job_now.next_run_at) == (None, T0)
     again = await claim_one(world.b, node=B, now=now)
@@ -555,7 +562,7 @@ async def test_what_a_dead_process_left_is_lost_and_claimed_again(world: World) 
         first, job=again.job, claimed_at=now, claims=2, attempts=1, interrupted=False
     )
     row = await row_of(world, again)
-    assert (row.status, row.node, row.claimed_at) == (Status.RUNNING, B, now)
+    assert (row.status, row.node, row.claimed_at) == (OccurrenceStatus.RUNNING, B, now)
     assert (row.claims, row.attempts, len(await world.b.log_of())) == (2, 1, 1)
 
 
@@ -572,7 +579,7 @@ async def test_a_process_that_was_paused_beyond_its_lease_ends_nothing(
     await claim_one(world.b, node=B, now=now)
     with pytest.raises(Fenced):
         await finish(world, ended(late))
-    assert (await row_of(world, late)).status is Status.RUNNING
+    assert (await row_of(world, late)).status is OccurrenceStatus.RUNNING
 
 
 async def test_a_claim_counts_only_when_its_process_died(world: World) -> None:
@@ -594,7 +601,7 @@ async def test_a_job_by_hand_whose_process_died_is_lost_for_good(world: World) -
     await world.a.begin_run(run_for("r", claimed, started_at=at(2)), node=A)
     now = await recovered(world)
     row = await row_of(world, claimed)
-    assert (row.status, row.started_at, row.finished_at) == (Status.LOST, at(2), now)
+    assert (row.status, row.started_at, row.finished_at) == (OccurrenceStatus.LOST, at(2), now)
     job_now = await kept(world.b, job)
     assert (job_now.running, job_now.last_status, job_now.next_run_at) == (None, "lost", at(500))
     assert await claim(world.b, node=B, now=now) == []
@@ -615,7 +622,7 @@ async def test_what_a_dead_process_left_of_a_job_with_other_plans_is_lost_for_go
     assert (await row_of(world, claimed)).finished_at == now
     assert await claim(world.b, node=B, now=now) == []
     await world.b.end_occurrences([EndedOccurrence(ended(claimed), (say("x"),))], node=B)
-    assert (await row_of(world, claimed)).status is Status.LOST
+    assert (await row_of(world, claimed)).status is OccurrenceStatus.LOST
     assert await world.b.outbox() == []
 
 
@@ -624,7 +631,7 @@ async def test_a_live_nodes_occurrences_are_not_touched(world: World) -> None:
     await added(world.a, a_job("tea"))
     claimed = await claim_one(world.b, node=B)
     await recovered(world)
-    assert (await row_of(world, claimed)).status is Status.RUNNING
+    assert (await row_of(world, claimed)).status is OccurrenceStatus.RUNNING
 
 
 async def test_the_death_of_a_node_with_jobs_is_told(world: World) -> None:
@@ -639,34 +646,34 @@ async def test_the_death_of_a_node_with_jobs_is_told(world: World) -> None:
 # ---------------------------------------------------------------------------- shutdowns
 
 
-async def by_leaving(world: World, claimed: Claimed) -> None:
+async def by_leaving(world: World, claimed: OccurrenceClaim) -> None:
     await world.a.leave(A, now=at(9))
 
 
-async def by_giving_back(world: World, claimed: Claimed) -> None:
+async def by_giving_back(world: World, claimed: OccurrenceClaim) -> None:
     await world.a.finish_run(run_end("r", None, Outcome.INTERRUPTED), node=A)
-    await world.a.give_back([claimed.id], node=A, status=Status.INTERRUPTED)
+    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.INTERRUPTED)
 
 
 @pytest.mark.parametrize("stop", [by_leaving, by_giving_back])
 async def test_what_a_shutdown_cut_is_claimed_again_and_no_attempt_counts(
-    world: World, stop: Callable[[World, Claimed], Awaitable[None]]
+    world: World, stop: Callable[[World, OccurrenceClaim], Awaitable[None]]
 ) -> None:
     await added(world.a, a_job("tea"))
     first = await claim_one(world.a)
     await world.a.begin_run(run_for("r", first), node=A)
     await stop(world, first)
     row = await row_of(world, first)
-    assert (row.status, row.node, row.finished_at) == (Status.INTERRUPTED, None, None)
+    assert (row.status, row.node, row.finished_at) == (OccurrenceStatus.INTERRUPTED, None, None)
     again = await claim_one(world.b, node=B, now=at(9))
     assert again == replace(first, job=again.job, claimed_at=at(9), interrupted=True)
-    await world.b.give_back([again.id], node=B, status=Status.SKIPPED)
+    await world.b.give_back([again.id], node=B, status=OccurrenceStatus.SKIPPED)
     assert not (await claim_one(world.b, node=B, now=at(9))).interrupted
 
 
 @pytest.mark.parametrize("stop", [by_leaving, by_giving_back])
 async def test_a_run_by_hand_that_a_shutdown_cut_ends_interrupted(
-    world: World, stop: Callable[[World, Claimed], Awaitable[None]]
+    world: World, stop: Callable[[World, OccurrenceClaim], Awaitable[None]]
 ) -> None:
     (job,) = await added(world.a, a_job("tea"))
     claimed = await claim_by_hand(world.a, job)
@@ -674,7 +681,7 @@ async def test_a_run_by_hand_that_a_shutdown_cut_ends_interrupted(
     await world.a.begin_run(run_for("r", claimed, started_at=at(1)), node=A)
     await stop(world, claimed)
     row = await row_of(world, claimed)
-    assert (row.status, row.finished_at) == (Status.INTERRUPTED, at(9))
+    assert (row.status, row.finished_at) == (OccurrenceStatus.INTERRUPTED, at(9))
     now = await kept(world.b, job)
     assert (now.running, now.last_status, now.last_run_at) == (None, "interrupted", at(1))
     assert not (await claim_one(world.b, node=B, now=at(9))).by_hand
@@ -685,7 +692,7 @@ async def test_what_could_not_begin_is_given_back_to_whoever_comes_first(world: 
     claimed = await claim_one(world.a)
     heard = Heard()
     world.b.on_notice(heard.append)
-    await world.a.give_back([claimed.id], node=A, status=Status.SKIPPED)
+    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.SKIPPED)
     await until(heard.expect(Notice.CRON))
     assert await kept(world.b, job) == job
     again = await claim_one(world.b, node=B)
@@ -697,17 +704,17 @@ async def test_only_what_is_ones_own_is_given_back(world: World) -> None:
     theirs, over = await claim(world.a)
     await alone(world, ended(over))
     ids = [theirs.id, over.id, OccurrenceId("no such thing")]
-    await world.b.give_back(ids, node=B, status=Status.INTERRUPTED)
-    await world.a.give_back([over.id], node=A, status=Status.INTERRUPTED)
-    await world.a.give_back([], node=A, status=Status.INTERRUPTED)
+    await world.b.give_back(ids, node=B, status=OccurrenceStatus.INTERRUPTED)
+    await world.a.give_back([over.id], node=A, status=OccurrenceStatus.INTERRUPTED)
+    await world.a.give_back([], node=A, status=OccurrenceStatus.INTERRUPTED)
     assert (await row_of(world, theirs)).node == A
-    assert (await row_of(world, over)).status is Status.OK
+    assert (await row_of(world, over)).status is OccurrenceStatus.OK
 
 
 # ---------------------------------------------------------------------------- the log
 
 
-async def history_of(world: World, job: Job, *statuses: Status) -> list[Claimed]:
+async def history_of(world: World, job: Job, *statuses: OccurrenceStatus) -> list[OccurrenceClaim]:
     """Ends of a job, one an hour; the n-th lasts n + 1 seconds and costs n/8."""
     done = []
     for n, status in enumerate(statuses):
@@ -722,11 +729,15 @@ async def history_of(world: World, job: Job, *statuses: Status) -> list[Claimed]
 
 async def test_the_log_shows_the_newest_first(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    first, second, third = await history_of(world, job, Status.OK, Status.FAILED, Status.OK)
+    first, second, third = await history_of(
+        world, job, OccurrenceStatus.OK, OccurrenceStatus.FAILED, OccurrenceStatus.OK
+    )
     assert [row.id for row in await world.b.log_of(job.id)] == [third.id, second.id, first.id]
     assert [row.id for row in await world.b.log_of(limit=2)] == [third.id, second.id]
-    assert [row.id for row in await world.b.log_of(status=Status.FAILED)] == [second.id]
-    assert [row.id for row in await world.b.log_of(job.id, status=Status.OK, limit=1)] == [third.id]
+    assert [row.id for row in await world.b.log_of(status=OccurrenceStatus.FAILED)] == [second.id]
+    assert [
+        row.id for row in await world.b.log_of(job.id, status=OccurrenceStatus.OK, limit=1)
+    ] == [third.id]
     assert await world.b.log_of(JobId("other")) == []
     assert await world.b.logged(OccurrenceId("no such thing")) is None
 
@@ -734,8 +745,16 @@ async def test_the_log_shows_the_newest_first(world: World) -> None:
 async def test_the_statistics_of_a_job_count_what_ran(world: World) -> None:
     """CRON-12."""
     (job,) = await added(world.a, a_job("tea"))
-    failures = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
-    await history_of(world, job, Status.OK, Status.OK, *failures, Status.CANCELLED, Status.SKIPPED)
+    failures = (OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT, OccurrenceStatus.LOST)
+    await history_of(
+        world,
+        job,
+        OccurrenceStatus.OK,
+        OccurrenceStatus.OK,
+        *failures,
+        OccurrenceStatus.CANCELLED,
+        OccurrenceStatus.SKIPPED,
+    )
     await claim_one(world.a, now=T0 + 99 * HOUR)
     stats = await world.b.job_stats(job.id, since=T0)
     assert (stats.runs, stats.ok, stats.failed, stats.skipped) == (6, 2, 3, 1)
@@ -750,7 +769,7 @@ async def test_the_statistics_of_a_job_count_what_ran(world: World) -> None:
 
 async def test_the_slowest_twentieth_is_above_the_95th_percentile(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    await history_of(world, job, *[Status.OK] * 21)
+    await history_of(world, job, *[OccurrenceStatus.OK] * 21)
     assert (await world.a.job_stats(job.id, since=T0)).p95_s == 20.0
     assert (await world.a.job_stats(None, since=T0 + HOUR)).p95_s == 20.0
 

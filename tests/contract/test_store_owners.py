@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Begun, Dropped, InboxKind, NewInbox, Stops
+from goclaw_py.ports.store import DroppedMessage, InboxKind, NewInbox, RunStartResult, Stops
 from tests.support.stores import (
     ANN,
     APOLOGY,
@@ -215,7 +215,7 @@ async def test_nor_does_one_of_several_that_begin_at_once(world: World) -> None:
         return_exceptions=True,
     )
     assert isinstance(begun[0], Fenced)
-    assert begun[1] == Begun()
+    assert begun[1] == RunStartResult()
 
 
 async def test_what_waits_keeps_no_run_without_messages_from_its_session(world: World) -> None:
@@ -238,7 +238,7 @@ async def test_what_was_dropped_before_a_run_is_dropped_for_whoever_takes_it_up(
 ) -> None:
     """SPEC QUEUE-5, IO-2: it is told of, and not answered behind what came after it."""
     first, second = await world.accept(ANN, ANN)
-    dropped = Dropped(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
+    dropped = DroppedMessage(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
     run = replace(new_run("r", second), dropped=(dropped,))
     for _ in range(2):  # the answer of the first call may be lost
         await world.a.begin_run(run, node=A)
@@ -250,7 +250,7 @@ async def test_what_was_dropped_before_a_run_is_dropped_for_whoever_takes_it_up(
 
 async def test_what_was_dropped_waits_until_its_sender_is_told(world: World) -> None:
     first, second = await world.accept(ANN, ANN)
-    dropped = Dropped(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
+    dropped = DroppedMessage(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
     await world.a.begin_run(replace(new_run("r", second), dropped=(dropped,)), node=A)
     waits, _ = await world.a.unanswered(key_of(ANN), ended=False)
     assert (waits.id, waits.outcome, waits.reason) == (first.id, None, None)
@@ -265,7 +265,7 @@ async def test_what_was_dropped_waits_until_its_sender_is_told(world: World) -> 
 
 async def test_what_was_dropped_keeps_nothing_behind_it_waiting(world: World) -> None:
     first, second, third = await world.accept(ANN, ANN, ANN)
-    dropped = Dropped(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
+    dropped = DroppedMessage(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
     await world.a.begin_run(replace(new_run("r", second), dropped=(dropped,)), node=A)
     await world.a.finish_run(end("r"), node=A)
     await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
@@ -276,7 +276,7 @@ async def test_what_has_ended_or_is_worked_on_is_not_dropped(world: World) -> No
     ended, begun, third = await world.accept(ANN, ANN, ANN)
     await world.a.settle([ended.id], Outcome.CANCELLED, now=T5)
     await world.a.begin_run(new_run("works", begun), node=A)
-    dropped = tuple(Dropped(row.id, Outcome.DROPPED) for row in (ended, begun))
+    dropped = tuple(DroppedMessage(row.id, Outcome.DROPPED) for row in (ended, begun))
     await world.a.begin_run(replace(new_run("r", third), dropped=dropped), node=A)
     (cancelled,) = await world.a.unanswered(key_of(ANN), ended=True)
     assert cancelled.outcome is Outcome.CANCELLED

@@ -11,7 +11,7 @@ from goclaw_py.chats import access_texts
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.messages import PeerKind, Sender, Target
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.pairing_codes import Verdict
+from goclaw_py.model.pairing_codes import AccessVerdict
 from goclaw_py.ports.store import Notice, OutboxState, PairingRequest, Person, Standing
 from goclaw_py.scheduler.views import Backlog
 from tests.support.stores import (
@@ -197,22 +197,22 @@ async def test_of_two_decisions_at_once_one_counts(world: World) -> None:
     """CHAN-5: whichever node carries it out."""
     await ask(world, "1")
     decided = await asyncio.gather(
-        decide(world, "code 1-1", Verdict.GUEST),
-        world.b.decide("code 1-1", Verdict.DENY, place=PLACES[0], by="Bob", now=at(5)),
+        decide(world, "code 1-1", AccessVerdict.GUEST),
+        world.b.decide("code 1-1", AccessVerdict.DENY, place=PLACES[0], by="Bob", now=at(5)),
         world.b.approve("code 1", guest=True, now=at(5)),
     )
     assert sum(one is not None for one in decided) == 1
     assert await world.a.pairing_requests(now=at(5)) == []
 
 
-async def decide(world: World, request: str, verdict: Verdict) -> PairingRequest | None:
+async def decide(world: World, request: str, verdict: AccessVerdict) -> PairingRequest | None:
     return await world.a.decide(request, verdict, place=PLACES[0], by="Ann", now=at(5))
 
 
 async def test_a_guest_by_a_decision_is_no_owner_though_nobody_else_is_there(world: World) -> None:
     """CHAN-5: the settings may name owners."""
     await ask(world, "1")
-    request = await decide(world, "code 1-1", Verdict.GUEST)
+    request = await decide(world, "code 1-1", AccessVerdict.GUEST)
     assert request is not None
     assert request.sender.id == "1"
     (person,) = await world.a.people()
@@ -223,7 +223,7 @@ async def test_a_denied_person_is_told_nothing_and_kept_as_denied(world: World) 
     """CHAN-5."""
     row = inbox(1, Target("telegram", "default", "1"), sender="1")
     await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "code", row)])
-    assert await decide(world, "code-1", Verdict.DENY) is not None
+    assert await decide(world, "code-1", AccessVerdict.DENY) is not None
     (chat,) = await world.a.chats()
     assert (chat.chat, chat.peer, chat.allowed) == ("1", PeerKind.DIRECT, False)
     assert len(await world.a.outbox()) == 1
@@ -244,7 +244,7 @@ async def test_nothing_is_decided_about_what_is_over_or_of_another_account(world
     """CHAN-5."""
     await ask(world, "1")
     place, other = PLACES[0], ("telegram", "second")
-    verdict, now = Verdict.APPROVE, at(5)
+    verdict, now = AccessVerdict.APPROVE, at(5)
     assert await world.a.decide("code 1-1", verdict, place=other, by="", now=now) is None
     assert await world.a.decide("code 1", verdict, place=place, by="", now=now) is None
     late = await world.a.decide("code 1-1", verdict, place=place, by="", now=at(3600))
@@ -259,7 +259,7 @@ async def test_owners_who_were_asked_see_what_was_decided(world: World) -> None:
     request = replace(pairing("1", "code"), say=tuple(asks))
     await world.a.accept([], node=A, now=T0, pairings=[request])
     await world.a.mark_sent(await world.claimed(target=ANN), "m2", now=T0)
-    assert await decide(world, "code-1", Verdict.GUEST) is not None
+    assert await decide(world, "code-1", AccessVerdict.GUEST) is not None
     closed, welcome, *_ = await world.a.outbox()
     assert closed.message.target == ANN
     assert (closed.message.draft, closed.message.buttons) == ("m2", ())

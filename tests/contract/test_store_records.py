@@ -15,7 +15,16 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.session_keys import announcement_id
-from goclaw_py.ports.store import Begun, NewInbox, NewRun, Run, RunEnd, Session, Summary, ToolCall
+from goclaw_py.ports.store import (
+    NewInbox,
+    NewRun,
+    RunEnd,
+    RunStartResult,
+    Session,
+    StoredRun,
+    Summary,
+    ToolCall,
+)
 from tests.support.stores import (
     AGENT,
     ANN,
@@ -44,7 +53,7 @@ ENDS = [outcome for outcome in Outcome if outcome is not Outcome.LOST]
 """Those that a run is told; a recovery ends one as lost."""
 
 
-async def begin(world: World, name: str, target: Target = ANN) -> Begun:
+async def begin(world: World, name: str, target: Target = ANN) -> RunStartResult:
     return await world.a.begin_run(new_run(name, target=target), node=A)
 
 
@@ -66,7 +75,7 @@ async def summarize(world: World, text: str, first: int, target: Target = ANN) -
     await finish(world, replace(end(name), summary=Summary(text, begun.places[first - 1])))
 
 
-def read(begun: Begun) -> list[str]:
+def read(begun: RunStartResult) -> list[str]:
     return [one.text for one in begun.history]
 
 
@@ -85,7 +94,7 @@ async def pinned(world: World, target: Target = ANN) -> tuple[str, ...]:
     return (await session(world, target)).pinned
 
 
-async def the_run(world: World, name: str) -> Run:
+async def the_run(world: World, name: str) -> StoredRun:
     (run,) = await world.b.find_run(name)
     return run
 
@@ -188,7 +197,7 @@ async def test_a_summary_goes_with_the_reset_of_its_history(world: World) -> Non
     await say(world, "one", "two")
     await summarize(world, "one", 1)
     await world.a.reset_session(KEY, now=at(20))
-    assert await begin(world, "r") == Begun()
+    assert await begin(world, "r") == RunStartResult()
     assert (await session(world)).summaries == 0
     await finish(world, replace(end("r"), history=(entry("fresh"),)))
     assert read(await begin(world, "next")) == ["fresh"]

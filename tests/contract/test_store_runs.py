@@ -8,12 +8,12 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.model.errors import Fenced, LeaseEnded, NeverBegan
+from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import Begun, Notice, Run, StoredEntry
+from goclaw_py.ports.store import Notice, RunStartResult, StoredEntry, StoredRun
 from goclaw_py.scheduler.models import Mode
 from tests.support.stores import (
     ANN,
@@ -42,7 +42,7 @@ async def test_a_run_that_works_is_listed_without_an_outcome(world: World) -> No
     new = replace(new_run("r"), parent=RunId("p"), model="offline")
     await world.a.begin_run(new, node=A)
     assert await world.b.runs(active=True) == [
-        Run(
+        StoredRun(
             id=new.id,
             session=new.session,
             agent=new.agent,
@@ -86,7 +86,7 @@ async def test_a_usage_without_price_stays_without(world: World) -> None:
 async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World) -> None:
     """IO-3."""
     rows = await world.accept(ANN, ANN)
-    assert await world.a.begin_run(new_run("r1", *rows), node=A) == Begun()
+    assert await world.a.begin_run(new_run("r1", *rows), node=A) == RunStartResult()
     pair = (entry("question"), HistoryEntry(Role.ASSISTANT, "answer", b'{"n":\x00}', "native"))
     heard = Heard()
     world.b.on_notice(heard.append)
@@ -123,7 +123,7 @@ async def test_finishing_twice_at_once_counts_once(world: World) -> None:
 
 
 async def test_a_run_that_never_began_cannot_finish(world: World) -> None:
-    with pytest.raises(NeverBegan, match="never began"):
+    with pytest.raises(RunNotStarted, match="never began"):
         await world.a.finish_run(end("ghost"), node=A)
 
 
@@ -216,7 +216,7 @@ async def test_a_node_that_has_to_renew_its_lease_gets_nothing_new(world: World)
     """SPEC DB-4: after an outage nodes would take sessions from each other."""
     await world.a.begin_run(new_run("own"), node=A)
     late = at(16)
-    with pytest.raises(LeaseEnded):
+    with pytest.raises(LeaseExpired):
         await world.a.begin_run(new_run("early", target=BOB, started_at=late), node=A)
     await world.a.begin_run(new_run("own too", started_at=late), node=A)
     assert await world.a.renew(A, until=at(60))
@@ -296,7 +296,7 @@ async def test_a_reset_begins_a_fresh_history(world: World) -> None:
     await world.a.finish_run(replace(end("r1"), history=(entry("old"),)), node=A)
     await world.b.reset_session(key_of(ANN), now=at(20))
     assert await world.a.history(key_of(ANN)) == []
-    assert await world.a.begin_run(new_run("r2"), node=A) == Begun()
+    assert await world.a.begin_run(new_run("r2"), node=A) == RunStartResult()
     session = await world.a.session(key_of(ANN))
     assert session is not None
     assert (session.entries, session.last_active_at) == (0, at(20))

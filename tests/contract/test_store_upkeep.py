@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.heartbeat.models import BeatStatus
+from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.jobs.models import JobState
 from goclaw_py.model.ids import JobId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
@@ -17,7 +17,7 @@ from goclaw_py.ports.store import (
     InboxRow,
     OutboxRow,
     OutboxState,
-    Swept,
+    RetentionReport,
 )
 from goclaw_py.store import upkeep_rules
 from tests.support import store_beats, store_jobs
@@ -130,7 +130,7 @@ async def test_a_message_that_waits_is_kept_however_old_it_is(world: World) -> N
     row = await letter(world, None)
     tried_again = await letter(world, Outcome.FAILED)
     await world.a.retry_letters([tried_again.id], now=T0)
-    assert await world.a.sweep_inbox(now=YEARS) == Swept(0, None)
+    assert await world.a.sweep_inbox(now=YEARS) == RetentionReport(0, None)
     pending = await world.a.claim_pending(A, now=YEARS, places=PLACES)
     assert [one.id for one in pending] == [row.id, tried_again.id]
 
@@ -232,7 +232,7 @@ async def test_what_was_said_is_kept_for_a_week_and_for_a_month_if_it_is_dead(
 async def test_what_is_not_sent_is_kept_however_old_it_is(world: World, ending: End) -> None:
     await world.put(say("hello"), say("you"))
     await ending(world, await world.claimed())
-    assert await world.a.sweep_outbox(now=YEARS) == Swept(0, None)
+    assert await world.a.sweep_outbox(now=YEARS) == RetentionReport(0, None)
     states = [row.state for row in await world.b.outbox()]
     first = OutboxState.PENDING if ending is put_back else OutboxState.SENDING
     assert states == [OutboxState.PENDING, first]
@@ -273,8 +273,8 @@ async def test_an_alert_is_kept_as_long_as_the_log_of_beats_tells_of_it(world: W
     assert await world.a.sweep_runs(now=YEARS) == 0
     assert await world.b.beat(claimed.id) == before
     assert before
-    assert (before.status, before.runs) == (BeatStatus.DELIVERY_FAILED, (RunId("r"),))
-    assert await world.a.sweep_beats(now=YEARS) == 1
+    assert (before.status, before.runs) == (HeartbeatRunStatus.DELIVERY_FAILED, (RunId("r"),))
+    assert await world.a.sweep_heartbeat_runs(now=YEARS) == 1
     assert (await world.a.sweep_outbox(now=YEARS)).rows == 1
     assert await world.a.sweep_runs(now=YEARS) == 1
     assert not await world.b.alert_known("key", since=T0)
@@ -295,7 +295,7 @@ async def test_what_stays_hides_nothing_behind_it(
     second = await world.a.sweep_inbox(now=YEARS, after=first.after or 0)
     assert (second.rows, second.after is None) == (1, False)
     third = await world.a.sweep_inbox(now=YEARS, after=second.after or 0)
-    assert third == Swept(0, None)
+    assert third == RetentionReport(0, None)
 
 
 async def test_nobody_looks_behind_what_is_too_young(
@@ -307,13 +307,15 @@ async def test_nobody_looks_behind_what_is_too_young(
         await sent(world, now=T0 + 3 * DAY)
     swept = await world.a.sweep_outbox(now=T0 + 8 * DAY)
     assert (swept.rows, swept.after) == (2, old[-1].id)
-    assert await world.a.sweep_outbox(now=T0 + 8 * DAY, after=old[-1].id) == Swept(0, None)
+    assert await world.a.sweep_outbox(now=T0 + 8 * DAY, after=old[-1].id) == RetentionReport(
+        0, None
+    )
     assert len(await world.b.outbox()) == 4
 
 
 async def test_an_empty_database_is_swept_at_once(world: World) -> None:
-    assert await world.a.sweep_inbox(now=YEARS) == Swept(0, None)
-    assert await world.a.sweep_outbox(now=YEARS) == Swept(0, None)
+    assert await world.a.sweep_inbox(now=YEARS) == RetentionReport(0, None)
+    assert await world.a.sweep_outbox(now=YEARS) == RetentionReport(0, None)
     assert await world.a.sweep_runs(now=YEARS) == 0
     assert await world.a.sweep_sessions(now=YEARS) == 0
     assert await world.a.sweep_requests(now=YEARS) == 0

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Claimed, Logged, Status, Why
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceClaim, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import OccurrenceId, RunId, SessionKey
@@ -49,13 +49,15 @@ HERS = key_of(ANN)
 FREE = SessionKey("agent:default:nobody")
 
 
-async def wait(world: World, *claimed: Claimed, session: SessionKey = HERS) -> set[OccurrenceId]:
+async def wait(
+    world: World, *claimed: OccurrenceClaim, session: SessionKey = HERS
+) -> set[OccurrenceId]:
     """What node A has no more, after it has asked for a session."""
     asked = {one.id: session for one in claimed}
     return await world.a.wait_for_sessions(asked, node=A, now=at(3))
 
 
-async def waiting(world: World) -> Claimed:
+async def waiting(world: World) -> OccurrenceClaim:
     """A time of a job that waits for the session of a run on node B."""
     await added(world.a, a_job("tea"))
     claimed = await claim_one(world.a)
@@ -64,7 +66,7 @@ async def waiting(world: World) -> Claimed:
     return claimed
 
 
-async def row_of(world: World, claimed: Claimed) -> Logged:
+async def row_of(world: World, claimed: OccurrenceClaim) -> LoggedOccurrence:
     row = await world.b.logged(claimed.id)
     assert row is not None
     return row
@@ -85,7 +87,7 @@ async def claimed_by(world: World, *, unheld: bool = True) -> dict[str, list[Occ
 async def test_what_waits_is_nobodys_and_its_job_stays_marked(world: World) -> None:
     claimed = await waiting(world)
     row = await row_of(world, claimed)
-    assert (row.status, row.node, row.waits_for) == (Status.WAITING, None, HERS)
+    assert (row.status, row.node, row.waits_for) == (OccurrenceStatus.WAITING, None, HERS)
     assert row.finished_at is None
     job = await kept(world.a, claimed.job)
     assert (job.running, job.next_run_at) == (claimed.id, T0)
@@ -109,7 +111,7 @@ async def test_only_those_wait_whose_session_is_held(world: World) -> None:
     await world.b.begin_run(new_run("r"), node=B)
     asked = {one.id: HERS, other.id: key_of(BOB)}
     assert await world.a.wait_for_sessions(asked, node=A, now=at(3)) == {one.id}
-    assert (await row_of(world, other)).status is Status.RUNNING
+    assert (await row_of(world, other)).status is OccurrenceStatus.RUNNING
 
 
 async def test_an_owner_whose_lease_has_ended_holds_it_by_its_run(world: World) -> None:
@@ -143,7 +145,7 @@ async def test_nothing_of_another_node_is_let_wait(world: World) -> None:
     claimed = await claim_one(world.b, node=B)
     await world.b.begin_run(new_run("r"), node=B)
     assert await wait(world, claimed) == {claimed.id}
-    assert (await row_of(world, claimed)).status is Status.RUNNING
+    assert (await row_of(world, claimed)).status is OccurrenceStatus.RUNNING
 
 
 async def test_a_session_whose_chat_was_given_another_id_is_waited_for_by_its_new_one(
@@ -168,7 +170,7 @@ async def test_the_node_that_holds_the_session_claims_it_as_it_was(world: World)
     (again,) = await world.b.claim_waiting(B, now=at(500), unheld=False)
     assert again == replace(claimed, waited=True)
     row = await row_of(world, claimed)
-    assert (row.status, row.node, row.waits_for) == (Status.RUNNING, B, None)
+    assert (row.status, row.node, row.waits_for) == (OccurrenceStatus.RUNNING, B, None)
     assert (row.claimed_at, row.claims) == (T0, 1)
     assert await world.a.waiting_occurrences() == []
 
@@ -300,7 +302,7 @@ async def test_what_is_not_wanted_any_more_ends(
     claimed = await waiting(world)
     assert await change(world, claimed.job)
     row = await row_of(world, claimed)
-    assert (row.status, row.why, row.waits_for) == (Status.SKIPPED, Why.BUSY, None)
+    assert (row.status, row.why, row.waits_for) == (OccurrenceStatus.SKIPPED, Why.BUSY, None)
     assert row.finished_at is not None
     assert await claimed_by(world) == {}
     if change is not deleted:
@@ -310,7 +312,7 @@ async def test_what_is_not_wanted_any_more_ends(
 async def test_what_is_still_wanted_keeps_waiting(world: World) -> None:
     claimed = await waiting(world)
     assert await world.a.change_job(renamed(claimed.job, "coffee"))
-    assert (await row_of(world, claimed)).status is Status.WAITING
+    assert (await row_of(world, claimed)).status is OccurrenceStatus.WAITING
     assert (await kept(world.a, claimed.job)).running == claimed.id
     assert await claimed_by(world) == {B: [claimed.id]}
 
@@ -324,11 +326,11 @@ async def test_a_log_that_is_forgotten_leaves_nothing_to_claim(world: World) -> 
 
 async def test_one_that_waits_can_be_ended_by_any_node(world: World) -> None:
     claimed = await waiting(world)
-    stop = EndedOccurrence(ended(claimed, Status.CANCELLED))
+    stop = EndedOccurrence(ended(claimed, OccurrenceStatus.CANCELLED))
     with pytest.raises(Fenced):
         await world.a.end_occurrences([stop], node=A)
     await world.a.end_occurrences([stop], node=None)
-    assert (await row_of(world, claimed)).status is Status.CANCELLED
+    assert (await row_of(world, claimed)).status is OccurrenceStatus.CANCELLED
     assert (await kept(world.a, claimed.job)).running is None
     assert await claimed_by(world) == {}
 
@@ -340,7 +342,7 @@ async def test_one_that_a_node_has_claimed_meanwhile_is_not_ended(world: World) 
         await world.a.end_occurrences([EndedOccurrence(ended(claimed))], node=None)
 
 
-async def by_hand(world: World) -> Claimed:
+async def by_hand(world: World) -> OccurrenceClaim:
     """One by hand that waits for the session of a run on node B."""
     (job,) = await added(world.a, a_job("tea"))
     claimed = await claim_by_hand(world.a, job)
@@ -362,11 +364,11 @@ async def test_one_by_hand_that_is_not_known_waits_again(world: World) -> None:
     """The answer to its claim was lost; given back it would end."""
     claimed = await by_hand(world)
     await world.b.claim_waiting(B, now=at(5))
-    await world.b.give_back_unknown([claimed.id], node=B)
+    await world.b.release_unclaimed([claimed.id], node=B)
     assert (await row_of(world, claimed)).node == B
-    await world.b.give_back_unknown([], node=B)
+    await world.b.release_unclaimed([], node=B)
     row = await row_of(world, claimed)
-    assert (row.status, row.waits_for) == (Status.WAITING, HERS)
+    assert (row.status, row.waits_for) == (OccurrenceStatus.WAITING, HERS)
     assert await claimed_by(world) == {B: [claimed.id]}
 
 
@@ -378,4 +380,4 @@ async def test_a_run_of_it_ends_it(world: World) -> None:
     last = RunEnd(RunId("again"), Outcome.COMPLETED, at(9), occurrence=ended(claimed))
     await world.b.finish_run(last, node=B)
     row = await row_of(world, claimed)
-    assert (row.status, row.runs, row.waits_for) == (Status.OK, ("again",), None)
+    assert (row.status, row.runs, row.waits_for) == (OccurrenceStatus.OK, ("again",), None)

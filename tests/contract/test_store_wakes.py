@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.heartbeat.models import WAKES_APART, ClaimedBeat
+from goclaw_py.heartbeat.models import WAKES_APART, HeartbeatClaim
 from goclaw_py.model.ids import AgentName
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from tests.support.store_beats import (
     HALF_HOUR,
     OFFSET,
@@ -35,29 +35,29 @@ ANNA, BERT, CLEO = (AgentName(name) for name in ("anna", "bert", "cleo"))
 async def test_a_wake_brings_a_beat_and_moves_nothing(world: World) -> None:
     """HB-11, HB-1: the grid stays."""
     before = await planned(world.a, now=at(1))
-    assert await world.a.wake_heartbeat(AGENT, BeatKind.EVENT, now=T0)
-    assert await world.b.next_beat_due([AGENT]) == T0
-    assert await world.b.next_beat_due([AGENT], wakes=False) == at(1)
+    assert await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=T0)
+    assert await world.b.next_heartbeat_due([AGENT]) == T0
+    assert await world.b.next_heartbeat_due([AGENT], wakes=False) == at(1)
     claimed = await claim_one(world.b, node=B, now=at(0.5))
-    assert (claimed.kind, claimed.due_at, claimed.next_at) == (BeatKind.EVENT, T0, at(1))
+    assert (claimed.kind, claimed.due_at, claimed.next_at) == (HeartbeatRunKind.EVENT, T0, at(1))
     assert await beating(world.a) == replace(before, began_at=at(0.5), beat=claimed.id, node=B)
 
 
 async def test_a_wake_that_waits_already_is_enough(world: World) -> None:
     await planned(world.a, now=at(500))
-    await world.a.wake_heartbeat(AGENT, BeatKind.JOB, now=at(1))
-    assert await world.a.wake_heartbeat(AGENT, BeatKind.EVENT, now=at(2))
+    await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.JOB, now=at(1))
+    assert await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(2))
     found = await beating(world.a)
-    assert (found.wake_at, found.wake_kind) == (at(1), BeatKind.JOB)
+    assert (found.wake_at, found.wake_kind) == (at(1), HeartbeatRunKind.JOB)
 
 
 async def test_wakes_are_thirty_seconds_apart_from_any_beat(world: World) -> None:
     """HB-11."""
     await planned(world.a, now=at(500))
     await a_beat(world.a, now=at(10))
-    await world.a.wake_heartbeat(AGENT, BeatKind.EVENT, now=at(11))
+    await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(11))
     earliest = at(10) + WAKES_APART
-    assert await world.a.next_beat_due([AGENT]) == earliest
+    assert await world.a.next_heartbeat_due([AGENT]) == earliest
     assert await claim(world.a, now=earliest - timedelta.resolution) == []
     assert (await claim_one(world.a, now=earliest)).due_at == at(11)
 
@@ -66,9 +66,9 @@ async def test_a_beat_by_the_grid_takes_a_wake_along(world: World) -> None:
     """Also one that would have to wait: there is nothing left to tell."""
     await planned(world.a, interval=timedelta(seconds=20))
     await end(world.a, await claim_one(world.a))
-    await world.a.wake_heartbeat(AGENT, BeatKind.EVENT, now=at(10))
+    await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(10))
     claimed = await claim_one(world.a, now=at(20))
-    assert claimed.kind is BeatKind.INTERVAL
+    assert claimed.kind is HeartbeatRunKind.INTERVAL
     await end(world.a, claimed)
     assert (await beating(world.a)).wake_at is None
 
@@ -77,7 +77,7 @@ async def test_no_more_wakes_are_claimed_than_are_wanted(world: World) -> None:
     """HB-11: what is due by the grid, or was given back, does not count."""
     await planned(world.a, ANNA, BERT, CLEO, now=at(500))
     for second, agent in ((2, ANNA), (1, BERT), (3, CLEO)):
-        await world.a.wake_heartbeat(agent, BeatKind.EVENT, now=at(second))
+        await world.a.wake_heartbeat(agent, HeartbeatRunKind.EVENT, now=at(second))
     await planned(world.a, AGENT, now=at(4))
     agents = (ANNA, BERT, CLEO, AGENT)
     assert [one.agent for one in await claim(world.a, *agents, now=at(5), wakes=1)] == [BERT, AGENT]
@@ -88,9 +88,13 @@ async def test_no_more_wakes_are_claimed_than_are_wanted(world: World) -> None:
 async def test_a_wake_of_a_heartbeat_that_is_off_is_claimed_too(world: World) -> None:
     """The log then says why nothing came."""
     await planned(world.a, interval=None)
-    assert await world.a.wake_heartbeat(AGENT, BeatKind.JOB, now=T0)
+    assert await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.JOB, now=T0)
     claimed = await claim_one(world.a)
-    assert (claimed.kind, claimed.next_at, claimed.heartbeat.is_on) == (BeatKind.JOB, None, False)
+    assert (claimed.kind, claimed.next_at, claimed.heartbeat.is_on) == (
+        HeartbeatRunKind.JOB,
+        None,
+        False,
+    )
 
 
 # ---------------------------------------------------------------------------- by hand
@@ -104,15 +108,17 @@ async def test_a_beat_by_hand_comes_whatever_is_due(
     before = await planned(world.a, interval=interval, offset=OFFSET)
     first = await a_beat(world.a, now=at(1))
     (beat,) = fresh(1)
-    claimed = await world.a.claim_beat_now(A, AGENT, now=at(2), beat=beat)
+    claimed = await world.a.claim_heartbeat_now(A, AGENT, now=at(2), beat=beat)
     after = replace(before, began_at=at(2), beat=beat, node=A)
-    assert claimed == ClaimedBeat(beat, AGENT, BeatKind.MANUAL, at(2), at(2), before.next_at, after)
+    assert claimed == HeartbeatClaim(
+        beat, AGENT, HeartbeatRunKind.MANUAL, at(2), at(2), before.next_at, after
+    )
     assert [one.id for one in await world.b.beats()] == [beat, first.id]
 
 
 async def test_a_wake_that_waits_is_answered_by_a_beat_by_hand(world: World) -> None:
     await planned(world.a, now=at(500))
-    await world.a.wake_heartbeat(AGENT, BeatKind.EVENT, now=at(1))
+    await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(1))
     await a_beat(world.a, now=at(2))
     assert (await beating(world.a)).wake_at is None
     assert await claim(world.a, now=at(99)) == []
@@ -122,8 +128,8 @@ async def test_a_claim_by_hand_can_be_repeated(world: World) -> None:
     """Its answer was lost. Any other is refused while it works."""
     await planned(world.a)
     (beat,) = fresh(1)
-    first = await world.a.claim_beat_now(A, AGENT, now=at(1), beat=beat)
-    assert await world.a.claim_beat_now(A, AGENT, now=at(2), beat=beat) == first
-    assert await world.b.claim_beat_now(B, AGENT, now=at(2), beat=beat) is None
+    first = await world.a.claim_heartbeat_now(A, AGENT, now=at(1), beat=beat)
+    assert await world.a.claim_heartbeat_now(A, AGENT, now=at(2), beat=beat) == first
+    assert await world.b.claim_heartbeat_now(B, AGENT, now=at(2), beat=beat) is None
     assert await by_hand(world.a) is None
     assert [one.id for one in await world.a.beats()] == [beat]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.model.ids import JobId
-from goclaw_py.ports.store import NewWork, Work, WorkState
+from goclaw_py.ports.store import NewWork, StoredWorkItem, WorkState
 from tests.support.stores import World, at
 
 pytestmark = pytest.mark.real_time
@@ -13,7 +13,9 @@ pytestmark = pytest.mark.real_time
 ANN_S, BOB_S = JobId("ann's"), JobId("bob's")
 
 
-async def take(world: World, queue: str = "q", job: JobId = ANN_S, now: float = 1) -> Work | None:
+async def take(
+    world: World, queue: str = "q", job: JobId = ANN_S, now: float = 1
+) -> StoredWorkItem | None:
     return await world.b.take_work(queue, job, now=at(now), forgotten=at(now - 100))
 
 

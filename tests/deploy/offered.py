@@ -11,13 +11,13 @@ from functools import cache
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from goclaw_py.heartbeat.models import BeatStatus
+from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.model.ids import AgentName, LaneName, NodeId
 from goclaw_py.model.metrics_port import Delivery
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.observability.prometheus import Metrics
-from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, LaneView, Status
+from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, GatewayStatus, LaneView
 
 OF_PROMETHEUS = {"up": {"job": set[str](), "instance": set[str]()}}
 """Series that Prometheus makes itself for a target."""
@@ -39,9 +39,9 @@ def exposition() -> str:
     metrics.used(AgentName("main"), Usage())
     metrics.received("telegram")
     metrics.delivered("telegram", Delivery.SENT, 0.5)
-    metrics.beat_ended(AgentName("main"), BeatStatus.OK)
+    metrics.heartbeat_ended(AgentName("main"), HeartbeatRunStatus.OK)
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    status = Status(
+    status = GatewayStatus(
         node=NodeId("a"),
         release="1.2.3",
         pid=1,

@@ -17,7 +17,7 @@ import pytest
 from goclaw_py.web.api.openapi import JSON, operations
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.api.wire import MAX_BODY_BYTES
-from goclaw_py.web.front import Access, tcp_server
+from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.guard import OPEN_PATHS
 from goclaw_py.web.tcp import listen_tcp
 from tests.support.apps import lend_api
@@ -59,7 +59,7 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
     listener = listen_tcp("127.0.0.1", 0)
     port = listener.getsockname()[1]
     app = lend_api(FakeControl(), FakeTerminals())
-    server = tcp_server(listener, (), app, Access("127.0.0.1", token=TOKEN))
+    server = tcp_server(listener, (), app, WebAccess("127.0.0.1", token=TOKEN))
     serving = asyncio.create_task(server.run())
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
         yield client

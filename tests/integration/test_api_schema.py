@@ -20,9 +20,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from goclaw_py.jobs.models import Message, Prompt
+from goclaw_py.jobs.models import FixedMessage, Prompt
 from goclaw_py.jobs.schedule import Cron, Every
-from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.web.api.routes import make_api
 from tests.unit.web.fake_health import FakeHealth
 from tests.unit.web.fake_terminals import FakeTerminals
@@ -44,10 +44,10 @@ def _control() -> FakeControl:
     async def fill() -> None:
         for slug, draft in (
             ("daily-standup", JobDraft(Cron("0 9 * * 1-5"), Prompt("x", "m:n"))),
-            ("standup", JobDraft(Every(timedelta(hours=2)), Message("tea"))),
+            ("standup", JobDraft(Every(timedelta(hours=2)), FixedMessage("tea"))),
         ):
             await control.jobs.create(
-                JobDraft(draft.schedule, draft.payload, slug=slug), Asker(None)
+                JobDraft(draft.schedule, draft.payload, slug=slug), Requester(None)
             )
 
     asyncio.run(fill())

@@ -23,7 +23,7 @@ from goclaw_py.app.backup.workspaces import Staging
 from goclaw_py.app.database import Database as AppDatabase
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
-from goclaw_py.config.models import Database as DatabaseSection
+from goclaw_py.config.models import DatabaseSettings as DatabaseSection
 from goclaw_py.model.errors import BackupError, MigrationError, StoreUnavailable
 from goclaw_py.store import migrate
 from goclaw_py.store.postgres import Address, connection

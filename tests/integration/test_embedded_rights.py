@@ -19,7 +19,7 @@ from goclaw_py.store.embedded import (
     EmbeddedPostgres,
     EmbeddedRefused,
 )
-from goclaw_py.store.embedded_account import Account, account_for
+from goclaw_py.store.embedded_account import ServerAccount, account_for
 from tests.support.embedded import LIMIT_S, Users, kill, query
 
 pytest_plugins = ["tests.support.embedded_fixtures"]
@@ -265,13 +265,13 @@ def test_a_file_system_that_does_not_pass_locks_on_is_refused(
     """As on NFS, where the child does not hold the parent's lock: here it closes the file."""
     forget = "import os, sys; os.closerange(3, 1024); os.execv(sys.argv[1], sys.argv[1:])"
 
-    def forgetful(folder: Path) -> Account:
+    def forgetful(folder: Path) -> ServerAccount:
         account = account_for(folder)
         # One that is no absolute path would not survive execv.
         change = [shutil.which(part) or part for part in account.change[:1]] + list(
             account.change[1:]
         )
-        return Account(
+        return ServerAccount(
             uid=account.uid,
             keeper=account.keeper,
             group=account.group,

@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.jobs.models import WorkItem
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.sources.github import GitHubSource, IssueRules
-from goclaw_py.sources.github_http import Place
+from goclaw_py.sources.github_http import RepositoryAddress
 from tests.support.github import (
     FRIEND_TOKEN,
     OWNER,
@@ -312,7 +312,7 @@ async def test_a_claim_is_taken_back_if_the_issue_cannot_be_labelled(rig: GitHub
 
 
 async def test_a_server_that_is_not_there_is_told(rig: GitHubRig) -> None:
-    place = Place("acme/shop", OWNER_TOKEN, "http://127.0.0.1:9", pause_s=0.001)
+    place = RepositoryAddress("acme/shop", OWNER_TOKEN, "http://127.0.0.1:9", pause_s=0.001)
     with pytest.raises(WorkSourceError, match="GitHub cannot be reached: ClientConnectorError"):
         await GitHubSource(place, IssueRules(), rig.clock).take(ONE)
 
@@ -323,6 +323,6 @@ async def test_the_token_is_shown_nowhere(rig: GitHubRig, caplog: pytest.LogCapt
     rig.github.open_issue("chore")
     item = await take(rig)
     await rig.processes[0].give_back(item, "interrupted")
-    assert OWNER_TOKEN not in repr(Place("acme/shop", OWNER_TOKEN))
+    assert OWNER_TOKEN not in repr(RepositoryAddress("acme/shop", OWNER_TOKEN))
     assert OWNER_TOKEN not in caplog.text
     assert OWNER_TOKEN not in str(item)

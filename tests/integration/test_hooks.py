@@ -16,7 +16,7 @@ from goclaw_py.app import listeners
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.config import Settings, load
 from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.ports.channel import Hook, Intake, WebAnswer, WebRequest
+from goclaw_py.ports.channel import Hook, InboundHandler, WebAnswer, WebRequest
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.store import Store
 from goclaw_py.testing.agents import Block, ScriptedAgent
@@ -37,7 +37,7 @@ HEAD = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s"
 class CalledChannel(RecordingChannel):
     """Takes each request's body as a message of ann."""
 
-    intake: Intake | None = None
+    intake: InboundHandler | None = None
     path = "/called"
 
     @property
@@ -50,7 +50,7 @@ class CalledChannel(RecordingChannel):
         await self.intake.accept([message(request.body.decode())])
         return WebAnswer(200)
 
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         self.intake = intake
         try:
             await super().receive(intake)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py import At, Due, Every, JobService
+from goclaw_py import At, Due, Every, JobScheduler
 from goclaw_py.model.errors import TooManyJobs
 from tests.support.guides import programs
 from tests.support.postgres import Database
@@ -45,7 +45,7 @@ async def test_the_program_of_the_guide_prints_what_the_guide_says(
 
 async def test_two_services_run_each_occurrence_once(postgres_database: Database) -> None:
     stores = [await postgres_database.open() for _ in range(2)]
-    services = [JobService(store) for store in stores]
+    services = [JobScheduler(store) for store in stores]
     begun: list[Due] = []
     finished = asyncio.Event()
 
@@ -81,7 +81,7 @@ async def test_what_a_stop_gave_back_runs_in_the_other_process_at_once(
     postgres_database: Database,
 ) -> None:
     stores = [await postgres_database.open() for _ in range(2)]
-    first, second = (JobService(store) for store in stores)
+    first, second = (JobScheduler(store) for store in stores)
     hung, done = asyncio.Event(), asyncio.Event()
 
     @first.on_due
@@ -110,7 +110,7 @@ async def test_what_a_stop_gave_back_runs_in_the_other_process_at_once(
 
 async def test_only_so_many_jobs_are_stored(postgres_database: Database) -> None:
     store = await postgres_database.open()
-    jobs = JobService(store, max_jobs=1)
+    jobs = JobScheduler(store, max_jobs=1)
     await jobs.add("one", Every(timedelta(hours=1)))
     with pytest.raises(TooManyJobs):
         await jobs.add("two", Every(timedelta(hours=1)))

@@ -29,8 +29,8 @@ import pytest
 
 from goclaw_py.cluster import membership as cluster
 from goclaw_py.common.clock import SystemClock
-from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
-from goclaw_py.jobs.execution_models import Logged, Status
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.models import Job
 from goclaw_py.jobs.schedule import Cron
 from goclaw_py.model.ids import NodeId, OccurrenceId
@@ -95,14 +95,14 @@ class Program:
     at_work: set[OccurrenceId] = field(default_factory=set)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     line: Line = field(init=False)
-    service: JobService = field(init=False)
+    service: JobScheduler = field(init=False)
 
     async def start(self, database: Database) -> None:
         """Begin to run jobs. All tasks that are made in here are this program's."""
         INSIDE.set(self)
         self.line = Line(await database.open(max_size=4))
         store = cast("PostgresStore", self.line)
-        self.service = JobService(store, clock=self.clock, concurrency=AT_ONCE)
+        self.service = JobScheduler(store, clock=self.clock, concurrency=AT_ONCE)
         self.service.on_due(self._run)
         await self.service.start()
 
@@ -176,7 +176,7 @@ class World:
     async def at_rest(self) -> None:
         """Wait until nothing runs and all ends are stored."""
         async with asyncio.timeout(PATIENCE_S):
-            while await self.store.log_of(limit=1, status=Status.RUNNING):
+            while await self.store.log_of(limit=1, status=OccurrenceStatus.RUNNING):
                 await asyncio.sleep(0.02)
 
     async def end(self) -> None:
@@ -187,9 +187,11 @@ class World:
         """Who is alive by the database."""
         return {node.id for node in await self.store.nodes()}
 
-    async def rows(self, jobs: Sequence[Job], *, apart: timedelta = SECOND) -> list[Logged]:
+    async def rows(
+        self, jobs: Sequence[Job], *, apart: timedelta = SECOND
+    ) -> list[LoggedOccurrence]:
         """All that has ended. Each time at which a job was due is there once, or was coalesced."""
-        rows: list[Logged] = []
+        rows: list[LoggedOccurrence] = []
         for job in jobs:
             log = await self.store.log_of(job.id, limit=1000)
             over = [row for row in reversed(log) if row.finished_at is not None]
@@ -198,7 +200,7 @@ class World:
             assert stored is not None
             assert stored.next_run_at is not None
             assert len(set(due)) == len(due), "a time has two rows"
-            assert {row.status for row in over} == {Status.OK}
+            assert {row.status for row in over} == {OccurrenceStatus.OK}
             times = (stored.next_run_at - due[0]) / apart
             assert times == len(due) + stored.coalesced
             rows += over

@@ -51,7 +51,7 @@ async def test_an_empty_database_is_brought_to_the_latest_version(opened: Connec
     assert before.pending[0] == "0001_initial"
     ran = await m.migrate(opened)
     assert ran == [f"{label}.up.sql" for label in before.pending]
-    assert await m.status(opened) == m.Status(LATEST, LATEST, ())
+    assert await m.status(opened) == m.SchemaStatus(LATEST, LATEST, ())
     assert {"nodes", "inbox", "outbox"} <= {table for table, _, _ in await shape(opened)}
 
 

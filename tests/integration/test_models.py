@@ -16,11 +16,11 @@ import pytest
 import pytest_asyncio
 
 from goclaw_py.agents import AgentSpec
-from goclaw_py.agents.models import ModelAgent, Provider, Retry
+from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
 from goclaw_py.model.errors import AgentError, BudgetReached
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, Role, Step
+from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, Role
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Function, Functions
 from tests.unit.agents.builders import Events, request
@@ -76,7 +76,7 @@ async def make(server: ModelServer) -> AsyncIterator[Make]:
             headers={"X-Team": "blue"},
         )
         agent = ModelAgent(
-            spec, provider, model, retry=Retry(tries, first_wait_s=0.001), environ={}, **more
+            spec, provider, model, retry=RetryPolicy(tries, first_wait_s=0.001), environ={}, **more
         )
         made.append(agent)
         return agent
@@ -111,7 +111,7 @@ async def test_the_first_piece_arrives_long_before_the_last(agent: ModelAgent) -
     await agent.warm_up()
     times: list[float] = []
 
-    def emit(event: LoopEvent | Step) -> None:
+    def emit(event: LoopEvent | ModelStep) -> None:
         if isinstance(event, TextDelta):
             times.append(time.monotonic())
 
@@ -272,7 +272,7 @@ async def test_the_server_sees_the_hang_up_at_once_when_a_run_is_cancelled(
     enough = asyncio.Event()
     events = Events()
 
-    def emit(event: LoopEvent | Step) -> None:
+    def emit(event: LoopEvent | ModelStep) -> None:
         events(event)
         if len(events) >= pieces:
             enough.set()
@@ -437,7 +437,7 @@ async def test_a_server_that_is_not_there_is_tried_three_times_and_told(
     make: Make, server: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     spec = AgentSpec(AgentName("main"), base_url="http://127.0.0.1:1/v1", api_key=KEY)
-    agent = ModelAgent(spec, Provider.OPENAI, "gpt-4o", retry=Retry(first_wait_s=0.001))
+    agent = ModelAgent(spec, Provider.OPENAI, "gpt-4o", retry=RetryPolicy(first_wait_s=0.001))
     with caplog.at_level(logging.WARNING, "goclaw_py"):
         error = await fails(agent, "hi")
     await agent.close()

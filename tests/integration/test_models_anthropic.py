@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 
 from goclaw_py.agents import Thinking
-from goclaw_py.agents.models import Provider, Retry
+from goclaw_py.agents.models import Provider, RetryPolicy
 from goclaw_py.model.run_events import AgentEvent, TextDelta, ToolEnded, ToolStarted
-from goclaw_py.ports.agent import HistoryEntry, Step
+from goclaw_py.ports.agent import HistoryEntry, ModelStep
 from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, model_agents
 from tests.support.model_server_orders import long_text
 from tests.support.toolbox import Functions
@@ -227,10 +227,10 @@ async def test_cancelling_ends_a_run_at_once(
 ) -> None:
     """SPEC CMD-4: before the first byte, in silence, in mid-stream, and in a wait to try again."""
     enough, heard = asyncio.Event(), Events()
-    agent = agents.make(provider, retry=Retry())
+    agent = agents.make(provider, retry=RetryPolicy())
     await agent.warm_up()
 
-    def emit(event: AgentEvent | Step) -> None:
+    def emit(event: AgentEvent | ModelStep) -> None:
         heard(event)
         if sum(isinstance(each, TextDelta) for each in heard) >= pieces:
             enough.set()

@@ -12,7 +12,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from goclaw_py.agents import AgentSpec
-from goclaw_py.agents.models import ModelAgent, Provider, Retry
+from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
 from goclaw_py.agents.models.compaction import TASK
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import AgentError, BudgetReached
@@ -75,7 +75,7 @@ async def server() -> AsyncIterator[SummingServer]:
 @pytest_asyncio.fixture
 async def agent(server: SummingServer) -> AsyncIterator[ModelAgent]:
     spec = AgentSpec(AgentName("main"), base_url=server.base_url, context_window=WINDOW)
-    made = ModelAgent(spec, Provider.OPENAI, "gpt-4o", retry=Retry(tries=1), environ={})
+    made = ModelAgent(spec, Provider.OPENAI, "gpt-4o", retry=RetryPolicy(tries=1), environ={})
     yield made
     await made.close()
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from goclaw_py.agents.models import Provider, Retry
+from goclaw_py.agents.models import Provider, RetryPolicy
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.run_events import TextDelta
 from tests.support.model_agents import (
@@ -127,7 +127,7 @@ async def test_silence_is_a_failure_that_may_pass(
     agents: ModelAgents, provider: Provider, order: str, requests: int
 ) -> None:
     """Before the first word it is tried again; after it nobody would know what to repeat."""
-    retry = Retry(tries=2, first_wait_s=0.001, silence_s=0.3)
+    retry = RetryPolicy(tries=2, first_wait_s=0.001, silence_s=0.3)
     error = await fails(agents.make(provider, retry=retry), order)
     assert "did not answer in time" in error.friendly
     assert error.retryable
@@ -192,7 +192,7 @@ async def test_an_address_that_is_none_is_told(
     agents: ModelAgents, provider: Provider, address: str
 ) -> None:
     agents.environ[provider.url_variable] = address
-    retry = Retry(tries=1)
+    retry = RetryPolicy(tries=1)
     error = await fails(agents.make(provider, base_url=None, retry=retry), "say a")
     assert "wrong with the settings" in error.friendly or "connection" in error.friendly
     assert "hunter2" not in "".join(traceback.format_exception(error))
@@ -220,7 +220,7 @@ async def other(agents: ModelAgents) -> AsyncIterator[ModelServer]:
 async def test_where_the_first_model_cannot_answer_the_next_one_does(
     agents: ModelAgents, other: ModelServer, failure: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    retry = Retry(tries=2, first_wait_s=0.001, silence_s=0.3)
+    retry = RetryPolicy(tries=2, first_wait_s=0.001, silence_s=0.3)
     agent = agents.make(model=failure, fallback=(CLAUDE,), retry=retry, headers={"X-Team": "blue"})
     events = Events()
     result = await agent.run(request("say hello"), events)
@@ -256,15 +256,15 @@ async def test_nor_is_it_with_an_answer_in_one_piece(
     from pydantic_ai.direct import model_request
     from pydantic_ai.messages import ModelRequest
 
-    from goclaw_py.agents.models.connection import Connection
-    from goclaw_py.agents.models.providers import Access
+    from goclaw_py.agents.models.connection import ModelConnection
+    from goclaw_py.agents.models.providers import ModelAccess
 
-    retry = Retry(first_wait_s=0.001)
-    spare = Connection(ANTHROPIC, "claude-other", OTHER_KEY, url(other, ANTHROPIC), {}, retry)
-    first = Connection(
+    retry = RetryPolicy(first_wait_s=0.001)
+    spare = ModelConnection(ANTHROPIC, "claude-other", OTHER_KEY, url(other, ANTHROPIC), {}, retry)
+    first = ModelConnection(
         OPENAI, "status 401", KEY, url(agents.server, OPENAI), {}, retry, fallback=(spare,)
     )
-    access = await asyncio.to_thread(Access, first)
+    access = await asyncio.to_thread(ModelAccess, first)
     answer = await model_request(access.model, [ModelRequest.user_text_prompt("say hello")])
     await access.close()
     assert (answer.text, answer.model_name) == ("hello", "claude-other")

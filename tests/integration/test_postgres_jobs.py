@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Claimed, JobUpdate, Status
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceClaim, OccurrenceStatus
 from goclaw_py.model.ids import JobId, OccurrenceId
 from goclaw_py.ports.store import EndedOccurrence
 from goclaw_py.store.postgres import PostgresStore, connection
@@ -148,8 +148,8 @@ class Busy:
     """A store with a job that is due, one with a run, and one that runs by hand without any."""
 
     store: PostgresStore
-    at_work: Claimed
-    by_hand: Claimed
+    at_work: OccurrenceClaim
+    by_hand: OccurrenceClaim
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ async def _end_for_good(busy: Busy) -> None:
 
 
 async def _give_back(busy: Busy) -> None:
-    await busy.store.give_back([busy.at_work.id], node=A, status=Status.INTERRUPTED)
+    await busy.store.give_back([busy.at_work.id], node=A, status=OccurrenceStatus.INTERRUPTED)
 
 
 async def _recover(busy: Busy) -> object:
@@ -307,9 +307,9 @@ async def test_a_recovery_and_an_end_at_once_agree_on_who_was_first(
         row = await other.logged(busy.at_work.id)
         assert row is not None
         if got[1] is None:
-            assert row.status is Status.OK
+            assert row.status is OccurrenceStatus.OK
         else:
-            assert (type(got[1]).__name__, row.status) == ("Fenced", Status.LOST)
+            assert (type(got[1]).__name__, row.status) == ("Fenced", OccurrenceStatus.LOST)
     finally:
         await other.close()
 
@@ -342,7 +342,7 @@ async def test_many_runs_that_begin_at_once_get_sessions_of_their_own(
         assert {one.fence for one in await store.sessions(limit=99)} == {2}
         await store.leave(A, now=at(5))
         strangers = [
-            run_for(f"s {n}", Claimed(OccurrenceId(f"o {n}"), a_job(f"s{n}"), T0, T0))
+            run_for(f"s {n}", OccurrenceClaim(OccurrenceId(f"o {n}"), a_job(f"s{n}"), T0, T0))
             for n in range(9)
         ]
         got = await asyncio.gather(

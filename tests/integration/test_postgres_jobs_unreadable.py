@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.job_json import spec_json
 from goclaw_py.jobs.models import JobState
 from goclaw_py.jobs.schedule import At
@@ -82,7 +82,7 @@ async def test_what_cannot_be_read_stops_nothing_else(
     assert "this release cannot read it" in job.last_error
     assert await store.find_jobs("strange") == [job]
     rows = {row.job: row for row in await store.log_of()}
-    assert {row.status for row in rows.values()} == {Status.OK, Status.FAILED}
+    assert {row.status for row in rows.values()} == {OccurrenceStatus.OK, OccurrenceStatus.FAILED}
     assert "this release cannot read it" in rows[JOB.id].error
     assert rows[JOB.id].definition["spec"] == await stored_spec(postgres_database)
     with pytest.raises(BadJob):

@@ -11,7 +11,7 @@ import pytest
 
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import Swept
+from goclaw_py.ports.store import RetentionReport
 from goclaw_py.store import upkeep_rules
 from goclaw_py.store.postgres import connection
 from goclaw_py.store.sql import queries
@@ -179,7 +179,7 @@ async def test_what_somebody_else_works_on_is_passed_over(
 
 async def rows_of(world: World, name: str) -> int:
     swept = await getattr(world.b, name)(now=YEARS)
-    return swept.rows if isinstance(swept, Swept) else swept
+    return swept.rows if isinstance(swept, RetentionReport) else swept
 
 
 async def test_several_processes_forget_together_what_one_would(

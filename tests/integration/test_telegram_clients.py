@@ -14,13 +14,13 @@ import pytest
 from channels.telegram.client import (
     Bot,
     BotClient,
+    ChatPlace,
     FileTooBig,
     MarkupRefused,
     MessageGone,
-    Place,
     PollConflict,
     Text,
-    Webhook,
+    WebhookState,
 )
 from channels.telegram.settings import Library
 from goclaw_py.model.errors import (
@@ -40,7 +40,7 @@ from tests.support.bot_clients import answering, connected
 pytestmark = pytest.mark.real_time
 
 ANN = 7
-HERE = Place(ANN)
+HERE = ChatPlace(ANN)
 HELLO = Text("hello")
 TOPIC = 55
 GROUP = -1001
@@ -126,16 +126,16 @@ async def test_a_message_to_reply_to_that_is_gone_is_no_error(
 async def test_a_text_goes_into_its_topic(api: BotApi, client: BotClient) -> None:
     """SPEC CHAN-6."""
     api.add_group(GROUP, "Team", topics=[TOPIC])
-    number = await client.send_message(Place(GROUP, TOPIC), HELLO)
+    number = await client.send_message(ChatPlace(GROUP, TOPIC), HELLO)
     assert api.world.chats[GROUP].messages[number]["message_thread_id"] == TOPIC
-    await client.send_action(Place(GROUP, TOPIC), "typing")
+    await client.send_action(ChatPlace(GROUP, TOPIC), "typing")
     assert asked(api, "sendChatAction") == {
         "chat_id": GROUP,
         "message_thread_id": TOPIC,
         "action": "typing",
     }
     with pytest.raises(Undeliverable, match="thread not found") as caught:
-        await client.send_message(Place(GROUP, 56), HELLO)
+        await client.send_message(ChatPlace(GROUP, 56), HELLO)
     assert not isinstance(caught.value, ChatGone)
 
 
@@ -311,7 +311,7 @@ async def test_cancelled_polls_leave_a_connection(api: BotApi, client: BotClient
 
 async def test_a_webhook_is_set_shown_and_removed(api: BotApi, client: BotClient) -> None:
     """SPEC CHAN-2."""
-    assert await client.webhook() == Webhook("", pending=1)
+    assert await client.webhook() == WebhookState("", pending=1)
     await client.set_webhook(
         "https://bot.example/hook", secret="s3cret-s3cret", kinds=["message"], connections=20
     )
@@ -328,7 +328,7 @@ async def test_a_webhook_is_set_shown_and_removed(api: BotApi, client: BotClient
     await client.delete_webhook()
     await client.delete_webhook()
     assert asked(api, "deleteWebhook") == {"drop_pending_updates": False}
-    assert await client.webhook() == Webhook("", pending=1)
+    assert await client.webhook() == WebhookState("", pending=1)
 
 
 async def test_why_the_server_could_not_deliver_is_shown(library: Library) -> None:
@@ -340,7 +340,7 @@ async def test_why_the_server_could_not_deliver_is_shown(library: Library) -> No
         "last_error_message": "Connection refused",
     }
     async with answering(library, {"ok": True, "result": info}) as client:
-        assert await client.webhook() == Webhook(
+        assert await client.webhook() == WebhookState(
             "https://bot.example/hook", 5, "Connection refused"
         )
 
@@ -446,7 +446,7 @@ async def test_a_group_that_moved_tells_where(library: Library) -> None:
     }
     async with answering(library, moved, 400) as client:
         with pytest.raises(ChatMoved) as caught:
-            await client.send_message(Place(-5), HELLO)
+            await client.send_message(ChatPlace(-5), HELLO)
     assert caught.value.chat == "-100200300"
 
 

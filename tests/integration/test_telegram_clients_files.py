@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from channels.telegram.client import BotClient, FileTooBig, MarkupRefused, Place, Text, Upload
+from channels.telegram.client import BotClient, ChatPlace, FileTooBig, MarkupRefused, Text, Upload
 from channels.telegram.http import UPLOAD_LIMIT
 from channels.telegram.settings import Library
 from goclaw_py.model.errors import ChatGone, MaybeSent, NotSent, RateLimited, Undeliverable
@@ -21,7 +21,7 @@ from tests.support.bot_clients import connected
 pytestmark = pytest.mark.real_time
 
 ANN = 7
-HERE = Place(ANN)
+HERE = ChatPlace(ANN)
 MB = 1 << 20
 
 
@@ -134,7 +134,7 @@ async def test_a_voice_message_is_one_unless_it_is_not_wanted(
 async def test_a_file_goes_into_its_topic(api: BotApi, client: BotClient, tmp_path: Path) -> None:
     """SPEC CHAN-6."""
     api.add_group(-1001, "Team", topics=[55])
-    number = await client.send_file(Place(-1001, 55), upload(tmp_path), reply_to=None)
+    number = await client.send_file(ChatPlace(-1001, 55), upload(tmp_path), reply_to=None)
     assert api.world.chats[-1001].messages[number]["message_thread_id"] == 55
 
 
@@ -146,7 +146,7 @@ async def test_what_the_server_refuses_about_a_file(
             HERE, upload(tmp_path), caption=Text("<b>", html=True), reply_to=None
         )
     with pytest.raises(ChatGone):
-        await client.send_file(Place(99), upload(tmp_path), reply_to=None)
+        await client.send_file(ChatPlace(99), upload(tmp_path), reply_to=None)
     with pytest.raises(Undeliverable, match="non-empty"):
         await client.send_file(HERE, upload(tmp_path, b""), reply_to=None)
     api.fault(Fault("sendDocument", FaultKind.PAGE, status=413))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from channels.telegram.client import BotClient, Place, Text, Upload, Webhook
+from channels.telegram.client import BotClient, ChatPlace, Text, Upload, WebhookState
 from channels.telegram.settings import Library
 from goclaw_py.model.errors import ChannelError, ChannelRefused, MaybeSent, NotSent, RateLimited
 from goclaw_py.model.messages import FileKind
@@ -21,7 +21,7 @@ from tests.support.bot_clients import answering, connected
 pytestmark = pytest.mark.real_time
 
 ANN = 7
-HERE = Place(ANN)
+HERE = ChatPlace(ANN)
 SECRET = TOKEN.partition(":")[2]
 FILE = "file0001"
 SENDS = ("sendMessage", "sendDocument", "sendPhoto")
@@ -228,6 +228,6 @@ async def test_a_webhook_with_the_token_in_its_address_is_shown_without_it(
         "last_error_message": f"404 from /{TOKEN}",
     }
     async with answering(library, {"ok": True, "result": info}) as client:
-        assert await client.webhook() == Webhook(
+        assert await client.webhook() == WebhookState(
             "https://bot.example/(token)", 0, "404 from /(token)"
         )

@@ -8,7 +8,7 @@ import logging
 import orjson
 import pytest
 
-from channels.telegram.inbound import KINDS
+from channels.telegram.inbound.reader import KINDS
 from channels.telegram.settings import Library
 from channels.telegram.webhook import SECRET_HEADER, secret_of
 from tests.botapi import BotApi, Fault, FaultKind

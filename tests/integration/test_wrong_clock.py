@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.app.backup.restore import examine, look
 from goclaw_py.app.control import open_control
 from goclaw_py.common.clock import SystemClock
-from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
 from goclaw_py.model.errors import BackupError
 from goclaw_py.model.ids import NodeId
 from goclaw_py.store.postgres import PostgresStore
@@ -66,7 +66,7 @@ async def test_commands_tell_who_lives_by_the_clock_of_the_database(
 
 async def test_a_program_with_the_library_declares_no_gateway_dead(live: Database) -> None:
     store = await live.open()
-    jobs = JobService(store)
+    jobs = JobScheduler(store)
 
     @jobs.on_due
     async def nothing(due: Due) -> None:

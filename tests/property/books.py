@@ -12,9 +12,17 @@ from typing import assert_never
 
 from goclaw_py.model.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
+from goclaw_py.scheduler.effects import (
+    Cancel,
+    Effect,
+    Ended,
+    LaneWaitExceeded,
+    MergeIntoRun,
+    OfferToRun,
+    Start,
+)
 from goclaw_py.scheduler.models import Mode, Request
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import RunState
 
 WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
@@ -61,7 +69,7 @@ class Books:
         self.agents = agents
         self.sessions = sessions
         self.capacity = capacity
-        self.scheduler = Scheduler(lanes, agents=agents, cancel_grace_s=grace_s)
+        self.scheduler = RunScheduler(lanes, agents=agents, cancel_grace_s=grace_s)
         self.now = 0.0
         self.step = 0
         self.count = 0
@@ -83,7 +91,9 @@ class Books:
             self.take(effects)
 
     def interrupts(self, run_id: RunId, effects: list[Effect]) -> None:
-        leader_id = next((effect.into.id for effect in effects if isinstance(effect, Join)), run_id)
+        leader_id = next(
+            (effect.into.id for effect in effects if isinstance(effect, MergeIntoRun)), run_id
+        )
         leader = self.known[leader_id]
         rest_of_a_text, leader.interrupts = leader.interrupts, True
         others = {
@@ -173,13 +183,13 @@ class Books:
                     assert known.works
                     assert not known.cancelled
                     known.cancelled = True
-                case Join(request, into):
+                case MergeIntoRun(request, into):
                     assert self.known[into.id].ended is None
                     assert not self.known[into.id].started
                     assert request.id not in self.joined
                     self.joined[request.id] = into.id
                     del self.known[request.id]
-                case Offer() | SlowWait():
+                case OfferToRun() | LaneWaitExceeded():
                     pass
                 case Ended(request, outcome, reason):
                     self.note_end(request.id, outcome, reason)
@@ -307,7 +317,7 @@ class Books:
         return known.holds or state is RunState.READY
 
 
-def nothing_is_left(scheduler: Scheduler) -> None:
+def nothing_is_left(scheduler: RunScheduler) -> None:
     """Hold that a scheduler remembers nothing of what it was told."""
     machine = scheduler._machine
     assert scheduler.idle

@@ -212,8 +212,8 @@ FAULTS = [
         "a message that joined has an outcome of its own",
         CHATS,
         "state_machine",
-        "self.effects.append(Join(request, into))",
-        "self.effects += [Join(request, into), Ended(request, Outcome.COMPLETED)]",
+        "self.effects.append(MergeIntoRun(request, into))",
+        "self.effects += [MergeIntoRun(request, into), Ended(request, Outcome.COMPLETED)]",
     ),
     Fault(
         "the id of a message that joined may be used again at once",

@@ -123,9 +123,9 @@ class World(Register):
         record.state = READY
         record.since = self.now
         record.ready = self.next()
-        self.line_up(record)
+        self.enqueue_run(record)
 
-    def line_up(self, record: Record) -> None:
+    def enqueue_run(self, record: Record) -> None:
         record.place = self.next()
         pool = self.pools[record.lane]
         if record.host is None and pool.watch is None:
@@ -222,7 +222,7 @@ class World(Register):
             if other.host == record.number:
                 other.host = record.host
                 if other.state is READY:
-                    self.line_up(other)
+                    self.enqueue_run(other)
         self.settle([record.session], [record.agent])
 
     def put_away(self, record: Record) -> None:
@@ -357,7 +357,7 @@ class World(Register):
             record.host = record.ancestors[0]
             if record.state is READY:
                 self.nobody_may_wait_any_more(record.lane)
-                self.line_up(record)
+                self.enqueue_run(record)
             self.settle()
         else:
             return False

@@ -14,7 +14,7 @@ from goclaw_py.model.ids import LaneName
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.scheduler import models as requests
 from goclaw_py.scheduler import scheduler
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import LaneView
 from tests.property.books import nothing_is_left
 from tests.property.histories import Dice, Setting
@@ -36,8 +36,10 @@ class Core:
     scheduler: ModuleType = scheduler
     requests: ModuleType = requests
 
-    def begin(self, lanes: Mapping[str, int], agents: Mapping[str, int]) -> Scheduler:
-        made: Scheduler = self.scheduler.Scheduler(lanes, agents=agents, cancel_grace_s=GRACE_S)
+    def begin(self, lanes: Mapping[str, int], agents: Mapping[str, int]) -> RunScheduler:
+        made: RunScheduler = self.scheduler.RunScheduler(
+            lanes, agents=agents, cancel_grace_s=GRACE_S
+        )
         return made
 
     def request(self, wish: Wish) -> Any:
@@ -380,11 +382,11 @@ def in_words(effect: Any) -> Told:
             return ("start", run_id)
         case "Cancel":
             return ("cancel", run_id, effect.reason)
-        case "Join":
+        case "MergeIntoRun":
             return ("join", run_id, effect.into.id)
-        case "Offer":
+        case "OfferToRun":
             return ("offer", run_id, effect.run.id)
-        case "SlowWait":
+        case "LaneWaitExceeded":
             occupants = tuple(other.id for other in effect.occupants)
             return ("slow", run_id, effect.lane.name, effect.waited_s, occupants)
         case "Ended":

@@ -8,8 +8,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.jobs.decisions import End, Go, Retry, after, begin, settled
-from goclaw_py.jobs.execution_models import ENDED_BADLY, Attempt, Status, Why
+from goclaw_py.jobs.decisions import Finish, RetryLater, StartNow, after, begin, settled
+from goclaw_py.jobs.execution_models import ENDED_BADLY, Attempt, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import PROFILES, Anchor, Busy, JobPolicy, Misfire, RetryOn
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
@@ -18,7 +18,9 @@ from goclaw_py.model.owners import Maker
 from tests.unit.jobs.occurring import NOON, a_job, after_s, claimed, update
 
 SECONDS = st.floats(0, 1_000_000)
-ENDED = st.sampled_from([status for status in Status if status is not Status.RUNNING])
+ENDED = st.sampled_from(
+    [status for status in OccurrenceStatus if status is not OccurrenceStatus.RUNNING]
+)
 ONCE: st.SearchStrategy[Schedule] = SECONDS.map(lambda seconds: At(after_s(-seconds)))
 AGAIN: st.SearchStrategy[Schedule] = st.one_of(
     st.integers(1, 10_000).map(lambda seconds: Every(timedelta(seconds=seconds), NOON)),
@@ -70,10 +72,10 @@ def is_late(job: Job, base: JobPolicy, took_s: float) -> bool:
 
 @given(jobs(), POLICIES, ENDED, SECONDS)
 def test_the_next_run_lies_ahead_or_there_is_none(
-    job: Job, base: JobPolicy, status: Status, took_s: float
+    job: Job, base: JobPolicy, status: OccurrenceStatus, took_s: float
 ) -> None:
     """SPEC CRON-3, CRON-10, CRON-20: there is one while the job is active."""
-    made = update(job, End(status), base, took_s=took_s)
+    made = update(job, Finish(status), base, took_s=took_s)
     assert made.next_run_at is not None or made.state is not JobState.ACTIVE
     if made.next_run_at is not None:
         now = after_s(took_s)
@@ -88,7 +90,7 @@ def test_a_job_that_does_not_run_now_never_comes_again_at_once(
     """SPEC CRON-6, CRON-10: or it would come, and be skipped, without a pause."""
     one, now = claimed(job, claimed_at=after_s(late_s)), after_s(late_s)
     decided = begin(one, base, now=now, busy=busy)
-    if isinstance(decided, End):
+    if isinstance(decided, Finish):
         made = settled(one, base, decided, started_at=None, now=now)
         assert made is not None
         assert made.next_run_at is None or made.next_run_at > now
@@ -98,12 +100,12 @@ def test_a_job_that_does_not_run_now_never_comes_again_at_once(
 
 @given(jobs(AGAIN), POLICIES, ENDED, SECONDS)
 def test_backoff_never_brings_a_run_forward(
-    job: Job, base: JobPolicy, status: Status, took_s: float
+    job: Job, base: JobPolicy, status: OccurrenceStatus, took_s: float
 ) -> None:
     """SPEC CRON-8."""
     base = replace(base, error_retry_s=0.0)
-    plain = update(job, End(status), replace(base, backoff_s=()), took_s=took_s)
-    made = update(job, End(status), base, took_s=took_s)
+    plain = update(job, Finish(status), replace(base, backoff_s=()), took_s=took_s)
+    made = update(job, Finish(status), base, took_s=took_s)
     if made.next_run_at is not None:
         assert plain.next_run_at is not None
         assert made.next_run_at >= plain.next_run_at
@@ -112,12 +114,12 @@ def test_backoff_never_brings_a_run_forward(
 
 @given(jobs(AGAIN), POLICIES, ENDED, SECONDS)
 def test_a_retry_after_an_error_is_never_later_than_the_regular_run(
-    job: Job, base: JobPolicy, status: Status, took_s: float
+    job: Job, base: JobPolicy, status: OccurrenceStatus, took_s: float
 ) -> None:
     """SPEC CRON-8."""
     plain = replace(base, error_retry_s=0.0, backoff_s=())
-    regular = update(job, End(status), plain, took_s=took_s)
-    made = update(job, End(status), replace(plain, error_retry_s=1800.0), took_s=took_s)
+    regular = update(job, Finish(status), plain, took_s=took_s)
+    made = update(job, Finish(status), replace(plain, error_retry_s=1800.0), took_s=took_s)
     if regular.next_run_at is not None:
         assert made.next_run_at is not None
         assert made.next_run_at <= regular.next_run_at
@@ -129,39 +131,42 @@ def test_a_retry_after_an_error_is_never_later_than_the_regular_run(
 
 @given(jobs(ONCE), POLICIES, ENDED, SECONDS)
 def test_what_runs_once_is_over_after_its_run(
-    job: Job, base: JobPolicy, status: Status, took_s: float
+    job: Job, base: JobPolicy, status: OccurrenceStatus, took_s: float
 ) -> None:
     """SPEC CRON-9, CRON-11: completed, failed, or deleted."""
-    made = update(job, End(status), base, took_s=took_s)
+    made = update(job, Finish(status), base, took_s=took_s)
     assert made.next_run_at is None
-    failed = status in ENDED_BADLY or status in (Status.SKIPPED, Status.INTERRUPTED)
+    failed = status in ENDED_BADLY or status in (
+        OccurrenceStatus.SKIPPED,
+        OccurrenceStatus.INTERRUPTED,
+    )
     assert made.state is (JobState.FAILED if failed else JobState.COMPLETED)
-    assert made.delete is (status is Status.OK and job.policy(base).delete_after_run)
+    assert made.delete is (status is OccurrenceStatus.OK and job.policy(base).delete_after_run)
 
 
 @given(jobs(), POLICIES, ENDED, SECONDS)
 def test_only_bad_ends_are_failures(
-    job: Job, base: JobPolicy, status: Status, took_s: float
+    job: Job, base: JobPolicy, status: OccurrenceStatus, took_s: float
 ) -> None:
     """SPEC CRON-8: success resets; cancelled and skipped change nothing."""
-    expected = {Status.OK: False, **dict.fromkeys(ENDED_BADLY, True)}
-    assert update(job, End(status), base, took_s=took_s).failed is expected.get(status)
+    expected = {OccurrenceStatus.OK: False, **dict.fromkeys(ENDED_BADLY, True)}
+    assert update(job, Finish(status), base, took_s=took_s).failed is expected.get(status)
 
 
 @given(jobs(), POLICIES, ENDED, BUSY, SECONDS)
 def test_a_run_by_hand_always_begins_and_changes_nothing(
-    job: Job, base: JobPolicy, status: Status, busy: Why | None, late_s: float
+    job: Job, base: JobPolicy, status: OccurrenceStatus, busy: Why | None, late_s: float
 ) -> None:
     """SPEC CRON-11."""
     one = claimed(job, by_hand=True, claimed_at=after_s(late_s))
-    assert begin(one, base, now=after_s(late_s), busy=busy) == Go()
-    assert settled(one, base, End(status), started_at=NOON, now=after_s(late_s)) is None
+    assert begin(one, base, now=after_s(late_s), busy=busy) == StartNow()
+    assert settled(one, base, Finish(status), started_at=NOON, now=after_s(late_s)) is None
 
 
-def lived(job: Job, base: JobPolicy, ends: list[Status]) -> Job:
+def lived(job: Job, base: JobPolicy, ends: list[OccurrenceStatus]) -> Job:
     """The job after these ends, as far as it goes on."""
     for status in ends:
-        made = update(job, End(status), base)
+        made = update(job, Finish(status), base)
         failures = job.failures if made.failed is None else (job.failures + 1) * made.failed
         job = replace(job, state=made.state, runs=job.runs + made.ran, failures=failures)
         if made.state is not JobState.ACTIVE:
@@ -171,7 +176,7 @@ def lived(job: Job, base: JobPolicy, ends: list[Status]) -> Job:
 
 @given(POLICIES, st.integers(1, 9), st.lists(ENDED, max_size=60))
 def test_a_job_never_runs_more_often_than_it_is_to(
-    base: JobPolicy, most: int, ends: list[Status]
+    base: JobPolicy, most: int, ends: list[OccurrenceStatus]
 ) -> None:
     """SPEC CRON-20."""
     base = replace(base, auto_disable_after=0)
@@ -182,14 +187,14 @@ def test_a_job_never_runs_more_often_than_it_is_to(
 
 @given(POLICIES, st.integers(1, 5), st.lists(ENDED, max_size=60))
 def test_a_job_is_switched_off_by_so_many_failures_in_a_row_and_by_nothing_else(
-    base: JobPolicy, limit: int, ends: list[Status]
+    base: JobPolicy, limit: int, ends: list[OccurrenceStatus]
 ) -> None:
     """SPEC CRON-8."""
     row = longest = 0
     for status in ends:
         if status in ENDED_BADLY:
             row += 1
-        elif status is Status.OK:
+        elif status is OccurrenceStatus.OK:
             row = 0
         longest = max(longest, row)
     job = lived(a_job(), replace(base, auto_disable_after=limit), ends)
@@ -214,7 +219,7 @@ def test_another_attempt_follows_only_where_it_may_help_and_harms_nobody(
     base: JobPolicy, attempt: Attempt, number: int
 ) -> None:
     """SPEC CRON-7."""
-    again = isinstance(after(claimed(), base, attempt, number), Retry)
+    again = isinstance(after(claimed(), base, attempt, number), RetryLater)
     failed = attempt.outcome in (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST)
     allowed = (
         number <= base.retries

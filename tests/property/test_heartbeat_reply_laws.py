@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench.heartbeat.leaks import BETWEEN, INVISIBLE, UNDERSCORES, WORDS, WRAPPERS, leaks
 from channels.telegram.format import plain, render
 from goclaw_py.common.text import is_blank
-from goclaw_py.delivery.ok_token import AckPosition, Judgement, alert_key, judge, without_token
+from goclaw_py.delivery.ok_token import AckPosition, AckResult, alert_key, judge, without_token
 
 TOKEN = "HEARTBEAT_OK"
 
@@ -89,7 +89,7 @@ def test_a_reply_without_the_token_is_delivered_as_it_is(reply: str) -> None:
     if judged.is_ok:
         assert not any(map(str.isalnum, reply))
     else:
-        assert judged == Judgement(is_ok=False, text=reply)
+        assert judged == AckResult(is_ok=False, text=reply)
 
 
 @given(
@@ -133,9 +133,9 @@ def test_the_rest_is_what_is_delivered(rest: str, ends: tuple[str, str], before:
     reply = f"{token} {rest}" if before else f"{rest} {token}"
     for position in AckPosition:
         short = judge(reply, ack_max_chars=len(rest), position=position)
-        assert short == Judgement(is_ok=True)
+        assert short == AckResult(is_ok=True)
         long = judge(reply, ack_max_chars=len(rest) - 1, position=position)
-        assert long == Judgement(is_ok=False, text=rest)
+        assert long == AckResult(is_ok=False, text=rest)
 
 
 @given(reply=replies)

@@ -102,11 +102,11 @@ def test_any_arguments_give_a_result_or_words_and_a_failure_changes_nothing(
         world = Schedules(Path("/nowhere"))
         there = (await world.create(name="there"))["schedule_id"]
         for tool, arguments in data.draw(st.lists(calls(there), min_size=1, max_size=4)):
-            before = await world.desk.search(JobQuery(), OPERATORS)
+            before = await world.service.search(JobQuery(), OPERATORS)
             said = await call(world, tool, arguments)
             if isinstance(said, ToolFailed):
                 assert 0 < len(str(said)) < 3_000
-                assert await world.desk.search(JobQuery(), OPERATORS) == before
+                assert await world.service.search(JobQuery(), OPERATORS) == before
             # Whatever was let in can be shown.
             await world.call("search")
 

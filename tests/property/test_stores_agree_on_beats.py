@@ -15,11 +15,17 @@ from typing import TypeVar
 
 import pytest
 
-from goclaw_py.heartbeat.models import BeatEnd, BeatStatus, ClaimedBeat, Plan, Skip
+from goclaw_py.heartbeat.models import (
+    HeartbeatClaim,
+    HeartbeatConfig,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+    Skip,
+)
 from goclaw_py.model.errors import HeartbeatError, StoreError
-from goclaw_py.model.ids import AgentName, BeatId, RunId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, RunId
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import BeatKind, Outcome, Reason, Trigger
+from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, NewInbox
 from tests.support.postgres import Database
@@ -46,12 +52,12 @@ CHATS = [Target("telegram", "default", chat) for chat in ("100", "200")]
 KEYS = ["", "pump", "tank"]
 STEPS = 90
 ENDS = [
-    BeatStatus.OK,
-    BeatStatus.ALERTED,
-    BeatStatus.ALERTED,
-    BeatStatus.NO_ROUTE,
-    BeatStatus.SKIPPED,
-    BeatStatus.FAILED,
+    HeartbeatRunStatus.OK,
+    HeartbeatRunStatus.ALERTED,
+    HeartbeatRunStatus.ALERTED,
+    HeartbeatRunStatus.NO_ROUTE,
+    HeartbeatRunStatus.SKIPPED,
+    HeartbeatRunStatus.FAILED,
 ]
 OUTCOMES = ["ok", "alerted", "delivery_failed", "skipped", "skipped:empty", "lost", "what"]
 
@@ -63,9 +69,9 @@ class Player:
     world: World
     chance: random.Random
     told: list[object] = field(default_factory=list)
-    claims: list[ClaimedBeat] = field(default_factory=list)
+    claims: list[HeartbeatClaim] = field(default_factory=list)
     """All that was ever claimed."""
-    runs: dict[RunId, ClaimedBeat | None] = field(default_factory=dict)
+    runs: dict[RunId, HeartbeatClaim | None] = field(default_factory=dict)
     """Runs that work; those of chats for no beat."""
     events: list[int] = field(default_factory=list)
     numbers: int = 0
@@ -113,7 +119,7 @@ class Player:
     async def standing(self) -> object:
         store = self.world.a
         wakes = self.chance.random() < 0.5
-        return await store.heartbeats(), await store.next_beat_due(AGENTS, wakes=wakes)
+        return await store.heartbeats(), await store.next_heartbeat_due(AGENTS, wakes=wakes)
 
     async def plan(self) -> None:
         intervals = [
@@ -121,7 +127,10 @@ class Player:
             *(timedelta(microseconds=us) for us in (1_000_000, 7_000_001, 33_333_333)),
         ]
         offset = timedelta(microseconds=self.chance.randint(0, 9_000_000))
-        plans = [Plan(agent, self.chance.choice(intervals), offset) for agent in self.some(AGENTS)]
+        plans = [
+            HeartbeatConfig(agent, self.chance.choice(intervals), offset)
+            for agent in self.some(AGENTS)
+        ]
         await self.world.a.plan_heartbeats(plans, now=at(self.second))
 
     async def switch(self) -> object:
@@ -133,12 +142,12 @@ class Player:
         )
 
     async def wake(self) -> object:
-        kind = self.chance.choice([BeatKind.EVENT, BeatKind.JOB])
+        kind = self.chance.choice([HeartbeatRunKind.EVENT, HeartbeatRunKind.JOB])
         return await self.world.a.wake_heartbeat(self.agent(), kind, now=at(self.second))
 
     async def claim(self) -> object:
-        ids = [BeatId(f"beat {self.number():04}") for _ in range(self.chance.randint(0, 3))]
-        claimed = await self.world.a.claim_beats(
+        ids = [HeartbeatRunId(f"beat {self.number():04}") for _ in range(self.chance.randint(0, 3))]
+        claimed = await self.world.a.claim_heartbeats(
             A,
             self.some([*AGENTS, *AGENTS]),
             now=at(self.second),
@@ -149,14 +158,16 @@ class Player:
         return claimed
 
     async def claim_by_hand(self) -> object:
-        beat = BeatId(f"beat {self.number():04}")
-        claimed = await self.world.a.claim_beat_now(A, self.agent(), now=at(self.second), beat=beat)
+        beat = HeartbeatRunId(f"beat {self.number():04}")
+        claimed = await self.world.a.claim_heartbeat_now(
+            A, self.agent(), now=at(self.second), beat=beat
+        )
         self.claims.extend([claimed] if claimed else [])
         return claimed
 
     async def defer(self) -> None:
         for claimed in self.some(self.claims[-3:]):
-            await self.world.a.defer_beat(claimed.id, node=A, detail=f"busy {self.second}")
+            await self.world.a.defer_heartbeat(claimed.id, node=A, detail=f"busy {self.second}")
 
     async def begin(self) -> None:
         """Also for what has ended by then."""
@@ -183,28 +194,28 @@ class Player:
         chosen = self.some(self.claims[-4:])
         ends = [self.an_end(one) for one in {one.agent: one for one in chosen}.values()]
         if ends and self.chance.random() < 0.5:
-            await self.world.a.tell_of_beat(ends[0], self.words(ends[0]), node=A)
+            await self.world.a.notify_of_heartbeat(ends[0], self.words(ends[0]), node=A)
         else:
-            await self.world.a.end_beats(ends, node=A)
+            await self.world.a.end_heartbeat_runs(ends, node=A)
 
-    def words(self, end: BeatEnd | None) -> tuple[OutboundMessage, ...]:
+    def words(self, end: HeartbeatRunEnd | None) -> tuple[OutboundMessage, ...]:
         if end is None or end.target is None:
             return ()
         key = self.chance.choice(KEYS)
         texts = [f"{key} {self.second} {n}" for n in range(self.chance.randint(1, 2))]
         return tuple(OutboundMessage(end.target, text, alert=key) for text in texts)
 
-    def an_end(self, claimed: ClaimedBeat) -> BeatEnd:
+    def an_end(self, claimed: HeartbeatClaim) -> HeartbeatRunEnd:
         status = self.chance.choice(ENDS)
-        return BeatEnd(
+        return HeartbeatRunEnd(
             claimed.id,
             claimed.agent,
             status,
             at(self.second),
-            skip=self.chance.choice([*Skip]) if status is BeatStatus.SKIPPED else None,
+            skip=self.chance.choice([*Skip]) if status is HeartbeatRunStatus.SKIPPED else None,
             detail=self.chance.choice(["", "broken"]),
             reply=f"reply {self.second}",
-            target=self.chance.choice(CHATS) if status is BeatStatus.ALERTED else None,
+            target=self.chance.choice(CHATS) if status is HeartbeatRunStatus.ALERTED else None,
             started_at=self.chance.choice([None, claimed.claimed_at]),
             attempts=self.chance.randint(0, 3),
             failed=self.chance.choice([None, False, True]),
@@ -220,9 +231,9 @@ class Player:
     async def give_back(self) -> None:
         ids = [claimed.id for claimed in self.some(self.claims[-4:])]
         if self.chance.random() < 0.5:
-            await self.world.a.give_back_beats(ids, node=A)
+            await self.world.a.release_heartbeats(ids, node=A)
         else:
-            await self.world.a.give_back_unknown_beats(ids, node=A)
+            await self.world.a.release_unclaimed_heartbeats(ids, node=A)
 
     async def crash(self) -> object:
         if self.chance.random() < 0.5:
@@ -313,7 +324,7 @@ class Player:
         since = at(self.second - self.chance.randint(0, 90))
         return (
             [await store.look(agent, spent_since=since) for agent in AGENTS],
-            await store.beats_usage(self.agent(), since=T0),
+            await store.heartbeat_usage(self.agent(), since=T0),
             [await store.alert_known(key, since=since) for key in KEYS[1:]],
             await store.beats(
                 self.chance.choice([None, *AGENTS]),

@@ -15,7 +15,13 @@ from typing import TypeVar
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Claimed, JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.execution_models import (
+    JobUpdate,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+    Why,
+)
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.errors import JobError, StoreError
 from goclaw_py.model.ids import JobId, OccurrenceId, Owner, RunId, SessionKey
@@ -48,7 +54,12 @@ CHATS = [Target("telegram", "default", chat) for chat in ("100", "200")]
 OWNERS = [Owner(f"telegram:direct:{chat.chat}") for chat in CHATS]
 SLUGS = ["tea", "coffee", "milk", "water"]
 STEPS = 80
-ENDS = [Status.OK, Status.FAILED, Status.CANCELLED, Status.SKIPPED]
+ENDS = [
+    OccurrenceStatus.OK,
+    OccurrenceStatus.FAILED,
+    OccurrenceStatus.CANCELLED,
+    OccurrenceStatus.SKIPPED,
+]
 
 
 @dataclass(slots=True)
@@ -58,9 +69,9 @@ class Player:
     world: World
     chance: random.Random
     told: list[object] = field(default_factory=list)
-    claims: list[Claimed] = field(default_factory=list)
+    claims: list[OccurrenceClaim] = field(default_factory=list)
     """All that was ever claimed."""
-    runs: dict[RunId, Claimed] = field(default_factory=dict)
+    runs: dict[RunId, OccurrenceClaim] = field(default_factory=dict)
     """Runs that work."""
     held: list[tuple[RunId, Target]] = field(default_factory=list)
     """Those of the other node, which hold the sessions of chats."""
@@ -193,7 +204,7 @@ class Player:
         ]
         await self.world.a.end_occurrences(ends, node=A)
 
-    def an_end(self, claimed: Claimed) -> OccurrenceEnd:
+    def an_end(self, claimed: OccurrenceClaim) -> OccurrenceEnd:
         update = JobUpdate(
             at(self.second + self.chance.randint(1, 9)),
             self.chance.choice([*JobState]),
@@ -224,7 +235,7 @@ class Player:
 
     async def give_back(self) -> None:
         ids = [claimed.id for claimed in self.some(self.claims[-5:])]
-        status = self.chance.choice([Status.INTERRUPTED, Status.SKIPPED])
+        status = self.chance.choice([OccurrenceStatus.INTERRUPTED, OccurrenceStatus.SKIPPED])
         await self.world.a.give_back(ids, node=A, status=status)
 
     async def hold(self) -> object:
@@ -258,8 +269,8 @@ class Player:
             self.claims.extend(claimed)
         else:
             kept = [one.id for one in self.some(claimed)]
-            await store.give_back_unknown(kept, node=B)
-            await store.give_back(kept, node=B, status=Status.INTERRUPTED)
+            await store.release_unclaimed(kept, node=B)
+            await store.give_back(kept, node=B, status=OccurrenceStatus.INTERRUPTED)
         return claimed
 
     async def end_waiting(self) -> object:

@@ -19,8 +19,8 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import NewRun, RunEnd
 from goclaw_py.runs.usage_report import (
     NOTHING_USED,
+    DaySpan,
     Grouping,
-    Span,
     UsageQuery,
     UsageTable,
     report,
@@ -43,7 +43,7 @@ days = st.dates(date(2008, 1, 1), date(2027, 12, 31))
 lengths = st.integers(0, 365)
 
 
-def span(since: date, length: int, name: str) -> Span:
+def span(since: date, length: int, name: str) -> DaySpan:
     return span_of(UsageQuery(since=since, until=since + timedelta(length), zone=name), T0)
 
 
@@ -145,7 +145,7 @@ class Runs:
         )
 
 
-def check(by: tuple[Grouping, ...], span: Span, table: UsageTable, whole: UsageTable) -> None:
+def check(by: tuple[Grouping, ...], span: DaySpan, table: UsageTable, whole: UsageTable) -> None:
     """What holds of each answer beside the one that is not grouped."""
     assert table.total == whole.total
     query = UsageQuery(by, since=span.days[0], until=span.days[-1])

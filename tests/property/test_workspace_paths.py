@@ -91,22 +91,22 @@ def outside(base: Path) -> dict[str, str]:
 Use = Callable[[Desk, str], Awaitable[str]]
 
 USES: tuple[Use, ...] = (
-    lambda desk, path: desk.call("read_file", path=path),
-    lambda desk, path: desk.call("list_files", path=path),
-    lambda desk, path: desk.call("list_files", path=path, pattern="*"),
-    lambda desk, path: desk.call("write_file", path=path, text="written by a model"),
-    lambda desk, path: desk.call("edit_file", path=path, old="old", new="new"),
-    lambda desk, path: desk.call("edit_file", path=path, old="secret", new="stolen"),
-    lambda desk, path: desk.call("send_file", path=path),
+    lambda service, path: service.call("read_file", path=path),
+    lambda service, path: service.call("list_files", path=path),
+    lambda service, path: service.call("list_files", path=path, pattern="*"),
+    lambda service, path: service.call("write_file", path=path, text="written by a model"),
+    lambda service, path: service.call("edit_file", path=path, old="old", new="new"),
+    lambda service, path: service.call("edit_file", path=path, old="secret", new="stolen"),
+    lambda service, path: service.call("send_file", path=path),
 )
 
 
-async def tell(desk: Desk, path: str) -> list[str]:
+async def tell(service: Desk, path: str) -> list[str]:
     """What the tools say about a path."""
     said = []
     for use in USES:
         try:
-            said.append(await use(desk, path))
+            said.append(await use(service, path))
         except ToolFailed as error:
             said.append(str(error))
     return said
@@ -118,13 +118,13 @@ def test_no_path_and_no_link_leads_out_of_a_workspace(
 ) -> None:
     with world(linked) as base, asyncio.Runner(loop_factory=Inline) as runner:
         before = outside(base)
-        desk = Desk(base / "ws")
+        service = Desk(base / "ws")
         through = [path for place, _ in linked for path in (place, f"{place}/secret")]
         for path in [*asked, *through]:
-            said = runner.run(tell(desk, path.replace("{base}", str(base))))
+            said = runner.run(tell(service, path.replace("{base}", str(base))))
             assert all(SECRET not in text and "root:" not in text for text in said)
         assert outside(base) == before
-        for file in desk.attached:
+        for file in service.attached:
             assert not any(
                 part.is_symlink() for part in (Path(file.path), *Path(file.path).parents)
             )
@@ -134,17 +134,17 @@ def test_no_path_and_no_link_leads_out_of_a_workspace(
 @given(st.lists(st.text(st.characters(exclude_characters="/"), min_size=1, max_size=8), max_size=4))
 def test_what_is_written_under_a_strange_name_is_read_under_the_same(names: list[str]) -> None:
     with world([]) as base, asyncio.Runner(loop_factory=Inline) as runner:
-        desk = Desk(base / "ws")
+        service = Desk(base / "ws")
         path = "/".join(["new", *names])
 
         async def round_trip() -> None:
             try:
-                await desk.call("write_file", path=path, text="hello")
+                await service.call("write_file", path=path, text="hello")
             except ToolFailed:
                 return
-            assert await desk.call("read_file", path=path) == "hello"
-            await desk.call("edit_file", path=path, old="hello", new="good bye")
-            assert await desk.call("read_file", path=path) == "good bye"
+            assert await service.call("read_file", path=path) == "hello"
+            await service.call("edit_file", path=path, old="hello", new="good bye")
+            assert await service.call("read_file", path=path) == "good bye"
 
         runner.run(round_trip())
         assert not list(base.rglob("*.goclaw-tmp"))

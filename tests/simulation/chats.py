@@ -10,7 +10,7 @@ from itertools import count
 from goclaw_py.model.errors import ChannelError, MaybeSent, NotSent, StoreUnavailable
 from goclaw_py.model.messages import InboundMessage, OutboundMessage
 from goclaw_py.model.run_events import RunSignal
-from goclaw_py.ports.channel import Intake
+from goclaw_py.ports.channel import InboundHandler
 from goclaw_py.testing.channel import RecordingChannel
 from tests.chaos.facts import Seen
 from tests.simulation.loop import Process
@@ -55,10 +55,10 @@ class WorldChannel(RecordingChannel):
     def connect(self, server: Server, process: Process, trouble: Trouble) -> None:
         """Give it what it works with."""
         self.server, self.process, self.fates = server, process, trouble
-        self.intake: Intake | None = None
+        self.intake: InboundHandler | None = None
         self.since = 0.0
 
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         """Until cancelled."""
         self.since = asyncio.get_running_loop().time()
         self.intake = intake
@@ -72,7 +72,7 @@ class WorldChannel(RecordingChannel):
         while True:
             first = not await self._poll(intake, redelivered=first)
 
-    async def _poll(self, intake: Intake, *, redelivered: bool) -> bool:
+    async def _poll(self, intake: InboundHandler, *, redelivered: bool) -> bool:
         """Whether something was taken in, of which an earlier process may know."""
         await asyncio.sleep(POLL_S)
         server, call = self.server, self.fates.call

@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from goclaw_py.cluster.membership import Cluster
-from goclaw_py.delivery.outbox_sender import Outbox
-from goclaw_py.jobs.executions import Occurrences
-from goclaw_py.messages.ingestion import Gateway
+from goclaw_py.cluster.membership import Membership
+from goclaw_py.delivery.outbox_sender import OutboxSender
+from goclaw_py.jobs.executions import JobExecutions
+from goclaw_py.messages.ingestion import MessageIngestor
 from goclaw_py.scheduler.models import SessionQueue
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
-from goclaw_py.store.memory.inbox import Inbox
+from goclaw_py.store.memory.inbox import MemoryInbox
 from goclaw_py.store.memory.jobs.tables import JobTables
-from goclaw_py.store.memory.runs import Runs
+from goclaw_py.store.memory.runs import MemoryRuns
 from tests.chaos.law import Rule
 from tests.simulation import scenes
 from tests.simulation.plan import Plan
@@ -54,7 +54,7 @@ FAULTS = {
         scenes.NOTHING,
     ),
     "nobody looks at the fence of a run": Fault(
-        Runs,
+        MemoryRuns,
         "_run_to_end",
         (
             ("if run.end is not None and run.end.outcome is Outcome.LOST:", "if False:"),
@@ -76,21 +76,21 @@ FAULTS = {
         scenes.STOPPED,
     ),
     "a node that is cut off works on": Fault(
-        Cluster,
+        Membership,
         "guard",
         (("if was_late and is_late and self._has_company", "if False"),),
         Rule.WORK_OVERLAPS,
         scenes.CUT_OFF,
     ),
     "a message that may have arrived counts as not sent": Fault(
-        Outbox,
+        OutboxSender,
         "_failed",
         (("unsure = isinstance(error, MaybeSent)", "unsure = False"),),
         Rule.SEEN_TWICE,
         scenes.SENT_UNHEARD,
     ),
     "a message that is sent again does not say so": Fault(
-        Outbox,
+        OutboxSender,
         "_with_draft",
         (("told_if_again(channel, row)", "row.message"),),
         Rule.SEEN_TWICE,
@@ -111,14 +111,14 @@ FAULTS = {
         scenes.BOTH_WOULD_SEND,
     ),
     "a message that is delivered again is accepted again": Fault(
-        Inbox,
+        MemoryInbox,
         "accept",
         (("if _key(row) not in self._db.known]", "]"),),
         Rule.ACCEPTED_ONCE,
         scenes.ACCEPTED_UNHEARD,
     ),
     "a new message goes before an older one that another node has accepted": Fault(
-        Gateway,
+        MessageIngestor,
         "_take_up",
         (("if (older or given_back)", "if False"),),
         Rule.ORDER,
@@ -139,7 +139,7 @@ FAULTS = {
         scenes.KILLED_IN_A_JOB,
     ),
     "a job whose session another node holds is skipped": Fault(
-        Occurrences,
+        JobExecutions,
         "refused",
         (
             (

@@ -8,7 +8,7 @@ from datetime import datetime
 from goclaw_py.heartbeat.models import OPEN
 from goclaw_py.ports.store import InboxKind
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.store.memory.tables import InboxRecord, OutboxRecord, RunRecord
+from goclaw_py.store.memory.tables import InboxRecord, OutboxRecord, RunRow
 from goclaw_py.testing.clock import START
 from tests.chaos.facts import Beat, Claim, Facts, Message, Occurrence, Post, Run
 
@@ -53,7 +53,7 @@ def _message(row: InboxRecord) -> Message:
     )
 
 
-def _run(row: RunRecord) -> Run:
+def _run(row: RunRow) -> Run:
     new, end = row.new, row.end
     return Run(
         new.id,
@@ -96,7 +96,7 @@ def _claims(database: MemoryDatabase) -> Iterator[Claim]:
     for kind, key, node in owned:
         if node is not None:
             yield Claim(kind, key, node)
-    for lane, line in database.lane_places.lanes.items():
+    for lane, line in database.lane_permits.lanes.items():
         for number, place in line.items():
             yield Claim("lane place", f"{lane} {number}", place.node)
     for run in database.drafts:

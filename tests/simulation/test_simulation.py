@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.cluster.membership import Cluster
-from goclaw_py.delivery.outbox_sender import Outbox
-from goclaw_py.messages.ingestion import Gateway
+from goclaw_py.cluster.membership import Membership
+from goclaw_py.delivery.outbox_sender import OutboxSender
+from goclaw_py.messages.ingestion import MessageIngestor
 from tests.chaos.law import Rule
 from tests.simulation import scenes
 from tests.simulation.faults import FAULTS, Fault, planted
@@ -54,7 +54,7 @@ def test_a_planted_fault_shows_where_all_is_well_without_it(name: str, tmp_path:
 
 
 def test_a_fault_without_a_place_is_refused() -> None:
-    nowhere = Fault(Outbox, "_failed", (("no such text", ""),), Rule.UNSEEN, scenes.NOTHING)
+    nowhere = Fault(OutboxSender, "_failed", (("no such text", ""),), Rule.UNSEEN, scenes.NOTHING)
     with pytest.raises(LookupError, match="0 times in _failed"), planted(nowhere):
         pass
 
@@ -88,10 +88,10 @@ def _calls(played: Played) -> list[tuple[str, str]]:
 
 
 def test_a_bug_at_the_start_ends_the_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(_: Cluster) -> None:
+    async def broken(_: Membership) -> None:
         raise KeyError("join")
 
-    monkeypatch.setattr(Cluster, "join", broken)
+    monkeypatch.setattr(Membership, "join", broken)
     bugs = play(1, tmp_path).bugs
     assert "g1 did not come up: KeyError('join')" in bugs
 
@@ -99,7 +99,7 @@ def test_a_bug_at_the_start_ends_the_world(tmp_path: Path, monkeypatch: pytest.M
 def test_a_bug_in_a_task_that_nobody_waits_for_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accept = Gateway.accept
+    accept = MessageIngestor.accept
 
     async def broken() -> None:
         raise KeyError("aside")
@@ -108,13 +108,13 @@ def test_a_bug_in_a_task_that_nobody_waits_for_is_told(
         asyncio.create_task(broken(), name="aside")  # noqa: RUF006 - that is the bug
         await accept(*arguments, **options)
 
-    monkeypatch.setattr(Gateway, "accept", accept_and_break)
+    monkeypatch.setattr(MessageIngestor, "accept", accept_and_break)
     bugs = play(scenes.NOTHING, tmp_path).bugs
     assert any("nobody heard that aside raised KeyError('aside')" in bug for bug in bugs)
 
 
 def test_a_bug_in_a_callback_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    accept = Gateway.accept
+    accept = MessageIngestor.accept
 
     def broken() -> None:
         raise KeyError("called")
@@ -123,14 +123,14 @@ def test_a_bug_in_a_callback_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
         asyncio.get_running_loop().call_soon(broken)
         await accept(*arguments, **options)
 
-    monkeypatch.setattr(Gateway, "accept", accept_and_break)
+    monkeypatch.setattr(MessageIngestor, "accept", accept_and_break)
     assert any("KeyError('called')" in bug for bug in play(scenes.NOTHING, tmp_path).bugs)
 
 
 def test_a_task_that_never_ends_does_not_keep_a_world_going(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accept = Gateway.accept
+    accept = MessageIngestor.accept
 
     async def stubborn() -> None:
         while True:
@@ -145,5 +145,5 @@ def test_a_task_that_never_ends_does_not_keep_a_world_going(
         kept.append(asyncio.create_task(stubborn(), name="stubborn"))
         await accept(*arguments, **options)
 
-    monkeypatch.setattr(Gateway, "accept", accept_and_stay)
+    monkeypatch.setattr(MessageIngestor, "accept", accept_and_stay)
     assert play(scenes.NOTHING, tmp_path).bugs == ["stubborn does not end"]

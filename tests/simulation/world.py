@@ -17,9 +17,9 @@ from unittest.mock import patch
 from goclaw_py.common import clock as clocks
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.heartbeat.models import OPEN
-from goclaw_py.heartbeat.models import Plan as BeatPlan
+from goclaw_py.heartbeat.models import HeartbeatConfig as BeatPlan
 from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.jobs.execution_models import Logged, Status
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.models import JobState
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, OccurrenceId
@@ -341,11 +341,11 @@ class _World:
         if not up:
             self.bugs.append("no gateway has come up")
             return
-        desk = up[0].works.works
+        service = up[0].works.works
         if any(job.state is JobState.ACTIVE for job in self._database.cron.jobs.values()):
-            await desk.office.desk.edit("job", JobChange(state=JobState.PAUSED), OPERATOR)
+            await service.job_module.service.edit("job", JobChange(state=JobState.PAUSED), OPERATOR)
         if self.plan.beat_every_s is not None:
-            await desk.heartbeats.desk.switch(MAIN_AGENT, on=False)
+            await service.heartbeats.service.switch(MAIN_AGENT, on=False)
         await self._wait(self._is_quiet)
 
     def _somebody_stays(self) -> bool:
@@ -370,7 +370,9 @@ class _World:
 
     def _has_recovered(self) -> bool:
         database = self._database
-        left = [row for row in _open(database.cron.logs) if row.status is not Status.RUNNING]
+        left = [
+            row for row in _open(database.cron.logs) if row.status is not OccurrenceStatus.RUNNING
+        ]
         clusters = [one.works.cluster for one in self._live()]
         living = {node for one in clusters for node in (one.node.id, one._given_up)}
         return not left and database.nodes.keys() <= living
@@ -431,7 +433,7 @@ class _World:
             asyncio._unregister_task(task)
 
 
-def _open(logs: Mapping[OccurrenceId, Logged]) -> list[Logged]:
+def _open(logs: Mapping[OccurrenceId, LoggedOccurrence]) -> list[LoggedOccurrence]:
     return [row for row in logs.values() if row.finished_at is None]
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import OPEN, Beat, Plan
+from goclaw_py.heartbeat.models import OPEN, HeartbeatConfig, HeartbeatRun
 from goclaw_py.heartbeat.module import HeartbeatSetup
 from goclaw_py.model.ids import MAIN_AGENT, AgentName
 from goclaw_py.model.messages import Target
@@ -39,7 +39,7 @@ def beating(
     return Ways(
         heartbeats=HeartbeatSetup(
             policies=dict.fromkeys(names, made),
-            plans={name: Plan(name, made.interval, offset) for name in names},
+            plans={name: HeartbeatConfig(name, made.interval, offset) for name in names},
         )
     )
 
@@ -76,7 +76,7 @@ def asked(gateway: GatewayProcess) -> list[RunRequest]:
     return [one for one in gateway.scripted.requests if one.trigger is Trigger.HEARTBEAT]
 
 
-async def log_of(gateway: GatewayProcess, agent: AgentName = MAIN_AGENT) -> list[Beat]:
+async def log_of(gateway: GatewayProcess, agent: AgentName = MAIN_AGENT) -> list[HeartbeatRun]:
     """The beats of an agent, the oldest first."""
     return list(reversed(await gateway.store.beats(agent)))
 
@@ -86,7 +86,7 @@ async def outcomes(gateway: GatewayProcess, agent: AgentName = MAIN_AGENT) -> li
     return [beat.outcome for beat in await log_of(gateway, agent)]
 
 
-async def until_ended(gateway: GatewayProcess, count: int) -> list[Beat]:
+async def until_ended(gateway: GatewayProcess, count: int) -> list[HeartbeatRun]:
     """Let time pass until so many beats have ended."""
     async with asyncio.timeout(400 * 86_400):
         while True:

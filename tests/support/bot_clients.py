@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from channels.telegram.client import BotClient
-from channels.telegram.settings import Library, Settings
+from channels.telegram.settings import Library, TelegramSettings
 from channels.telegram.via_aiogram import AiogramClient
 from channels.telegram.via_ptb import PtbClient
 from tests.botapi.server import TOKEN
 
-Open = Callable[[Settings], Awaitable[BotClient]]
+Open = Callable[[TelegramSettings], Awaitable[BotClient]]
 
 CLIENTS: Mapping[Library, Open] = {
     Library.PTB: PtbClient.open,
@@ -26,7 +26,7 @@ async def connected(
     library: Library, url: str, *, token: str = TOKEN, send_timeout_s: float = 1
 ) -> AsyncIterator[BotClient]:
     """A client over this library. A connection may take a second."""
-    settings = Settings(token, url, send_timeout_s=send_timeout_s, connect_timeout_s=1)
+    settings = TelegramSettings(token, url, send_timeout_s=send_timeout_s, connect_timeout_s=1)
     client = await CLIENTS[library](settings)
     try:
         yield client

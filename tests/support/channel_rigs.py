@@ -30,9 +30,9 @@ from goclaw_py.model.messages import (
     Sender,
     Target,
 )
-from goclaw_py.ports.control import Said
-from goclaw_py.testing.channel import Failure, RecordingChannel
-from goclaw_py.testing.conformance import Offer, Rig, Seen, Trouble
+from goclaw_py.ports.control import TerminalMessage
+from goclaw_py.testing.channel import RecordingChannel, SendFailure
+from goclaw_py.testing.conformance import Offer, Rig, SeenMessage, Trouble
 
 _NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
@@ -72,16 +72,18 @@ class RecordingRig(Rig):
     def unconfirmed(self) -> int:
         return len(self._held)
 
-    def seen(self, chat: Target) -> list[Seen]:
+    def seen(self, chat: Target) -> list[SeenMessage]:
         channel = self.channel
         drafts = {
-            number: Seen(number, shown[-1])
+            number: SeenMessage(number, shown[-1])
             for number, shown in channel.drafted.items()
             if number not in channel.deleted and chat.chat == self.ann.chat
         }
         for number, sent in enumerate(channel.sent, 1):
             if sent.target.chat == chat.chat and (sent.draft is None or sent.draft in drafts):
-                one = Seen(sent.draft or str(number), sent.text, channel.uploads.get(str(number)))
+                one = SeenMessage(
+                    sent.draft or str(number), sent.text, channel.uploads.get(str(number))
+                )
                 drafts[one.id] = one
         return list(drafts.values())
 
@@ -111,7 +113,7 @@ class RecordingRig(Rig):
                 # By chat, an edit's lost answer is told from a message's.
                 is_edit = bool(channel.drafted)
                 error = NotSent("no answer") if is_edit else MaybeSent("no answer")
-                channel.fail(Failure(error, arrives=True))
+                channel.fail(SendFailure(error, arrives=True))
             case Trouble.HANGS:
                 channel.block(ann)
                 channel.slow_files_s = 1_000.0
@@ -180,7 +182,7 @@ async def recording(
 class Terminal:
     """A person's terminal, which shows what it is told and says so."""
 
-    def __init__(self, shown: list[Seen]) -> None:
+    def __init__(self, shown: list[SeenMessage]) -> None:
         self.confirms = True
         self.leaves_after_next = False
         self._shown = shown
@@ -198,9 +200,9 @@ class Terminal:
         events = channel.attach(chat)
         async with contextlib.aclosing(events) as events:  # type: ignore[type-var]  # a generator
             async for event in events:
-                if not isinstance(event, Said):
+                if not isinstance(event, TerminalMessage):
                     continue
-                self._shown.append(Seen(event.receipt, event.text))
+                self._shown.append(SeenMessage(event.receipt, event.text))
                 if self.leaves_after_next:
                     return
                 if self.confirms:
@@ -224,7 +226,7 @@ class ConsoleRig(Rig):
         self._saying: dict[str, asyncio.Queue[tuple[str, str, str]]] = {}
         self._waiting = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._shown: dict[str, list[Seen]] = {chat.chat: [] for chat in (self.ann, self.ben)}
+        self._shown: dict[str, list[SeenMessage]] = {chat.chat: [] for chat in (self.ann, self.ben)}
         self._terminals = {chat: Terminal(shown) for chat, shown in self._shown.items()}
 
     async def open(self) -> None:
@@ -252,7 +254,7 @@ class ConsoleRig(Rig):
     def unconfirmed(self) -> int:
         return self._waiting
 
-    def seen(self, chat: Target) -> list[Seen]:
+    def seen(self, chat: Target) -> list[SeenMessage]:
         return list(self._shown.get(chat.chat, ()))
 
     async def restart(self) -> None:

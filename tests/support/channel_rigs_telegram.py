@@ -13,7 +13,7 @@ from goclaw_py.model.messages import (
     Target,
 )
 from goclaw_py.ports.channel import Channel
-from goclaw_py.testing.conformance import Offer, Rig, Seen, Trouble
+from goclaw_py.testing.conformance import Offer, Rig, SeenMessage, Trouble
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind
 from tests.support.telegram import ANN, BEN, Line, Mode, connected
@@ -72,9 +72,9 @@ class TelegramRig(Rig):
     def unconfirmed(self) -> int:
         return self.api.pending()
 
-    def seen(self, chat: Target) -> list[Seen]:
+    def seen(self, chat: Target) -> list[SeenMessage]:
         return [
-            Seen(
+            SeenMessage(
                 str(one.message_id),
                 one.text,
                 None if one.file is None else self.api.file(one.file.file_id),

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from goclaw_py.cli.doctor.finding import Machine, Work, World
+from goclaw_py.cli.doctor.finding import DatabaseFacts, DoctorFacts, MachineFacts
 from goclaw_py.config import load
 from goclaw_py.model.messages import Sender
 from goclaw_py.ports.store import Person, Standing
-from goclaw_py.store.migrate import Status as Schema
+from goclaw_py.store.migrate import SchemaStatus as Schema
 from goclaw_py.store.postgres.checkup import Checkup
-from goclaw_py.store.postgres.fitness import Server
+from goclaw_py.store.postgres.fitness import ServerFacts
 from goclaw_py.testing.clock import START
 
-MACHINE = Machine(
+MACHINE = MachineFacts(
     python=(3, 12),
     release="1.0",
     open_files=4096,
@@ -25,7 +25,7 @@ MACHINE = Machine(
     has_uvloop=True,
 )
 CHECKUP = Checkup(
-    schema=Schema(1, 1, ()), server=Server(version=160_004), skew_s=0.01, notices=True
+    schema=Schema(1, 1, ()), server=ServerFacts(version=160_004), skew_s=0.01, notices=True
 )
 OWNER = Person("telegram", "default", Sender("1", "Ann"), Standing.OWNER, START)
 
@@ -44,15 +44,17 @@ class Place:
     def state(self) -> Path:
         return self.home / "state"
 
-    def world(self, text: str = "", **env: str) -> World:
+    def world(self, text: str = "", **env: str) -> DoctorFacts:
         """Healthy but for what these settings say."""
         file = self.home / "goclaw.toml"
         file.write_text(text)
         file.chmod(0o600)
         known = {"GOCLAW_HOME": str(self.home), "PATH": str(self.home / "bin"), "TZ": "UTC", **env}
         settings = load(env=known)
-        people = Work(people=[OWNER])
-        return World(settings=settings, env=known, machine=MACHINE, database=CHECKUP, work=people)
+        people = DatabaseFacts(people=[OWNER])
+        return DoctorFacts(
+            settings=settings, env=known, machine=MACHINE, database=CHECKUP, work=people
+        )
 
 
 def place(home: Path) -> Place:
@@ -64,18 +66,18 @@ def place(home: Path) -> Place:
     return made
 
 
-def machine(world: World, **changes: object) -> World:
+def machine(world: DoctorFacts, **changes: object) -> DoctorFacts:
     """The same on another machine."""
     return replace(world, machine=replace(world.machine, **changes))  # type: ignore[arg-type]
 
 
-def checkup(world: World, **changes: object) -> World:
+def checkup(world: DoctorFacts, **changes: object) -> DoctorFacts:
     """The same with another answer of the database."""
     assert isinstance(world.database, Checkup)
     return replace(world, database=replace(world.database, **changes))  # type: ignore[arg-type]
 
 
-def server(world: World, **changes: object) -> World:
+def server(world: DoctorFacts, **changes: object) -> DoctorFacts:
     """The same with another database server."""
     assert isinstance(world.database, Checkup)
     told = replace(world.database.server, **changes)  # type: ignore[arg-type]

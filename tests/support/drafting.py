@@ -6,21 +6,21 @@ import asyncio
 from collections.abc import Callable
 from typing import Self
 
-from goclaw_py.delivery.rate_limit import UNPACED, Pace
+from goclaw_py.delivery.rate_limit import UNPACED, RateLimit
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxRow
-from goclaw_py.testing.channel import Failure, RecordingChannel
+from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.harness import GatewayProcess
 
 
 class DraftingChannel(RecordingChannel):
     """Shows drafts, and keeps when it was asked to and what it was asked for."""
 
-    def __init__(self, limits: Pace = UNPACED, *, part_limit: int = 4096) -> None:
+    def __init__(self, limits: RateLimit = UNPACED, *, part_limit: int = 4096) -> None:
         super().__init__(drafting=True, part_limit=part_limit, limits=limits)
         self.asked: list[tuple[float, OutboundMessage]] = []
-        self.draft_failures: list[Failure] = []
+        self.draft_failures: list[SendFailure] = []
         self.draft_slow_s = 0.0
         """How long a request takes to arrive."""
         self.answer_slow_s = 0.0

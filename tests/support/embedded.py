@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from goclaw_py.store.embedded import EmbeddedPostgres, Server
+from goclaw_py.store.embedded import EmbeddedPostgres, RunningServer
 from goclaw_py.store.embedded_files import holders
 
 LIMIT_S = 60.0
@@ -59,7 +59,7 @@ def kill(pid: int) -> None:
     until(lambda: not lives(pid), f"the end of process {pid}")
 
 
-def query(pg: EmbeddedPostgres, server: Server, sql: str) -> str:
+def query(pg: EmbeddedPostgres, server: RunningServer, sql: str) -> str:
     """Run SQL with the package's own psql."""
     done = subprocess.run(
         [*psql(pg, server), "-c", sql], capture_output=True, text=True, timeout=LIMIT_S, check=False
@@ -68,7 +68,7 @@ def query(pg: EmbeddedPostgres, server: Server, sql: str) -> str:
     return done.stdout.strip()
 
 
-def psql(pg: EmbeddedPostgres, server: Server) -> list[str]:
+def psql(pg: EmbeddedPostgres, server: RunningServer) -> list[str]:
     """The command in front of ``-c``."""
     who = ["-h", server.host, "-U", server.user, "-d", server.database]
     return [str(pg.binary("psql")), "-XAtq", "-v", "ON_ERROR_STOP=1", *who]

@@ -22,19 +22,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.session_settings import ChatRules
-from goclaw_py.cluster.membership import Cluster
-from goclaw_py.common.wakeup import Wake
-from goclaw_py.delivery.outbox_sender import Outbox
-from goclaw_py.gateway.container import Surroundings, Works
+from goclaw_py.cluster.membership import Membership
+from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.delivery.outbox_sender import OutboxSender
+from goclaw_py.gateway.container import Container, GatewayDependencies
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.heartbeat.module import HeartbeatSetup
 from goclaw_py.jobs.module import JobSetup
-from goclaw_py.messages.channel_supervisor import Supervisor
-from goclaw_py.messages.chat_run import Runner
-from goclaw_py.messages.command_handlers import Commands
-from goclaw_py.messages.ingestion import Gateway
+from goclaw_py.messages.channel_supervisor import ChannelSupervisor
+from goclaw_py.messages.chat_run import ChatRunExecutor
+from goclaw_py.messages.command_handlers import CommandHandlers
+from goclaw_py.messages.ingestion import MessageIngestor
 from goclaw_py.model.errors import StoreUnavailable, ToolFailed
 from goclaw_py.model.ids import (
     CRON_LANE,
@@ -46,7 +46,7 @@ from goclaw_py.model.ids import (
     SessionKey,
 )
 from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
-from goclaw_py.model.metrics_port import NO_METER, Meter
+from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.session_keys import (
     AccessRules,
@@ -56,13 +56,13 @@ from goclaw_py.model.session_keys import (
     chat_session,
 )
 from goclaw_py.ports.agent import AgentLoop, Role, RunRequest
-from goclaw_py.ports.store import Notice, Place, Recovery
-from goclaw_py.ports.tools import Here, Toolbox, ToolSpec
+from goclaw_py.ports.store import Notice, Place, RecoveryReport
+from goclaw_py.ports.tools import Toolbox, ToolContext, ToolSpec
 from goclaw_py.runs.budget_tracker import Limits
-from goclaw_py.runs.tracing_port import NO_SPANS, Spans
+from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
@@ -148,7 +148,7 @@ class Ways:
 class OpenToolbox:
     """No tools, but what tools are given: tests do with it what a tool would do."""
 
-    here: Here
+    here: ToolContext
     specs: tuple[ToolSpec, ...] = ()
     guidance: tuple[str, ...] = ()
 
@@ -159,11 +159,11 @@ class OpenToolbox:
 class OpenToolmaker:
     """Makes the toolboxes of ``here``."""
 
-    def toolbox(self, here: Here) -> Toolbox:
+    def toolbox(self, here: ToolContext) -> Toolbox:
         return OpenToolbox(here)
 
 
-def here(request: RunRequest) -> Here:
+def here(request: RunRequest) -> ToolContext:
     """What the tools of a run are given."""
     assert isinstance(request.tools, OpenToolbox)
     return request.tools.here
@@ -179,24 +179,24 @@ class GatewayProcess:
     channels: Mapping[Place, RecordingChannel]
     workspace: Path
     others: Mapping[AgentName, AgentLoop] = field(default_factory=dict)
-    spans: Spans = NO_SPANS
-    meter: Meter = NO_METER
+    spans: Tracer = NO_SPANS
+    meter: MetricsRecorder = NO_METER
     make_store: Callable[[MemoryDatabase], FlakyStore] = FlakyStore
     store: FlakyStore = field(init=False)
     clock: LoopClock = field(init=False)
-    cluster: Cluster = field(init=False)
-    doorkeeper: Doorkeeper = field(init=False)
-    runner: Runner = field(init=False)
+    cluster: Membership = field(init=False)
+    access_control: AccessControl = field(init=False)
+    runner: ChatRunExecutor = field(init=False)
     dispatcher: Dispatcher = field(init=False)
-    commands: Commands = field(init=False)
-    gateway: Gateway = field(init=False)
-    outbox: Outbox = field(init=False)
-    supervisor: Supervisor = field(init=False)
-    works: Works = field(init=False)
+    commands: CommandHandlers = field(init=False)
+    gateway: MessageIngestor = field(init=False)
+    outbox: OutboxSender = field(init=False)
+    supervisor: ChannelSupervisor = field(init=False)
+    works: Container = field(init=False)
     control: GatewayControl = field(init=False)
-    recoveries: list[Recovery] = field(default_factory=list)
-    _pending: Wake = field(default_factory=Wake)
-    _people: Wake = field(default_factory=Wake)
+    recoveries: list[RecoveryReport] = field(default_factory=list)
+    _pending: WakeEvent = field(default_factory=WakeEvent)
+    _people: WakeEvent = field(default_factory=WakeEvent)
     _lost: asyncio.Event = field(default_factory=asyncio.Event)
     _ending: bool = False
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -205,11 +205,11 @@ class GatewayProcess:
         self.store = store = self.make_store(self.database)
         self.clock = clock = LoopClock()
         channels = self.channels
-        self.cluster = Cluster(
+        self.cluster = Membership(
             store, clock, "test", on_recovery=self._on_recovery, on_lost=self._on_lost
         )
         workspaces = dict.fromkeys((MAIN_AGENT, *self.others), self.workspace)
-        around = Surroundings(
+        around = GatewayDependencies(
             channels,
             {place: self._rules(channel) for place, channel in channels.items()},
             {MAIN_AGENT: self.agent, **self.others},
@@ -231,11 +231,11 @@ class GatewayProcess:
             LaneName("other"): 1,
             CRON_LANE: self.ways.cron_lane,
         }
-        scheduler = Scheduler(
+        scheduler = RunScheduler(
             lanes, cancel_grace_s=self.ways.cancel_grace_s, shared=self.ways.shared
         )
-        self.works = works = Works(store, clock, scheduler, around, self.node)
-        self.doorkeeper, self.runner = works.doorkeeper, works.runner
+        self.works = works = Container(store, clock, scheduler, around, self.node)
+        self.access_control, self.runner = works.access_control, works.runner
         self.dispatcher, self.commands = works.dispatcher, works.commands
         self.gateway, self.outbox = works.gateway, works.outbox
         self.supervisor = works.supervisor
@@ -262,17 +262,17 @@ class GatewayProcess:
     async def start(self) -> None:
         """Come up as the application does."""
         await self.cluster.join()
-        await self.doorkeeper.refresh()
+        await self.access_control.refresh()
         await self.works.take_up()
         for work in (
             *(duty() for duty in self.cluster.duties()),
             self.outbox.run(),
             self.works.calls.run(),
-            self.works.lane_places.run(),
-            self.works.office.run(),
+            self.works.lane_permits.run(),
+            self.works.job_module.run(),
             self.works.heartbeats.run(),
-            *([self.works.heartbeats.keep_telling()] if self.ways.heartbeats.plans else []),
-            self.works.office.keep_telling(),
+            *([self.works.heartbeats.retry_notifications()] if self.ways.heartbeats.plans else []),
+            self.works.job_module.retry_notifications(),
             self._keep_taking_up(),
             self._keep_knowing_people(),
             self._receive(),
@@ -302,7 +302,7 @@ class GatewayProcess:
             channel.cut_off()
         for task in self._tasks:
             task.cancel()
-        self.works.office.forget()
+        self.works.job_module.forget()
         self.works.heartbeats.forget()
         self.dispatcher.interrupt()
 
@@ -313,7 +313,7 @@ class GatewayProcess:
         await self._cancel(
             *self.commands.stop_answers._tasks, *self.runner.notices._tasks, *self._tasks
         )
-        side = self.works.office.occurrences._side, self.works.heartbeats.beats._side
+        side = self.works.job_module.occurrences._side, self.works.heartbeats.beats._side
         await self._cancel(*self.runner._drafts._late, *(one for s in side for one in s._tasks))
 
     async def _cancel(self, *tasks: asyncio.Task[Any]) -> None:
@@ -401,7 +401,7 @@ class GatewayProcess:
             await self._people.wait(10.0)
             self._people.clear()
             try:
-                await self.doorkeeper.refresh()
+                await self.access_control.refresh()
             except StoreUnavailable:
                 continue
 
@@ -416,7 +416,7 @@ class GatewayProcess:
             case Notice.CRON:
                 self.works.look_for_due()
             case Notice.LANES:
-                self.works.lane_places.look()
+                self.works.lane_permits.look()
             case Notice.NODES:
                 self.cluster.look()
                 self.works.calls.look()
@@ -426,7 +426,7 @@ class GatewayProcess:
         self.works.forget()
         self._lost.set()
 
-    def _on_recovery(self, recovery: Recovery) -> None:
+    def _on_recovery(self, recovery: RecoveryReport) -> None:
         self.recoveries.append(recovery)
         self.works.close_cut_runs(recovery)
         self._pending.call()
@@ -440,8 +440,8 @@ async def a_process(
     database: MemoryDatabase | None = None,
     channels: tuple[RecordingChannel, ...] = (),
     others: Mapping[AgentName, AgentLoop] | None = None,
-    spans: Spans = NO_SPANS,
-    meter: Meter = NO_METER,
+    spans: Tracer = NO_SPANS,
+    meter: MetricsRecorder = NO_METER,
     kind: type[GatewayProcess] = GatewayProcess,
 ) -> AsyncIterator[GatewayProcess]:
     """A started process with one trusted channel and an echoing agent, unless told otherwise."""

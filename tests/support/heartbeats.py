@@ -9,16 +9,16 @@ from datetime import datetime, timedelta
 from goclaw_py.heartbeat.checklist.checklist import Checklist, parse, with_item
 from goclaw_py.heartbeat.checklist.lines import escaped
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import Beat, BeatStatus, Event, Heartbeat
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.heartbeat.models import Heartbeat, HeartbeatEvent, HeartbeatRun, HeartbeatRunStatus
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.errors import BadChecklist, ChecklistChanged, GoclawError, UnknownAgent
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, BeatId
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, HeartbeatRunId
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.routes import Route
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.testing.clock import LoopClock
 
 HALF_HOUR = timedelta(minutes=30)
@@ -39,11 +39,11 @@ class FakeHeartbeats:
     interval: timedelta | None = HALF_HOUR
     zone: str = "UTC"
     route: Route = field(default_factory=lambda: Route(Target("telegram", "default", "ann")))
-    no_beat: NoBeat | None = None
+    no_beat: NoHeartbeat | None = None
     ran: list[AgentName] = field(default_factory=list)
     broken: GoclawError | None = None
     breaks_after: GoclawError | None = None
-    last: Beat | None = None
+    last: HeartbeatRun | None = None
     _hearts: dict[AgentName, Heartbeat] = field(default_factory=dict)
 
     @property
@@ -76,29 +76,33 @@ class FakeHeartbeats:
         limit: int = 50,
         outcome: str | None = None,
         before: Cursor | None = None,
-    ) -> list[Beat]:
+    ) -> list[HeartbeatRun]:
         if self.last is None or limit < 1 or agent not in (None, self.last.agent):
             return []
         if before is not None and self.last.cursor >= before:
             return []
         return [self.last] if outcome in (None, self.last.outcome) else []
 
-    async def beat(self, beat: BeatId) -> Beat | None:
+    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
         return self.last if self.last is not None and self.last.id == beat else None
 
-    async def run_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+    async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         self.heart(agent)
         if self.no_beat is not None:
             return self.no_beat
         self.ran.append(agent)
-        now, beat = self.clock.now(), BeatId(f"beat-{len(self.ran)}")
-        self.last = Beat(beat, agent, BeatKind.MANUAL, now, now, BeatStatus.OK, finished_at=now)
+        now, beat = self.clock.now(), HeartbeatRunId(f"beat-{len(self.ran)}")
+        self.last = HeartbeatRun(
+            beat, agent, HeartbeatRunKind.MANUAL, now, now, HeartbeatRunStatus.OK, finished_at=now
+        )
         self._after()
-        return BeatBegun(beat)
+        return HeartbeatStarted(beat)
 
-    async def rehearse(self, agent: AgentName) -> Rehearsal:
+    async def rehearse(self, agent: AgentName) -> DryRunReport:
         self.heart(agent)
-        return Rehearsal(BeatStatus.RUNNING, None, "", "\n".join(self.items[agent]), self.route)
+        return DryRunReport(
+            HeartbeatRunStatus.RUNNING, None, "", "\n".join(self.items[agent]), self.route
+        )
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
         self.change(agent, switched=on)
@@ -110,10 +114,10 @@ class FakeHeartbeats:
         self._after()
         return await self.view(agent)
 
-    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> Event:
+    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
         raise AssertionError("neither a chat nor an agent tells events")
 
-    async def events(self, agent: AgentName) -> list[Event]:
+    async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         self.heart(agent)
         return []
 

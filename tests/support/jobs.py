@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from goclaw_py.jobs.creation import Rules
-from goclaw_py.jobs.execution_models import Logged
-from goclaw_py.jobs.models import Job, JobTarget, Message, Notify, Payload, Prompt
+from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.execution_models import LoggedOccurrence
+from goclaw_py.jobs.models import FixedMessage, Job, JobTarget, Notify, Payload, Prompt
 from goclaw_py.jobs.module import JobSetup
 from goclaw_py.jobs.policy import DEFAULT_PROFILE, Profile, policy_with
 from goclaw_py.jobs.schedule import At, Every, Schedule
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
-from goclaw_py.ports.jobs import Asker, JobDesk, JobDraft
+from goclaw_py.ports.jobs import JobDraft, JobService, Requester
 from goclaw_py.testing.clock import START
 from tests.support.harness import GatewayProcess
 
 ANN = Target("telegram", "default", "ann")
-OPERATOR = Asker(owner=None)
-IN_CHAT = Asker(owner_of(ANN, PeerKind.DIRECT), Maker.MODEL, chat=ANN)
+OPERATOR = Requester(owner=None)
+IN_CHAT = Requester(owner_of(ANN, PeerKind.DIRECT), Maker.MODEL, chat=ANN)
 
 
 def at(seconds: float) -> At:
@@ -48,7 +48,7 @@ class Wanted:
     policy: tuple[tuple[str, object], ...] = ()
 
     def draft(self) -> JobDraft:
-        payload: Payload = Message(self.text) if self.message else Prompt(self.text)
+        payload: Payload = FixedMessage(self.text) if self.message else Prompt(self.text)
         return JobDraft(
             self.schedule,
             payload,
@@ -63,19 +63,19 @@ def setup(profile: Profile = DEFAULT_PROFILE, **policy: object) -> JobSetup:
     """A gateway's jobs with a profile of which some keys are changed."""
 
     changed = replace(profile, policy=policy_with(profile.policy, policy))
-    return JobSetup(Rules(changed))
+    return JobSetup(JobCreationRules(changed))
 
 
-async def make(gateway: GatewayProcess, wanted: Wanted, by: Asker = OPERATOR) -> Job:
+async def make(gateway: GatewayProcess, wanted: Wanted, by: Requester = OPERATOR) -> Job:
     """Make a job at the gateway's desk."""
-    return await desk(gateway).create(wanted.draft(), by)
+    return await service(gateway).create(wanted.draft(), by)
 
 
-def desk(gateway: GatewayProcess) -> JobDesk:
-    return gateway.works.office.desk
+def service(gateway: GatewayProcess) -> JobService:
+    return gateway.works.job_module.service
 
 
-async def log_of(gateway: GatewayProcess, job: Job) -> list[Logged]:
+async def log_of(gateway: GatewayProcess, job: Job) -> list[LoggedOccurrence]:
     """What became of a job, the oldest first."""
     return list(reversed(await gateway.store.log_of(job.id)))
 

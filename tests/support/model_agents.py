@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from goclaw_py.agents import AgentSpec
-from goclaw_py.agents.models import ModelAgent, Provider, Retry
+from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.ids import AgentName
 from tests.support.model_server import ModelServer
@@ -37,7 +37,7 @@ class ModelAgents:
         provider: Provider = Provider.OPENAI,
         model: str = "some-model",
         *,
-        retry: Retry | None = None,
+        retry: RetryPolicy | None = None,
         **spec: Any,
     ) -> ModelAgent:
         settings: dict[str, Any] = {"base_url": url(self.server, provider), "api_key": KEY} | spec
@@ -45,7 +45,7 @@ class ModelAgents:
             AgentSpec(AgentName("main"), **settings),
             provider,
             model,
-            retry=retry or Retry(first_wait_s=0.001),
+            retry=retry or RetryPolicy(first_wait_s=0.001),
             environ=self.environ,
         )
         self.made.append(agent)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.policy import PROFILES, Profile
-from goclaw_py.jobs.service import JobDesk
+from goclaw_py.jobs.service import GatewayJobService
 from goclaw_py.model.ids import AgentName, Owner
 from goclaw_py.model.messages import Target
 from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import Asker
+from goclaw_py.ports.jobs import Requester
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.ports.tools import Toolbox
 from goclaw_py.store.memory import MemoryStore
@@ -26,12 +26,12 @@ BOB = Owner("console:direct:bob")
 KOLKATA = replace(PROFILES["goclaw"], zone="Asia/Kolkata")
 
 
-def asker(owner: Owner = ANN, maker: Maker = Maker.MODEL) -> Asker:
+def asker(owner: Owner = ANN, maker: Maker = Maker.MODEL) -> Requester:
     chat = owner.rpartition(":")[2]
-    return Asker(owner, maker, AgentName("main"), Target("console", "default", chat))
+    return Requester(owner, maker, AgentName("main"), Target("console", "default", chat))
 
 
-OPERATORS = Asker(None)
+OPERATORS = Requester(None)
 
 
 @dataclass
@@ -43,15 +43,15 @@ class Schedules:
     most: int = 50
     enabled: bool = True
     store: MemoryStore = field(default_factory=MemoryStore)
-    desk: JobDesk = field(init=False)
+    service: GatewayJobService = field(init=False)
 
     def __post_init__(self) -> None:
-        rules = Rules(self.profile, enabled=self.enabled, most=self.most)
-        self.desk = JobDesk(self.store, LoopClock(), rules)
+        rules = JobCreationRules(self.profile, enabled=self.enabled, most=self.most)
+        self.service = GatewayJobService(self.store, LoopClock(), rules)
 
     def place(self, owner: Owner = ANN) -> Desk:
         """From where an owner's runs call tools."""
-        return Desk(self.workspace, jobs=self.desk, asker=asker(owner))
+        return Desk(self.workspace, jobs=self.service, asker=asker(owner))
 
     def tools(self, permissions: Permissions | None = None, owner: Owner = ANN) -> Toolbox:
         return self.place(owner).tools(permissions, MAIN)
@@ -69,4 +69,4 @@ class Schedules:
 
     async def stored(self) -> int:
         """How many jobs there are, of all owners."""
-        return (await self.desk.search(JobQuery(), OPERATORS)).total
+        return (await self.service.search(JobQuery(), OPERATORS)).total

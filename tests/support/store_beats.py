@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from itertools import count
 
 from goclaw_py.heartbeat.models import (
-    Beat,
-    BeatEnd,
-    BeatStatus,
-    ClaimedBeat,
     Heartbeat,
-    Plan,
+    HeartbeatClaim,
+    HeartbeatConfig,
+    HeartbeatRun,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
 )
-from goclaw_py.model.ids import CRON_LANE, AgentName, BeatId, NodeId, RunId, SessionKey
+from goclaw_py.model.ids import CRON_LANE, AgentName, HeartbeatRunId, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import NewRun, RunEnd, Store
@@ -25,9 +25,9 @@ OFFSET = timedelta(seconds=7)
 _numbers = count(1)
 
 
-def fresh(number: int) -> list[BeatId]:
+def fresh(number: int) -> list[HeartbeatRunId]:
     """Ids that no other call gives."""
-    return [BeatId(f"beat {next(_numbers):06}") for _ in range(number)]
+    return [HeartbeatRunId(f"beat {next(_numbers):06}") for _ in range(number)]
 
 
 async def planned(
@@ -39,7 +39,7 @@ async def planned(
 ) -> Heartbeat:
     """Plans for these agents, or for one; the heartbeat of the first one."""
     agents = agents or (AGENT,)
-    await store.plan_heartbeats([Plan(one, interval, offset) for one in agents], now=now)
+    await store.plan_heartbeats([HeartbeatConfig(one, interval, offset) for one in agents], now=now)
     return await beating(store, agents[0])
 
 
@@ -55,47 +55,52 @@ async def claim(
     now: datetime = T0,
     limit: int = 100,
     wakes: int = 100,
-) -> list[ClaimedBeat]:
-    return await store.claim_beats(node, agents or [AGENT], now=now, ids=fresh(limit), wakes=wakes)
+) -> list[HeartbeatClaim]:
+    return await store.claim_heartbeats(
+        node, agents or [AGENT], now=now, ids=fresh(limit), wakes=wakes
+    )
 
 
 async def claim_one(
     store: Store, agent: AgentName = AGENT, *, node: NodeId = A, now: datetime = T0
-) -> ClaimedBeat:
+) -> HeartbeatClaim:
     (claimed,) = await claim(store, agent, node=node, now=now)
     return claimed
 
 
 async def by_hand(
     store: Store, agent: AgentName = AGENT, *, node: NodeId = A, now: datetime = T0
-) -> ClaimedBeat | None:
+) -> HeartbeatClaim | None:
     (beat,) = fresh(1)
-    return await store.claim_beat_now(node, agent, now=now, beat=beat)
+    return await store.claim_heartbeat_now(node, agent, now=now, beat=beat)
 
 
 def ended(
-    claimed: ClaimedBeat, status: BeatStatus = BeatStatus.OK, *, now: datetime | None = None
-) -> BeatEnd:
-    return BeatEnd(claimed.id, claimed.agent, status, now or claimed.claimed_at)
+    claimed: HeartbeatClaim,
+    status: HeartbeatRunStatus = HeartbeatRunStatus.OK,
+    *,
+    now: datetime | None = None,
+) -> HeartbeatRunEnd:
+    return HeartbeatRunEnd(claimed.id, claimed.agent, status, now or claimed.claimed_at)
 
 
 async def end(
     store: Store,
-    claimed: ClaimedBeat,
-    status: BeatStatus = BeatStatus.OK,
+    claimed: HeartbeatClaim,
+    status: HeartbeatRunStatus = HeartbeatRunStatus.OK,
     *,
     now: datetime | None = None,
 ) -> None:
-    await store.end_beats([ended(claimed, status, now=now)], node=A)
+    await store.end_heartbeat_runs([ended(claimed, status, now=now)], node=A)
 
 
 async def a_beat(
     store: Store,
-    status: BeatStatus = BeatStatus.OK,
+    status: HeartbeatRunStatus = HeartbeatRunStatus.OK,
     *,
     agent: AgentName = AGENT,
     now: datetime = T0,
-) -> ClaimedBeat:
+) -> HeartbeatClaim:
     """One by hand that has ended."""
     claimed = await by_hand(store, agent, now=now)
     assert claimed
@@ -103,21 +108,23 @@ async def a_beat(
     return claimed
 
 
-def alerted(claimed: ClaimedBeat, *, target: Target = ANN, now: datetime | None = None) -> BeatEnd:
-    return replace(ended(claimed, BeatStatus.ALERTED, now=now), target=target)
+def alerted(
+    claimed: HeartbeatClaim, *, target: Target = ANN, now: datetime | None = None
+) -> HeartbeatRunEnd:
+    return replace(ended(claimed, HeartbeatRunStatus.ALERTED, now=now), target=target)
 
 
 def alert(text: str, key: str = "", target: Target = ANN) -> OutboundMessage:
     return OutboundMessage(target, text, alert=key)
 
 
-async def row_of(store: Store, beat: BeatId) -> Beat:
+async def row_of(store: Store, beat: HeartbeatRunId) -> HeartbeatRun:
     found = await store.beat(beat)
     assert found is not None
     return found
 
 
-def run_for(name: str, claimed: ClaimedBeat, *, started_at: datetime = T0) -> NewRun:
+def run_for(name: str, claimed: HeartbeatClaim, *, started_at: datetime = T0) -> NewRun:
     return NewRun(
         id=RunId(name),
         session=SessionKey(f"agent:{claimed.agent}:heartbeat"),
@@ -131,5 +138,7 @@ def run_for(name: str, claimed: ClaimedBeat, *, started_at: datetime = T0) -> Ne
     )
 
 
-def run_end(name: str, last: BeatEnd | None = None, outcome: Outcome = Outcome.COMPLETED) -> RunEnd:
+def run_end(
+    name: str, last: HeartbeatRunEnd | None = None, outcome: Outcome = Outcome.COMPLETED
+) -> RunEnd:
     return RunEnd(RunId(name), outcome, at(9), beat=last)

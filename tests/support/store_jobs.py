@@ -7,7 +7,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 
-from goclaw_py.jobs.execution_models import Claimed, JobUpdate, OccurrenceEnd, Status
+from goclaw_py.jobs.execution_models import (
+    JobUpdate,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+)
 from goclaw_py.jobs.models import Job, JobSpec, Prompt
 from goclaw_py.jobs.schedule import Every
 from goclaw_py.model.ids import CRON_LANE, JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
@@ -51,23 +56,23 @@ def fresh(number: int) -> list[OccurrenceId]:
 
 async def claim(
     store: Store, *, node: NodeId = A, now: datetime = T0, limit: int = 100
-) -> list[Claimed]:
+) -> list[OccurrenceClaim]:
     return await store.claim_due(node, now=now, ids=fresh(limit))
 
 
-async def claim_one(store: Store, *, node: NodeId = A, now: datetime = T0) -> Claimed:
+async def claim_one(store: Store, *, node: NodeId = A, now: datetime = T0) -> OccurrenceClaim:
     (claimed,) = await claim(store, node=node, now=now)
     return claimed
 
 
-async def claim_by_hand(store: Store, job: Job, *, now: datetime = T0) -> Claimed | None:
+async def claim_by_hand(store: Store, job: Job, *, now: datetime = T0) -> OccurrenceClaim | None:
     (occurrence,) = fresh(1)
     return await store.claim_now(A, job.id, now=now, occurrence=occurrence)
 
 
 def ended(
-    claimed: Claimed,
-    status: Status = Status.OK,
+    claimed: OccurrenceClaim,
+    status: OccurrenceStatus = OccurrenceStatus.OK,
     *,
     now: datetime | None = None,
     update: JobUpdate | None = None,
@@ -85,7 +90,7 @@ def ended(
     )
 
 
-def run_for(name: str, claimed: Claimed, *, started_at: datetime = T0) -> NewRun:
+def run_for(name: str, claimed: OccurrenceClaim, *, started_at: datetime = T0) -> NewRun:
     return NewRun(
         id=RunId(name),
         session=SessionKey(f"agent:default:cron:{claimed.job.id}"),

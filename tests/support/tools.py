@@ -10,9 +10,9 @@ from goclaw_py.model.errors import ToolFailed
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import OutFile, Target
 from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.heartbeat import HeartbeatDesk
-from goclaw_py.ports.jobs import Asker, JobDesk
-from goclaw_py.ports.tools import Here, Toolbox
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.jobs import JobService, Requester
+from goclaw_py.ports.tools import Toolbox, ToolContext
 from goclaw_py.tools import Permissions, Registry
 
 MAIN = AgentName("main")
@@ -82,13 +82,13 @@ class Desk:
     post: RecordingPost = field(default_factory=RecordingPost)
     pins: KeptPins = field(default_factory=KeptPins)
     attached: list[OutFile] = field(default_factory=list)
-    jobs: JobDesk | None = None
-    asker: Asker | None = None
-    heartbeats: HeartbeatDesk | None = None
+    jobs: JobService | None = None
+    asker: Requester | None = None
+    heartbeats: HeartbeatService | None = None
     trigger: Trigger = Trigger.CHAT
 
-    def here(self, agent: AgentName = MAIN) -> Here:
-        return Here(
+    def here(self, agent: AgentName = MAIN) -> ToolContext:
+        return ToolContext(
             run_id=RunId("run-1"),
             session=SessionKey(f"agent:{agent}:console:direct:me"),
             agent=agent,

@@ -13,7 +13,7 @@ from goclaw_py.ports.jobs import WorkSource
 from goclaw_py.ports.store import NewWork, Store, WorkState
 from goclaw_py.sources import TableSource
 from goclaw_py.sources.github import GitHubSource, IssueRules
-from goclaw_py.sources.github_http import Place
+from goclaw_py.sources.github_http import RepositoryAddress
 from tests.support.github import OWNER_TOKEN, REPO, GitHub
 from tests.support.stores import Openable
 
@@ -86,7 +86,7 @@ def github_source(
     token: str = OWNER_TOKEN,
     repo: str = REPO,
 ) -> GitHubSource:
-    place = Place(repo, token, github.base_url, pause_s=0.001)
+    place = RepositoryAddress(repo, token, github.base_url, pause_s=0.001)
     return GitHubSource(place, rules or IssueRules(forgotten_after=FORGOTTEN), clock)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.model.errors import StoreError, StoreUnavailable
-from goclaw_py.store.postgres.fitness import Server
-from goclaw_py.store.postgres.refusals import Kind, refusal, refusal_to_connect
+from goclaw_py.store.postgres.fitness import ServerFacts
+from goclaw_py.store.postgres.refusals import RefusalKind, refusal, refusal_to_connect
 
 DETAIL = "\nDETAIL:  much more\nHINT:  and more"
 
@@ -14,21 +14,46 @@ DETAIL = "\nDETAIL:  much more\nHINT:  and more"
 @pytest.mark.parametrize(
     ("state", "said", "kind", "words"),
     [
-        ("25006", "cannot execute INSERT in a read-only transaction", Kind.AWAY, "the primary"),
-        ("53100", "could not extend file", Kind.AWAY, "the disk of the database is full"),
-        ("53300", "sorry, too many clients already", Kind.AWAY, "raise max_connections"),
-        ("57P03", "the database system is starting up", Kind.AWAY, "cannot work now"),
-        ("40001", "could not serialize access", Kind.AWAY, "cannot work now"),
-        ("28P01", "password authentication failed", Kind.REFUSED, "correct user and password"),
-        ("28000", "no pg_hba.conf entry for host, no encryption", Kind.REFUSED, "sslmode"),
-        ("3D000", 'database "x" does not exist', Kind.REFUSED, "CREATE DATABASE"),
-        ("42501", "permission denied for table inbox", Kind.REFUSED, "GRANT SELECT, INSERT,"),
-        ("26000", 'prepared statement "s" does not exist', Kind.SHARED, "pool_mode = session"),
-        ("42P05", 'prepared statement "s" already exists', Kind.SHARED, "pool_mode = session"),
+        (
+            "25006",
+            "cannot execute INSERT in a read-only transaction",
+            RefusalKind.AWAY,
+            "the primary",
+        ),
+        ("53100", "could not extend file", RefusalKind.AWAY, "the disk of the database is full"),
+        ("53300", "sorry, too many clients already", RefusalKind.AWAY, "raise max_connections"),
+        ("57P03", "the database system is starting up", RefusalKind.AWAY, "cannot work now"),
+        ("40001", "could not serialize access", RefusalKind.AWAY, "cannot work now"),
+        (
+            "28P01",
+            "password authentication failed",
+            RefusalKind.REFUSED,
+            "correct user and password",
+        ),
+        ("28000", "no pg_hba.conf entry for host, no encryption", RefusalKind.REFUSED, "sslmode"),
+        ("3D000", 'database "x" does not exist', RefusalKind.REFUSED, "CREATE DATABASE"),
+        (
+            "42501",
+            "permission denied for table inbox",
+            RefusalKind.REFUSED,
+            "GRANT SELECT, INSERT,",
+        ),
+        (
+            "26000",
+            'prepared statement "s" does not exist',
+            RefusalKind.SHARED,
+            "pool_mode = session",
+        ),
+        (
+            "42P05",
+            'prepared statement "s" already exists',
+            RefusalKind.SHARED,
+            "pool_mode = session",
+        ),
     ],
 )
 def test_what_a_server_refuses_is_one_line_with_a_cure(
-    state: str, said: str, kind: Kind, words: str
+    state: str, said: str, kind: RefusalKind, words: str
 ) -> None:
     for asked in (refusal, refusal_to_connect):
         found = asked(state, said + DETAIL)
@@ -60,12 +85,12 @@ def test_a_wrong_statement_is_a_mistake_of_ours() -> None:
 )
 def test_whatever_is_said_to_a_connection_is_a_refusal(state: str, said: str, words: str) -> None:
     found = refusal_to_connect(state, said)
-    assert (found.kind, words in found.words) == (Kind.REFUSED, True), found.words
+    assert (found.kind, words in found.words) == (RefusalKind.REFUSED, True), found.words
 
 
 def test_a_pooler_without_a_server_is_waited_for() -> None:
     """PgBouncer has one state for this and for what it never accepts."""
-    assert refusal_to_connect("08P01", "server login has been failing").kind is Kind.AWAY
+    assert refusal_to_connect("08P01", "server login has been failing").kind is RefusalKind.AWAY
 
 
 # ---------------------------------------------------------------------------- what a server can do
@@ -75,14 +100,14 @@ MANY = ["chats", "drafts", "inbox", "nodes", "outbox"]
 
 
 def test_a_server_that_can_do_everything_has_no_fault() -> None:
-    assert Server().faults() == Server().faults(["0001_initial"]) == []
+    assert ServerFacts().faults() == ServerFacts().faults(["0001_initial"]) == []
 
 
 @pytest.mark.parametrize(
     ("server", "line"),
     [
         (
-            Server(lacking=dict.fromkeys(FOUR, MANY)),
+            ServerFacts(lacking=dict.fromkeys(FOUR, MANY)),
             (
                 "the user goclaw may not SELECT, INSERT, UPDATE, DELETE in chats, drafts, inbox "
                 "and 2 more; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public "
@@ -90,30 +115,32 @@ def test_a_server_that_can_do_everything_has_no_fault() -> None:
             ),
         ),
         (
-            Server(us='"Ann"', schema="own", lacking={"INSERT": ["inbox"], "UPDATE": ["nodes"]}),
+            ServerFacts(
+                us='"Ann"', schema="own", lacking={"INSERT": ["inbox"], "UPDATE": ["nodes"]}
+            ),
             (
                 'the user "Ann" may not INSERT in inbox, nor UPDATE in nodes; GRANT SELECT, '
                 'INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA own TO "Ann"'
             ),
         ),
-        (Server(version=130_011), "PostgreSQL 14 or newer is needed, this is 13"),
-        (Server(encoding="LATIN1"), "LATIN1 does not hold every character"),
+        (ServerFacts(version=130_011), "PostgreSQL 14 or newer is needed, this is 13"),
+        (ServerFacts(encoding="LATIN1"), "LATIN1 does not hold every character"),
     ],
 )
-def test_what_a_server_cannot_do_is_one_line(server: Server, line: str) -> None:
+def test_what_a_server_cannot_do_is_one_line(server: ServerFacts, line: str) -> None:
     (fault,) = server.faults()
     assert str(fault.error()).startswith(f"the database cannot be used: {line}")
     assert type(fault.error()) is StoreError
 
 
-@pytest.mark.parametrize("server", [Server(is_standby=True), Server(is_read_only=True)])
-def test_a_server_that_may_take_changes_again_is_waited_for(server: Server) -> None:
+@pytest.mark.parametrize("server", [ServerFacts(is_standby=True), ServerFacts(is_read_only=True)])
+def test_a_server_that_may_take_changes_again_is_waited_for(server: ServerFacts) -> None:
     (fault,) = server.faults()
     assert isinstance(fault.error(), StoreUnavailable)
 
 
 def test_tables_need_to_be_made_only_while_a_migration_is_pending() -> None:
-    for server in (Server(may_create=False), Server(owners={"root": MANY})):
+    for server in (ServerFacts(may_create=False), ServerFacts(owners={"root": MANY})):
         assert server.faults() == []
         (fault,) = server.faults(["0021_more"])
         assert fault.cure

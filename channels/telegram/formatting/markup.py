@@ -52,7 +52,7 @@ CODE = Tag("<code>", "</code>", 5)
 _PRE = Tag("<pre>", "</pre>", 5)
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     """A text in one format."""
 
     text: str
@@ -100,7 +100,7 @@ def cost(before: Format, after: Format) -> int:
     return sum(tag.cost for tag in after[_shared(before, after) :])
 
 
-def to_html(runs: Iterable[Run]) -> str:
+def to_html(runs: Iterable[TextRun]) -> str:
     """Write a part; every tag that it opens is closed in it."""
     pieces = []
     current = PLAIN

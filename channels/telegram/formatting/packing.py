@@ -12,13 +12,13 @@ from channels.telegram.formatting.markup import (
     MARKUP_BUDGET,
     PLAIN,
     Format,
-    Run,
+    TextRun,
     cost,
     unstyled,
 )
 from goclaw_py.common.text import is_blank, split_text, utf16_len
 
-NO_GAP = Run("", PLAIN)
+NO_GAP = TextRun("", PLAIN)
 _LEAST_UNITS = 2
 """A text cannot be cut into smaller parts: a character may have so many."""
 
@@ -30,8 +30,8 @@ class Flow:
     ``gap`` is what stands between it and the block before it; a heading stays with what follows.
     """
 
-    runs: Sequence[Run]
-    gap: Run = NO_GAP
+    runs: Sequence[TextRun]
+    gap: TextRun = NO_GAP
     heading: bool = False
 
 
@@ -44,7 +44,7 @@ class Verbatim:
 
     text: str
     format: Format
-    gap: Run = NO_GAP
+    gap: TextRun = NO_GAP
     header: str = ""
 
 
@@ -58,7 +58,7 @@ class _Room(NamedTuple):
     budget: int
 
 
-def pack(blocks: Sequence[Block], limit: int) -> list[list[Run]]:
+def pack(blocks: Sequence[Block], limit: int) -> list[list[TextRun]]:
     """Distribute blocks over parts of at most ``limit`` (≥ 2) visible UTF-16 units.
 
     No part costs more than ``MARKUP_BUDGET``, none is blank. Cuts are between blocks where that
@@ -79,9 +79,9 @@ class _Packer:
     """Fills one part after the other."""
 
     def __init__(self, limit: int) -> None:
-        self._parts: list[list[Run]] = []
+        self._parts: list[list[TextRun]] = []
         self._limit = limit
-        self._runs: list[Run] = []
+        self._runs: list[TextRun] = []
         self._left = _Room(limit, MARKUP_BUDGET)
         self._headings: int | None = None
         """Where in ``_runs`` the headings begin that have nothing below them yet."""
@@ -98,7 +98,7 @@ class _Packer:
                 return
         self._append(block.gap, whole, heading=isinstance(block, Flow) and block.heading)
 
-    def finish(self) -> list[list[Run]]:
+    def finish(self) -> list[list[TextRun]]:
         """All parts; the last one may end with headings."""
         self._headings = None
         self._end_part()
@@ -106,7 +106,7 @@ class _Packer:
 
     def _end_part(self) -> None:
         """Begin a new part, with the headings that would else stand below this one alone."""
-        carried: list[Run] = []
+        carried: list[TextRun] = []
         if self._headings:
             headings = self._runs[self._headings + 1 :]
             if _units(headings) * 8 <= self._limit and _cost((), headings) * 8 <= MARKUP_BUDGET:
@@ -134,17 +134,17 @@ class _Packer:
             if piece:
                 self._append(gap, piece)
 
-    def _after(self, gap: Run) -> _Room:
+    def _after(self, gap: TextRun) -> _Room:
         """What is left behind a gap; the first block of a part needs none."""
         return self._left._replace(units=self._left.units - (len(gap.text) if self._runs else 0))
 
-    def _fits(self, block: Block, runs: Sequence[Run], units: int) -> bool:
+    def _fits(self, block: Block, runs: Sequence[TextRun], units: int) -> bool:
         return (
             units <= self._after(block.gap).units
             and _cost(self._runs[-1:], [block.gap, *runs]) <= self._left.budget
         )
 
-    def _append(self, gap: Run, runs: Sequence[Run], *, heading: bool = False) -> None:
+    def _append(self, gap: TextRun, runs: Sequence[TextRun], *, heading: bool = False) -> None:
         added = [gap, *runs] if self._runs else runs
         if not heading:
             self._headings = None
@@ -157,15 +157,15 @@ class _Packer:
         self._runs += added
 
 
-def _whole(block: Block) -> Sequence[Run]:
-    return block.runs if isinstance(block, Flow) else [Run(block.text, block.format)]
+def _whole(block: Block) -> Sequence[TextRun]:
+    return block.runs if isinstance(block, Flow) else [TextRun(block.text, block.format)]
 
 
-def _units(runs: Iterable[Run]) -> int:
+def _units(runs: Iterable[TextRun]) -> int:
     return utf16_len("".join(run.text for run in runs))
 
 
-def _cost(before: Sequence[Run], runs: Iterable[Run]) -> int:
+def _cost(before: Sequence[TextRun], runs: Iterable[TextRun]) -> int:
     """What the tags of ``runs`` cost behind ``before``, of which the last one counts."""
     form = before[-1].format if before else PLAIN
     spent = 0
@@ -176,22 +176,22 @@ def _cost(before: Sequence[Run], runs: Iterable[Run]) -> int:
     return spent
 
 
-def _pieces(block: Block, first: _Room, limit: int) -> Iterator[Sequence[Run]]:
+def _pieces(block: Block, first: _Room, limit: int) -> Iterator[Sequence[TextRun]]:
     """Cut a block; ``first`` is for the first piece, which is empty if nothing goes there."""
     match block:
         case Flow(runs):
             if _cost((), runs) > MARKUP_BUDGET:
                 # Where everything is emphasised, nothing is.
-                runs = [Run(run.text, unstyled(run.format)) for run in runs]
+                runs = [TextRun(run.text, unstyled(run.format)) for run in runs]
             yield from _flow_pieces(runs, first, limit)
         case Verbatim(text, form, _, header):
             for piece in _line_pieces(text, header, first.units, limit):
-                yield [Run(piece, form)] if piece else []
+                yield [TextRun(piece, form)] if piece else []
         case _:
             assert_never(block)
 
 
-def _flow_pieces(runs: Sequence[Run], room: _Room, limit: int) -> Iterator[Sequence[Run]]:
+def _flow_pieces(runs: Sequence[TextRun], room: _Room, limit: int) -> Iterator[Sequence[TextRun]]:
     text = "".join(run.text for run in runs)
     ends = list(accumulate(len(run.text) for run in runs))
     place = 0
@@ -212,7 +212,7 @@ def _flow_pieces(runs: Sequence[Run], room: _Room, limit: int) -> Iterator[Seque
         room = _Room(limit, MARKUP_BUDGET)
 
 
-def _affordable(runs: Iterable[Run], budget: int) -> int:
+def _affordable(runs: Iterable[TextRun], budget: int) -> int:
     """How many code points come before the first tag that is too much."""
     form, size = PLAIN, 0
     for run in runs:
@@ -224,7 +224,7 @@ def _affordable(runs: Iterable[Run], budget: int) -> int:
     return size
 
 
-def _between(runs: Sequence[Run], ends: Sequence[int], begin: int, end: int) -> list[Run]:
+def _between(runs: Sequence[TextRun], ends: Sequence[int], begin: int, end: int) -> list[TextRun]:
     """The runs from code point ``begin`` to ``end``; run i ends before ``ends[i]``."""
     found = []
     number = bisect_right(ends, begin)
@@ -232,7 +232,7 @@ def _between(runs: Sequence[Run], ends: Sequence[int], begin: int, end: int) -> 
         text, form = runs[number]
         skipped = len(text) - (ends[number] - begin)
         taken = text[skipped : skipped + end - begin]
-        found.append(Run(taken, form))
+        found.append(TextRun(taken, form))
         begin += len(taken)
         number += 1
     return found

@@ -25,14 +25,14 @@ from channels.telegram.formatting.markup import (
     QUOTE,
     STRIKE,
     Format,
-    Run,
     Tag,
+    TextRun,
     link,
     nested,
     pre,
 )
 from channels.telegram.formatting.packing import NO_GAP, Block, Flow, Verbatim
-from channels.telegram.formatting.tables import Align, Table, table_blocks
+from channels.telegram.formatting.tables import Align, TextTable, table_blocks
 from goclaw_py.common.text import is_blank
 
 _log = logging.getLogger("channels.telegram")
@@ -199,7 +199,7 @@ class _Reader:
         """Begin a child of the innermost container: what is before it is parted from it."""
         container = self._containers[-1]
         if container.filled:
-            self._gap = Run(container.gap, container.format)
+            self._gap = TextRun(container.gap, container.format)
         return container
 
     def _is_tight(self, opening: Token) -> bool:
@@ -218,7 +218,7 @@ class _Reader:
         opening = self._tokens[self._at - 1]
         runs = self._inline(token, container.format, container.indent)
         if opening.type == "heading_open":
-            self._add([Run(text, nested(form, BOLD)) for text, form in runs], heading=True)
+            self._add([TextRun(text, nested(form, BOLD)) for text, form in runs], heading=True)
             return
         task = _TASK.match(runs[0].text) if self._marks and runs else None
         if task:
@@ -239,12 +239,12 @@ class _Reader:
             self._append(Verbatim("\n".join(lines), form, self._gap))
 
     def add_rule(self, _token: Token) -> None:
-        self._add([Run(_RULE, self._begin().format)])
+        self._add([TextRun(_RULE, self._begin().format)])
 
     def add_table(self, _token: Token) -> None:
         container = self._begin()
         aligns: list[Align] = []
-        rows: list[list[list[Run]]] = []
+        rows: list[list[list[TextRun]]] = []
         while (token := self._tokens[self._at]).type != "table_close":
             match token.type:
                 case "tr_open":
@@ -255,21 +255,21 @@ class _Reader:
                     rows[-1].append(self._inline(token, container.format, ""))
             self._at += 1
         self._add_marks()
-        for block in table_blocks(Table(aligns, rows), self._gap, container.format):
+        for block in table_blocks(TextTable(aligns, rows), self._gap, container.format):
             self._append(block)
 
     def _add_marks(self) -> None:
         """Give the marks of items a line of their own, above what cannot have them in it."""
         if self._marks:
             form = self._containers[-1].format
-            self._append(Flow([Run(self._marks.rstrip(), form)], self._gap))
-            self._gap = Run("\n", form)
+            self._append(Flow([TextRun(self._marks.rstrip(), form)], self._gap))
+            self._gap = TextRun("\n", form)
 
-    def _add(self, runs: list[Run], *, heading: bool = False) -> None:
+    def _add(self, runs: list[TextRun], *, heading: bool = False) -> None:
         """Add a line or several, behind the marks or the indentation that belong there."""
         container = self._containers[-1]
         if before := self._marks or container.indent:
-            runs.insert(0, Run(before, container.format))
+            runs.insert(0, TextRun(before, container.format))
         if not is_blank("".join(run.text for run in runs)):
             self._append(Flow(runs, self._gap, heading))
 
@@ -280,7 +280,7 @@ class _Reader:
         for container in self._containers:
             container.filled = True
 
-    def _inline(self, token: Token, base: Format, indent: str) -> list[Run]:
+    def _inline(self, token: Token, base: Format, indent: str) -> list[TextRun]:
         words = _Words(base, "\n" + indent, self._sendable)
         words.add(token.children or ())
         return words.runs
@@ -314,7 +314,7 @@ class _Words:
     """Makes runs of the tokens within a paragraph."""
 
     def __init__(self, base: Format, line_end: str, sendable: Callable[[str], str]) -> None:
-        self.runs: list[Run] = []
+        self.runs: list[TextRun] = []
         self._formats = [base]
         self._links: list[_Link] = []
         self._line_end = line_end
@@ -326,7 +326,7 @@ class _Words:
                 case "text":
                     self._put(token.content, self._formats[-1])
                 case "softbreak" | "hardbreak":
-                    self.runs.append(Run(self._line_end, self._formats[-1]))
+                    self.runs.append(TextRun(self._line_end, self._formats[-1]))
                 case "code_inline":
                     self._put(token.content, nested(self._formats[-1], CODE))
                 case "link_open":
@@ -342,7 +342,7 @@ class _Words:
 
     def _put(self, text: str, form: Format) -> None:
         if text:
-            self.runs.append(Run(self._sendable(text), form))
+            self.runs.append(TextRun(self._sendable(text), form))
 
     def _open_link(self, token: Token) -> None:
         address = str(token.attrs["href"])
@@ -363,7 +363,7 @@ class _Words:
             self._put("" if address == said else f" ({address})" if said else address, form)
         elif address == found.address:
             # Most often no address at all, but code such as <std::vector>.
-            self.runs.insert(found.begin, Run("<", form))
+            self.runs.insert(found.begin, TextRun("<", form))
             self._put(">", form)
 
     def _add_image(self, token: Token) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from channels.telegram.formatting.markup import BOLD, QUOTE, Format, Run, nested, pre, unstyled
+from channels.telegram.formatting.markup import BOLD, QUOTE, Format, TextRun, nested, pre, unstyled
 from channels.telegram.formatting.packing import Block, Flow, Verbatim
 
 _PHONE_COLUMNS = 34
@@ -17,7 +17,7 @@ _DASH = "—"
 _MOST_REPEATED = 8_000
 """Characters that the headings of a wide table may take in all rows together."""
 
-Cell = Sequence[Run]
+Cell = Sequence[TextRun]
 
 
 class Align(Enum):
@@ -29,14 +29,14 @@ class Align(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """Rows have as many cells as there are columns; the first row is the heading."""
 
     aligns: Sequence[Align]
     rows: Sequence[Sequence[Cell]]
 
 
-def table_blocks(table: Table, gap: Run, base: Format) -> list[Block]:
+def table_blocks(table: TextTable, gap: TextRun, base: Format) -> list[Block]:
     """Lay a table out: aligned if a phone can show it so, else a block for each row."""
     texts = [[_text(cell) for cell in row] for row in table.rows]
     widths = [max(1, *map(_columns, column)) for column in zip(*texts, strict=True)]
@@ -55,7 +55,7 @@ def _text(cell: Cell) -> str:
     return "".join(run.text for run in cell)
 
 
-def _is_linked(run: Run) -> bool:
+def _is_linked(run: TextRun) -> bool:
     return any(tag is not QUOTE for tag in unstyled(run.format))
 
 
@@ -76,7 +76,7 @@ def _aligned(
     texts: Sequence[Sequence[str]],
     widths: Sequence[int],
     aligns: Sequence[Align],
-    gap: Run,
+    gap: TextRun,
     base: Format,
 ) -> Verbatim:
     lines = [
@@ -98,28 +98,30 @@ def _padded(text: str, width: int, align: Align) -> str:
             return " " * (missing // 2) + text + " " * (missing - missing // 2)
 
 
-def _titled(titles: Sequence[Cell], row: Sequence[Cell], base: Format) -> list[Run]:
+def _titled(titles: Sequence[Cell], row: Sequence[Cell], base: Format) -> list[TextRun]:
     """A line for each cell, with the heading of its column before it."""
-    runs: list[Run] = []
+    runs: list[TextRun] = []
     for title, cell in zip(titles, row, strict=True):
         if runs:
-            runs.append(Run("\n", base))
+            runs.append(TextRun("\n", base))
         if title:
-            runs += [Run(text, nested(form, BOLD)) for text, form in title]
-            runs.append(Run(": ", base))
-        runs += cell or [Run(_DASH, base)]
+            runs += [TextRun(text, nested(form, BOLD)) for text, form in title]
+            runs.append(TextRun(": ", base))
+        runs += cell or [TextRun(_DASH, base)]
     return runs
 
 
-def _listed(row: Sequence[Cell], base: Format) -> list[Run]:
+def _listed(row: Sequence[Cell], base: Format) -> list[TextRun]:
     """All cells in one line."""
-    runs: list[Run] = []
+    runs: list[TextRun] = []
     for number, cell in enumerate(row):
         if number:
-            runs.append(Run(" | ", base))
-        runs += cell or [Run(_DASH, base)]
+            runs.append(TextRun(" | ", base))
+        runs += cell or [TextRun(_DASH, base)]
     return runs
 
 
-def _gapped(rows: Sequence[list[Run]], gap: Run, base: Format) -> list[Block]:
-    return [Flow(runs, Run("\n\n", base) if number else gap) for number, runs in enumerate(rows)]
+def _gapped(rows: Sequence[list[TextRun]], gap: TextRun, base: Format) -> list[Block]:
+    return [
+        Flow(runs, TextRun("\n\n", base) if number else gap) for number, runs in enumerate(rows)
+    ]

@@ -12,13 +12,13 @@ import orjson
 
 from goclaw_py.agents.command.output import Output, output_of
 from goclaw_py.agents.command.process import USUAL, NotStarted, program
-from goclaw_py.agents.command.spec import Call, CommandSpec, Told
+from goclaw_py.agents.command.spec import Call, CommandSpec, ProgramInput
 from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import NO_USAGE, TextDelta
-from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, Role, RunRequest, Step
+from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, ModelStep, Role, RunRequest
 
 FORMAT = "command"
 """Names our entries in a history; their native form holds the id of the conversation."""
@@ -46,7 +46,7 @@ class CommandAgent:
         known = _conversation(request)
         is_first = known is None
         answer = _Answer(request, emit, known or str(uuid.uuid4()), output_of(self._spec))
-        told = Told(
+        told = ProgramInput(
             prompt=_prompt(request, is_first=is_first),
             system=_system(request),
             session=answer.session,
@@ -136,18 +136,18 @@ class _Answer:
         self._length += len(piece)
         self._emit(TextDelta(piece))
         if not has_begun:
-            self._emit(Step(NO_USAGE, entries=self._cut))
+            self._emit(ModelStep(NO_USAGE, entries=self._cut))
         if self._length > MAX_REPLY:
             raise too_much(f"more than {MAX_REPLY:,} characters")
 
     def report(self) -> None:
         """The program has ended or is about to be; tell what it has used."""
         entries = self._cut if self._pieces else None
-        self._emit(Step(self._output.usage, done=True, entries=entries))
+        self._emit(ModelStep(self._output.usage, done=True, entries=entries))
 
     def forget(self) -> None:
         """It has failed: there may be no conversation that it could go on with."""
-        self._emit(Step(self._output.usage, done=True))
+        self._emit(ModelStep(self._output.usage, done=True))
 
     def result(self) -> AgentResult:
         """The whole reply. Raises ``AgentError`` if it is too long."""

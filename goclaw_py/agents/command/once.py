@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from goclaw_py.agents.command.output import Plain
+from goclaw_py.agents.command.output import PlainOutput
 from goclaw_py.agents.command.process import USUAL, NotStarted, program
 from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
 from goclaw_py.common.text import cut_text
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.run_events import NO_USAGE, TextDelta
-from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest, Step
+from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, ModelStep, RunRequest
 
 MAX_OUTPUT = 1_000_000
 """Characters; a program that writes more is ended."""
@@ -58,7 +58,7 @@ class _ProgramLoop:
             raise AgentError(friendly, str(error)) from error
         if code != 0:
             raise self._failed(code, talk.errors or heard.text)
-        emit(Step(NO_USAGE, done=True))
+        emit(ModelStep(NO_USAGE, done=True))
         return AgentResult(heard.text)
 
     async def warm_up(self) -> None:
@@ -86,7 +86,7 @@ class _Heard:
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
-        self._output = Plain()
+        self._output = PlainOutput()
         self._pieces: list[str] = []
         self._length = 0
 

@@ -39,10 +39,10 @@ class Output(Protocol):
 
 def output_of(spec: CommandSpec) -> Output:
     """What reads the output of a program."""
-    return Lines(spec) if spec.output is OutputKind.JSONL else Plain()
+    return JsonLines(spec) if spec.output is OutputKind.JSONL else PlainOutput()
 
 
-class Plain:
+class PlainOutput:
     """All of it is the reply."""
 
     session = ""
@@ -57,7 +57,7 @@ class Plain:
         return self._decoder.decode(data, last)
 
 
-class Lines:
+class JsonLines:
     """Each line is a JSON object. What is none is passed over: programs log in between."""
 
     def __init__(self, spec: CommandSpec) -> None:

@@ -36,7 +36,7 @@ class UsagePaths:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProgramInput:
     """What one run has for its program.
 
     Args:
@@ -95,7 +95,7 @@ class CommandSpec:
     env: tuple[str, ...] = ()
     timeout_s: float | None = None
 
-    def call(self, told: Told, *, is_first: bool) -> Call:
+    def call(self, told: ProgramInput, *, is_first: bool) -> Call:
         """What is started for a run; a value is put in as it is, whatever stands in it."""
         written = (*self.run, *(self.first if is_first else self.later))
         prompt = told.prompt if _has(written, SYSTEM) else _below(told.system, told.prompt)

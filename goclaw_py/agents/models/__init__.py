@@ -7,9 +7,9 @@ is warmed up or runs for the first time: importing this package costs nothing.
 from goclaw_py.agents.models.agent import ModelAgent
 from goclaw_py.agents.models.catalog import Provider, read_model
 from goclaw_py.agents.models.connection import (
-    Connection,
-    Options,
-    Retry,
+    ModelConnection,
+    ModelOptions,
+    RetryPolicy,
     find_key,
     find_url,
     is_sendable,
@@ -18,11 +18,11 @@ from goclaw_py.agents.models.connection import (
 from goclaw_py.agents.models.prices import is_priced
 
 __all__ = [
-    "Connection",
     "ModelAgent",
-    "Options",
+    "ModelConnection",
+    "ModelOptions",
     "Provider",
-    "Retry",
+    "RetryPolicy",
     "find_key",
     "find_url",
     "is_priced",

@@ -10,9 +10,9 @@ from functools import partial
 from goclaw_py.agents.models.catalog import Provider, read_model
 from goclaw_py.agents.models.connection import (
     NO_ENTRY,
-    Connection,
-    Options,
-    Retry,
+    ModelConnection,
+    ModelOptions,
+    RetryPolicy,
     find_key,
     find_url,
     is_sendable,
@@ -48,13 +48,13 @@ class ModelAgent:
         provider: Provider,
         model: str,
         *,
-        retry: Retry | None = None,
+        retry: RetryPolicy | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         """Take what ``build_agent`` has read from the settings."""
         self._spec = spec
         self._own = provider, model
-        self._retry = retry or Retry()
+        self._retry = retry or RetryPolicy()
         self._environ = environ
         self._engines = Engines(spec, self._own)
 
@@ -117,10 +117,10 @@ class ModelAgent:
         url = find_url(provider, self._spec.base_url if is_own else None, self._environ)
         return key, url
 
-    def _connection(self, name: ModelName) -> Connection:
+    def _connection(self, name: ModelName) -> ModelConnection:
         provider, model = name
         key, url = self._found(provider)
-        return Connection(
+        return ModelConnection(
             provider=provider,
             model=model,
             key=key,
@@ -131,7 +131,7 @@ class ModelAgent:
             fallback=tuple(self._fallback(name)),
         )
 
-    def _fallback(self, name: ModelName) -> Iterator[Connection]:
+    def _fallback(self, name: ModelName) -> Iterator[ModelConnection]:
         for text in self._spec.fallback:
             read = read_model(text)
             assert read is not None, "build_agent has checked it"
@@ -149,7 +149,7 @@ class ModelAgent:
                 }
                 _log.warning("fallback_model_skipped", extra=facts)
                 continue
-            yield Connection(provider, model, key, url, {}, self._retry, self._options())
+            yield ModelConnection(provider, model, key, url, {}, self._retry, self._options())
 
-    def _options(self) -> Options:
-        return Options(self._spec.temperature, self._spec.thinking)
+    def _options(self) -> ModelOptions:
+        return ModelOptions(self._spec.temperature, self._spec.thinking)

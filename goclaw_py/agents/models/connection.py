@@ -17,7 +17,7 @@ NO_ENTRY = "The model provider does not accept my key. The operator must set a v
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class RetryPolicy:
     """How one model request is tried again on transient errors (SPEC AGENT-8).
 
     No wait begins that would end later than ``within_s`` after the first try. Waits the server's
@@ -32,7 +32,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ModelOptions:
     """What is asked of a model each time. None: what its provider does by itself."""
 
     temperature: float | None = None
@@ -45,7 +45,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ModelConnection:
     """Where the model is. ``key`` may be empty if the provider can do without one.
 
     ``fallback`` are asked, in this order, where this one cannot answer; theirs are ignored.
@@ -56,9 +56,9 @@ class Connection:
     key: str = field(repr=False)
     base_url: str | None
     headers: Mapping[str, str] = field(repr=False)
-    retry: Retry
-    options: Options = Options()
-    fallback: tuple[Connection, ...] = ()
+    retry: RetryPolicy
+    options: ModelOptions = ModelOptions()
+    fallback: tuple[ModelConnection, ...] = ()
 
     @property
     def secrets(self) -> tuple[str, ...]:

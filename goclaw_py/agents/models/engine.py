@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pydantic_ai
 from pydantic_ai import Agent
 
-from goclaw_py.agents.models.connection import Connection
-from goclaw_py.agents.models.providers import Access
-from goclaw_py.agents.models.run import Asked, Run
+from goclaw_py.agents.models.connection import ModelConnection
+from goclaw_py.agents.models.providers import ModelAccess
+from goclaw_py.agents.models.run import ModelRun, RunInputs
 from goclaw_py.agents.models.toolset import REPEATS
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.model.errors import AgentError
@@ -30,7 +30,7 @@ class Engine:
     """Runs requests against one model over one HTTP client. Any number at once."""
 
     def __init__(
-        self, connection: Connection, spec: AgentSpec, servers: Servers | None = None
+        self, connection: ModelConnection, spec: AgentSpec, servers: Servers | None = None
     ) -> None:
         """Make client and agent. Reads certificates from disk: not in the event loop's thread.
 
@@ -38,7 +38,7 @@ class Engine:
         """
         self._spec = spec
         self._secrets = connection.secrets
-        self._access = Access(connection)
+        self._access = ModelAccess(connection)
         # Without a name the library looks for one in the frames of its callers, at each run.
         self._agent: Agent[None, str | None] = Agent(
             self._access.model,
@@ -52,7 +52,7 @@ class Engine:
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """See ``ModelAgent.run``."""
         servers = None if self._servers is None else await self._servers.tools()
-        asked = Asked(
+        asked = RunInputs(
             agent=self._agent,
             window=self._spec.context_window,
             secrets=self._secrets,
@@ -60,7 +60,7 @@ class Engine:
             servers=servers,
             missing=() if servers is None else servers.missing,
         )
-        answer = await Run(asked, request, emit).answer()
+        answer = await ModelRun(asked, request, emit).answer()
         if isinstance(answer, AgentError):
             raise answer
         return answer

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from goclaw_py.agents.models.catalog import Provider
-from goclaw_py.agents.models.connection import Connection
+from goclaw_py.agents.models.connection import ModelConnection
 from goclaw_py.agents.spec import AgentSpec
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Engines:
 
     @asynccontextmanager
     async def use(
-        self, name: ModelName, connection: Callable[[], Connection]
+        self, name: ModelName, connection: Callable[[], ModelConnection]
     ) -> AsyncIterator[Engine]:
         """The engine of a model, which is open as long as anybody uses it.
 
@@ -79,7 +79,7 @@ class Engines:
             if not _failed(servers):
                 await servers.result().close()
 
-    async def _make(self, connection: Callable[[], Connection]) -> Engine:
+    async def _make(self, connection: Callable[[], ModelConnection]) -> Engine:
         servers = await self._shared_servers()
 
         def connect() -> Engine:

@@ -21,7 +21,7 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
 
 from goclaw_py.agents.models.catalog import Provider
-from goclaw_py.agents.models.connection import Connection
+from goclaw_py.agents.models.connection import ModelConnection
 from goclaw_py.agents.models.fallback import Fallback
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.models.transport import retrying_client, timeout
@@ -59,10 +59,10 @@ _KEY_ARGUMENTS = ("api_key", "token")
 _URL_ARGUMENTS = ("base_url", "azure_endpoint", "api_base")
 
 
-class Access:
+class ModelAccess:
     """A model, with those that stand in for it, and the HTTP clients of all of them."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ModelConnection) -> None:
         """Make them. Reads certificates from disk: not in the event loop's thread.
 
         Raises ``AgentError`` where a library or a setting of the first model is missing. Of the
@@ -82,7 +82,7 @@ class Access:
         for client in self._clients:
             await client.aclose()
 
-    def _make(self, connection: Connection) -> Model:
+    def _make(self, connection: ModelConnection) -> Model:
         http = retrying_client(connection.retry)
         self._clients.append(http)
         model = _model(connection, http)
@@ -91,7 +91,7 @@ class Access:
             _log.warning("model_setting_ignored", extra=facts)
         return model
 
-    def _spare(self, connection: Connection) -> Model | None:
+    def _spare(self, connection: ModelConnection) -> Model | None:
         try:
             return self._make(connection)
         except AgentError as error:
@@ -100,7 +100,7 @@ class Access:
             return None
 
 
-def settings(connection: Connection) -> ModelSettings:
+def settings(connection: ModelConnection) -> ModelSettings:
     """What goes with each request to a model. A model leaves out what it does not know."""
     wanted = ModelSettings()
     options = connection.options
@@ -120,7 +120,7 @@ def _can_think(model: Model) -> bool:
     return bool(profile.get("supports_thinking") or profile.get("thinking_always_enabled"))
 
 
-def _model(connection: Connection, http: httpx2.AsyncClient) -> Model:
+def _model(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     provider = connection.provider
     if not provider.is_installed:
         raise AgentError(
@@ -141,7 +141,7 @@ def _model(connection: Connection, http: httpx2.AsyncClient) -> Model:
         raise AgentError(friendly, cause) from None
 
 
-def _openai(connection: Connection, http: httpx2.AsyncClient) -> Model:
+def _openai(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     from openai import AsyncOpenAI  # noqa: PLC0415 - see above
     from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
     from pydantic_ai.profiles.openai import OpenAIModelProfile  # noqa: PLC0415
@@ -170,7 +170,7 @@ def _openai(connection: Connection, http: httpx2.AsyncClient) -> Model:
     )
 
 
-def _anthropic(connection: Connection, http: httpx2.AsyncClient) -> Model:
+def _anthropic(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     from anthropic import AsyncAnthropic  # noqa: PLC0415 - see above
     from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415
     from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
@@ -188,7 +188,7 @@ def _anthropic(connection: Connection, http: httpx2.AsyncClient) -> Model:
     )
 
 
-def _other(connection: Connection, http: httpx2.AsyncClient) -> Model:
+def _other(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     """Whatever pydantic-ai makes of the provider's name."""
     source = _source(connection, http)
     inferred = infer_model(f"{connection.provider.value}:{connection.model}", lambda _: source)
@@ -200,7 +200,7 @@ def _other(connection: Connection, http: httpx2.AsyncClient) -> Model:
     return make(connection.model, provider=source, settings=wanted)
 
 
-def _source(connection: Connection, http: httpx2.AsyncClient) -> Source[Any]:
+def _source(connection: ModelConnection, http: httpx2.AsyncClient) -> Source[Any]:
     """The provider with key, address and HTTP client, as far as it takes them."""
     make = _maker(connection.provider)
     takes = inspect.signature(make).parameters

@@ -34,11 +34,11 @@ from goclaw_py.agents.models.prompt import prompt_of
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.delivery import texts
-from goclaw_py.model.budget import Limit, Scope
+from goclaw_py.model.budget import BudgetScope, Limit
 from goclaw_py.model.errors import AgentError, BudgetReached
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, Step
+from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.ports.tools import Toolbox
 
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ _NO_LIMITS = UsageLimits(request_limit=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunInputs:
     """What a run works with.
 
     Args:
@@ -71,10 +71,10 @@ class Asked:
     missing: tuple[str, ...] = ()
 
 
-class Run:
+class ModelRun:
     """One run; ``answer`` is called once."""
 
-    def __init__(self, asked: Asked, request: RunRequest, emit: Emit) -> None:
+    def __init__(self, asked: RunInputs, request: RunRequest, emit: Emit) -> None:
         self._agent = asked.agent
         self._asked = asked
         self._request = request
@@ -242,10 +242,10 @@ class Run:
         """Report what is known by now. Raises ``AgentError`` for an answer that was cut off."""
         usage, entries = _usage(self._used), self._trace.entries
         if response is None:
-            self._emit(Step(usage, entries=entries))
+            self._emit(ModelStep(usage, entries=entries))
             return
         done = not response.tool_calls and self._has_answered
-        self._emit(Step(usage, response.model_name or "", done=done, entries=entries))
+        self._emit(ModelStep(usage, response.model_name or "", done=done, entries=entries))
         # Before any tool runs: the arguments of a cut call are not what the model meant.
         if response.finish_reason is None:
             raise cut_off()
@@ -257,7 +257,7 @@ class Run:
             raise self._over(limit)
 
     def _over(self, limit: Limit) -> BudgetReached:
-        said = texts.over_budget(Scope.RUN, limit, self._budget)
+        said = texts.over_budget(BudgetScope.RUN, limit, self._budget)
         return BudgetReached(said, f"the run's budget of {limit.value} is used up")
 
 
@@ -265,7 +265,7 @@ def _acts(message: ModelMessage) -> bool:
     return isinstance(message, ModelResponse) and bool(message.tool_calls)
 
 
-def _instructions(asked: Asked, request: RunRequest) -> str | None:
+def _instructions(asked: RunInputs, request: RunRequest) -> str | None:
     lines = [asked.system_prompt, *request.system, *request.tools.guidance]
     if request.pinned:
         lines.append("Facts to remember:\n" + "\n".join(f"- {fact}" for fact in request.pinned))

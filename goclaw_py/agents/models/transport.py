@@ -17,7 +17,7 @@ from tenacity import (
     wait_random,
 )
 
-from goclaw_py.agents.models.connection import Retry
+from goclaw_py.agents.models.connection import RetryPolicy
 
 _log = logging.getLogger(__name__)
 
@@ -32,12 +32,12 @@ _TRANSIENT = frozenset(
 )
 
 
-def timeout(retry: Retry) -> httpx2.Timeout:
+def timeout(retry: RetryPolicy) -> httpx2.Timeout:
     """Time limits of one request, in seconds."""
     return httpx2.Timeout(retry.silence_s, connect=CONNECT_S, pool=CONNECT_S)
 
 
-def retrying_client(retry: Retry) -> httpx2.AsyncClient:
+def retrying_client(retry: RetryPolicy) -> httpx2.AsyncClient:
     """Make an HTTP client that tries transient failures again.
 
     A request that keeps failing ends with the server's last response, body included, so that the

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from goclaw_py.agents.offline.turn import Turn, phrase
+from goclaw_py.agents.offline.turn import OfflineTurn, phrase
 from goclaw_py.common.text import cut_text, is_blank
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK, without_token
 from goclaw_py.heartbeat.checklist.lines import unescaped
@@ -28,7 +28,7 @@ _EVENTS = re.compile(rf"^Events:\n(?={_AT})", re.MULTILINE | re.ASCII)
 _EVENT = re.compile(rf"^(?={_AT})", re.MULTILINE | re.ASCII)
 
 
-async def beat(turn: Turn) -> str:
+async def beat(turn: OfflineTurn) -> str:
     """Name what needs attention, or say that nothing does (SPEC HB-5)."""
     found = needs_attention(turn.request.prompt)
     if not found:
@@ -54,20 +54,20 @@ def _line(text: str) -> str:
     return cut_text(said, _CHARS) or "an item of the checklist"
 
 
-async def _add(turn: Turn) -> str:
+async def _add(turn: OfflineTurn) -> str:
     return turn.reply(await turn.use("heartbeat", action="add", text=turn.said))
 
 
-async def _show(turn: Turn) -> str:
+async def _show(turn: OfflineTurn) -> str:
     return turn.reply(await turn.use("heartbeat", action="show"))
 
 
-async def _done(turn: Turn) -> str:
+async def _done(turn: OfflineTurn) -> str:
     number = int(turn.said)
     return turn.reply(await turn.use("heartbeat", action="done", number=number))
 
 
-async def _status(turn: Turn) -> str:
+async def _status(turn: OfflineTurn) -> str:
     return turn.reply(await turn.use("heartbeat", action="status"))
 
 

@@ -8,19 +8,19 @@ from goclaw_py.agents.offline.beating import BEATING, beat
 from goclaw_py.agents.offline.scheduling import SCHEDULING
 from goclaw_py.agents.offline.talking import TALKING
 from goclaw_py.agents.offline.tooling import TOOLING, announced
-from goclaw_py.agents.offline.turn import Answer, Turn, phrase, quote
+from goclaw_py.agents.offline.turn import Answer, OfflineTurn, phrase, quote
 from goclaw_py.model.errors import ToolFailed
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import AgentResult, Emit, FilePart, RunRequest
 
 
-async def _help(turn: Turn) -> str:
+async def _help(turn: OfflineTurn) -> str:
     width = max(len(known.usage) for known in PHRASES)
     lines = [f"{known.usage:<{width}}  {known.does}" for known in PHRASES]
     return turn.reply("\n".join(["I am the offline agent. I understand:", *lines]))
 
 
-async def _thank(turn: Turn) -> str:
+async def _thank(turn: OfflineTurn) -> str:
     files = [part for part in turn.request.parts if isinstance(part, FilePart)]
     sizes = await asyncio.to_thread(lambda: [file.path.stat().st_size for file in files])
     lines = [
@@ -30,11 +30,11 @@ async def _thank(turn: Turn) -> str:
     return turn.reply("\n".join(["I got this, but I cannot look into it:", *lines]))
 
 
-async def _announce(turn: Turn) -> str:
+async def _announce(turn: OfflineTurn) -> str:
     return turn.reply(turn.said)
 
 
-async def _introduce(turn: Turn) -> str:
+async def _introduce(turn: OfflineTurn) -> str:
     said = quote(turn.request.said)
     return turn.reply(
         "I am the offline agent: no model is configured, so I cannot think about "
@@ -84,7 +84,7 @@ class OfflineAgent:
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Answer the prompt. What is streamed is exactly the reply."""
         answer, said, rest = _find(request, request.said.strip())
-        turn = Turn(said, rest, request, self._tick_s, emit, _understands)
+        turn = OfflineTurn(said, rest, request, self._tick_s, emit, _understands)
         try:
             return AgentResult(await answer(turn))
         except ToolFailed as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from goclaw_py.agents.offline.turn import Turn, phrase
+from goclaw_py.agents.offline.turn import OfflineTurn, phrase
 from goclaw_py.common.datetimes import parse_moment
 from goclaw_py.common.text import cut_text
 from goclaw_py.jobs.cron.parser import read
@@ -43,12 +43,12 @@ class _Here:
     zone: str
 
 
-async def _here(turn: Turn) -> _Here:
+async def _here(turn: OfflineTurn) -> _Here:
     seen = await _search(turn, limit=1)
     return _Here(datetime.fromisoformat(seen["now"]), seen["timezone"])
 
 
-async def _search(turn: Turn, **arguments: object) -> dict[str, Any]:
+async def _search(turn: OfflineTurn, **arguments: object) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(await turn.use("schedule_search", **arguments))
     return found
 
@@ -60,7 +60,7 @@ def _span(text: str) -> timedelta:
     return int(match[1] or "1") * _UNITS[match[2].lower()]
 
 
-async def _remind_in(turn: Turn) -> str:
+async def _remind_in(turn: OfflineTurn) -> str:
     here = await _here(turn)
     try:
         moment = here.now + _span(turn.said)
@@ -69,7 +69,7 @@ async def _remind_in(turn: Turn) -> str:
     return await _remind(turn, moment)
 
 
-async def _remind_at(turn: Turn) -> str:
+async def _remind_at(turn: OfflineTurn) -> str:
     here = await _here(turn)
     when = " ".join(word for word in turn.said.split() if word.lower() != "at")
     try:
@@ -79,7 +79,7 @@ async def _remind_at(turn: Turn) -> str:
     return await _remind(turn, moment)
 
 
-async def _remind(turn: Turn, moment: datetime) -> str:
+async def _remind(turn: OfflineTurn, moment: datetime) -> str:
     made = await _create(
         turn,
         name=_title(turn.rest),
@@ -91,17 +91,17 @@ async def _remind(turn: Turn, moment: datetime) -> str:
     return turn.reply(f"I will remind you at {made['next_run_local']}. {_how_to_end(made)}")
 
 
-async def _every(turn: Turn) -> str:
+async def _every(turn: OfflineTurn) -> str:
     seconds = _span(turn.said) // timedelta(seconds=1)
     return await _again_and_again(turn, "interval", str(seconds), turn.rest)
 
 
-async def _cron(turn: Turn) -> str:
+async def _cron(turn: OfflineTurn) -> str:
     expression, text = _expression(turn)
     return await _again_and_again(turn, "cron", expression, text)
 
 
-def _expression(turn: Turn) -> tuple[str, str]:
+def _expression(turn: OfflineTurn) -> tuple[str, str]:
     """A cron expression with five fields or six, and what is to be done.
 
     Raises ``ToolFailed`` where nobody can tell whether a word is the sixth field or the text.
@@ -129,7 +129,7 @@ def _are_fields(expression: str) -> bool:
     return True
 
 
-async def _again_and_again(turn: Turn, kind: str, value: str, text: str) -> str:
+async def _again_and_again(turn: OfflineTurn, kind: str, value: str, text: str) -> str:
     # A text that is no phrase would be answered with an introduction, each time.
     goal = text if turn.understands(text) else f"echo {text}"
     made = await _create(turn, name=_title(text), goal=goal, cadence_type=kind, cadence_value=value)
@@ -137,7 +137,7 @@ async def _again_and_again(turn: Turn, kind: str, value: str, text: str) -> str:
     return turn.reply(f"I will do `{goal}`, next at {times}. {_how_to_end(made)}")
 
 
-async def _create(turn: Turn, **arguments: object) -> dict[str, Any]:
+async def _create(turn: OfflineTurn, **arguments: object) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(await turn.use("schedule_create", **arguments))
     return made
 
@@ -150,7 +150,7 @@ def _how_to_end(made: dict[str, Any]) -> str:
     return f"To end that, say `delete schedule {made['slug']}`."
 
 
-async def _list(turn: Turn) -> str:
+async def _list(turn: OfflineTurn) -> str:
     seen = await _search(turn, limit=50)
     lines = [_line(each) for each in seen["schedules"]]
     if not lines:
@@ -165,25 +165,25 @@ def _line(each: dict[str, Any]) -> str:
     return f"- `{each['slug']}` {state} ({each['cadence']}): {each['goal']}"
 
 
-async def _delete(turn: Turn) -> str:
+async def _delete(turn: OfflineTurn) -> str:
     schedule = await _named(turn)
     await turn.use("schedule_delete", schedule_id=schedule)
     return turn.reply(f"`{turn.said}` is deleted.")
 
 
-async def _pause(turn: Turn) -> str:
+async def _pause(turn: OfflineTurn) -> str:
     schedule = await _named(turn)
     await turn.use("schedule_edit", schedule_id=schedule, status="paused")
     return turn.reply(f"`{turn.said}` is paused.")
 
 
-async def _resume(turn: Turn) -> str:
+async def _resume(turn: OfflineTurn) -> str:
     schedule = await _named(turn)
     text = await turn.use("schedule_edit", schedule_id=schedule, status="active")
     return turn.reply(f"`{turn.said}` runs again, next at {json.loads(text)['next_run_local']}.")
 
 
-async def _named(turn: Turn) -> str:
+async def _named(turn: OfflineTurn) -> str:
     """The id of the schedule that is called so; what was said itself, if none or several are."""
     said = turn.said.casefold()
     seen = (await _search(turn, name=turn.said, limit=50))["schedules"]

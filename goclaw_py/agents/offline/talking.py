@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from goclaw_py.agents.offline.turn import Turn, phrase, quote
+from goclaw_py.agents.offline.turn import OfflineTurn, phrase, quote
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import Role
@@ -15,11 +15,11 @@ MAX_WAIT = 3600
 _COUNTING = re.compile(r"\bcount\s+to\s+(\d+)", re.IGNORECASE)
 
 
-async def _echo(turn: Turn) -> str:
+async def _echo(turn: OfflineTurn) -> str:
     return turn.reply(turn.said)
 
 
-async def _count(turn: Turn) -> str:
+async def _count(turn: OfflineTurn) -> str:
     goal = _goal(turn.said)
     if goal is None:
         return turn.reply(f"I can count to anything from 1 to {MAX_COUNT}.")
@@ -55,18 +55,18 @@ def _new_goal(text: str) -> int | None:
     return None if match is None else _goal(match[1])
 
 
-async def _slow(turn: Turn) -> str:
+async def _slow(turn: OfflineTurn) -> str:
     ticks = int(turn.said or "30") if len(turn.said) <= len(str(MAX_WAIT)) else MAX_WAIT
     ticks = min(ticks, MAX_WAIT)
     await asyncio.sleep(ticks * turn.tick_s)
     return turn.reply(f"That took {ticks} ticks of {turn.tick_s:g} s.")
 
 
-async def _fail(turn: Turn) -> str:
+async def _fail(turn: OfflineTurn) -> str:
     raise AgentError("You asked me to fail, so I did.", f"offline agent was told: {turn.said}")
 
 
-async def _how_many(turn: Turn) -> str:
+async def _how_many(turn: OfflineTurn) -> str:
     before = sum(entry.role is Role.USER for entry in turn.request.history)
     return turn.reply(f"Your messages in this conversation before this one: {before}.")
 

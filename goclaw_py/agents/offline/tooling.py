@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from goclaw_py.agents.offline.turn import Turn, phrase
+from goclaw_py.agents.offline.turn import OfflineTurn, phrase
 
 _ANNOUNCED = re.compile(
     r"^\[Subagent(?: [“\"](?P<label>[^\n]*?)[”\"])? (?P<how>[^\n\]“”\"]+)\]$", re.MULTILINE
@@ -12,7 +12,7 @@ _ANNOUNCED = re.compile(
 """The first line of a message that brings the result of a subagent."""
 
 
-async def _tools(turn: Turn) -> str:
+async def _tools(turn: OfflineTurn) -> str:
     specs = turn.request.tools.specs
     if not specs:
         return turn.reply("I may not call any tools here.")
@@ -21,53 +21,53 @@ async def _tools(turn: Turn) -> str:
     )
 
 
-async def _send_back(turn: Turn) -> str:
+async def _send_back(turn: OfflineTurn) -> str:
     path = f"sent/{turn.request.run_id}.txt"
     await turn.use("write_file", path=path, text=f"{turn.said}\n")
     await turn.use("send_file", path=path, name="note.txt")
     return turn.reply("Here it is.")
 
 
-async def _files(turn: Turn) -> str:
+async def _files(turn: OfflineTurn) -> str:
     return turn.reply(await turn.use("list_files"))
 
 
-async def _read(turn: Turn) -> str:
+async def _read(turn: OfflineTurn) -> str:
     return turn.reply(await turn.use("read_file", path=turn.said))
 
 
-async def _write(turn: Turn) -> str:
+async def _write(turn: OfflineTurn) -> str:
     return turn.reply(await turn.use("write_file", path=turn.said, text=f"{turn.rest}\n"))
 
 
-async def _subagent(turn: Turn) -> str:
+async def _subagent(turn: OfflineTurn) -> str:
     return turn.reply(await turn.use("spawn_subagent", task=turn.said))
 
 
-async def _ask_subagent(turn: Turn) -> str:
+async def _ask_subagent(turn: OfflineTurn) -> str:
     said = await turn.use("spawn_subagent", task=turn.said, wait=True)
     return turn.reply(f"My subagent says: {said}")
 
 
-async def _delegate(turn: Turn) -> str:
+async def _delegate(turn: OfflineTurn) -> str:
     said = await turn.use("delegate", agent=turn.said, task=turn.rest)
     return turn.reply(f"{turn.said} says: {said}")
 
 
-async def _send(turn: Turn) -> str:
+async def _send(turn: OfflineTurn) -> str:
     return turn.reply(await turn.use("send_message", to=turn.said, text=turn.rest))
 
 
-async def _remember(turn: Turn) -> str:
+async def _remember(turn: OfflineTurn) -> str:
     return turn.reply(await turn.use("pin_fact", text=turn.said))
 
 
-async def _facts(turn: Turn) -> str:
+async def _facts(turn: OfflineTurn) -> str:
     facts = [f"{number}. {fact}" for number, fact in enumerate(turn.request.pinned, 1)]
     return turn.reply("\n".join(facts) or "You have not asked me to remember anything here.")
 
 
-async def _forget(turn: Turn) -> str:
+async def _forget(turn: OfflineTurn) -> str:
     # A number of more digits is none of a fact, and int() would refuse thousands of them.
     by_number = turn.said.isdecimal() and len(turn.said) < 10
     fact: dict[str, object] = {"number": int(turn.said)} if by_number else {"text": turn.said}

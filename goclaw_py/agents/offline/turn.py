@@ -17,7 +17,7 @@ _RESULT_CHARS = 2_000
 
 
 @dataclass(slots=True)
-class Turn:
+class OfflineTurn:
     """What a phrase works with; ``said`` and ``rest`` are its first two groups, without blanks.
 
     ``understands`` tells whether a text is a phrase.
@@ -57,7 +57,7 @@ class Turn:
         return result
 
 
-Answer = Callable[[Turn], Awaitable[str]]
+Answer = Callable[[OfflineTurn], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 from goclaw_py.app.backup.workspaces import LeftOut, files_in, is_storable, never_saved, workspaces
 from goclaw_py.app.database import Database
-from goclaw_py.app.progress import Step, Tell, in_thread
+from goclaw_py.app.progress import ProgressStep, Tell, in_thread
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings, secrets_in
 from goclaw_py.model.errors import BackupError
@@ -22,7 +22,7 @@ from goclaw_py.store import migrate
 from goclaw_py.store.backup.manifest import Applied, Manifest
 from goclaw_py.store.backup.writing import ArchiveWriter, TableWriter
 from goclaw_py.store.postgres import connection
-from goclaw_py.store.postgres.copying import Snapshot, Table, snapshot
+from goclaw_py.store.postgres.copying import CopiedTable, Snapshot, snapshot
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What a disk says to somebody who writes."""
@@ -162,7 +162,7 @@ async def _add_tables(writer: ArchiveWriter, now: Snapshot, tell: Tell) -> None:
 
 
 async def _add_table(
-    now: Snapshot, table: Table, target: TableWriter, tell: Tell, done: int
+    now: Snapshot, table: CopiedTable, target: TableWriter, tell: Tell, done: int
 ) -> int:
     """Copy one; the bytes there are by then."""
 
@@ -170,7 +170,7 @@ async def _add_table(
         nonlocal done
         target.feed(data)
         done += len(data)
-        tell(Step(table.name, done))
+        tell(ProgressStep(table.name, done))
         if target.is_full:
             await in_thread(target.flush)
 
@@ -189,7 +189,7 @@ async def _add_files(writer: ArchiveWriter, settings: Settings, part: Path, tell
                     left_out.add("names that no workspace can have", str(root / path))
                     continue
                 done += await in_thread(writer.add_file, agent, path, file)
-                tell(Step(f"files of {agent}", done))
+                tell(ProgressStep(f"files of {agent}", done))
         finally:
             found.close()
     writer.notes += left_out.words()

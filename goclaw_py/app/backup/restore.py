@@ -15,7 +15,7 @@ from pathlib import Path
 from goclaw_py.app.backup.backup import Saved, saved
 from goclaw_py.app.backup.workspaces import Staging, filled, homes_of, pieces_of
 from goclaw_py.app.database import Database
-from goclaw_py.app.progress import Step, Tell, in_thread
+from goclaw_py.app.progress import ProgressStep, Tell, in_thread
 from goclaw_py.config import Settings, load
 from goclaw_py.model.errors import BackupError
 from goclaw_py.store import migrate
@@ -23,8 +23,8 @@ from goclaw_py.store.backup.manifest import Manifest
 from goclaw_py.store.backup.reading import ArchiveReader, Member, MemberKind, open_archive
 from goclaw_py.store.postgres import connection
 from goclaw_py.store.postgres.copying import (
+    CopiedTable,
     Replacement,
-    Table,
     filled_tables,
     live_nodes,
     moment,
@@ -96,7 +96,7 @@ def examine(file: Path, tell: Tell) -> Backup:
             if member.kind is MemberKind.SETTINGS:
                 text = b"".join(iter(member.read, b"")).decode("utf-8")
             while member.read():
-                tell(Step("checking", opened.tell(), size))
+                tell(ProgressStep("checking", opened.tell(), size))
         _check_schema(reader.manifest)
     return Backup(file.absolute(), size, reader.manifest, text)
 
@@ -252,12 +252,12 @@ class _Restoring:
                 case _:
                     pass
 
-    def _table(self, member: Member) -> Table:
+    def _table(self, member: Member) -> CopiedTable:
         known = self._backup.manifest.tables.get(member.name)
         if known is None:
             raise BackupError("it has been changed meanwhile")
         # In the order of the backup: columns may stand in another order in another database.
-        return Table(member.name, known.columns)
+        return CopiedTable(member.name, known.columns)
 
     async def _pieces(self, member: Member) -> AsyncIterator[bytes]:
         while data := await in_thread(member.read):
@@ -271,4 +271,4 @@ class _Restoring:
 
     def _count(self, what: str, size: int) -> None:
         self._done += size
-        self._tell(Step(what, self._done, self._backup.manifest.total_bytes))
+        self._tell(ProgressStep(what, self._done, self._backup.manifest.total_bytes))

@@ -13,15 +13,22 @@ from heapq import heappop, heappush
 from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.config.models import Settings
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK
-from goclaw_py.heartbeat.models import BeatEnd, BeatStatus, ClaimedBeat, Heartbeat, Plan, Skip
+from goclaw_py.heartbeat.models import (
+    Heartbeat,
+    HeartbeatClaim,
+    HeartbeatConfig,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+    Skip,
+)
 from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.agent import AgentResult
 from goclaw_py.ports.store import RunEnd
-from goclaw_py.store import beat_rules
+from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.memory import MemoryStore
 
 MOST_BEATS = 100_000
@@ -57,7 +64,7 @@ class KnownHeartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class BeatEvent:
+class SimulatedHeartbeatEvent:
     """A beat as it went.
 
     Args:
@@ -70,14 +77,14 @@ class BeatEvent:
     due_at: datetime
     started_at: datetime | None
     finished_at: datetime
-    status: BeatStatus
+    status: HeartbeatRunStatus
     skip: Skip | None = None
     model_calls: int = 0
     usd: Decimal | None = None
 
 
 @dataclass(slots=True)
-class ForeseenBeats:
+class ForecastHeartbeats:
     """What became of the beats of one agent. One that has not ended does not count.
 
     Args:
@@ -98,12 +105,12 @@ class ForeseenBeats:
     worked_s: float = 0.0
     waited_s: float = 0.0
 
-    def count(self, beat: BeatEvent) -> None:
+    def count(self, beat: SimulatedHeartbeatEvent) -> None:
         """One more."""
         self.beats += 1
         if beat.skip is not None:
             self.skipped[beat.skip] += 1
-        self.failed += beat.status is BeatStatus.FAILED
+        self.failed += beat.status is HeartbeatRunStatus.FAILED
         self.model_calls += beat.model_calls
         if beat.usd is not None:
             self.usd = (self.usd or Decimal(0)) + beat.usd
@@ -130,20 +137,20 @@ async def all_is_well(known: KnownHeartbeat) -> AgentResult:
 
 
 def foreseen(
-    setup: HeartbeatSetup, known: Iterable[KnownHeartbeat], beats: Iterable[BeatEvent]
-) -> tuple[ForeseenBeats, ...]:
+    setup: HeartbeatSetup, known: Iterable[KnownHeartbeat], beats: Iterable[SimulatedHeartbeatEvent]
+) -> tuple[ForecastHeartbeats, ...]:
     """What becomes of each heartbeat, in the order in which they are known."""
     found = {}
     for one in known:
         if (plan := setup.plans.get(one.agent)) is not None:
             heart = replace(one.heartbeat, interval=plan.interval)
-            found[one.agent] = ForeseenBeats(one.agent, heart.is_on)
+            found[one.agent] = ForecastHeartbeats(one.agent, heart.is_on)
     for beat in beats:
         found[beat.agent].count(beat)
     return tuple(found.values())
 
 
-class WatchedBeats(MemoryStore):
+class ObservedHeartbeats(MemoryStore):
     """Notes what becomes of beats, and keeps no more rows of them than it must.
 
     It finds those that are due in a heap: the store itself looks at all agents each time, which is
@@ -152,7 +159,7 @@ class WatchedBeats(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.beat_events: list[BeatEvent] = []
+        self.beat_events: list[SimulatedHeartbeatEvent] = []
         self.beats_asked = 0
         """How many beats came to their agents."""
         self.full = asyncio.Event()
@@ -173,23 +180,25 @@ class WatchedBeats(MemoryStore):
 
     # ------------------------------------------------------------------ what is due
 
-    async def plan_heartbeats(self, plans: Sequence[Plan], *, now: datetime) -> None:
+    async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         """They may be due at another time."""
         await super().plan_heartbeats(plans, now=now)
         self._moved(plan.agent for plan in plans)
 
-    async def wake_heartbeat(self, agent: AgentName, kind: BeatKind, *, now: datetime) -> bool:
+    async def wake_heartbeat(
+        self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
+    ) -> bool:
         """It may be due at once."""
         known = await super().wake_heartbeat(agent, kind, now=now)
         self._moved([agent] if known else ())
         return known
 
-    async def next_beat_due(
+    async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
         """Looks at all of them only while wakes have to wait."""
         if not wakes:
-            return await super().next_beat_due(agents, wakes=wakes)
+            return await super().next_heartbeat_due(agents, wakes=wakes)
         while self._due:
             at, agent = self._due[0]
             if self._is_due_at(at, agent):
@@ -197,15 +206,15 @@ class WatchedBeats(MemoryStore):
             heappop(self._due)
         return None
 
-    async def claim_beats(
+    async def claim_heartbeats(
         self,
         node: NodeId,
         agents: Collection[AgentName],
         *,
         now: datetime,
-        ids: Sequence[BeatId],
+        ids: Sequence[HeartbeatRunId],
         wakes: int,
-    ) -> list[ClaimedBeat]:
+    ) -> list[HeartbeatClaim]:
         """Looks at those that are due."""
         del agents
         due = set()
@@ -213,22 +222,22 @@ class WatchedBeats(MemoryStore):
             at, agent = heappop(self._due)
             if self._is_due_at(at, agent):
                 due.add(agent)
-        claimed = await super().claim_beats(node, due, now=now, ids=ids, wakes=wakes)
+        claimed = await super().claim_heartbeats(node, due, now=now, ids=ids, wakes=wakes)
         self._moved(due)
         return claimed
 
     def _is_due_at(self, at: datetime, agent: AgentName) -> bool:
-        return beat_rules.due_from(self._db.beats.heartbeats[agent], wakes=True) == at
+        return heartbeat_rules.due_from(self._db.beats.heartbeats[agent], wakes=True) == at
 
     def _moved(self, agents: Iterable[AgentName]) -> None:
         for agent in agents:
-            at = beat_rules.due_from(self._db.beats.heartbeats[agent], wakes=True)
+            at = heartbeat_rules.due_from(self._db.beats.heartbeats[agent], wakes=True)
             if at is not None:
                 heappush(self._due, (at, agent))
 
     # ------------------------------------------------------------------ what became of it
 
-    async def beats_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
+    async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
         """Of the day that begins then, in UTC: nobody asks for more here."""
         return self._used.get((agent, _day(since)))
 
@@ -239,29 +248,29 @@ class WatchedBeats(MemoryStore):
         await super().finish_run(end, node=node)
         await self._noted(ends)
 
-    async def end_beats(self, ends: Sequence[BeatEnd], *, node: NodeId) -> None:
+    async def end_heartbeat_runs(self, ends: Sequence[HeartbeatRunEnd], *, node: NodeId) -> None:
         """They are noted."""
         self._note_beats(ends)
-        await super().end_beats(ends, node=node)
+        await super().end_heartbeat_runs(ends, node=node)
         await self._noted(ends)
 
-    async def tell_of_beat(
-        self, end: BeatEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    async def notify_of_heartbeat(
+        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage], *, node: NodeId
     ) -> None:
         """It is noted."""
         self._note_beats([end])
-        await super().tell_of_beat(end, say, node=node)
+        await super().notify_of_heartbeat(end, say, node=node)
         await self._noted([end])
 
-    def _note_beats(self, ends: Iterable[BeatEnd], usage: Usage | None = None) -> None:
+    def _note_beats(self, ends: Iterable[HeartbeatRunEnd], usage: Usage | None = None) -> None:
         for end in ends:
             if self._db.beats.rows[end.id].finished_at is None:
                 self._note_beat(end, usage)
 
-    def _note_beat(self, end: BeatEnd, usage: Usage | None) -> None:
+    def _note_beat(self, end: HeartbeatRunEnd, usage: Usage | None) -> None:
         row = self._db.beats.rows[end.id]
         self.beat_events.append(
-            BeatEvent(
+            SimulatedHeartbeatEvent(
                 end.agent,
                 row.due_at,
                 end.started_at,
@@ -283,13 +292,15 @@ class WatchedBeats(MemoryStore):
         if len(self.beat_events) >= MOST_BEATS:
             self.full.set()
 
-    async def _noted(self, ends: Sequence[BeatEnd]) -> None:
+    async def _noted(self, ends: Sequence[HeartbeatRunEnd]) -> None:
         """They are stored."""
         self._moved(end.agent for end in ends)
         if len(self.beat_events) >= self._tidy_at:
             # The log of an agent is slow where it holds thousands of beats that used something.
             self._tidy_at = len(self.beat_events) + _TIDY_EVERY
-            await self.sweep_beats(now=self.beat_events[-1].finished_at + beat_rules.KEPT)
+            await self.sweep_heartbeat_runs(
+                now=self.beat_events[-1].finished_at + heartbeat_rules.KEPT
+            )
 
 
 def _day(at: datetime) -> date:

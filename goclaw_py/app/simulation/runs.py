@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from goclaw_py.jobs.attempts import attempt_of
-from goclaw_py.jobs.decisions import End
-from goclaw_py.jobs.execution import Held
-from goclaw_py.jobs.execution_ends import Report, Said
+from goclaw_py.jobs.decisions import Finish
+from goclaw_py.jobs.execution import JobExecution
+from goclaw_py.jobs.execution_ends import AttemptOutput, EndReport
 from goclaw_py.jobs.execution_models import Attempt, JobUpdate
-from goclaw_py.jobs.executor import JobRuns, Shop
+from goclaw_py.jobs.executor import JobRunDeps, JobRuns
 from goclaw_py.jobs.models import Job
-from goclaw_py.jobs.targets import Places
+from goclaw_py.jobs.targets import JobTargets
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Ending
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Store
 
-_NOTHING = Said("")
+_NOTHING = AttemptOutput("")
 
 
 class PlayedRuns(JobRuns):
@@ -33,8 +33,8 @@ class PlayedRuns(JobRuns):
         self,
         store: Store,
         clock: Clock,
-        places: Places,
-        shop: Shop,
+        places: JobTargets,
+        shop: JobRunDeps,
         *,
         takes: Callable[[Job], float],
     ) -> None:
@@ -58,14 +58,24 @@ class PlayedRuns(JobRuns):
             del self._runs[ended.run_id]
 
     async def tell(
-        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> Report:
+        self,
+        held: JobExecution,
+        end: Finish,
+        update: JobUpdate | None,
+        attempt: Attempt,
+        said: AttemptOutput,
+    ) -> EndReport:
         """Nobody is told."""
         del held, end, update, attempt, said
-        return Report()
+        return EndReport()
 
     async def told(
-        self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said, error: str
+        self,
+        held: JobExecution,
+        end: Finish,
+        say: Sequence[OutboundMessage],
+        said: AttemptOutput,
+        error: str,
     ) -> None:
         """Nothing was said."""
         del say, said, error

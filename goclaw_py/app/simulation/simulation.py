@@ -24,26 +24,26 @@ from tempfile import TemporaryDirectory
 
 from goclaw_py.app.jobs import agent_limits, job_rules
 from goclaw_py.app.simulation.heartbeats import (
-    BeatEvent,
-    ForeseenBeats,
+    ForecastHeartbeats,
     KnownHeartbeat,
-    WatchedBeats,
+    ObservedHeartbeats,
+    SimulatedHeartbeatEvent,
     all_is_well,
     foreseen,
     played_setup,
 )
 from goclaw_py.app.simulation.runs import PlayedRuns
 from goclaw_py.config.models import Settings
-from goclaw_py.gateway.container import Surroundings, Works
-from goclaw_py.jobs.execution_models import OccurrenceEnd, Status, Why
+from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.jobs.execution_models import OccurrenceEnd, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, Prompt, TargetKind
 from goclaw_py.jobs.module import JobSetup
 from goclaw_py.jobs.policy import SessionKind
 from goclaw_py.model.ids import AgentName, JobId, NodeId
 from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
 from goclaw_py.ports.store import EndedOccurrence, Node
-from goclaw_py.ports.tools import NO_TOOLS, Here, Toolbox
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
@@ -68,7 +68,7 @@ class Assumed:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SimulationInput:
     """What a simulation begins with: jobs and heartbeats as they stand, and what runs take."""
 
     jobs: Sequence[Job]
@@ -77,14 +77,14 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SimulatedOccurrence:
     """An occurrence as it went. ``due_at`` is by the schedule."""
 
     job: JobId
     due_at: datetime
     started_at: datetime | None
     finished_at: datetime
-    status: Status
+    status: OccurrenceStatus
     why: Why | None
 
 
@@ -120,15 +120,15 @@ class Forecast:
     since: datetime
     until: datetime
     jobs: tuple[Foreseen, ...]
-    events: tuple[Event, ...]
+    events: tuple[SimulatedOccurrence, ...]
     cut: bool = False
-    heartbeats: tuple[ForeseenBeats, ...] = ()
-    beats: tuple[BeatEvent, ...] = ()
+    heartbeats: tuple[ForecastHeartbeats, ...] = ()
+    beats: tuple[SimulatedHeartbeatEvent, ...] = ()
 
 
 def simulate(
     settings: Settings,
-    given: Given,
+    given: SimulationInput,
     *,
     since: datetime,
     days: int,
@@ -175,14 +175,14 @@ def _quiet() -> Iterator[None]:
             handler.removeFilter(is_real)
 
 
-class _Watched(WatchedBeats):
+class _Watched(ObservedHeartbeats):
     """Counts what becomes of occurrences as they end, and of beats."""
 
     def __init__(self, jobs: Sequence[Job], assumed: Mapping[JobId, Assumed]) -> None:
         super().__init__()
         self._assumed = assumed
         self.seen = {job.id: Foreseen(job) for job in jobs}
-        self.job_events: list[Event] = []
+        self.job_events: list[SimulatedOccurrence] = []
 
     async def end_occurrences(
         self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
@@ -195,12 +195,14 @@ class _Watched(WatchedBeats):
     def _note(self, due_at: datetime, end: OccurrenceEnd) -> None:
         found = self.seen[end.job]
         found.coalesced += 0 if end.update is None else end.update.coalesced
-        if end.status is Status.SKIPPED:
+        if end.status is OccurrenceStatus.SKIPPED:
             found.skipped[end.why or Why.BUSY] += 1
         elif end.started_at is not None:
             self._count(found, end.started_at, end.finished_at, due_at)
         self.job_events.append(
-            Event(end.job, due_at, end.started_at, end.finished_at, end.status, end.why)
+            SimulatedOccurrence(
+                end.job, due_at, end.started_at, end.finished_at, end.status, end.why
+            )
         )
         self.look_if_full()
 
@@ -242,7 +244,7 @@ class _Pretender:
 
 
 class _NoTools:
-    def toolbox(self, here: Here) -> Toolbox:
+    def toolbox(self, here: ToolContext) -> Toolbox:
         del here
         return NO_TOOLS
 
@@ -251,7 +253,7 @@ class _Simulation:
     def __init__(
         self,
         settings: Settings,
-        given: Given,
+        given: SimulationInput,
         since: datetime,
     ) -> None:
         self._settings = settings
@@ -276,7 +278,7 @@ class _Simulation:
             if one.agent in self._setup.plans:
                 store.enter_heartbeat(one, self._since)
         works = self._works(store, clock, node.id, folder)
-        for loop in (works.office.loop, works.heartbeats.loop):
+        for loop in (works.job_module.loop, works.heartbeats.loop):
             loop.look_s = timedelta(days=1).total_seconds()
         store.on_notice(lambda _: works.look_for_due())
         await _until_full(works, store, timedelta(days=days).total_seconds(), tell)
@@ -296,7 +298,7 @@ class _Simulation:
     def _takes(self, job: Job) -> float:
         return self._assumed.get(job.id, Assumed()).seconds
 
-    def _works(self, store: MemoryStore, clock: LoopClock, node: NodeId, folder: Path) -> Works:
+    def _works(self, store: MemoryStore, clock: LoopClock, node: NodeId, folder: Path) -> Container:
         settings = self._settings
         names = [AgentName(name) for name in settings.agents]
         names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
@@ -304,7 +306,7 @@ class _Simulation:
         pretender: AgentLoop = _Pretender(beating)
         limits = agent_limits(settings)
         rules = replace(job_rules(settings), enabled=True)
-        around = Surroundings(
+        around = GatewayDependencies(
             channels={},
             rules={},
             agents=dict.fromkeys(names, pretender),
@@ -318,8 +320,8 @@ class _Simulation:
             ),
             heartbeats=self._setup,
         )
-        scheduler = Scheduler(settings.lane_sizes, agents=limits)
-        return Works(store, clock, scheduler, around, lambda: node)
+        scheduler = RunScheduler(settings.lane_sizes, agents=limits)
+        return Container(store, clock, scheduler, around, lambda: node)
 
     def _forecast(self, store: _Watched, until: datetime) -> Forecast:
         # Files are read in threads: what is due together may end in any order.
@@ -336,18 +338,18 @@ class _Simulation:
 
 
 async def _until_full(
-    works: Works, store: _Watched, limit_s: float, tell: Callable[[float], None] | None
+    works: Container, store: _Watched, limit_s: float, tell: Callable[[float], None] | None
 ) -> None:
     """Let jobs run and agents beat for so long, or until there is enough of it."""
     running = [
-        asyncio.create_task(works.office.loop.run()),
+        asyncio.create_task(works.job_module.loop.run()),
         asyncio.create_task(works.heartbeats.run()),
     ]
     if tell is not None:
         running.append(asyncio.create_task(_tell(tell, limit_s)))
     full = asyncio.create_task(store.full.wait())
     await asyncio.wait({full, *running}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-    works.office.loop.close()
+    works.job_module.loop.close()
     works.heartbeats.loop.close()
     works.dispatcher.interrupt()
     for task in (*running, full):

@@ -60,7 +60,7 @@ async def _talk(path: Path, chat: str, wait_s: float) -> bool:
     from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
 
     async with RemoteControl(path) as remote:
-        here = Here(chat, wait_s)
+        here = LocalChat(chat, wait_s)
         await here(remote, remote)
         return here.answered
 
@@ -70,12 +70,12 @@ def _talk_to_ourselves(settings: Settings, chat: str, wait_s: float) -> bool:
     from goclaw_py.cli import composition  # noqa: PLC0415
     from goclaw_py.cli.system.gateway import say  # noqa: PLC0415
 
-    here = Here(chat, wait_s)
+    here = LocalChat(chat, wait_s)
     composition.run_gateway(settings, say=say, front=here, may_migrate=True)
     return here.answered
 
 
-class Here:
+class LocalChat:
     """A chat in this terminal, which a gateway runs in its foreground.
 
     ``answered`` says afterwards whether all piped input was answered.
@@ -88,11 +88,11 @@ class Here:
 
     async def __call__(self, control: Control, terminals: Terminals) -> None:
         """Chat until the user quits."""
-        from goclaw_py.cli.chats.conversation import Conversation, settled  # noqa: PLC0415
+        from goclaw_py.cli.chats.conversation import TerminalConversation, settled  # noqa: PLC0415
         from goclaw_py.cli.keyboard import standard_terminal  # noqa: PLC0415
 
         with standard_terminal() as terminal:
-            conversation = Conversation(terminals, terminal, self._chat)
+            conversation = TerminalConversation(terminals, terminal, self._chat)
             self.answered = await conversation.run(
                 lambda: settled(control, self._chat), self._wait_s
             )

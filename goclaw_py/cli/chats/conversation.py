@@ -12,7 +12,7 @@ from uuid import uuid4
 from goclaw_py.cli.chats.transcript import Transcript
 from goclaw_py.cli.keyboard import Terminal
 from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.ports.control import ChatEvent, Control, Said, Terminals
+from goclaw_py.ports.control import ChatEvent, Control, TerminalMessage, Terminals
 from goclaw_py.ports.store import OutboxState
 
 LEAVE_WITHIN_S: Final = 2.0
@@ -26,7 +26,7 @@ _RETRY_S: Final = (0.5, 1.0, 2.0, 5.0)
 _UNSENT: Final = (OutboxState.PENDING, OutboxState.SENDING)
 
 
-class Conversation:
+class TerminalConversation:
     """One terminal in one chat, from the first prompt until the user quits."""
 
     def __init__(self, terminals: Terminals, terminal: Terminal, chat: str) -> None:
@@ -81,7 +81,7 @@ class Conversation:
             async for event in events:
                 await self._terminal.write(self._transcript.show(event))
                 # Confirm only what was written: otherwise a crash here would lose the message.
-                if isinstance(event, Said):
+                if isinstance(event, TerminalMessage):
                     self._terminals.confirm(event.receipt)
         finally:
             await _close(events)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from goclaw_py.ports.control import Asking, Control
-    from goclaw_py.ports.store import Chat, Heard, Person
+    from goclaw_py.ports.control import Control, PairingApplicant
+    from goclaw_py.ports.store import Chat, LastActivity, Person
 
 app = typer.Typer(help="Manage who may talk to the agent.", no_args_is_help=True)
 
@@ -28,15 +28,15 @@ _HEARD = 1000
 def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List approved people and pending requests."""
 
-    async def ask(control: Control) -> tuple[list[Person], list[Asking]]:
+    async def ask(control: Control) -> tuple[list[Person], list[PairingApplicant]]:
         return await control.people(), await control.pairing_requests()
 
     people, asking = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.control import Asking  # noqa: PLC0415
+        from goclaw_py.ports.control import PairingApplicant  # noqa: PLC0415
         from goclaw_py.ports.store import Person  # noqa: PLC0415
 
-        show_json(tuple[list[Person], list[Asking]], (people, asking))
+        show_json(tuple[list[Person], list[PairingApplicant]], (people, asking))
         return
     rows = [(display.who(one.sender), _where(one), one.standing.value, "") for one in people] + [
         (display.who(one.sender), _where(one), "pending", clock(one.expires_at)) for one in asking
@@ -51,7 +51,7 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     Includes owners, guests, and people whom the settings allow to write without approval.
     """
 
-    async def ask(control: Control) -> tuple[list[Person], list[Heard], list[Chat]]:
+    async def ask(control: Control) -> tuple[list[Person], list[LastActivity], list[Chat]]:
         found = await control.people()
         return found, await control.heard(limit=_HEARD), await _unapproved(control, found)
 
@@ -99,13 +99,13 @@ def _called(chat: Chat) -> str:
     return display.cell(f"{chat.chat} ({chat.name})" if chat.name else chat.chat)
 
 
-def _last(heard: Heard | None, seen_at: datetime) -> str:
+def _last(heard: LastActivity | None, seen_at: datetime) -> str:
     if heard is None:
         return ""
     return f"{display.age(heard.at, seen_at)} ago in {display.place(heard.target)}"
 
 
-def _where(one: Person | Asking | Chat) -> str:
+def _where(one: Person | PairingApplicant | Chat) -> str:
     return display.cell(f"{one.channel}/{one.account}")
 
 

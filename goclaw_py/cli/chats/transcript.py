@@ -9,7 +9,7 @@ from goclaw_py.cli.output import plain
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.ports.control import ChatEvent, Said
+from goclaw_py.ports.control import ChatEvent, TerminalMessage
 
 PROMPT: Final = "\x1b[1;36m›\x1b[0m "  # noqa: RUF001  (meant to look like a prompt)
 _CLEAR_LINE: Final = "\r\x1b[K"
@@ -65,7 +65,7 @@ class Transcript:
                 return self._tool(plain(name), ok)
             case RunEnded(run_id, _, outcome):
                 return self._ended(run_id, outcome)
-            case Said(_, text, run_id):
+            case TerminalMessage(_, text, run_id):
                 return self._said(plain(text), run_id) + self.prompt()
 
     def _stream(self, run_id: RunId, text: str) -> str:

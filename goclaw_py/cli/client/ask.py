@@ -12,7 +12,7 @@ Value = str | int | bool | datetime | Cursor
 Params = Mapping[str, str | int | bool | list[str]]
 
 
-class Ask(Protocol):
+class RequestSender(Protocol):
     """Sends a request to the gateway; returns the body, or raises the error in the response."""
 
     def __call__(

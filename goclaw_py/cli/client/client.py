@@ -14,16 +14,16 @@ import httpx
 
 from goclaw_py.cli.client.ask import Params, given
 from goclaw_py.cli.client.lists import RemoteLists, segment
-from goclaw_py.cli.client.refusals import NotTaken, Refused
+from goclaw_py.cli.client.refusals import NotAccepted, Refused
 from goclaw_py.cli.client.usage import ask_usage
 from goclaw_py.model.errors import GoclawError, StoreUnavailable
 from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.ids import LaneName, SessionKey
 from goclaw_py.ports.control import (
-    Asking,
     ChatEvent,
     NodesView,
     NoGateway,
+    PairingApplicant,
     QueueView,
     Resized,
     Submitted,
@@ -31,13 +31,13 @@ from goclaw_py.ports.control import (
 from goclaw_py.ports.store import Node, Person
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport
-from goclaw_py.scheduler.views import ActiveRuns, LanesView, Status, StopReport
+from goclaw_py.scheduler.views import ActiveRuns, GatewayStatus, LanesView, StopReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.sockets import short_path
 
 if TYPE_CHECKING:
-    from goclaw_py.cli.client.heartbeats import RemoteHeartbeats
-    from goclaw_py.cli.client.jobs import RemoteDesk
+    from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService
+    from goclaw_py.cli.client.jobs import RemoteJobService
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ _CONFIRM_AFTER_S = (0.0, 0.2, 1.0)
 
 _KIND_OF: dict[int, type[GoclawError]] = {
     **{code: kind for kind, code in wire.STATUS_OF},
-    **dict.fromkeys((400, 413, 422), NotTaken),
+    **dict.fromkeys((400, 413, 422), NotAccepted),
 }
 _KIND_OF_WORD = {word: kind for kind, word in wire.CODE_OF}
 
@@ -92,23 +92,23 @@ class RemoteControl(RemoteLists):
     # ------------------------------------------------------------------ Control
 
     @cached_property
-    def jobs(self) -> RemoteDesk:
+    def jobs(self) -> RemoteJobService:
         """Return the service for jobs."""
         # Imported here, because most commands do not need it.
-        from goclaw_py.cli.client.jobs import RemoteDesk  # noqa: PLC0415
+        from goclaw_py.cli.client.jobs import RemoteJobService  # noqa: PLC0415
 
-        return RemoteDesk(self._request)
+        return RemoteJobService(self._request)
 
     @cached_property
-    def heartbeats(self) -> RemoteHeartbeats:
+    def heartbeats(self) -> RemoteHeartbeatService:
         """Return the service for heartbeats."""
-        from goclaw_py.cli.client.heartbeats import RemoteHeartbeats  # noqa: PLC0415
+        from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService  # noqa: PLC0415
 
-        return RemoteHeartbeats(self._request)
+        return RemoteHeartbeatService(self._request)
 
-    async def status(self) -> Status:
+    async def status(self) -> GatewayStatus:
         """Return the state of the gateway."""
-        return await self._get(Status, "/api/status")
+        return await self._get(GatewayStatus, "/api/status")
 
     async def lanes(self) -> LanesView:
         """Return the running and waiting runs of each lane."""
@@ -174,7 +174,7 @@ class RemoteControl(RemoteLists):
     async def drop_outbox(self, ids: Collection[int]) -> int:
         """Drop dead and pending outgoing messages."""
         body = wire.RowsBody(list(ids))
-        return (await self._post(wire.Dropped, "/api/outbox/drop", body)).dropped
+        return (await self._post(wire.DroppedRows, "/api/outbox/drop", body)).dropped
 
     async def retry_letters(self, ids: Collection[int]) -> int:
         """Retry failed incoming messages."""
@@ -184,7 +184,7 @@ class RemoteControl(RemoteLists):
     async def dismiss_letters(self, ids: Collection[int]) -> int:
         """Dismiss failed incoming messages."""
         body = wire.RowsBody(list(ids))
-        return (await self._post(wire.Dropped, "/api/inbox/drop", body)).dropped
+        return (await self._post(wire.DroppedRows, "/api/inbox/drop", body)).dropped
 
     async def nodes(self) -> NodesView:
         """Return the nodes on this database."""
@@ -194,9 +194,9 @@ class RemoteControl(RemoteLists):
         """Shut a node down gracefully."""
         return await self._post(Node, f"/api/nodes/{segment(node)}/drain", None)
 
-    async def pairing_requests(self) -> list[Asking]:
+    async def pairing_requests(self) -> list[PairingApplicant]:
         """Return pending requests to talk to the agent."""
-        return await self._get(list[Asking], "/api/pairing")
+        return await self._get(list[PairingApplicant], "/api/pairing")
 
     async def approve(self, code: str, *, guest: bool) -> Person:
         """Approve the person with this pairing code."""

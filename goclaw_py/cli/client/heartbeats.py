@@ -7,29 +7,29 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
-from goclaw_py.cli.client.ask import Ask, Params, given
-from goclaw_py.cli.client.refusals import NotTaken
+from goclaw_py.cli.client.ask import Params, RequestSender, given
+from goclaw_py.cli.client.refusals import NotAccepted
 from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
-from goclaw_py.heartbeat.models import Beat, Event
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.errors import BadChecklist, GoclawError, HeartbeatError, UnknownAgent
-from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.control import NotFound
-from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.web.api import heartbeat_json, wire
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 """Valid agent names; nothing else may be put in a URL path."""
 
 
-class RemoteHeartbeats:
+class RemoteHeartbeatService:
     """Implements ``ports.heartbeat.HeartbeatDesk``; every method may raise ``NoGateway``.
 
     What needs no waiting (``agents``) is known once anything was asked.
     """
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: RequestSender) -> None:
         self._ask = ask
         self._agents: tuple[AgentName, ...] | None = None
 
@@ -53,30 +53,30 @@ class RemoteHeartbeats:
         limit: int = 50,
         outcome: str | None = None,
         before: Cursor | None = None,
-    ) -> list[Beat]:
+    ) -> list[HeartbeatRun]:
         """See ``HeartbeatDesk``."""
         path = "/api/beats" if agent is None else _path(agent, "beats")
         params = given(limit=limit, outcome=outcome, before=before)
-        return wire.read(list[Beat], await self._request("GET", path, params=params))
+        return wire.read(list[HeartbeatRun], await self._request("GET", path, params=params))
 
-    async def beat(self, beat: BeatId) -> Beat | None:
+    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
         """See ``HeartbeatDesk``."""
         try:
             raw = await self._request("GET", f"/api/beats/{quote(beat, safe='')}")
         except NotFound:
             return None
-        return wire.read(Beat, raw)
+        return wire.read(HeartbeatRun, raw)
 
-    async def rehearse(self, agent: AgentName) -> Rehearsal:
+    async def rehearse(self, agent: AgentName) -> DryRunReport:
         """See ``HeartbeatDesk``."""
-        return wire.read(Rehearsal, await self._request("GET", _path(agent, "rehearsal")))
+        return wire.read(DryRunReport, await self._request("GET", _path(agent, "rehearsal")))
 
     # ------------------------------------------------------------------ changing
 
-    async def run_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+    async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         """See ``HeartbeatDesk``."""
         raw = await self._request("POST", _path(agent, "run"))
-        return heartbeat_json.begun_of(wire.read(heartbeat_json.RanBeat, raw))
+        return heartbeat_json.begun_of(wire.read(heartbeat_json.RanHeartbeat, raw))
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
         """See ``HeartbeatDesk``."""
@@ -90,15 +90,15 @@ class RemoteHeartbeats:
 
     # ------------------------------------------------------------------ events
 
-    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> Event:
+    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
         """See ``HeartbeatDesk``."""
         path, body = f"/api/agents/{_name(agent)}/events", {"text": text, "now": wake}
-        return wire.read(Event, await self._request("POST", path, body))
+        return wire.read(HeartbeatEvent, await self._request("POST", path, body))
 
-    async def events(self, agent: AgentName) -> list[Event]:
+    async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         """See ``HeartbeatDesk``."""
         path = f"/api/agents/{_name(agent)}/events"
-        return wire.read(list[Event], await self._request("GET", path))
+        return wire.read(list[HeartbeatEvent], await self._request("GET", path))
 
     # ------------------------------------------------------------------ checklist
 
@@ -144,7 +144,7 @@ class RemoteHeartbeats:
             self._agents = tuple(view.name for view in views)
         try:
             return await self._ask(method, path, body, params=params)
-        except NotTaken as error:
+        except NotAccepted as error:
             # Raise the same error as the service does without a gateway.
             raise HeartbeatError(str(error)) from error
 

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from goclaw_py.cli.client.ask import Ask, Params, given
-from goclaw_py.cli.client.refusals import NotTaken
+from goclaw_py.cli.client.ask import Params, RequestSender, given
+from goclaw_py.cli.client.refusals import NotAccepted
 from goclaw_py.common.clock import SystemClock
-from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.job_json import job_of
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import Profile
@@ -19,7 +19,7 @@ from goclaw_py.model.errors import BadJob, GoclawError
 from goclaw_py.model.ids import OccurrenceId
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.targets import target_text
-from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import JobPage, JobQuery
 from goclaw_py.web.api import job_json, wire
 
@@ -30,17 +30,17 @@ _CLOCK = SystemClock()
 class _Known:
     """Settings of the gateway for all jobs, and how far its clock is ahead of ours."""
 
-    view: job_json.DeskView
+    view: job_json.JobSettingsView
     ahead: timedelta
 
 
-class RemoteDesk:
+class RemoteJobService:
     """Implements ``ports.jobs.JobDesk``; every method may raise ``NoGateway``.
 
     What needs no waiting (``profile``, ``enabled``, ``most``) is known once anything was asked.
     """
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: RequestSender) -> None:
         self._ask = ask
         self._known: _Known | None = None
 
@@ -67,35 +67,35 @@ class RemoteDesk:
     async def look(self) -> None:
         """Request the settings for all jobs, unless already done."""
         if self._known is None:
-            view = wire.read(job_json.DeskView, await self._ask("GET", "/api/scheduler"))
+            view = wire.read(job_json.JobSettingsView, await self._ask("GET", "/api/scheduler"))
             self._known = _Known(view, view.now - _CLOCK.now())
 
     # ------------------------------------------------------------------ making and changing
 
-    async def create(self, draft: JobDraft, by: Asker) -> Job:
+    async def create(self, draft: JobDraft, by: Requester) -> Job:
         """See ``JobDesk``."""
         return await self._job("POST", "/api/jobs", by, job_json.draft_json(draft))
 
-    async def edit(self, asked: str, change: JobChange, by: Asker) -> Job:
+    async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
         """See ``JobDesk``."""
         return await self._job("PATCH", _path(asked), by, job_json.change_json(change))
 
-    async def delete(self, asked: str, by: Asker) -> Job:
+    async def delete(self, asked: str, by: Requester) -> Job:
         """See ``JobDesk``."""
         return await self._job("DELETE", _path(asked), by)
 
-    async def run_now(self, asked: str, by: Asker) -> StartedNow | RunNow:
+    async def run_now(self, asked: str, by: Requester) -> StartedNow | RunNow:
         """See ``JobDesk``."""
         raw = await self._request("POST", f"{_path(asked)}/run", by)
         return job_json.started_now(wire.read(job_json.RanNow, raw))
 
     # ------------------------------------------------------------------ looking
 
-    async def get(self, asked: str, by: Asker) -> Job:
+    async def get(self, asked: str, by: Requester) -> Job:
         """See ``JobDesk``."""
         return await self._job("GET", _path(asked), by)
 
-    async def search(self, query: JobQuery, by: Asker) -> JobPage:
+    async def search(self, query: JobQuery, by: Requester) -> JobPage:
         """See ``JobDesk``."""
         raw = await self._request("GET", "/api/jobs", by, params=_params(query))
         page = wire.read(dict[str, Any], raw)
@@ -104,23 +104,25 @@ class RemoteDesk:
     async def log(
         self,
         asked: str | None,
-        by: Asker,
+        by: Requester,
         *,
         limit: int = 50,
-        status: Status | None = None,
+        status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
-    ) -> list[Logged]:
+    ) -> list[LoggedOccurrence]:
         """See ``JobDesk``."""
         path = "/api/occurrences" if asked is None else f"{_path(asked)}/log"
         params = given(limit=limit, status=status, before=before)
-        return wire.read(list[Logged], await self._request("GET", path, by, params=params))
+        return wire.read(
+            list[LoggedOccurrence], await self._request("GET", path, by, params=params)
+        )
 
-    async def logged(self, occurrence: OccurrenceId, by: Asker) -> Logged:
+    async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
         """See ``JobDesk``."""
         path = f"/api/occurrences/{quote(occurrence, safe='')}"
-        return wire.read(Logged, await self._request("GET", path, by))
+        return wire.read(LoggedOccurrence, await self._request("GET", path, by))
 
-    async def stats(self, asked: str | None, by: Asker, *, since: datetime) -> JobStats:
+    async def stats(self, asked: str | None, by: Requester, *, since: datetime) -> JobStats:
         """See ``JobDesk``."""
         path = "/api/scheduler/stats" if asked is None else f"{_path(asked)}/stats"
         params = {"since": since.isoformat()}
@@ -133,12 +135,12 @@ class RemoteDesk:
         timing = job.timing(self.profile.policy)
         return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
 
-    async def no_route(self, asked: str, by: Asker) -> str:
+    async def no_route(self, asked: str, by: Requester) -> str:
         """See ``JobDesk``."""
         raw = await self._request("GET", f"{_path(asked)}/route", by)
         return wire.read(job_json.RouteView, raw).problem
 
-    async def preview(self, draft: JobDraft, by: Asker, count: int = 3) -> list[datetime]:
+    async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
         """See ``JobDesk``."""
         body, params = job_json.draft_json(draft), {"count": count}
         raw = await self._request("POST", "/api/scheduler/preview", by, body, params=params)
@@ -146,12 +148,12 @@ class RemoteDesk:
 
     # ------------------------------------------------------------------ zones
 
-    async def zone(self, by: Asker) -> str:
+    async def zone(self, by: Requester) -> str:
         """See ``JobDesk``."""
         raw = await self._request("GET", "/api/scheduler/zone", by)
         return wire.read(job_json.ZoneView, raw).zone
 
-    async def choose_zone(self, zone: str | None, by: Asker) -> str:
+    async def choose_zone(self, zone: str | None, by: Requester) -> str:
         """See ``JobDesk``."""
         raw = await self._request("PUT", "/api/scheduler/zone", by, job_json.ZoneBody(zone))
         return wire.read(job_json.ZoneView, raw).zone
@@ -159,19 +161,19 @@ class RemoteDesk:
     # ------------------------------------------------------------------ HTTP
 
     @property
-    def _view(self) -> job_json.DeskView:
+    def _view(self) -> job_json.JobSettingsView:
         if self._known is None:
             raise GoclawError("the settings of jobs were not requested from the gateway yet")
         return self._known.view
 
-    async def _job(self, method: str, path: str, by: Asker, body: object = None) -> Job:
+    async def _job(self, method: str, path: str, by: Requester, body: object = None) -> Job:
         return job_of(wire.read(dict[str, Any], await self._request(method, path, by, body)))
 
     async def _request(
         self,
         method: str,
         path: str,
-        by: Asker,
+        by: Requester,
         body: object = None,
         *,
         params: Params | None = None,
@@ -180,7 +182,7 @@ class RemoteDesk:
         asker = job_json.asker_params(by)
         try:
             return await self._ask(method, path, body, params={**asker, **(params or {})})
-        except NotTaken as error:
+        except NotAccepted as error:
             # Raise the same error as the service does without a gateway.
             raise _bad_job(str(error)) from error
 

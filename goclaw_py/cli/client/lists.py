@@ -6,23 +6,23 @@ from datetime import datetime
 from typing import TypeVar
 from urllib.parse import quote
 
-from goclaw_py.cli.client.ask import Ask, Params, given
+from goclaw_py.cli.client.ask import Params, RequestSender, given
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.control import RunRecord
 from goclaw_py.ports.store import (
     ALL_RUNS,
     Chat,
-    Heard,
-    Letter,
+    DeadLetter,
+    LastActivity,
     OutboxRow,
     OutboxState,
     Person,
-    Run,
     RunFilter,
     RunSpan,
     Session,
     StoredEntry,
+    StoredRun,
 )
 from goclaw_py.web.api import wire
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 class RemoteLists:
     """Implements the part of ``Control`` that only reads the database."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: RequestSender) -> None:
         self._ask = ask
 
     async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
@@ -56,7 +56,7 @@ class RemoteLists:
         active: bool = False,
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
-    ) -> list[Run]:
+    ) -> list[StoredRun]:
         """Return runs, newest first."""
         params = given(
             limit=limit,
@@ -67,7 +67,7 @@ class RemoteLists:
             outcome=only.outcome,
             before=before,
         )
-        return await self._list(Run, "/api/runs", params)
+        return await self._list(StoredRun, "/api/runs", params)
 
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
@@ -76,9 +76,9 @@ class RemoteLists:
         params = given(since=since, until=until, limit=limit, after=after)
         return await self._list(RunSpan, "/api/runs/timeline", params)
 
-    async def run(self, prefix: str) -> Run:
+    async def run(self, prefix: str) -> StoredRun:
         """Return the run whose id starts with this."""
-        return wire.read(Run, await self._ask("GET", f"/api/runs/{segment(prefix)}"))
+        return wire.read(StoredRun, await self._ask("GET", f"/api/runs/{segment(prefix)}"))
 
     async def run_record(self, prefix: str) -> RunRecord:
         """Return that run with its history entries and messages."""
@@ -103,22 +103,22 @@ class RemoteLists:
 
     async def letters(
         self, *, waiting: bool = False, limit: int = 50, before: int | None = None
-    ) -> list[Letter]:
+    ) -> list[DeadLetter]:
         """Return incoming messages that failed, or that are not done yet."""
         params = given(waiting=waiting, limit=limit, before=before)
-        return await self._list(Letter, "/api/inbox", params)
+        return await self._list(DeadLetter, "/api/inbox", params)
 
-    async def letter(self, row_id: int) -> Letter:
+    async def letter(self, row_id: int) -> DeadLetter:
         """Return one incoming message."""
-        return wire.read(Letter, await self._ask("GET", f"/api/inbox/{row_id}"))
+        return wire.read(DeadLetter, await self._ask("GET", f"/api/inbox/{row_id}"))
 
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
         """Return approved people."""
         return await self._list(Person, "/api/people", given(limit=limit, before=before))
 
-    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[Heard]:
+    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         """Return chats and threads in which approved people wrote, most recent first."""
-        return await self._list(Heard, "/api/heard", given(limit=limit, before=before))
+        return await self._list(LastActivity, "/api/heard", given(limit=limit, before=before))
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         """Return stored chats, most recently seen first."""

@@ -9,5 +9,5 @@ class Refused(GoclawError):
     """The gateway rejected a request; the message is its reason."""
 
 
-class NotTaken(Refused):
+class NotAccepted(Refused):
     """A field of a request is malformed or too long; the message begins with its name."""

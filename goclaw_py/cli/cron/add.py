@@ -10,7 +10,7 @@ import typer
 from goclaw_py.cli.context import AsJson, cli, named
 from goclaw_py.cli.cron import options as said
 from goclaw_py.cli.cron.options import NONE, JobOptions
-from goclaw_py.cli.cron.texts import JobName, Seen, operator, routed, say_next
+from goclaw_py.cli.cron.texts import JobName, JobSnapshot, operator, routed, say_next
 from goclaw_py.cli.options import with_options
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def add(
     wish = _named(wish, called)
     payload = said.payload_of(wish, words)
 
-    async def ask(control: Control) -> Seen:
+    async def ask(control: Control) -> JobSnapshot:
         draft = await _draft(control, wish, payload)
         made = await control.jobs.create(replace(draft, paused=paused), operator())
         return await routed(control.jobs, made)
@@ -67,8 +67,8 @@ async def _draft(control: Control, wish: JobOptions, payload: Payload | None) ->
     from goclaw_py.model.errors import BadJob  # noqa: PLC0415
     from goclaw_py.ports.jobs import JobDraft  # noqa: PLC0415
 
-    desk = control.jobs
-    zone, now = wish.tz or await desk.zone(operator()), desk.now()
+    service = control.jobs
+    zone, now = wish.tz or await service.zone(operator()), service.now()
     schedule = said.schedule_of(wish, now=now, zone=zone)
     assert schedule is not None
     if wish.model and payload is None:
@@ -116,12 +116,12 @@ def edit(
         raise typer.BadParameter("nothing to change: give at least one option or a prompt")
     payload = said.payload_of(wish, words)
 
-    async def ask(control: Control) -> Seen:
-        desk, by = control.jobs, operator()
-        before = await desk.get(job, by)
+    async def ask(control: Control) -> JobSnapshot:
+        service, by = control.jobs, operator()
+        before = await service.get(job, by)
         change = await _change(control, wish, payload, before)
         change = replace(change, revision=revision or change.revision)
-        return await routed(desk, await desk.edit(before.id, change, by))
+        return await routed(service, await service.edit(before.id, change, by))
 
     say_next(cli(ctx).ask(ask), as_json=as_json)
 

@@ -9,7 +9,7 @@ import typer
 
 from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.cron import add, imports, listing, show
-from goclaw_py.cli.cron.texts import JobName, Seen, label, operator, routed, say_next
+from goclaw_py.cli.cron.texts import JobName, JobSnapshot, label, operator, routed, say_next
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import plain, show_json
@@ -47,7 +47,7 @@ def resume(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None
 
 
 def _set(ctx: typer.Context, job: str, state: JobState, *, as_json: bool) -> None:
-    async def ask(control: Control) -> Seen:
+    async def ask(control: Control) -> JobSnapshot:
         from goclaw_py.ports.jobs import JobChange  # noqa: PLC0415
 
         edited = await control.jobs.edit(job, JobChange(state=state), operator())

@@ -59,7 +59,7 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ImportProblem:
     """A part of a file that cannot be imported, and the reason."""
 
     where: str
@@ -70,7 +70,7 @@ class _Unreadable(Exception):
     """A file cannot be read; the message is one line for the user."""
 
 
-def read_all(paths: Iterable[Path]) -> Iterator[Definition | Trouble]:
+def read_all(paths: Iterable[Path]) -> Iterator[Definition | ImportProblem]:
     """Yield the jobs in files and folders in a stable order, and the errors among them."""
     for path in paths:
         if path.is_dir():
@@ -79,7 +79,7 @@ def read_all(paths: Iterable[Path]) -> Iterator[Definition | Trouble]:
             yield from _read_file(path, alone=True)
 
 
-def _read_folder(folder: Path) -> Iterator[Definition | Trouble]:
+def _read_folder(folder: Path) -> Iterator[Definition | ImportProblem]:
     """Read a folder and its direct subfolders, without state files and hidden ones."""
     found = 0
     for path in _files_of(folder):
@@ -87,7 +87,7 @@ def _read_folder(folder: Path) -> Iterator[Definition | Trouble]:
             found += 1
             yield each
     if not found:
-        yield Trouble(str(folder), "the folder contains no job definitions")
+        yield ImportProblem(str(folder), "the folder contains no job definitions")
 
 
 def _files_of(folder: Path) -> Iterator[Path]:
@@ -106,7 +106,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _read_file(path: Path, *, alone: bool) -> Iterator[Definition | Trouble]:
+def _read_file(path: Path, *, alone: bool) -> Iterator[Definition | ImportProblem]:
     """Yield the jobs of a file. ``alone``: the user named it, so it must contain some."""
     try:
         if path.suffix in _YAML:
@@ -114,7 +114,7 @@ def _read_file(path: Path, *, alone: bool) -> Iterator[Definition | Trouble]:
         else:
             yield from _read_json(path)
     except (_Unreadable, BadYaml, JobError) as error:
-        yield Trouble(str(path), str(error))
+        yield ImportProblem(str(path), str(error))
 
 
 def _text_of(path: Path, most: int) -> bytes:
@@ -128,7 +128,7 @@ def _text_of(path: Path, most: int) -> bytes:
     return raw
 
 
-def _read_herdctl(path: Path, *, alone: bool) -> Iterator[Definition | Trouble]:
+def _read_herdctl(path: Path, *, alone: bool) -> Iterator[Definition | ImportProblem]:
     try:
         text = _text_of(path, MAX_YAML_BYTES).decode()
     except UnicodeDecodeError as error:
@@ -153,7 +153,7 @@ def _json_of(path: Path) -> object:
         raise _Unreadable(f"the file is not valid JSON: {error}") from error
 
 
-def _read_json(path: Path) -> Iterator[Definition | Trouble]:
+def _read_json(path: Path) -> Iterator[Definition | ImportProblem]:
     document = _json_of(path)
     if isinstance(document, list):
         for number, each in enumerate(document, 1):
@@ -161,7 +161,7 @@ def _read_json(path: Path) -> Iterator[Definition | Trouble]:
             try:
                 yield _ours(_object(each, "job"), where)
             except JobError as error:
-                yield Trouble(where, str(error))
+                yield ImportProblem(where, str(error))
         return
     given = _object(document, "file")
     yield _ours(given, str(path)) if "payload" in given else _cacos(given, path)

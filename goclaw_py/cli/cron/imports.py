@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goclaw_py.cli.cron.files import Definition
     from goclaw_py.jobs.models import Job
     from goclaw_py.ports.control import Control
-    from goclaw_py.ports.jobs import Asker, JobChange, JobDesk
+    from goclaw_py.ports.jobs import JobChange, JobService, Requester
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ def import_(
     Reads JSON of goclaw cron export, folders of caco and YAML schedules of herdctl. A job that
     exists is updated to match its file. Exit code 1 if any job failed.
     """
-    from goclaw_py.cli.cron.files import Trouble, read_all  # noqa: PLC0415
+    from goclaw_py.cli.cron.files import ImportProblem, read_all  # noqa: PLC0415
 
     definitions: list[Definition] = []
     failed: list[_Brought] = []
     for each in read_all(paths):
-        if isinstance(each, Trouble):
+        if isinstance(each, ImportProblem):
             failed.append(_Brought(each.where, "", "failed", problem=each.why))
         else:
             definitions.append(_for_agent(each, agent))
@@ -92,7 +92,7 @@ def _for_agent(found: Definition, agent: str | None) -> Definition:
 
 
 async def _bring(
-    desk: JobDesk, found: Definition, seen: set[tuple[str, str]], *, dry_run: bool
+    service: JobService, found: Definition, seen: set[tuple[str, str]], *, dry_run: bool
 ) -> _Brought:
     from goclaw_py.model.errors import BadJob, JobError  # noqa: PLC0415
 
@@ -103,7 +103,7 @@ async def _bring(
         seen.add((found.owner, slug))
         _askable(slug)
         _storable(found)
-        return await _brought(desk, found, dry_run=dry_run)
+        return await _brought(service, found, dry_run=dry_run)
     except JobError as error:
         return _Brought(found.where, slug, "failed", problem=str(error))
 
@@ -134,45 +134,47 @@ def _storable(found: Definition) -> None:
             raise BadJob(key, "must not contain half of a surrogate pair")
 
 
-async def _brought(desk: JobDesk, found: Definition, *, dry_run: bool) -> _Brought:
+async def _brought(service: JobService, found: Definition, *, dry_run: bool) -> _Brought:
     """Create the job, or update the one with the same slug. Raises ``JobError``."""
-    from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
+    from goclaw_py.ports.jobs import Requester  # noqa: PLC0415
 
     # An import acts as the operator; the agent of the definition is the one that asks.
-    by = Asker(found.owner, found.maker, found.draft.agent)
-    before = await _existing(desk, found.draft.slug, by)
+    by = Requester(found.owner, found.maker, found.draft.agent)
+    before = await _existing(service, found.draft.slug, by)
     if before is None:
-        return await _made(desk, found, by, dry_run=dry_run)
+        return await _made(service, found, by, dry_run=dry_run)
     parts, change = _difference(before, found)
     if not parts:
         return _result("unchanged", found, before)
     if dry_run:
-        await desk.preview(replace(found.draft, paused=True), by, 1)
+        await service.preview(replace(found.draft, paused=True), by, 1)
         return replace(_result("updated", found, before), changed=parts, next_run_at=None)
-    after = await desk.edit(before.id, change, by)
+    after = await service.edit(before.id, change, by)
     return replace(_result("updated", found, after), changed=parts)
 
 
-async def _existing(desk: JobDesk, slug: str, by: Asker) -> Job | None:
+async def _existing(service: JobService, slug: str, by: Requester) -> Job | None:
     from goclaw_py.model.errors import UnknownJob  # noqa: PLC0415
 
     try:
-        found = await desk.get(slug, by)
+        found = await service.get(slug, by)
     except UnknownJob:
         return None
     # ``get`` also accepts the beginning of an id, so another job may have been found.
     return found if found.spec.slug == slug else None
 
 
-async def _made(desk: JobDesk, found: Definition, by: Asker, *, dry_run: bool) -> _Brought:
+async def _made(
+    service: JobService, found: Definition, by: Requester, *, dry_run: bool
+) -> _Brought:
     first = found.draft.next_run_at
     # An overdue job runs once, immediately.
-    first = None if first is None else max(first, desk.now())
+    first = None if first is None else max(first, service.now())
     draft = replace(found.draft, next_run_at=first, paused=found.paused)
     if not dry_run:
-        return _result("new", found, await desk.create(draft, by))
-    ahead = await desk.preview(draft, by, 1)
-    zone = draft.zone or await desk.zone(by)
+        return _result("new", found, await service.create(draft, by))
+    ahead = await service.preview(draft, by, 1)
+    zone = draft.zone or await service.zone(by)
     at = ahead[0] if ahead else None
     return _Brought(found.where, draft.slug, "new", next_run_at=at, zone=zone)
 
@@ -289,7 +291,7 @@ def export(
     typer.echo(f"exported {count(len(jobs), 'job')}{left}", err=True)
 
 
-async def _all_jobs(desk: JobDesk, owner: str | None) -> list[Job]:
+async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:
     from goclaw_py.model.ids import Owner  # noqa: PLC0415
     from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
 
@@ -297,7 +299,7 @@ async def _all_jobs(desk: JobDesk, owner: str | None) -> list[Job]:
     whose = None if owner is None else Owner(owner)
     while True:
         query = JobQuery(owner=whose, limit=PAGE, offset=len(found))
-        page = await desk.search(query, words.operator())
+        page = await service.search(query, words.operator())
         found += page.jobs
         if len(page.jobs) < PAGE:
             return found

@@ -9,7 +9,7 @@ import typer
 
 from goclaw_py.cli.context import AsJson, Limit, Watch, cli, is_live, look
 from goclaw_py.cli.cron import texts as words
-from goclaw_py.cli.cron.texts import OfJob, Seen, maybe_named, operator, seen
+from goclaw_py.cli.cron.texts import JobSnapshot, OfJob, maybe_named, operator, seen
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.options import with_options
 from goclaw_py.cli.output import one_line, show_json, show_table
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from goclaw_py.jobs.models import Job, JobState
     from goclaw_py.ports.control import Control
-    from goclaw_py.ports.jobs import JobDesk
+    from goclaw_py.ports.jobs import JobService
     from goclaw_py.ports.store import JobQuery
 
 _STATES = ("active", "paused", "completed", "failed", "disabled")
@@ -39,7 +39,7 @@ def _state(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    jobs: list[Seen]
+    jobs: list[JobSnapshot]
     total: int
     live: bool
 
@@ -86,10 +86,10 @@ def list_(
     """List jobs, sorted by their next run."""
 
     async def ask(control: Control) -> _Page:
-        desk = control.jobs
-        page = await desk.search(wanted.query(), operator())
+        service = control.jobs
+        page = await service.search(wanted.query(), operator())
         return _Page(
-            [seen(desk, job, 1 if as_json else 0) for job in page.jobs],
+            [seen(service, job, 1 if as_json else 0) for job in page.jobs],
             page.total,
             await is_live(control),
         )
@@ -111,7 +111,7 @@ def _show_all(found: _Page, *, as_json: bool) -> None:
         typer.echo(f"showing {len(rows)} of {found.total} jobs; use --limit to see more", err=True)
 
 
-def _row(found: Seen, *, with_owner: bool) -> tuple[str, ...]:
+def _row(found: JobSnapshot, *, with_owner: bool) -> tuple[str, ...]:
     job, zone = found.job, found.job.spec.zone
     return (
         job.spec.slug,
@@ -147,13 +147,13 @@ def next_(
     """
 
     async def ask(control: Control) -> tuple[list[_Due], datetime, bool]:
-        desk = control.jobs
+        service = control.jobs
         if job is not None:
-            one = await desk.get(job, operator())
-            ahead = [_Due(at, one) for at in desk.upcoming(one, number)]
+            one = await service.get(job, operator())
+            ahead = [_Due(at, one) for at in service.upcoming(one, number)]
         else:
-            ahead = await _ahead(desk, number)
-        return ahead, desk.now(), desk.enabled
+            ahead = await _ahead(service, number)
+        return ahead, service.now(), service.enabled
 
     found, now, enabled = cli(ctx).ask(ask)
     if as_json:
@@ -174,7 +174,7 @@ def _due_row(due: _Due, now: datetime) -> tuple[str, ...]:
     return (words.when(due.at, spec.zone, now), spec.zone, spec.slug, one_line(text, _TEXT))
 
 
-async def _ahead(desk: JobDesk, number: int) -> list[_Due]:
+async def _ahead(service: JobService, number: int) -> list[_Due]:
     """Return the next runs of all jobs.
 
     Pages are sorted by the next run of a job, so reading stops at the first job that is later.
@@ -186,12 +186,12 @@ async def _ahead(desk: JobDesk, number: int) -> list[_Due]:
     offset = 0
     while True:
         query = JobQuery(states=(JobState.ACTIVE,), limit=PAGE, offset=offset)
-        page = (await desk.search(query, operator())).jobs
+        page = (await service.search(query, operator())).jobs
         for job in page:
             last = found[number - 1].at if len(found) >= number else None
             if job.next_run_at is None or (last is not None and job.next_run_at > last):
                 return found
-            found += [_Due(at, job) for at in desk.upcoming(job, number)]
+            found += [_Due(at, job) for at in service.upcoming(job, number)]
             found = sorted(found, key=lambda due: due.at)[:number]
         if len(page) < PAGE:
             return found

@@ -148,7 +148,7 @@ def payload_of(wish: JobOptions, words: list[str] | None) -> Payload | None:
     With ``--model`` alone the prompt is missing, which the caller handles. Raises
     ``BadParameter`` if several are given, and ``BadJob`` for text that is too long.
     """
-    from goclaw_py.jobs.models import Message, Program, Prompt  # noqa: PLC0415
+    from goclaw_py.jobs.models import FixedMessage, Program, Prompt  # noqa: PLC0415
 
     if wish.message is not None and (words or wish.command):
         raise typer.BadParameter("give only one of a prompt, --message and --command")
@@ -159,7 +159,7 @@ def payload_of(wish: JobOptions, words: list[str] | None) -> Payload | None:
             raise typer.BadParameter("the program is missing: --command -- PROGRAM ARGUMENT…")
         return Program(tuple(words))
     if wish.message is not None:
-        return Message(_bounded("message", wish.message))
+        return FixedMessage(_bounded("message", wish.message))
     if not words:
         return None
     return Prompt(_bounded("prompt", _prompt(words)), wish.model or "")

@@ -10,13 +10,13 @@ import typer
 
 from goclaw_py.cli.context import AsJson, Limit, cli
 from goclaw_py.cli.cron import texts as words
-from goclaw_py.cli.cron.texts import JobName, OfJob, Seen, operator, routed
+from goclaw_py.cli.cron.texts import JobName, JobSnapshot, OfJob, operator, routed
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import duration, one_line, show_facts, show_json, show_table
 from goclaw_py.common.text import count
 
 if TYPE_CHECKING:
-    from goclaw_py.jobs.execution_models import JobStats, Logged
+    from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence
     from goclaw_py.jobs.models import Job
     from goclaw_py.jobs.policy import JobPolicy
     from goclaw_py.ports.control import Control
@@ -40,9 +40,9 @@ def _status(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    seen: Seen
+    seen: JobSnapshot
     stats: JobStats
-    log: list[Logged]
+    log: list[LoggedOccurrence]
     base: JobPolicy
 
 
@@ -58,25 +58,25 @@ def show(
     async def ask(control: Control) -> _Shown:
         from datetime import timedelta  # noqa: PLC0415
 
-        desk, by = control.jobs, operator()
-        found = await desk.get(job, by)
-        since = desk.now() - timedelta(days=days)
+        service, by = control.jobs, operator()
+        found = await service.get(job, by)
+        since = service.now() - timedelta(days=days)
         return _Shown(
-            await routed(desk, found),
-            await desk.stats(found.id, by, since=since),
-            await desk.log(found.id, by, limit=_LAST_RUNS),
-            desk.profile.policy,
+            await routed(service, found),
+            await service.stats(found.id, by, since=since),
+            await service.log(found.id, by, limit=_LAST_RUNS),
+            service.profile.policy,
         )
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.jobs.execution_models import JobStats, Logged  # noqa: PLC0415
+        from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence  # noqa: PLC0415
         from goclaw_py.web.api.wire import adapter  # noqa: PLC0415
 
         document = {
             **words.document(found.seen),
             "stats": adapter(JobStats).dump_python(found.stats, mode="json"),
-            "log": adapter(list[Logged]).dump_python(found.log, mode="json"),
+            "log": adapter(list[LoggedOccurrence]).dump_python(found.log, mode="json"),
         }
         show_json(dict[str, object], document)
         return
@@ -90,7 +90,7 @@ def show(
         _show_log(found.log, with_job=False)
 
 
-def _facts(found: Seen) -> Iterator[tuple[str, str]]:
+def _facts(found: JobSnapshot) -> Iterator[tuple[str, str]]:
     job = found.job
     spec, zone = job.spec, job.spec.zone
     yield "job", words.label(job)
@@ -194,22 +194,22 @@ def runs(
     For a deleted job give its full id with --job.
     """
 
-    async def ask(control: Control) -> list[Logged]:
-        from goclaw_py.jobs.execution_models import Status  # noqa: PLC0415
+    async def ask(control: Control) -> list[LoggedOccurrence]:
+        from goclaw_py.jobs.execution_models import OccurrenceStatus  # noqa: PLC0415
 
-        wanted = None if status is None else Status(status)
+        wanted = None if status is None else OccurrenceStatus(status)
         return await control.jobs.log(job, operator(), limit=limit, status=wanted)
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.jobs.execution_models import Logged  # noqa: PLC0415
+        from goclaw_py.jobs.execution_models import LoggedOccurrence  # noqa: PLC0415
 
-        show_json(list[Logged], found)
+        show_json(list[LoggedOccurrence], found)
         return
     _show_log(found, with_job=job is None)
 
 
-def _show_log(rows: list[Logged], *, with_job: bool) -> None:
+def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
     columns = ("DUE", "TOOK", "STATUS", "TRIES", "DELIVERY", "COST", "RUN", "OUTPUT")
     found = [
         (
@@ -228,7 +228,7 @@ def _show_log(rows: list[Logged], *, with_job: bool) -> None:
     show_table((*(("JOB",) if with_job else ()), *columns), found, empty="no runs yet")
 
 
-def _zone(row: Logged) -> str:
+def _zone(row: LoggedOccurrence) -> str:
     """Return the time zone that the job had at that run."""
     spec = row.definition.get("spec")
     return str(spec.get("zone", "UTC")) if isinstance(spec, dict) else "UTC"

@@ -15,19 +15,19 @@ from goclaw_py.cli.output import duration, plain, show_json
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from goclaw_py.jobs.execution_models import Logged
+    from goclaw_py.jobs.execution_models import LoggedOccurrence
     from goclaw_py.jobs.models import Job, JobTarget
-    from goclaw_py.ports.jobs import Asker, JobDesk
+    from goclaw_py.ports.jobs import JobService, Requester
 
 _REASON = 80
 
 
-def operator(owner: str | None = None) -> Asker:
+def operator(owner: str | None = None) -> Requester:
     """Return the operator as the one who asks: for all jobs, or for those of one owner."""
     from goclaw_py.model.ids import Owner  # noqa: PLC0415  (not needed for --help)
-    from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
+    from goclaw_py.ports.jobs import Requester  # noqa: PLC0415
 
-    return Asker(None if owner is None else Owner(owner))
+    return Requester(None if owner is None else Owner(owner))
 
 
 def maybe_named(text: str | None) -> str | None:
@@ -113,26 +113,26 @@ def plan(job: Job) -> str:
     return view_texts.plan(job)
 
 
-def obstacle(desk: JobDesk, job: Job) -> str:
+def obstacle(service: JobService, job: Job) -> str:
     """Return why a job will not run, "" if it will."""
     from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
-    enabled = desk.enabled
+    enabled = service.enabled
     return plain(view_texts.obstacle(job, is_enabled=enabled, reason_chars=_REASON))
 
 
-def remark(desk: JobDesk, job: Job) -> str:
+def remark(service: JobService, job: Job) -> str:
     """Return a note about a job: why it will not run, or that it is running; else ""."""
     from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
-    if found := obstacle(desk, job):
+    if found := obstacle(service, job):
         return found
     if job.running is not None:
         return "running"
     return plain(view_texts.trouble(job, reason_chars=_REASON))
 
 
-def ended(row: Logged) -> str:
+def ended(row: LoggedOccurrence) -> str:
     """Return the status of an occurrence, with the reason."""
     from goclaw_py.jobs.execution_models import Why  # noqa: PLC0415
 
@@ -143,14 +143,14 @@ def ended(row: Logged) -> str:
     return f"{row.status.value} ({silent.get(row.why, row.why.value)})" if row.why else row.status
 
 
-def waits(row: Logged) -> str:
+def waits(row: LoggedOccurrence) -> str:
     """Return what an occurrence waits for, "" if it does not wait for a session."""
     from goclaw_py.jobs import view_texts  # noqa: PLC0415
 
     return plain(view_texts.waits(row))
 
 
-def took(row: Logged) -> str:
+def took(row: LoggedOccurrence) -> str:
     """Return how long an occurrence ran, "" if it did not run or is still running."""
     from goclaw_py.jobs.view_texts import took_s  # noqa: PLC0415
 
@@ -158,7 +158,7 @@ def took(row: Logged) -> str:
     return "" if seconds is None else duration(seconds)
 
 
-def cost(row: Logged) -> str:
+def cost(row: LoggedOccurrence) -> str:
     """Return the cost of an occurrence, "" if it is not known."""
     if row.usage is None or row.usage.cost_usd is None:
         return ""
@@ -180,7 +180,7 @@ def target(place: JobTarget) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class JobSnapshot:
     """A job at the time it was read.
 
     Args:
@@ -198,24 +198,24 @@ class Seen:
     no_route: str = ""
 
 
-async def routed(desk: JobDesk, job: Job) -> Seen:
+async def routed(service: JobService, job: Job) -> JobSnapshot:
     """Describe a job, and whether its result can be delivered."""
-    return replace(seen(desk, job), no_route=await desk.no_route(job.id, operator()))
+    return replace(seen(service, job), no_route=await service.no_route(job.id, operator()))
 
 
-def seen(desk: JobDesk, job: Job, count: int = 3) -> Seen:
+def seen(service: JobService, job: Job, count: int = 3) -> JobSnapshot:
     """Describe a job, with this many of its next runs."""
     from goclaw_py.model.errors import JobError  # noqa: PLC0415
 
     try:
-        ahead = tuple(desk.upcoming(job, count)) if count else ()
+        ahead = tuple(service.upcoming(job, count)) if count else ()
     except JobError:
         # The schedule is invalid, which the obstacle reports.
         ahead = ()
-    return Seen(job, desk.now(), ahead, obstacle(desk, job), remark(desk, job))
+    return JobSnapshot(job, service.now(), ahead, obstacle(service, job), remark(service, job))
 
 
-def document(found: Seen) -> dict[str, object]:
+def document(found: JobSnapshot) -> dict[str, object]:
     """Return a job as a JSON document."""
     from goclaw_py.jobs.job_json import job_json  # noqa: PLC0415
 
@@ -224,7 +224,7 @@ def document(found: Seen) -> dict[str, object]:
     return {**job_json(found.job), **said}
 
 
-def say_next(found: Seen, *, as_json: bool) -> None:
+def say_next(found: JobSnapshot, *, as_json: bool) -> None:
     """Print the schedule of a job in words, and its next three runs (SPEC CRON-2)."""
     job = found.job
     if as_json:
@@ -241,7 +241,7 @@ def say_next(found: Seen, *, as_json: bool) -> None:
         typer.echo(plain(f"warning: {text}; they are kept until they can be"), err=True)
 
 
-def show_times(found: Seen) -> None:
+def show_times(found: JobSnapshot) -> None:
     """Print the next runs of a job, one a line."""
     for number, at in enumerate(found.ahead):
         typer.echo(f"{'' if number else 'next':<6}{when(at, found.job.spec.zone, found.now)}")

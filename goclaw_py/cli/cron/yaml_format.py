@@ -10,7 +10,7 @@ from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.model.errors import BadJob, JobError
 
 if TYPE_CHECKING:
-    from goclaw_py.cli.cron.files import Definition, Trouble
+    from goclaw_py.cli.cron.files import Definition, ImportProblem
     from goclaw_py.jobs.schedule import Schedule
 
 MAX_BYTES: Final = 256 * 1024
@@ -51,7 +51,9 @@ def is_herdctl(document: object) -> bool:
     return isinstance(document, Mapping) and bool({"schedules", "agents"} & document.keys())
 
 
-def herdctl_jobs(document: Mapping[object, object], file: str) -> Iterator[Definition | Trouble]:
+def herdctl_jobs(
+    document: Mapping[object, object], file: str
+) -> Iterator[Definition | ImportProblem]:
     """Yield the jobs of a document: that of one agent, or of a fleet with several agents."""
     for agent, schedules in _agents(document):
         if not isinstance(schedules, Mapping):
@@ -140,7 +142,7 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-_")[:64]
 
 
-def _trouble(where: str, error: JobError) -> Trouble:
-    from goclaw_py.cli.cron.files import Trouble  # noqa: PLC0415
+def _trouble(where: str, error: JobError) -> ImportProblem:
+    from goclaw_py.cli.cron.files import ImportProblem  # noqa: PLC0415
 
-    return Trouble(where, str(error))
+    return ImportProblem(where, str(error))

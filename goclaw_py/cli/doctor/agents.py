@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from goclaw_py.cli.doctor.finding import Finding, World
+from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.model.errors import GoclawError, SettingError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _LIKE_AN_INTERVAL: Final = re.compile(
 )
 
 
-def check_parts(world: World) -> Iterator[Finding]:
+def check_parts(world: DoctorFacts) -> Iterator[Finding]:
     """Check the settings that only a channel or an agent itself can validate."""
     from goclaw_py.cli import composition  # noqa: PLC0415
 
@@ -37,7 +37,7 @@ def check_parts(world: World) -> Iterator[Finding]:
     yield Finding("channels and agents", ", ".join(names))
 
 
-def check_keys(world: World) -> Iterator[Finding]:
+def check_keys(world: DoctorFacts) -> Iterator[Finding]:
     """Check that every model of an agent has its library, and its API key or base URL."""
     from goclaw_py.config import api_key  # noqa: PLC0415
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
@@ -56,7 +56,11 @@ def check_keys(world: World) -> Iterator[Finding]:
 
 
 def _check_model(
-    world: World, subject: str, model: str, given: tuple[str | None, str | None], place: str = ""
+    world: DoctorFacts,
+    subject: str,
+    model: str,
+    given: tuple[str | None, str | None],
+    place: str = "",
 ) -> Finding:
     """Check one model. ``given``: its API key and base URL in the settings at ``place``."""
     from goclaw_py.agents.models import (  # noqa: PLC0415
@@ -86,7 +90,7 @@ def _check_model(
     return Finding(subject, model)
 
 
-def check_budgets(world: World) -> Iterator[Finding]:
+def check_budgets(world: DoctorFacts) -> Iterator[Finding]:
     """Check that budgets can be enforced: prices are known, limits reachable (SPEC AGENT-5)."""
     is_well = True
     for finding in (*_unpriced(world), *_hidden_limits(world)):
@@ -96,7 +100,7 @@ def check_budgets(world: World) -> Iterator[Finding]:
         yield Finding("budgets", "all limits can be enforced")
 
 
-def _unpriced(world: World) -> Iterator[Finding]:
+def _unpriced(world: DoctorFacts) -> Iterator[Finding]:
     from goclaw_py.agents.models import find_url, is_priced, read_model  # noqa: PLC0415
 
     for name, agent in world.settings.agents.items():
@@ -115,7 +119,7 @@ def _unpriced(world: World) -> Iterator[Finding]:
                 yield Finding(f"agent {name}, budget", fact, cure, is_hint=bool(budget.tokens))
 
 
-def _hidden_limits(world: World) -> Iterator[Finding]:
+def _hidden_limits(world: DoctorFacts) -> Iterator[Finding]:
     """Find limits that are never reached, because a wider limit is smaller."""
     for name, agent in world.settings.agents.items():
         budget = agent.budget
@@ -137,7 +141,7 @@ def _hidden_limits(world: World) -> Iterator[Finding]:
 # ---------------------------------------------------------------------------- programs
 
 
-def check_programs(world: World) -> Iterator[Finding]:
+def check_programs(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the programs of agents with model "command" exist."""
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
@@ -153,7 +157,7 @@ def check_programs(world: World) -> Iterator[Finding]:
         yield Finding("programs", "no agent uses a program")
 
 
-def check_tool_servers(world: World) -> Iterator[Finding]:
+def check_tool_servers(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the programs of MCP tool servers exist (SPEC AGENT-6)."""
     is_used = False
     for name, agent in world.settings.agents.items():
@@ -169,7 +173,9 @@ def check_tool_servers(world: World) -> Iterator[Finding]:
         yield Finding("tool servers", "none")
 
 
-def _check_program(world: World, subject: str, program: str, folder: Path, place: str) -> Finding:
+def _check_program(
+    world: DoctorFacts, subject: str, program: str, folder: Path, place: str
+) -> Finding:
     is_path = "/" in program
     found = shutil.which(
         str(folder / program) if is_path else program, path=world.env.get("PATH", "")
@@ -185,7 +191,7 @@ def _check_program(world: World, subject: str, program: str, folder: Path, place
 # ---------------------------------------------------------------------------- what they are told
 
 
-def check_instructions(world: World) -> Iterator[Finding]:
+def check_instructions(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the instruction files of agents exist."""
     from goclaw_py.model.errors import AgentError  # noqa: PLC0415
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
@@ -209,7 +215,7 @@ def check_instructions(world: World) -> Iterator[Finding]:
             yield Finding(subject, f"{count:,} characters" if texts else "none")
 
 
-def check_heartbeats(world: World) -> Iterator[Finding]:
+def check_heartbeats(world: DoctorFacts) -> Iterator[Finding]:
     """Show the heartbeat of each agent, and check that its alert target is enabled (SPEC HB-8)."""
     from goclaw_py.common.durations import in_words  # noqa: PLC0415
     from goclaw_py.config import heartbeat_policy, switched_off  # noqa: PLC0415
@@ -231,23 +237,23 @@ def check_heartbeats(world: World) -> Iterator[Finding]:
         yield Finding(subject, f"{fact}, which is disabled" if off else fact, cure)
 
 
-def check_checklists(world: World) -> Iterator[Finding]:
+def check_checklists(world: DoctorFacts) -> Iterator[Finding]:
     """Check that HEARTBEAT.md of each agent is readable, and its intervals are understood."""
     from goclaw_py.config import heartbeat_policy  # noqa: PLC0415
-    from goclaw_py.heartbeat.checklist_files import Checklists, Trouble  # noqa: PLC0415
+    from goclaw_py.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem  # noqa: PLC0415
     from goclaw_py.heartbeat.models import Skip  # noqa: PLC0415
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     settings = world.settings
     names = [AgentName(name) for name in settings.agents]
-    lists = Checklists({name: settings.workspace(name) for name in names})
+    lists = ChecklistFiles({name: settings.workspace(name) for name in names})
     for name in names:
         if heartbeat_policy(settings, name, world.env).interval is None:
             continue
         subject = f"agent {name}, checklist"
         file = settings.workspace(name) / "HEARTBEAT.md"
         found = asyncio.run(lists.read(name))
-        if isinstance(found, Trouble):
+        if isinstance(found, ChecklistProblem):
             is_missing = found.skip is Skip.NO_FILE
             cure = f"create {file}; without it heartbeat runs are skipped"
             if not is_missing:

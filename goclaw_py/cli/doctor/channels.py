@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from goclaw_py.cli.doctor.finding import Finding, World
+from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.model.errors import ChannelRefused, SettingError
 
 if TYPE_CHECKING:
     from goclaw_py.config import ChannelAccount
     from goclaw_py.model.errors import ChannelError
-    from goclaw_py.scheduler.views import Status
+    from goclaw_py.scheduler.views import GatewayStatus
 
 _TELEGRAM_PORTS: Final = frozenset({80, 88, 443, 8443})
 _PRIVACY: Final = "privacy mode is on"
@@ -23,7 +23,7 @@ _TROUBLE: Final = "Telegram says: "
 """Prefix with which a channel's probe reports why its server could not deliver."""
 
 
-def check_channels(world: World) -> Iterator[Finding]:
+def check_channels(world: DoctorFacts) -> Iterator[Finding]:
     """Check channels: by the running gateway, otherwise by asking their servers."""
     if not any(account.channel == "telegram" for account in _accounts(world)):
         cure = "get a token from @BotFather, set GOCLAW_TELEGRAM_TOKEN or channels.telegram.token"
@@ -41,7 +41,7 @@ def check_channels(world: World) -> Iterator[Finding]:
                 yield Finding(f"channel {name}", fact, cure, is_hint=True)
 
 
-def _wants_groups(world: World, name: str) -> bool:
+def _wants_groups(world: DoctorFacts, name: str) -> bool:
     """Return whether an account is in groups and wants messages there without a mention."""
     from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
     from goclaw_py.model.session_keys import GroupPolicy  # noqa: PLC0415
@@ -60,13 +60,13 @@ def _wants_groups(world: World, name: str) -> bool:
     )
 
 
-def _accounts(world: World) -> list[ChannelAccount]:
+def _accounts(world: DoctorFacts) -> list[ChannelAccount]:
     from goclaw_py.config import accounts  # noqa: PLC0415
 
     return list(accounts(world.settings))
 
 
-def _at_work(gateway: Status) -> Iterator[Finding]:
+def _at_work(gateway: GatewayStatus) -> Iterator[Finding]:
     from goclaw_py.scheduler.views import ChannelState  # noqa: PLC0415
 
     renew = "write a new token from @BotFather into token_file; the gateway reloads it"
@@ -99,7 +99,7 @@ def _probed(name: str, answer: str | ChannelError) -> Finding:
     return Finding(f"channel {name}", str(answer), cure)
 
 
-def check_webhooks(world: World) -> Iterator[Finding]:
+def check_webhooks(world: DoctorFacts) -> Iterator[Finding]:
     """Check that webhook URLs are valid and can be reached (SPEC CHAN-2)."""
     is_used = False
     answers = dict(world.probes or ())
@@ -142,7 +142,7 @@ def _is_private(host: str) -> bool:
 # ---------------------------------------------------------------------------- the web address
 
 
-def check_address(world: World) -> Iterator[Finding]:
+def check_address(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the gateway can listen on web.host and web.port."""
     from goclaw_py.web.tcp import CannotListen, listen_tcp  # noqa: PLC0415
 
@@ -164,7 +164,7 @@ def check_address(world: World) -> Iterator[Finding]:
             yield Finding("web address", f"{shown} is free")
 
 
-def check_token(world: World) -> Iterator[Finding]:
+def check_token(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the API needs a token, and that it is hard to guess (SPEC SEC-1)."""
     from goclaw_py.config import web_token  # noqa: PLC0415
 
@@ -187,7 +187,7 @@ def check_token(world: World) -> Iterator[Finding]:
         yield Finding("web token", "long enough")
 
 
-def check_names(world: World) -> Iterator[Finding]:
+def check_names(world: DoctorFacts) -> Iterator[Finding]:
     """Check the host names that the API accepts; it refuses requests by others (SPEC OPS-2)."""
     web = world.settings.web
     if not web.api or web.is_loopback:
@@ -204,7 +204,7 @@ def check_names(world: World) -> Iterator[Finding]:
 # ---------------------------------------------------------------------------- people
 
 
-def check_owners(world: World) -> Iterator[Finding]:
+def check_owners(world: DoctorFacts) -> Iterator[Finding]:
     """Check that there is an owner, who receives alerts (SPEC CHAN-5, CHAN-10)."""
     from goclaw_py.ports.store import Standing  # noqa: PLC0415
 
@@ -222,7 +222,7 @@ def check_owners(world: World) -> Iterator[Finding]:
         yield Finding("owners", "none, so nobody receives alerts", cure, is_hint=True)
 
 
-def check_groups(world: World) -> Iterator[Finding]:
+def check_groups(world: DoctorFacts) -> Iterator[Finding]:
     """Check for groups that are neither allowed nor denied yet (SPEC CHAN-5)."""
     from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
     from goclaw_py.model.session_keys import GroupPolicy  # noqa: PLC0415

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from goclaw_py.cli.context import Cli
 from goclaw_py.cli.doctor import agents, channels, database, files, machine, work
-from goclaw_py.cli.doctor.finding import Finding, Level, Machine, World
+from goclaw_py.cli.doctor.finding import DoctorFacts, Finding, Level, MachineFacts
 from goclaw_py.cli.doctor.gather import look_around, this_machine
 from goclaw_py.model.errors import SettingError
 
 if TYPE_CHECKING:
-    from goclaw_py.common.redaction import Hider
+    from goclaw_py.common.redaction import Redactor
     from goclaw_py.config import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DoctorReport:
     """A finding as JSON. ``id`` names the check and does not change between releases."""
 
     id: str
@@ -31,61 +31,61 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """A check and its id, as listed in ``docs/guide/troubleshooting.md``."""
 
     id: str
-    find: Callable[[World], Iterator[Finding]]
+    find: Callable[[DoctorFacts], Iterator[Finding]]
 
 
 FIRST: Final = ("python", "channels-package", "settings", "state-folder")
 """Checks that run before anything is asked of other processes."""
 
 CHECKS: Final = (
-    Check("state-folder-rights", files.check_folder_rights),
-    Check("secret-files", files.check_secret_files),
-    Check("disk", machine.check_room),
-    Check("log", files.check_log),
-    Check("time-zones", machine.check_zones),
-    Check("open-files", machine.check_open_files),
-    Check("memory", machine.check_memory),
-    Check("user", machine.check_user),
-    Check("event-loop", machine.check_event_loop),
-    Check("parts", agents.check_parts),
-    Check("channels", channels.check_channels),
-    Check("webhooks", channels.check_webhooks),
-    Check("web-address", channels.check_address),
-    Check("web-token", channels.check_token),
-    Check("web-names", channels.check_names),
-    Check("models", agents.check_keys),
-    Check("budgets", agents.check_budgets),
-    Check("programs", agents.check_programs),
-    Check("tool-servers", agents.check_tool_servers),
-    Check("workspaces", files.check_workspaces),
-    Check("instructions", agents.check_instructions),
-    Check("heartbeats", agents.check_heartbeats),
-    Check("checklists", agents.check_checklists),
-    Check("database-programs", database.check_binaries),
-    Check("database", database.check_database),
-    Check("migrations", database.check_migrations),
-    Check("database-server", database.check_version),
-    Check("database-rights", database.check_rights),
-    Check("database-writes", database.check_writes),
-    Check("database-notices", database.check_notices),
-    Check("database-clock", database.check_clock),
-    Check("database-connections", database.check_connections),
-    Check("gateway", work.check_gateway),
-    Check("release", work.check_release),
-    Check("settings-in-use", work.check_age),
-    Check("owners", channels.check_owners),
-    Check("groups", channels.check_groups),
-    Check("jobs", work.check_jobs),
-    Check("deliveries", work.check_deliveries),
-    Check("messages", work.check_unanswered),
+    DoctorCheck("state-folder-rights", files.check_folder_rights),
+    DoctorCheck("secret-files", files.check_secret_files),
+    DoctorCheck("disk", machine.check_room),
+    DoctorCheck("log", files.check_log),
+    DoctorCheck("time-zones", machine.check_zones),
+    DoctorCheck("open-files", machine.check_open_files),
+    DoctorCheck("memory", machine.check_memory),
+    DoctorCheck("user", machine.check_user),
+    DoctorCheck("event-loop", machine.check_event_loop),
+    DoctorCheck("parts", agents.check_parts),
+    DoctorCheck("channels", channels.check_channels),
+    DoctorCheck("webhooks", channels.check_webhooks),
+    DoctorCheck("web-address", channels.check_address),
+    DoctorCheck("web-token", channels.check_token),
+    DoctorCheck("web-names", channels.check_names),
+    DoctorCheck("models", agents.check_keys),
+    DoctorCheck("budgets", agents.check_budgets),
+    DoctorCheck("programs", agents.check_programs),
+    DoctorCheck("tool-servers", agents.check_tool_servers),
+    DoctorCheck("workspaces", files.check_workspaces),
+    DoctorCheck("instructions", agents.check_instructions),
+    DoctorCheck("heartbeats", agents.check_heartbeats),
+    DoctorCheck("checklists", agents.check_checklists),
+    DoctorCheck("database-programs", database.check_binaries),
+    DoctorCheck("database", database.check_database),
+    DoctorCheck("migrations", database.check_migrations),
+    DoctorCheck("database-server", database.check_version),
+    DoctorCheck("database-rights", database.check_rights),
+    DoctorCheck("database-writes", database.check_writes),
+    DoctorCheck("database-notices", database.check_notices),
+    DoctorCheck("database-clock", database.check_clock),
+    DoctorCheck("database-connections", database.check_connections),
+    DoctorCheck("gateway", work.check_gateway),
+    DoctorCheck("release", work.check_release),
+    DoctorCheck("settings-in-use", work.check_age),
+    DoctorCheck("owners", channels.check_owners),
+    DoctorCheck("groups", channels.check_groups),
+    DoctorCheck("jobs", work.check_jobs),
+    DoctorCheck("deliveries", work.check_deliveries),
+    DoctorCheck("messages", work.check_unanswered),
 )
 
 
-def examine(options: Cli) -> Iterator[Report]:
+def examine(options: Cli) -> Iterator[DoctorReport]:
     """Run all checks, starting with those that others depend on."""
     here = this_machine()
     yield from _reports("python", [machine.check_python(here.python)])
@@ -103,7 +103,7 @@ def _lines(error: SettingError) -> list[str]:
     return str(error).splitlines()
 
 
-def _examined(settings: Settings, here: Machine) -> Iterator[Report]:
+def _examined(settings: Settings, here: MachineFacts) -> Iterator[DoctorReport]:
     from goclaw_py.cli import composition  # noqa: PLC0415
 
     # Answers of other programs may quote one of our secrets (SPEC SEC-2).
@@ -116,7 +116,7 @@ def _examined(settings: Settings, here: Machine) -> Iterator[Report]:
         yield from _reports(check.id, found(check, world), hide)
 
 
-def found(check: Check, world: World) -> list[Finding]:
+def found(check: DoctorCheck, world: DoctorFacts) -> list[Finding]:
     """Return the findings of a check. An exception in it becomes a finding, too."""
     try:
         return list(check.find(world))
@@ -126,7 +126,9 @@ def found(check: Check, world: World) -> list[Finding]:
         return [Finding(check.id, fact, "report this bug and quote this line", is_hint=True)]
 
 
-def _reports(id_: str, findings: Iterable[Finding], hide: Hider | None = None) -> Iterator[Report]:
+def _reports(
+    id_: str, findings: Iterable[Finding], hide: Redactor | None = None
+) -> Iterator[DoctorReport]:
     for one in findings:
         fact = one.fact if hide is None else hide(one.fact)
-        yield Report(id_, one.level, one.subject, fact, one.cure)
+        yield DoctorReport(id_, one.level, one.subject, fact, one.cure)

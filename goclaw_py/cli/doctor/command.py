@@ -11,7 +11,7 @@ from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain, show_json
 
 if TYPE_CHECKING:
-    from goclaw_py.cli.doctor.checks import Report
+    from goclaw_py.cli.doctor.checks import DoctorReport
 
 _MARKS = {"ok": "ok   ", "hint": "hint ", "wrong": "WRONG"}
 
@@ -25,11 +25,11 @@ def doctor(
 
     Prints each problem with a fix. Exit code 1 if a check fails; hints do not count.
     """
-    from goclaw_py.cli.doctor.checks import Report, examine  # noqa: PLC0415
+    from goclaw_py.cli.doctor.checks import DoctorReport, examine  # noqa: PLC0415
 
     reports = list(examine(cli(ctx)))
     if as_json:
-        show_json(list[Report], reports)
+        show_json(list[DoctorReport], reports)
     else:
         for report in reports:
             typer.echo(_words(report))
@@ -37,6 +37,6 @@ def doctor(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _words(report: Report) -> str:
+def _words(report: DoctorReport) -> str:
     text = f"{_MARKS[report.level]}  {report.subject}: {plain(report.fact)}"
     return f"{text}\n       → {plain(report.cure)}" if report.cure else text

@@ -6,17 +6,17 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from goclaw_py.cli.doctor.finding import NOT_CREATED, Finding, World
+from goclaw_py.cli.doctor.finding import NOT_CREATED, DoctorFacts, Finding
 
 if TYPE_CHECKING:
     from goclaw_py.store.postgres.checkup import Checkup
-    from goclaw_py.store.postgres.fitness import Fault
+    from goclaw_py.store.postgres.fitness import DatabaseProblem
 
 NEEDED: Final = 15
 """Connections that one gateway needs, with a reserve."""
 
 
-def check_binaries(world: World) -> Iterator[Finding]:
+def check_binaries(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the programs of the embedded PostgreSQL exist (SPEC DB-1)."""
     from goclaw_py.store.embedded import EmbeddedError  # noqa: PLC0415
     from goclaw_py.store.embedded_files import installation_for  # noqa: PLC0415
@@ -39,7 +39,7 @@ def check_binaries(world: World) -> Iterator[Finding]:
         yield Finding(subject, f"PostgreSQL {found.version}")
 
 
-def check_database(world: World) -> Iterator[Finding]:
+def check_database(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the database answers."""
     kind = "embedded" if world.settings.database.url is None else "managed"
     if world.database == NOT_CREATED:
@@ -58,7 +58,7 @@ def check_database(world: World) -> Iterator[Finding]:
     yield Finding("database", f"{kind}, {known}")
 
 
-def check_migrations(world: World) -> Iterator[Finding]:
+def check_migrations(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the database has the schema of this release."""
     if isinstance(world.database, str):
         return
@@ -72,10 +72,10 @@ def check_migrations(world: World) -> Iterator[Finding]:
 Judge = Callable[["Checkup"], Finding]
 
 
-def _of_managed(judge: Judge, subject: str) -> Callable[[World], Iterator[Finding]]:
+def _of_managed(judge: Judge, subject: str) -> Callable[[DoctorFacts], Iterator[Finding]]:
     """Make a check that only looks at an external server, and only if it answers."""
 
-    def check(world: World) -> Iterator[Finding]:
+    def check(world: DoctorFacts) -> Iterator[Finding]:
         if isinstance(world.database, str):
             return
         if world.settings.database.url is None:
@@ -87,7 +87,7 @@ def _of_managed(judge: Judge, subject: str) -> Callable[[World], Iterator[Findin
     return check
 
 
-def _judged(subject: str, fault: Fault | None, fine: str) -> Finding:
+def _judged(subject: str, fault: DatabaseProblem | None, fine: str) -> Finding:
     return Finding(subject, fine) if fault is None else Finding(subject, fault.fact, fault.cure)
 
 

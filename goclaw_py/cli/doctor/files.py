@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from goclaw_py.cli.doctor.finding import Finding, World
+from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 
 _BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 _WRITE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -31,7 +31,7 @@ def check_folder(folder: Path) -> Finding:
         return Finding("state folder", f"{folder}: {error.strerror}", cure)
 
 
-def check_folder_rights(world: World) -> Iterator[Finding]:
+def check_folder_rights(world: DoctorFacts) -> Iterator[Finding]:
     """Check that other users can neither change the state folder nor read its files."""
     folder = world.settings.state_folder
     if not folder.is_dir():
@@ -58,7 +58,7 @@ def _is_readable(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and bool(found.st_mode & _BY_OTHERS)
 
 
-def check_secret_files(world: World) -> Iterator[Finding]:
+def check_secret_files(world: DoctorFacts) -> Iterator[Finding]:
     """Check that secret files exist, and that only their owner can read them (SPEC SEC-2)."""
     from goclaw_py.config.secrets import secret_files  # noqa: PLC0415
 
@@ -83,7 +83,7 @@ def check_secret_files(world: World) -> Iterator[Finding]:
         yield Finding(subject, words)
 
 
-def _holds_secret(world: World) -> bool:
+def _holds_secret(world: DoctorFacts) -> bool:
     """Return whether the settings file itself contains a secret."""
     from goclaw_py.config.secrets import secrets_in  # noqa: PLC0415
 
@@ -91,7 +91,7 @@ def _holds_secret(world: World) -> bool:
     return bool(secrets_in(world.settings.file.read_text("utf-8")))
 
 
-def check_log(world: World) -> Iterator[Finding]:
+def check_log(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the log file is writable."""
     file = world.settings.log.file
     if file is None:
@@ -106,7 +106,7 @@ def check_log(world: World) -> Iterator[Finding]:
         yield Finding("log", str(file))
 
 
-def check_workspaces(world: World) -> Iterator[Finding]:
+def check_workspaces(world: DoctorFacts) -> Iterator[Finding]:
     """Check that each agent has a workspace folder that it can use."""
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 

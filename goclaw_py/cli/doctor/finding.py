@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from goclaw_py.config import Settings
     from goclaw_py.jobs.models import Job
     from goclaw_py.model.errors import ChannelError
-    from goclaw_py.ports.control import Asking
+    from goclaw_py.ports.control import PairingApplicant
     from goclaw_py.ports.store import Chat, Person
-    from goclaw_py.scheduler.views import Status
+    from goclaw_py.scheduler.views import GatewayStatus
     from goclaw_py.store.postgres.checkup import Checkup
 
 
 NOT_CREATED: Final = "not created yet"
-"""Value of ``World.database`` if no gateway has run yet."""
+"""Value of ``DoctorFacts.database`` if no gateway has run yet."""
 
 
 class Level(StrEnum):
@@ -50,7 +50,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineFacts:
     """This machine and this process.
 
     Args:
@@ -72,19 +72,19 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class DatabaseFacts:
     """Jobs, chats, people and failed messages in the database."""
 
     jobs: Sequence[Job] = ()
     chats: Sequence[Chat] = ()
     people: Sequence[Person] = ()
-    asking: Sequence[Asking] = ()
+    asking: Sequence[PairingApplicant] = ()
     dead: int = 0
     unanswered: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class DoctorFacts:
     """All data that checks read, besides the files that the settings name.
 
     Args:
@@ -96,8 +96,8 @@ class World:
 
     settings: Settings
     env: Mapping[str, str] = field(repr=False)
-    machine: Machine
+    machine: MachineFacts
     database: Checkup | str
-    gateway: Status | str | None = None
+    gateway: GatewayStatus | str | None = None
     probes: Sequence[tuple[str, str | ChannelError]] | None = None
-    work: Work | None = None
+    work: DatabaseFacts | None = None

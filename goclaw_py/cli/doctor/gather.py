@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from goclaw_py.cli import composition
 from goclaw_py.cli.context import connected
-from goclaw_py.cli.doctor.finding import NOT_CREATED, Machine, Work, World
+from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts, MachineFacts
 from goclaw_py.model.errors import ChannelError, GoclawError, NoDatabase
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
     from goclaw_py.ports.control import Control
-    from goclaw_py.scheduler.views import Status
+    from goclaw_py.scheduler.views import GatewayStatus
     from goclaw_py.store.postgres.checkup import Checkup
 
 T = TypeVar("T")
@@ -32,9 +32,9 @@ LIMIT_S = 4.0
 _MOST = 1000
 
 
-def this_machine() -> Machine:
+def this_machine() -> MachineFacts:
     """Return the state of this machine."""
-    return Machine(
+    return MachineFacts(
         python=sys.version_info[:2],
         release=version("goclaw_py"),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
@@ -59,7 +59,9 @@ def _in_container() -> bool:
     return "KUBERNETES_SERVICE_HOST" in os.environ or any(mark.exists() for mark in marks)
 
 
-async def look_around(settings: Settings, env: Mapping[str, str], machine: Machine) -> World:
+async def look_around(
+    settings: Settings, env: Mapping[str, str], machine: MachineFacts
+) -> DoctorFacts:
     """Collect all data. A timeout is stored as text and becomes a finding."""
     from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
@@ -72,7 +74,7 @@ async def look_around(settings: Settings, env: Mapping[str, str], machine: Machi
         _nothing() if runs else _probes(settings),
     )
     work = await _work(settings, database, gateway, limit_s)
-    return World(
+    return DoctorFacts(
         settings=settings,
         env=env,
         machine=machine,
@@ -110,8 +112,8 @@ async def _probes(settings: Settings) -> list[tuple[str, str | ChannelError]] | 
         return None  # the channel rejects its settings, which another check reports
 
 
-async def _gateway(settings: Settings) -> Status | str:
-    async def ask() -> Status:
+async def _gateway(settings: Settings) -> GatewayStatus | str:
+    async def ask() -> GatewayStatus:
         async with connected(settings) as control:
             return await control.status()
 
@@ -121,9 +123,9 @@ async def _gateway(settings: Settings) -> Status | str:
 async def _work(
     settings: Settings,
     database: Checkup | str,
-    gateway: Status | str | None,
+    gateway: GatewayStatus | str | None,
     limit_s: float | None,
-) -> Work | None:
+) -> DatabaseFacts | None:
     """Read jobs, chats, people and failed messages.
 
     Without a gateway only if the database needs no migration, because opening it would migrate it.
@@ -133,7 +135,7 @@ async def _work(
     if isinstance(gateway, str):
         return None
 
-    async def ask() -> Work:
+    async def ask() -> DatabaseFacts:
         async with connected(settings) as control:
             return await _looked_at(control)
 
@@ -141,13 +143,13 @@ async def _work(
     return None if isinstance(found, str) else found
 
 
-async def _looked_at(control: Control) -> Work:
+async def _looked_at(control: Control) -> DatabaseFacts:
     from goclaw_py.model.owners import Maker  # noqa: PLC0415
-    from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
+    from goclaw_py.ports.jobs import Requester  # noqa: PLC0415
     from goclaw_py.ports.store import JobQuery, OutboxState  # noqa: PLC0415
 
-    page = await control.jobs.search(JobQuery(limit=_MOST), Asker(None, Maker.OPERATOR))
-    return Work(
+    page = await control.jobs.search(JobQuery(limit=_MOST), Requester(None, Maker.OPERATOR))
+    return DatabaseFacts(
         jobs=page.jobs,
         chats=await control.chats(),
         people=await control.people(),

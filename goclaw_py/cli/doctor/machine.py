@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import goclaw_py
-from goclaw_py.cli.doctor.finding import Finding, World
+from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 
 OLDEST: Final = (3, 11)
 FIRST_TOO_NEW: Final = (3, 15)
@@ -45,7 +45,7 @@ def check_channels_package() -> Finding:
     return Finding("channels package", f"{found} instead of {ours}", cure)
 
 
-def check_zones(world: World) -> Iterator[Finding]:
+def check_zones(world: DoctorFacts) -> Iterator[Finding]:
     """Check that time zones are installed, and that the configured one exists."""
     from goclaw_py.common.timezones import zone  # noqa: PLC0415
     from goclaw_py.config import job_profile  # noqa: PLC0415
@@ -68,7 +68,7 @@ def check_zones(world: World) -> Iterator[Finding]:
         yield Finding("time zones", f"{world.machine.zones} installed; jobs use {name}")
 
 
-def check_open_files(world: World) -> Iterator[Finding]:
+def check_open_files(world: DoctorFacts) -> Iterator[Finding]:
     """Check the limit of open files, which includes connections."""
     limit = world.machine.open_files
     fact = f"at most {limit}" if limit >= 0 else "no limit"
@@ -77,7 +77,7 @@ def check_open_files(world: World) -> Iterator[Finding]:
     yield Finding("open files", fact, cure if is_low else "", is_hint=limit >= FEW_FILES)
 
 
-def check_memory(world: World) -> Iterator[Finding]:
+def check_memory(world: DoctorFacts) -> Iterator[Finding]:
     """Check that memory is available: without it the system kills the gateway."""
     left = world.machine.memory
     if left is None:
@@ -88,7 +88,7 @@ def check_memory(world: World) -> Iterator[Finding]:
     yield Finding("memory", f"{left // MB} MB available", cure if is_low else "", is_hint=True)
 
 
-def check_user(world: World) -> Iterator[Finding]:
+def check_user(world: DoctorFacts) -> Iterator[Finding]:
     """Check that programs of agents do not run as root."""
     machine = world.machine
     if machine.is_root and not machine.in_container:
@@ -98,7 +98,7 @@ def check_user(world: World) -> Iterator[Finding]:
         yield Finding("user", "root, in a container" if machine.is_root else "not root")
 
 
-def check_event_loop(world: World) -> Iterator[Finding]:
+def check_event_loop(world: DoctorFacts) -> Iterator[Finding]:
     """Check that uvloop, the faster event loop, is installed."""
     if world.machine.has_uvloop:
         yield Finding("event loop", "uvloop")
@@ -107,7 +107,7 @@ def check_event_loop(world: World) -> Iterator[Finding]:
         yield Finding("event loop", "asyncio", cure, is_hint=True)
 
 
-def check_room(world: World) -> Iterator[Finding]:
+def check_room(world: DoctorFacts) -> Iterator[Finding]:
     """Check the free space on the disk of the state folder."""
     folder = world.settings.state_folder
     there = next(path for path in (folder, *folder.parents) if path.exists())

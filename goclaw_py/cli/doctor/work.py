@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from goclaw_py.cli.doctor.finding import Finding, World
+from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 
 if TYPE_CHECKING:
     from goclaw_py.jobs.models import Job
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _NAMED: Final = 5
 
 
-def check_gateway(world: World) -> Iterator[Finding]:
+def check_gateway(world: DoctorFacts) -> Iterator[Finding]:
     """Check that a gateway is running."""
     from goclaw_py.web.sockets import socket_path  # noqa: PLC0415
 
@@ -27,7 +27,7 @@ def check_gateway(world: World) -> Iterator[Finding]:
         yield Finding("gateway", "not running", "goclaw run", is_hint=True)
 
 
-def check_release(world: World) -> Iterator[Finding]:
+def check_release(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the running gateway has the installed release."""
     ours = world.machine.release
     if world.gateway is None or isinstance(world.gateway, str):
@@ -39,7 +39,7 @@ def check_release(world: World) -> Iterator[Finding]:
     yield Finding("release", fact, cure, is_hint=True)
 
 
-def check_age(world: World) -> Iterator[Finding]:
+def check_age(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the settings have not changed since the gateway started."""
     from goclaw_py.config.secrets import secret_files  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ def check_age(world: World) -> Iterator[Finding]:
     yield Finding("settings in use", fact, cure, is_hint=True)
 
 
-def check_jobs(world: World) -> Iterator[Finding]:
+def check_jobs(world: DoctorFacts) -> Iterator[Finding]:
     """Check that jobs can run and deliver their results (SPEC CRON-7, OPS-4)."""
     if world.work is None:
         return
@@ -74,7 +74,7 @@ def check_jobs(world: World) -> Iterator[Finding]:
         yield Finding("jobs", f"{len(world.work.jobs)}, no problems")
 
 
-def _problem(world: World, job: Job) -> tuple[Job, str, str] | None:
+def _problem(world: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
     from goclaw_py.config import job_profile  # noqa: PLC0415
     from goclaw_py.jobs.models import JobState  # noqa: PLC0415
 
@@ -97,7 +97,7 @@ def _problem(world: World, job: Job) -> tuple[Job, str, str] | None:
     return None
 
 
-def _dead_target(world: World, job: Job) -> str | None:
+def _dead_target(world: DoctorFacts, job: Job) -> str | None:
     """Return why the results of a job cannot be delivered; None if they can."""
     from goclaw_py.config import accounts  # noqa: PLC0415
     from goclaw_py.model.messages import Target  # noqa: PLC0415
@@ -119,7 +119,7 @@ def _dead_target(world: World, job: Job) -> str | None:
     return None
 
 
-def check_deliveries(world: World) -> Iterator[Finding]:
+def check_deliveries(world: DoctorFacts) -> Iterator[Finding]:
     """Check for outgoing messages that could not be delivered."""
     if world.work is None:
         return
@@ -129,7 +129,7 @@ def check_deliveries(world: World) -> Iterator[Finding]:
     yield Finding("deliveries", fact, cure, is_hint=True)
 
 
-def check_unanswered(world: World) -> Iterator[Finding]:
+def check_unanswered(world: DoctorFacts) -> Iterator[Finding]:
     """Check for incoming messages that failed."""
     if world.work is None:
         return

@@ -17,11 +17,11 @@ from goclaw_py.cli.output import plain, show_json
 
 if TYPE_CHECKING:
     from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
-    from goclaw_py.heartbeat.models import Event
+    from goclaw_py.heartbeat.models import HeartbeatEvent
     from goclaw_py.heartbeat.views import HeartbeatView
     from goclaw_py.model.ids import AgentName
     from goclaw_py.ports.control import Control
-    from goclaw_py.ports.heartbeat import HeartbeatDesk
+    from goclaw_py.ports.heartbeat import HeartbeatService
 
 app = typer.Typer(help="Manage heartbeats (periodic agent runs).", no_args_is_help=True)
 
@@ -33,13 +33,13 @@ app.command("run")(run.run)
 
 # ---------------------------------------------------------------------------- on, off, mute
 
-_Change = Callable[["HeartbeatDesk", "AgentName"], Awaitable["HeartbeatView"]]
+_Change = Callable[["HeartbeatService", "AgentName"], Awaitable["HeartbeatView"]]
 
 
 @app.command()
 def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
     """Turn the heartbeat on."""
-    view = _change(ctx, agent, lambda desk, name: desk.switch(name, on=True), as_json=as_json)
+    view = _change(ctx, agent, lambda service, name: service.switch(name, on=True), as_json=as_json)
     if not view.heartbeat.is_on:
         from goclaw_py.heartbeat.status_texts import BY_SETTINGS  # noqa: PLC0415
 
@@ -50,13 +50,13 @@ def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = Fal
 @app.command()
 def off(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
     """Turn the heartbeat off. A heartbeat run in progress finishes."""
-    _change(ctx, agent, lambda desk, name: desk.switch(name, on=False), as_json=as_json)
+    _change(ctx, agent, lambda service, name: service.switch(name, on=False), as_json=as_json)
 
 
 @app.command()
 def auto(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
     """Undo on and off: the settings decide whether the heartbeat is on."""
-    _change(ctx, agent, lambda desk, name: desk.switch(name, on=None), as_json=as_json)
+    _change(ctx, agent, lambda service, name: service.switch(name, on=None), as_json=as_json)
 
 
 @app.command()
@@ -75,12 +75,12 @@ def mute(
     """Mute the heartbeat for a while. Its runs are skipped until then."""
     text = " ".join(when)
 
-    async def change(desk: HeartbeatDesk, name: AgentName) -> HeartbeatView:
+    async def change(service: HeartbeatService, name: AgentName) -> HeartbeatView:
         from goclaw_py.heartbeat.mute import mute_end  # noqa: PLC0415
 
-        view = await desk.view(name)
+        view = await service.view(name)
         until = mute_end(text, asked_at=view.now, zone=view.policy.zone)
-        return await desk.mute(name, until)
+        return await service.mute(name, until)
 
     _change(ctx, agent, change, as_json=as_json)
 
@@ -89,8 +89,8 @@ def _change(
     ctx: typer.Context, agent: str | None, change: _Change, *, as_json: bool
 ) -> HeartbeatView:
     async def ask(control: Control) -> tuple[HeartbeatView, bool]:
-        desk = control.heartbeats
-        view = await change(desk, await words.chosen(desk, agent))
+        service = control.heartbeats
+        view = await change(service, await words.chosen(service, agent))
         return view, await is_live(control)
 
     view, live = cli(ctx).ask(ask, create=True)
@@ -126,12 +126,12 @@ def add(
     async def ask(control: Control) -> tuple[Checklist, Item | None]:
         from goclaw_py.heartbeat.checklist.items import as_item, open_item  # noqa: PLC0415
 
-        desk, given = control.heartbeats, words.text_of(text)
-        name = await words.chosen(desk, agent)
-        there = await desk.checklist(name)
+        service, given = control.heartbeats, words.text_of(text)
+        name = await words.chosen(service, agent)
+        there = await service.checklist(name)
         if (same := open_item(there, as_item(given))) is not None:
             return there, same
-        return await desk.add_item(name, given), None
+        return await service.add_item(name, given), None
 
     found, same = cli(ctx).ask(ask, create=True)
     if same is not None:
@@ -155,10 +155,10 @@ def done(
     """
 
     async def ask(control: Control) -> tuple[Checklist, str]:
-        desk = control.heartbeats
-        name = await words.chosen(desk, agent)
-        before = await desk.checklist(name)
-        after = await desk.complete_item(name, number, expected=before.version)
+        service = control.heartbeats
+        name = await words.chosen(service, agent)
+        before = await service.checklist(name)
+        after = await service.complete_item(name, number, expected=before.version)
         ticked = [item.text for item in before.items if item.number == number]
         return after, ticked[0] if ticked else f"item {number}"
 
@@ -187,17 +187,17 @@ def event(
 ) -> None:
     """Send an event to an agent. The agent reads it in its next heartbeat run."""
 
-    async def ask(control: Control) -> tuple[Event, HeartbeatView, bool]:
-        desk = control.heartbeats
-        name = await words.chosen(desk, agent)
-        told = await desk.add_event(name, words.text_of(text), wake=now)
-        return told, await desk.view(name), await is_live(control)
+    async def ask(control: Control) -> tuple[HeartbeatEvent, HeartbeatView, bool]:
+        service = control.heartbeats
+        name = await words.chosen(service, agent)
+        told = await service.add_event(name, words.text_of(text), wake=now)
+        return told, await service.view(name), await is_live(control)
 
     told, view, live = cli(ctx).ask(ask, create=True)
     if as_json:
-        from goclaw_py.heartbeat.models import Event  # noqa: PLC0415
+        from goclaw_py.heartbeat.models import HeartbeatEvent  # noqa: PLC0415
 
-        show_json(Event, told)
+        show_json(HeartbeatEvent, told)
         return
     from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 

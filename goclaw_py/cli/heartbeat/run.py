@@ -14,10 +14,10 @@ from goclaw_py.cli.heartbeat.texts import AgentArgument
 from goclaw_py.cli.output import plain, show_json
 
 if TYPE_CHECKING:
-    from goclaw_py.heartbeat.models import Beat, Heartbeat
-    from goclaw_py.heartbeat.views import Rehearsal
+    from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun
+    from goclaw_py.heartbeat.views import DryRunReport
     from goclaw_py.ports.control import Control
-    from goclaw_py.ports.heartbeat import BeatBegun, HeartbeatDesk, NoBeat
+    from goclaw_py.ports.heartbeat import HeartbeatService, HeartbeatStarted, NoHeartbeat
 
 _LOOK_EVERY_S = 0.5
 _DELIVERY_S = 10.0
@@ -60,11 +60,11 @@ def run(
     patience = 0.0 if no_wait else wait
 
     async def ask(control: Control) -> _Ran:
-        desk = control.heartbeats
-        name = await words.chosen(desk, agent)
-        begun = await desk.run_now(name)
-        beat = await _ended(desk, begun, patience)
-        return _Ran(begun, beat, (await desk.view(name)).heartbeat if _is_off(beat) else None)
+        service = control.heartbeats
+        name = await words.chosen(service, agent)
+        begun = await service.run_now(name)
+        beat = await _ended(service, begun, patience)
+        return _Ran(begun, beat, (await service.view(name)).heartbeat if _is_off(beat) else None)
 
     _say(cli(ctx).ask(ask), waited=not no_wait, as_json=as_json)
 
@@ -73,16 +73,16 @@ def run(
 
 
 def _rehearse(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
-    async def ask(control: Control) -> tuple[Rehearsal, Heartbeat]:
-        desk = control.heartbeats
-        name = await words.chosen(desk, agent)
-        return await desk.rehearse(name), (await desk.view(name)).heartbeat
+    async def ask(control: Control) -> tuple[DryRunReport, Heartbeat]:
+        service = control.heartbeats
+        name = await words.chosen(service, agent)
+        return await service.rehearse(name), (await service.view(name)).heartbeat
 
     found, heartbeat = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.heartbeat.views import Rehearsal  # noqa: PLC0415
+        from goclaw_py.heartbeat.views import DryRunReport  # noqa: PLC0415
 
-        show_json(Rehearsal, found)
+        show_json(DryRunReport, found)
         return
     from goclaw_py.heartbeat.status_texts import rehearsal_lines  # noqa: PLC0415
 
@@ -100,51 +100,53 @@ class _Ran:
     ``heartbeat`` is set if the run was skipped because the heartbeat is off.
     """
 
-    begun: BeatBegun | NoBeat
-    beat: Beat | None
+    begun: HeartbeatStarted | NoHeartbeat
+    beat: HeartbeatRun | None
     heartbeat: Heartbeat | None
 
 
-async def _ended(desk: HeartbeatDesk, begun: BeatBegun | NoBeat, patience: float) -> Beat | None:
+async def _ended(
+    service: HeartbeatService, begun: HeartbeatStarted | NoHeartbeat, patience: float
+) -> HeartbeatRun | None:
     """Poll a heartbeat run until it has ended and its alert is sent, or time is up."""
-    from goclaw_py.ports.heartbeat import BeatBegun  # noqa: PLC0415
+    from goclaw_py.ports.heartbeat import HeartbeatStarted  # noqa: PLC0415
 
-    if not isinstance(begun, BeatBegun) or not patience:
+    if not isinstance(begun, HeartbeatStarted) or not patience:
         return None
     import asyncio  # noqa: PLC0415  (not needed for --help)
 
     clock = asyncio.get_running_loop().time
     give_up_at = clock() + patience
-    found = await desk.beat(begun.beat)
+    found = await service.beat(begun.beat)
     while found is not None and _goes_on(found) and clock() < give_up_at:
         if not _is_open(found):
             give_up_at = min(give_up_at, clock() + _DELIVERY_S)
         await asyncio.sleep(min(_LOOK_EVERY_S, max(0.0, give_up_at - clock())))
-        found = await desk.beat(begun.beat)
+        found = await service.beat(begun.beat)
     return found
 
 
-def _is_off(beat: Beat | None) -> bool:
+def _is_off(beat: HeartbeatRun | None) -> bool:
     from goclaw_py.heartbeat.models import Skip  # noqa: PLC0415
 
     return beat is not None and beat.skip is Skip.DISABLED
 
 
-def _is_open(beat: Beat) -> bool:
+def _is_open(beat: HeartbeatRun) -> bool:
     from goclaw_py.heartbeat.models import OPEN  # noqa: PLC0415
 
     return beat.status in OPEN
 
 
-def _goes_on(beat: Beat) -> bool:
+def _goes_on(beat: HeartbeatRun) -> bool:
     return _is_open(beat) or beat.delivery == "pending"
 
 
 def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
-    from goclaw_py.ports.heartbeat import BeatBegun  # noqa: PLC0415
+    from goclaw_py.ports.heartbeat import HeartbeatStarted  # noqa: PLC0415
 
     begun, beat = ran.begun, ran.beat
-    if not isinstance(begun, BeatBegun):
+    if not isinstance(begun, HeartbeatStarted):
         _refuse(begun, as_json=as_json)
     elif beat is None:
         if as_json:
@@ -158,7 +160,7 @@ def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
         _say_beat(beat, ran.heartbeat, as_json=as_json)
 
 
-def _refuse(refused: NoBeat, *, as_json: bool) -> None:
+def _refuse(refused: NoHeartbeat, *, as_json: bool) -> None:
     if as_json:
         show_json(dict[str, str], {"status": refused.value})
     typer.echo(f"goclaw: {_REFUSED[refused.value]}", err=True)
@@ -166,13 +168,13 @@ def _refuse(refused: NoBeat, *, as_json: bool) -> None:
     raise typer.Exit(ExitCode.UNREACHABLE if is_off else ExitCode.FAILED)
 
 
-def _say_beat(beat: Beat, heartbeat: Heartbeat | None, *, as_json: bool) -> None:
-    from goclaw_py.heartbeat.models import Beat  # noqa: PLC0415
+def _say_beat(beat: HeartbeatRun, heartbeat: Heartbeat | None, *, as_json: bool) -> None:
+    from goclaw_py.heartbeat.models import HeartbeatRun  # noqa: PLC0415
     from goclaw_py.heartbeat.status_texts import advice, outcome_words  # noqa: PLC0415
 
     outcome = words.outcome(beat)
     if as_json:
-        show_json(Beat, beat)
+        show_json(HeartbeatRun, beat)
     else:
         facts = ", ".join(filter(None, [words.took(beat), words.cost(beat.usage)]))
         typer.echo(plain(f"{outcome}{f' ({facts})' if facts else ''}: {outcome_words(beat)}"))

@@ -17,7 +17,7 @@ from goclaw_py.cli.output import plain, show_facts, show_json, show_table
 
 if TYPE_CHECKING:
     from goclaw_py.heartbeat.checklist.checklist import Checklist
-    from goclaw_py.heartbeat.models import Beat, Event
+    from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
     from goclaw_py.heartbeat.views import HeartbeatView
     from goclaw_py.ports.control import Control
 
@@ -40,7 +40,7 @@ OUTCOMES = (*_STATUSES, *(f"skipped:{skip}" for skip in _SKIPS))
 @dataclass(frozen=True, slots=True)
 class _Seen:
     views: list[HeartbeatView]
-    log: list[Beat]
+    log: list[HeartbeatRun]
     live: bool
 
 
@@ -54,10 +54,10 @@ def status(
     """Show the state of the heartbeat of one agent, or of all agents."""
 
     async def ask(control: Control) -> _Seen:
-        desk = control.heartbeats
-        agents = await words.some(desk, agent)
-        views = [await desk.view(one) for one in agents]
-        log = await desk.log(agents[0], limit=_LAST_BEATS) if len(agents) == 1 else []
+        service = control.heartbeats
+        agents = await words.some(service, agent)
+        views = [await service.view(one) for one in agents]
+        log = await service.log(agents[0], limit=_LAST_BEATS) if len(agents) == 1 else []
         return _Seen(views, log, await is_live(control))
 
     def show_all(asks: Asks) -> None:
@@ -133,8 +133,8 @@ def why(ctx: typer.Context, agent: AgentsArgument = None, *, as_json: AsJson = F
     """
 
     async def ask(control: Control) -> tuple[list[HeartbeatView], bool]:
-        desk = control.heartbeats
-        views = [await desk.view(one) for one in await words.some(desk, agent)]
+        service = control.heartbeats
+        views = [await service.view(one) for one in await words.some(service, agent)]
         return views, await is_live(control)
 
     views, live = cli(ctx).ask(ask)
@@ -176,20 +176,20 @@ def logs(
 ) -> None:
     """List past heartbeat runs, newest first."""
 
-    async def ask(control: Control) -> tuple[list[Beat], dict[str, str]]:
+    async def ask(control: Control) -> tuple[list[HeartbeatRun], dict[str, str]]:
         from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
-        desk = control.heartbeats
+        service = control.heartbeats
         name = None if agent is None else AgentName(agent)
-        beats = await desk.log(name, limit=limit, outcome=outcome)
-        seen = {beat.agent for beat in beats}.intersection(await words.every(desk))
-        return beats, {one: (await desk.view(one)).policy.zone for one in seen}
+        beats = await service.log(name, limit=limit, outcome=outcome)
+        seen = {beat.agent for beat in beats}.intersection(await words.every(service))
+        return beats, {one: (await service.view(one)).policy.zone for one in seen}
 
     beats, zones = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.heartbeat.models import Beat  # noqa: PLC0415
+        from goclaw_py.heartbeat.models import HeartbeatRun  # noqa: PLC0415
 
-        show_json(list[Beat], beats)
+        show_json(list[HeartbeatRun], beats)
         return
     words.show_beats(beats, zones, with_agent=agent is None)
 
@@ -207,8 +207,8 @@ def show(
     """List the open items of HEARTBEAT.md."""
 
     async def ask(control: Control) -> Checklist:
-        desk = control.heartbeats
-        return await desk.checklist(await words.chosen(desk, agent))
+        service = control.heartbeats
+        return await service.checklist(await words.chosen(service, agent))
 
     found = cli(ctx).ask(ask)
     if whole and not as_json:
@@ -243,16 +243,16 @@ def show_checklist(found: Checklist, *, as_json: bool) -> None:
 def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
     """List events for the next heartbeat run, oldest first."""
 
-    async def ask(control: Control) -> tuple[list[Event], str]:
-        desk = control.heartbeats
-        name = await words.chosen(desk, agent)
-        return await desk.events(name), (await desk.view(name)).policy.zone
+    async def ask(control: Control) -> tuple[list[HeartbeatEvent], str]:
+        service = control.heartbeats
+        name = await words.chosen(service, agent)
+        return await service.events(name), (await service.view(name)).policy.zone
 
     found, zone = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.heartbeat.models import Event  # noqa: PLC0415
+        from goclaw_py.heartbeat.models import HeartbeatEvent  # noqa: PLC0415
 
-        show_json(list[Event], found)
+        show_json(list[HeartbeatEvent], found)
         return
     rows = [(texts.local(event.at, zone), display.cell(event.text)) for event in found]
     show_table(("RECEIVED", "TEXT"), rows, empty="no events waiting")

@@ -14,11 +14,11 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import duration, one_line, show_table
 
 if TYPE_CHECKING:
-    from goclaw_py.heartbeat.models import Beat
+    from goclaw_py.heartbeat.models import HeartbeatRun
     from goclaw_py.heartbeat.views import HeartbeatView
     from goclaw_py.model.ids import AgentName
     from goclaw_py.model.run_events import Usage
-    from goclaw_py.ports.heartbeat import HeartbeatDesk
+    from goclaw_py.ports.heartbeat import HeartbeatService
 
 _TEXT = 200
 NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one"
@@ -65,7 +65,7 @@ AgentOption = Annotated[
 # ---------------------------------------------------------------------------- whose
 
 
-async def every(desk: HeartbeatDesk) -> tuple[AgentName, ...]:
+async def every(service: HeartbeatService) -> tuple[AgentName, ...]:
     """Return all agents."""
     from contextlib import suppress  # noqa: PLC0415
 
@@ -74,11 +74,11 @@ async def every(desk: HeartbeatDesk) -> tuple[AgentName, ...]:
 
     with suppress(UnknownAgent):
         # The list of agents arrives with the first answer of the gateway, so ask it something.
-        await desk.events(MAIN_AGENT)
-    return desk.agents
+        await service.events(MAIN_AGENT)
+    return service.agents
 
 
-async def chosen(desk: HeartbeatDesk, asked: str | None) -> AgentName:
+async def chosen(service: HeartbeatService, asked: str | None) -> AgentName:
     """Return the named agent; without a name ``main``, or the only agent.
 
     Raises ``HeartbeatError`` if there are several agents and none is called ``main``.
@@ -88,7 +88,7 @@ async def chosen(desk: HeartbeatDesk, asked: str | None) -> AgentName:
 
     if asked is not None:
         return AgentName(asked)
-    agents = await every(desk)
+    agents = await every(service)
     if MAIN_AGENT in agents:
         return MAIN_AGENT
     if len(agents) != 1:
@@ -96,11 +96,11 @@ async def chosen(desk: HeartbeatDesk, asked: str | None) -> AgentName:
     return agents[0]
 
 
-async def some(desk: HeartbeatDesk, asked: str | None) -> tuple[AgentName, ...]:
+async def some(service: HeartbeatService, asked: str | None) -> tuple[AgentName, ...]:
     """Return the named agent, or all agents."""
     from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
-    return await every(desk) if asked is None else (AgentName(asked),)
+    return await every(service) if asked is None else (AgentName(asked),)
 
 
 def text_of(given: Sequence[str]) -> str:
@@ -116,7 +116,9 @@ def text_of(given: Sequence[str]) -> str:
 _KINDS = {"interval": "schedule", "manual": "manual", "event": "event", "job": "job"}
 
 
-def show_beats(beats: Sequence[Beat], zones: Mapping[str, str], *, with_agent: bool) -> None:
+def show_beats(
+    beats: Sequence[HeartbeatRun], zones: Mapping[str, str], *, with_agent: bool
+) -> None:
     """Print heartbeat runs, with times in the time zones of their agents."""
     columns = (
         *("STARTED", "TRIGGER", "TOOK", "OUTCOME", "TRIES", "DELIVERY", "COST"),
@@ -140,28 +142,28 @@ def show_beats(beats: Sequence[Beat], zones: Mapping[str, str], *, with_agent: b
     show_table((*(("AGENT",) if with_agent else ()), *columns), rows, empty="no heartbeat runs yet")
 
 
-def outcome(beat: Beat) -> str:
+def outcome(beat: HeartbeatRun) -> str:
     """Return the outcome of a run; ``delivery_failed`` if its alert cannot arrive."""
     from goclaw_py.heartbeat.status_texts import is_undelivered  # noqa: PLC0415
 
     return "delivery_failed" if is_undelivered(beat) else beat.outcome
 
 
-def remark(beat: Beat) -> str:
+def remark(beat: HeartbeatRun) -> str:
     """Return the outcome in words."""
     from goclaw_py.heartbeat.status_texts import outcome_words  # noqa: PLC0415
 
     return one_line(outcome_words(beat), _TEXT)
 
 
-def said(beat: Beat) -> str:
+def said(beat: HeartbeatRun) -> str:
     """Return the reply of the agent as people read it, "" if there is none."""
     from goclaw_py.delivery.ok_token import without_token  # noqa: PLC0415
 
     return without_token(beat.reply).strip()
 
 
-def took(beat: Beat) -> str:
+def took(beat: HeartbeatRun) -> str:
     """Return how long the agent ran, "" if it did not run or is still running."""
     if beat.started_at is None or beat.finished_at is None:
         return ""

@@ -95,7 +95,7 @@ def count_of(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Box(Generic[T]):
+class MessageBox(Generic[T]):
     """How to read the messages of the inbox or the outbox.
 
     Args:
@@ -112,7 +112,7 @@ class Box(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class MessageChange(Generic[T]):
     """A change to messages: retry or drop.
 
     Args:
@@ -122,7 +122,7 @@ class Change(Generic[T]):
         consequence: What to know before confirming. With "" no confirmation is asked for.
     """
 
-    box: Box[T]
+    box: MessageBox[T]
     do: Callable[[Control, Sequence[int]], Awaitable[int]]
     obstacle: Callable[[T], str]
     consequence: str = ""
@@ -137,7 +137,7 @@ class _Chosen(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Selection:
     """Which messages to change, and with which options."""
 
     ids: Sequence[int] | None
@@ -150,7 +150,7 @@ class Wish:
             raise typer.BadParameter("give either ids or --all")
 
 
-def retry(ctx: typer.Context, change: Change[T], wish: Wish) -> None:
+def retry(ctx: typer.Context, change: MessageChange[T], wish: Selection) -> None:
     """Retry messages and print how many."""
     done, problems = _carried_out(ctx, change, wish)
     if wish.as_json:
@@ -162,19 +162,21 @@ def retry(ctx: typer.Context, change: Change[T], wish: Wish) -> None:
     _end(problems)
 
 
-def drop(ctx: typer.Context, change: Change[T], wish: Wish) -> None:
+def drop(ctx: typer.Context, change: MessageChange[T], wish: Selection) -> None:
     """Drop messages and print how many."""
     done, problems = _carried_out(ctx, change, wish)
     if wish.as_json:
-        from goclaw_py.web.api.wire import Dropped  # noqa: PLC0415
+        from goclaw_py.web.api.wire import DroppedRows  # noqa: PLC0415
 
-        show_json(Dropped, Dropped(done))
+        show_json(DroppedRows, DroppedRows(done))
     else:
         typer.echo(f"dropped {done}" if done else "nothing to drop")
     _end(problems)
 
 
-def _carried_out(ctx: typer.Context, change: Change[T], wish: Wish) -> tuple[int, list[str]]:
+def _carried_out(
+    ctx: typer.Context, change: MessageChange[T], wish: Selection
+) -> tuple[int, list[str]]:
     """Apply a change; return to how many messages, and the errors of others."""
 
     async def look(control: Control) -> _Chosen[T]:
@@ -193,7 +195,7 @@ def _carried_out(ctx: typer.Context, change: Change[T], wish: Wish) -> tuple[int
     return cli(ctx).ask(do), chosen.problems
 
 
-async def _choose(control: Control, change: Change[T], wish: Wish) -> _Chosen[T]:
+async def _choose(control: Control, change: MessageChange[T], wish: Selection) -> _Chosen[T]:
     """Look up the messages to change; with ``--all`` the first page of them."""
     from goclaw_py.ports.control import NotFound  # noqa: PLC0415
 
@@ -213,7 +215,9 @@ async def _choose(control: Control, change: Change[T], wish: Wish) -> _Chosen[T]
     return chosen
 
 
-async def _do(control: Control, change: Change[T], chosen: _Chosen[T], *, everything: bool) -> int:
+async def _do(
+    control: Control, change: MessageChange[T], chosen: _Chosen[T], *, everything: bool
+) -> int:
     """Apply a change; return to how many. ``--all`` goes page by page, each message once."""
     done = 0
     seen: set[int] = set()
@@ -233,7 +237,7 @@ async def _do(control: Control, change: Change[T], chosen: _Chosen[T], *, everyt
     return done
 
 
-def _agree(change: Change[T], messages: Sequence[T], *, everything: bool) -> None:
+def _agree(change: MessageChange[T], messages: Sequence[T], *, everything: bool) -> None:
     """Ask for confirmation, only if stdin is a terminal. Raises ``typer.Abort``."""
     if not sys.stdin.isatty():
         return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from goclaw_py.model.messages import Attachment, InboundMessage
     from goclaw_py.ports.control import Control
-    from goclaw_py.ports.store import Letter, Unanswered
+    from goclaw_py.ports.store import DeadLetter, Unanswered
 
 app = typer.Typer(help="Manage incoming messages that failed.", no_args_is_help=True)
 
@@ -38,15 +38,15 @@ def list_(
 ) -> None:
     """List incoming messages that failed, newest first."""
 
-    async def ask(control: Control) -> list[Letter]:
+    async def ask(control: Control) -> list[DeadLetter]:
         return await control.letters(waiting=waiting, limit=limit)
 
     def show_all(asks: Asks) -> None:
         found = asks.ask(ask)
         if as_json:
-            from goclaw_py.ports.store import Letter  # noqa: PLC0415
+            from goclaw_py.ports.store import DeadLetter  # noqa: PLC0415
 
-            show_json(list[Letter], found)
+            show_json(list[DeadLetter], found)
             return
         seen_at = display.now()
         empty = "no messages waiting" if waiting else "no failed messages"
@@ -55,7 +55,7 @@ def list_(
     look(ctx, show_all, watch, as_json=as_json)
 
 
-def _row(letter: Letter, seen_at: datetime) -> tuple[str, ...]:
+def _row(letter: DeadLetter, seen_at: datetime) -> tuple[str, ...]:
     row = letter.row
     return (
         str(row.id),
@@ -90,14 +90,14 @@ def _without_text(message: InboundMessage) -> str:
 def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
     """Show the details of a message, with its full text."""
 
-    async def ask(control: Control) -> Letter:
+    async def ask(control: Control) -> DeadLetter:
         return await control.letter(row_id)
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import Letter  # noqa: PLC0415
+        from goclaw_py.ports.store import DeadLetter  # noqa: PLC0415
 
-        show_json(Letter, found)
+        show_json(DeadLetter, found)
         return
     message = found.row.message
     show_facts([*_facts(found, display.now()), *_message(message), *_what_to_do(found)])
@@ -107,7 +107,7 @@ def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> 
         display.show_text("text", message.text)
 
 
-def _facts(letter: Letter, seen_at: datetime) -> Iterator[tuple[str, str]]:
+def _facts(letter: DeadLetter, seen_at: datetime) -> Iterator[tuple[str, str]]:
     row = letter.row
     message = row.message
     yield "message", str(row.id)
@@ -148,7 +148,7 @@ def _file(file: Attachment) -> str:
     return f"{display.cell(file.name) or 'unnamed'} ({about})"
 
 
-def _what_to_do(letter: Letter) -> Iterator[tuple[str, str]]:
+def _what_to_do(letter: DeadLetter) -> Iterator[tuple[str, str]]:
     if not _no_change(letter):
         yield "to retry", f"goclaw inbox retry {letter.row.id}"
 
@@ -156,7 +156,7 @@ def _what_to_do(letter: Letter) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------------------- retry, drop
 
 
-def _no_change(letter: Letter) -> str:
+def _no_change(letter: DeadLetter) -> str:
     """Return why a message can be neither retried nor dropped, "" if it can."""
     outcome = letter.row.outcome
     if outcome is None:
@@ -164,20 +164,20 @@ def _no_change(letter: Letter) -> str:
     return "is answered" if outcome.value == "completed" else ""
 
 
-def _line(letter: Letter) -> str:
+def _line(letter: DeadLetter) -> str:
     message = letter.row.message
     where, words = display.place(message.target), display.words(message.text)
     return f"{letter.row.id}  from {display.who(message.sender)} in {where}: {words}"
 
 
-_BOX: display.Box[Letter] = display.Box(
+_BOX: display.MessageBox[DeadLetter] = display.MessageBox(
     one=lambda control, row_id: control.letter(row_id),
     every=lambda control: control.letters(limit=display.PAGE),
     id_of=lambda letter: letter.row.id,
     line=_line,
 )
-_RETRY = display.Change(_BOX, lambda control, ids: control.retry_letters(ids), _no_change)
-_DROP = display.Change(
+_RETRY = display.MessageChange(_BOX, lambda control, ids: control.retry_letters(ids), _no_change)
+_DROP = display.MessageChange(
     _BOX,
     lambda control, ids: control.dismiss_letters(ids),
     _no_change,
@@ -190,7 +190,7 @@ def retry(
     ctx: typer.Context, ids: display.Ids = None, *, everything: All = False, as_json: AsJson = False
 ) -> None:
     """Retry failed messages: run the agent on them again."""
-    display.retry(ctx, _RETRY, display.Wish(ids, everything, as_json))
+    display.retry(ctx, _RETRY, display.Selection(ids, everything, as_json))
 
 
 @app.command()
@@ -203,4 +203,4 @@ def drop(
     as_json: AsJson = False,
 ) -> None:
     """Dismiss failed messages. They get no answer."""
-    display.drop(ctx, _DROP, display.Wish(ids, everything, as_json, yes))
+    display.drop(ctx, _DROP, display.Selection(ids, everything, as_json, yes))

@@ -224,14 +224,14 @@ def _line(row: OutboxRow) -> str:
     return f"{row.id}  to {display.place(message.target)}: {display.words(message.text)}"
 
 
-_BOX: display.Box[OutboxRow] = display.Box(
+_BOX: display.MessageBox[OutboxRow] = display.MessageBox(
     one=lambda control, row_id: control.outbox_row(row_id),
     every=_dead,
     id_of=lambda row: row.id,
     line=_line,
 )
-_RETRY = display.Change(_BOX, lambda control, ids: control.retry_outbox(ids), _no_retry)
-_DROP = display.Change(
+_RETRY = display.MessageChange(_BOX, lambda control, ids: control.retry_outbox(ids), _no_retry)
+_DROP = display.MessageChange(
     _BOX,
     lambda control, ids: control.drop_outbox(ids),
     _no_drop,
@@ -244,7 +244,7 @@ def retry(
     ctx: typer.Context, ids: display.Ids = None, *, everything: All = False, as_json: AsJson = False
 ) -> None:
     """Retry dead or dropped messages. --all retries all dead ones."""
-    display.retry(ctx, _RETRY, display.Wish(ids, everything, as_json))
+    display.retry(ctx, _RETRY, display.Selection(ids, everything, as_json))
 
 
 @app.command()
@@ -257,4 +257,4 @@ def drop(
     as_json: AsJson = False,
 ) -> None:
     """Drop dead or pending messages. --all drops all dead ones."""
-    display.drop(ctx, _DROP, display.Wish(ids, everything, as_json, yes))
+    display.drop(ctx, _DROP, display.Selection(ids, everything, as_json, yes))

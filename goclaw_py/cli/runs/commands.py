@@ -18,7 +18,7 @@ from goclaw_py.model.outcomes import Outcome, Trigger
 if TYPE_CHECKING:
     from goclaw_py.model.ids import RunId
     from goclaw_py.ports.control import Control, RunRecord
-    from goclaw_py.ports.store import Run
+    from goclaw_py.ports.store import StoredRun
     from goclaw_py.scheduler.views import ActiveRuns
 
 app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
@@ -116,7 +116,7 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
     if wanted.active and wanted.outcome is not None:
         raise typer.BadParameter("--active excludes --outcome: runs in progress have no outcome")
 
-    async def ask(control: Control) -> list[Run]:
+    async def ask(control: Control) -> list[StoredRun]:
         from goclaw_py.model.ids import AgentName  # noqa: PLC0415
         from goclaw_py.ports.store import RunFilter  # noqa: PLC0415
 
@@ -128,9 +128,9 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
     def show_all(asks: Asks) -> None:
         found = asks.ask(ask)
         if wanted.as_json:
-            from goclaw_py.ports.store import Run  # noqa: PLC0415
+            from goclaw_py.ports.store import StoredRun  # noqa: PLC0415
 
-            show_json(list[Run], found)
+            show_json(list[StoredRun], found)
             return
         none = "no matching runs; to list all: goclaw runs list"
         none = none if wanted.is_picked else "no runs yet"
@@ -145,7 +145,7 @@ _TELLING: Final = len("01a20492-c3f7-7c11")
 _COLUMNS = ("RUN", "SESSION", "TRIGGER", "STARTED", "TOOK", "OUTCOME")
 
 
-def _row(run: Run) -> tuple[str, ...]:
+def _row(run: StoredRun) -> tuple[str, ...]:
     from goclaw_py.cli.runs.record import outcome, took  # noqa: PLC0415
 
     trigger, started = run.trigger.value, clock(run.started_at)

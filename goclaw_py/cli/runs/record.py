@@ -12,7 +12,7 @@ from goclaw_py.cli.output import clock, duration, one_line, plain, show_facts, s
 
 if TYPE_CHECKING:
     from goclaw_py.ports.control import RunRecord
-    from goclaw_py.ports.store import OutboxRow, Run, ToolCall
+    from goclaw_py.ports.store import OutboxRow, StoredRun, ToolCall
 
 _TOOLS = ("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS")
 _SAID = ("ID", "STATE", "CHAT", "SENT", "PROBLEM", "TEXT")
@@ -36,21 +36,21 @@ def show_record(record: RunRecord) -> None:
     show_table(_SAID, rows, empty="no messages sent to a chat")
 
 
-def took(run: Run) -> str:
+def took(run: StoredRun) -> str:
     """Return how long a run took, "" while it is in progress."""
     if run.finished_at is None:
         return ""
     return duration((run.finished_at - run.started_at).total_seconds())
 
 
-def outcome(run: Run) -> str:
+def outcome(run: StoredRun) -> str:
     """Return the outcome of a run, with the reason."""
     if run.outcome is None:
         return "running"
     return f"{run.outcome.value} ({run.reason.value})" if run.reason else run.outcome.value
 
 
-def _facts(run: Run) -> Iterator[tuple[str, str]]:
+def _facts(run: StoredRun) -> Iterator[tuple[str, str]]:
     yield "run", run.id
     yield "session", run.session
     yield "agent", run.agent
@@ -73,7 +73,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield from _usage(run)
 
 
-def _usage(run: Run) -> Iterator[tuple[str, str]]:
+def _usage(run: StoredRun) -> Iterator[tuple[str, str]]:
     usage = run.usage
     if usage is None:
         return

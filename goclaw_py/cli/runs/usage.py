@@ -20,7 +20,7 @@ _LONG = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class UsageOptions:
     """The options of ``goclaw usage``."""
 
     by: Annotated[
@@ -38,8 +38,8 @@ class Options:
     tz: Annotated[str, typer.Option(help="Time zone of the days.")] = "UTC"
 
 
-@with_options(Options)
-def usage(ctx: typer.Context, options: Options, *, as_json: AsJson = False) -> None:
+@with_options(UsageOptions)
+def usage(ctx: typer.Context, options: UsageOptions, *, as_json: AsJson = False) -> None:
     """Show tokens and cost of finished runs. A run counts on the day it started."""
     query = _query(options)
 
@@ -55,7 +55,7 @@ def usage(ctx: typer.Context, options: Options, *, as_json: AsJson = False) -> N
     _show(found)
 
 
-def _query(options: Options) -> UsageQuery:
+def _query(options: UsageOptions) -> UsageQuery:
     """Build the query from the options. Raises ``BadUsageQuery``."""
     from goclaw_py.runs.usage_report import UsageQuery, groupings, read_day  # noqa: PLC0415
 

@@ -13,7 +13,7 @@ from goclaw_py.cli.output import clock, plain, show_json
 
 if TYPE_CHECKING:
     from goclaw_py.cli.context import Cli
-    from goclaw_py.model.explanation import Explanation, Step
+    from goclaw_py.model.explanation import Explanation, ExplanationStep
     from goclaw_py.ports.control import Control
 
 
@@ -64,12 +64,14 @@ def _checked(options: Cli) -> Explanation:
     from goclaw_py.common.clock import SystemClock  # noqa: PLC0415
     from goclaw_py.gateway.why.gateway import GATEWAY  # noqa: PLC0415
     from goclaw_py.model.errors import SettingError, StoreUnavailable  # noqa: PLC0415
-    from goclaw_py.model.explanation import Cure, Explanation, Step  # noqa: PLC0415
+    from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep  # noqa: PLC0415
 
     # Pending migrations are only a hint for doctor, but until then the database cannot be asked.
     reports = [one for one in examine(options) if one.cure]
     wrong = [one for one in reports if one.level == "wrong" or one.id == _OLDER]
-    steps = tuple(Step(None, f"check.{one.id}", f"{one.subject}: {one.fact}") for one in wrong)
+    steps = tuple(
+        ExplanationStep(None, f"check.{one.id}", f"{one.subject}: {one.fact}") for one in wrong
+    )
     cures = tuple(Cure(f"{one.subject}: {one.cure}") for one in wrong)
 
     async def ask(control: Control) -> Explanation:
@@ -109,6 +111,6 @@ def _show(found: Explanation) -> None:
             typer.echo(plain(f"  - {cure.words}{command}"))
 
 
-def _line(number: int, step: Step) -> str:
+def _line(number: int, step: ExplanationStep) -> str:
     at = clock(step.at) or "now".ljust(19)
     return f"  {number}. {at}  {step.words}"

@@ -16,7 +16,7 @@ from goclaw_py.cli.progress import working
 from goclaw_py.cli.simulate.texts import beats_row, heart_name, reach, row, total
 
 if TYPE_CHECKING:
-    from goclaw_py.app.simulation.heartbeats import ForeseenBeats
+    from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats
     from goclaw_py.app.simulation.simulation import Forecast, Foreseen
 
 _JOBS = ("JOB", "STATE", "RUNS", "COALESCED", "SKIPPED", "MODEL CALLS", "USD", "LATEST START")
@@ -180,7 +180,7 @@ def _job(one: Foreseen) -> dict[str, object]:
     }
 
 
-def _heartbeat(one: ForeseenBeats) -> dict[str, object]:
+def _heartbeat(one: ForecastHeartbeats) -> dict[str, object]:
     return {
         "agent": one.agent,
         "on": one.is_on,

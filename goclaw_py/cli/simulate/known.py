@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from goclaw_py.heartbeat.models import Beat, Heartbeat
+from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun
 from goclaw_py.model.errors import UnknownAgent, UnknownJob
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Usage
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulation.heartbeats import KnownHeartbeat
-    from goclaw_py.app.simulation.simulation import Assumed, Given
+    from goclaw_py.app.simulation.simulation import Assumed, SimulationInput
     from goclaw_py.jobs.models import Job
     from goclaw_py.ports.control import Control
-    from goclaw_py.ports.heartbeat import HeartbeatDesk
-    from goclaw_py.ports.jobs import JobDesk
+    from goclaw_py.ports.heartbeat import HeartbeatService
+    from goclaw_py.ports.jobs import JobService
 
 _PAST = timedelta(days=30)
 _MOST_JOBS = 1000
@@ -37,40 +37,40 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SimulationState:
     """The input of the simulation, as of ``now``."""
 
-    given: Given
+    given: SimulationInput
     now: datetime
 
 
-async def known(control: Control, agents: Sequence[str], guess: Guess) -> Known:
+async def known(control: Control, agents: Sequence[str], guess: Guess) -> SimulationState:
     """Read the jobs, the heartbeats of these agents, and averages of their past runs."""
-    from goclaw_py.app.simulation.simulation import Given  # noqa: PLC0415
-    from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
+    from goclaw_py.app.simulation.simulation import SimulationInput  # noqa: PLC0415
+    from goclaw_py.ports.jobs import Requester  # noqa: PLC0415
     from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
 
-    desk, by = control.jobs, Asker(owner=None)
-    page = await desk.search(JobQuery(limit=_MOST_JOBS), by)
-    assumed = {job.id: await _taken(desk, job, guess) for job in page.jobs}
+    service, by = control.jobs, Requester(owner=None)
+    page = await service.search(JobQuery(limit=_MOST_JOBS), by)
+    assumed = {job.id: await _taken(service, job, guess) for job in page.jobs}
     if page.total > len(page.jobs):
         typer.echo(f"simulating only {len(page.jobs)} of {page.total} jobs", err=True)
-    if page.jobs and not desk.enabled:
+    if page.jobs and not service.enabled:
         typer.echo(
             "the scheduler is disabled (scheduler.enabled = false); simulating as if enabled",
             err=True,
         )
-    now = desk.now()
+    now = service.now()
     hearts = [await _heartbeat(control.heartbeats, AgentName(a), guess, now) for a in agents]
-    return Known(Given(page.jobs, assumed, hearts), now)
+    return SimulationState(SimulationInput(page.jobs, assumed, hearts), now)
 
 
-async def _taken(desk: JobDesk, job: Job, guess: Guess) -> Assumed:
+async def _taken(service: JobService, job: Job, guess: Guess) -> Assumed:
     from goclaw_py.app.simulation.simulation import Assumed  # noqa: PLC0415
-    from goclaw_py.ports.jobs import Asker  # noqa: PLC0415
+    from goclaw_py.ports.jobs import Requester  # noqa: PLC0415
 
     try:
-        stats = await desk.stats(job.id, Asker(owner=None), since=desk.now() - _PAST)
+        stats = await service.stats(job.id, Requester(owner=None), since=service.now() - _PAST)
     except UnknownJob:
         # The job was deleted meanwhile.
         return Assumed(guess.seconds, guess.usd)
@@ -82,14 +82,14 @@ async def _taken(desk: JobDesk, job: Job, guess: Guess) -> Assumed:
 
 
 async def _heartbeat(
-    desk: HeartbeatDesk, agent: AgentName, guess: Guess, now: datetime
+    service: HeartbeatService, agent: AgentName, guess: Guess, now: datetime
 ) -> KnownHeartbeat:
     from goclaw_py.app.simulation.heartbeats import KnownHeartbeat  # noqa: PLC0415
 
     try:
-        view = await desk.view(agent)
-        events = await desk.events(agent) if view.events else []
-        log = [] if view.last is None else await desk.log(agent, limit=_MOST_BEATS)
+        view = await service.view(agent)
+        events = await service.events(agent) if view.events else []
+        log = [] if view.last is None else await service.log(agent, limit=_MOST_BEATS)
     except UnknownAgent:
         # The agent was added to the settings after the gateway started.
         seconds, usage = _beat_taken([], guess)
@@ -99,7 +99,7 @@ async def _heartbeat(
     return KnownHeartbeat(view.heartbeat, texts, view.today, seconds, usage)
 
 
-def _beat_taken(log: Sequence[Beat], guess: Guess) -> tuple[float, Usage]:
+def _beat_taken(log: Sequence[HeartbeatRun], guess: Guess) -> tuple[float, Usage]:
     """Return the average duration and usage of heartbeat runs that asked the model."""
     took = [
         (beat.finished_at - beat.started_at).total_seconds()

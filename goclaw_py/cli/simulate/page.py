@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from goclaw_py.cli.output import one_line
 from goclaw_py.cli.simulate.texts import beats_row, heart_name, reach, row, total
-from goclaw_py.heartbeat.models import BeatStatus
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.heartbeat.models import HeartbeatRunStatus
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulation.simulation import Forecast
@@ -113,12 +113,12 @@ def _lanes(found: Forecast) -> list[_Lane]:
     """Return the rows that have marks."""
     jobs = {one.job.id: _Lane(one.job.spec.slug) for one in found.jobs}
     for event in found.events:
-        kind = "ok" if event.status is Status.OK else "bad"
+        kind = "ok" if event.status is OccurrenceStatus.OK else "bad"
         span = event.started_at or event.due_at, event.finished_at
         jobs[event.job].spans[kind].append(span)
     hearts = {one.agent: _Lane(heart_name(one)) for one in found.heartbeats}
     for beat in found.beats:
-        kind = "bad" if beat.status is BeatStatus.FAILED else "ok"
+        kind = "bad" if beat.status is HeartbeatRunStatus.FAILED else "ok"
         kind = "idle" if beat.skip is not None else kind
         span = beat.started_at or beat.due_at, beat.finished_at
         hearts[beat.agent].spans[kind].append(span)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from goclaw_py.cli.output import duration
 
 if TYPE_CHECKING:
-    from goclaw_py.app.simulation.heartbeats import ForeseenBeats
+    from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats
     from goclaw_py.app.simulation.simulation import Forecast, Foreseen
 
 
@@ -26,7 +26,7 @@ def row(one: Foreseen) -> tuple[str, ...]:
     )
 
 
-def beats_row(one: ForeseenBeats) -> tuple[str, ...]:
+def beats_row(one: ForecastHeartbeats) -> tuple[str, ...]:
     """Return agent, heartbeat runs, model calls, skipped and cost."""
     beats = str(one.beats) if one.is_on or one.beats else "off"
     failed = f" ({one.failed} failed)" if one.failed else ""
@@ -39,14 +39,14 @@ def beats_row(one: ForeseenBeats) -> tuple[str, ...]:
     )
 
 
-def heart_name(one: ForeseenBeats) -> str:
+def heart_name(one: ForecastHeartbeats) -> str:
     """Return the name of a heartbeat in a list with jobs."""
     return f"heartbeat {one.agent}"
 
 
 def total(found: Forecast) -> str:
     """Return the model calls and cost of all jobs and heartbeats together."""
-    every: list[Foreseen | ForeseenBeats] = [*found.jobs, *found.heartbeats]
+    every: list[Foreseen | ForecastHeartbeats] = [*found.jobs, *found.heartbeats]
     calls = sum(one.model_calls for one in every)
     costs = [one.usd for one in every if one.usd is not None]
     cost = f", about {sum(costs):.2f} USD where costs are known" if costs else ""

@@ -19,7 +19,7 @@ from goclaw_py.cli.output import clock, plain, show_facts, show_json
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
-    from goclaw_py.app.progress import Step, Tell
+    from goclaw_py.app.progress import ProgressStep, Tell
 
 Files = Annotated[
     bool, typer.Option("--files/--no-files", help="Include workspaces and the settings file.")
@@ -46,7 +46,7 @@ def backup(
     settings = cli(ctx).settings()
     from goclaw_py.cli import composition  # noqa: PLC0415
 
-    with telling() as tell:
+    with notifications() as tell:
         done = waited_for(composition.back_up(settings, to, files=files, tell=tell))
     _show_saved(done, as_json=as_json)
 
@@ -75,7 +75,7 @@ def restore(
     """Restore a backup. Stop all gateways first."""
     from goclaw_py.cli import composition  # noqa: PLC0415
 
-    with telling() as tell:
+    with notifications() as tell:
         found = composition.examine(file, tell)
     if chosen.check:
         _show_saved(found.saved, as_json=chosen.as_json)
@@ -83,7 +83,7 @@ def restore(
     settings = cli(ctx).settings()
     there = waited_for(composition.in_the_way(settings, found, files=chosen.files))
     _agree(there, found, chosen)
-    with telling() as tell:
+    with notifications() as tell:
         work = composition.restore(
             settings, found, replace=chosen.replace, files=chosen.files, tell=tell
         )
@@ -151,7 +151,7 @@ def _restored(done: Restored) -> Iterable[str]:
 
 
 @contextmanager
-def telling() -> Iterator[Tell]:
+def notifications() -> Iterator[Tell]:
     """Show a progress bar on standard error, if that is a terminal, and remove it at the end."""
     if not sys.stderr.isatty():
         yield lambda _step: None
@@ -174,7 +174,7 @@ def telling() -> Iterator[Tell]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task("", total=None)
 
-        def tell(step: Step) -> None:
+        def tell(step: ProgressStep) -> None:
             shown.update(task, description=step.what, completed=step.done, total=step.total)
 
         yield tell

@@ -39,9 +39,9 @@ def migrate(
     with working("checking the database"):
         found = waited_for(composition.schema(settings))
     if as_json:
-        from goclaw_py.store.migrate import Status  # noqa: PLC0415
+        from goclaw_py.store.migrate import SchemaStatus  # noqa: PLC0415
 
-        show_json(Status, found)
+        show_json(SchemaStatus, found)
     else:
         typer.echo(
             f"database schema: version {found.current}; this release needs version {found.latest}"

@@ -13,7 +13,7 @@ from goclaw_py.common.text import count
 
 if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
-    from goclaw_py.scheduler.views import Backlog, Status, StopReport
+    from goclaw_py.scheduler.views import Backlog, GatewayStatus, StopReport
 
 
 def run(
@@ -40,9 +40,9 @@ def run(
 
     if console is None:
         console = sys.stdin.isatty() and sys.stdout.isatty()
-    from goclaw_py.cli.chats.chat import CONSOLE_CHAT, Here  # noqa: PLC0415
+    from goclaw_py.cli.chats.chat import CONSOLE_CHAT, LocalChat  # noqa: PLC0415
 
-    front = Here(CONSOLE_CHAT) if console else None
+    front = LocalChat(CONSOLE_CHAT) if console else None
     code = composition.run_gateway(settings, say=say, front=front, may_migrate=migrate)
     raise typer.Exit(code)
 
@@ -58,22 +58,22 @@ def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) 
     Lists lanes, runs, channels, other nodes and the backlog of messages.
     """
 
-    async def ask(control: Control) -> Status:
+    async def ask(control: Control) -> GatewayStatus:
         return await control.status()
 
     def show(asks: Asks) -> None:
         found = asks.ask(ask)
         if as_json:
-            from goclaw_py.scheduler.views import Status  # noqa: PLC0415
+            from goclaw_py.scheduler.views import GatewayStatus  # noqa: PLC0415
 
-            show_json(Status, found)
+            show_json(GatewayStatus, found)
         else:
             _show_status(found)
 
     look(ctx, show, watch, as_json=as_json, live=True)
 
 
-def _show_status(status: Status) -> None:
+def _show_status(status: GatewayStatus) -> None:
     from goclaw_py.scheduler.texts import taken_text, waits_for  # noqa: PLC0415
 
     up = duration((status.now - status.started_at).total_seconds())
@@ -109,7 +109,7 @@ def _show_status(status: Status) -> None:
         typer.echo(f"\nwarning: {plain(warning)}")
 
 
-def _show_peers(status: Status) -> None:
+def _show_peers(status: GatewayStatus) -> None:
     rows = [
         (
             peer.id,

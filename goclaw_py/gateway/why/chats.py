@@ -8,20 +8,20 @@ from datetime import datetime
 
 from goclaw_py.gateway.queries import SEARCHED
 from goclaw_py.gateway.why import messages, runs, waits
-from goclaw_py.gateway.why.runs import Verdict
+from goclaw_py.gateway.why.runs import RunVerdict
 from goclaw_py.gateway.why.sources import Sources, ago, between, who, whole
-from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.session_keys import AccessRules, DirectPolicy, GroupPolicy, peer_of
 from goclaw_py.model.targets import target_text
-from goclaw_py.ports.control import Asking
-from goclaw_py.ports.store import Chat, Letter, Person, Run, Session, Standing
+from goclaw_py.ports.control import PairingApplicant
+from goclaw_py.ports.store import Chat, DeadLetter, Person, Session, Standing, StoredRun
 from goclaw_py.runs.tool_services import sessions_of
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KnownChat:
     """A chat with what is known of it.
 
     Args:
@@ -47,7 +47,7 @@ class Place:
         return Subject(SubjectKind.CHAT, target_text(self.target), self.name)
 
 
-async def place_of(src: Sources, target: Target) -> Place:
+async def place_of(src: Sources, target: Target) -> KnownChat:
     """Look at a chat, whether it was ever heard of or not."""
     chat = await src.store.chat(whole(target))
     agents = {rules.agent for rules in [src.rules_of(target)] if rules is not None}
@@ -58,7 +58,7 @@ async def place_of(src: Sources, target: Target) -> Place:
         if inside and session.key not in keys and target.thread is None:
             found.append(session)
     found.sort(key=lambda one: one.last_active_at, reverse=True)
-    return Place(target, _peer(target, chat, found), chat, found)
+    return KnownChat(target, _peer(target, chat, found), chat, found)
 
 
 def _peer(target: Target, chat: Chat | None, sessions: Sequence[Session]) -> PeerKind:
@@ -79,7 +79,7 @@ async def explain(src: Sources, target: Target) -> Explanation:
     if barred is None and place.sessions:
         return await explain_session(src, place.sessions[0].key, place.subject)
     verdict = barred or _unheard(place)
-    steps = (*_seen(place), Step(None, verdict.code, _as_clause(verdict.answer)))
+    steps = (*_seen(place), ExplanationStep(None, verdict.code, _as_clause(verdict.answer)))
     return Explanation(place.subject, src.now(), verdict.code, verdict.answer, steps, verdict.cures)
 
 
@@ -87,20 +87,20 @@ def _as_clause(answer: str) -> str:
     return answer[:1].lower() + answer[1:].rstrip(".")
 
 
-def _seen(place: Place) -> list[Step]:
+def _seen(place: KnownChat) -> list[ExplanationStep]:
     chat, steps = place.chat, []
     if chat is not None:
-        steps.append(Step(chat.first_seen_at, "seen", "seen for the first time"))
+        steps.append(ExplanationStep(chat.first_seen_at, "seen", "seen for the first time"))
         if chat.unmentioned_at is not None:
             heard = "got a message that did not mention the bot"
-            steps.append(Step(chat.unmentioned_at, "unmentioned", heard))
+            steps.append(ExplanationStep(chat.unmentioned_at, "unmentioned", heard))
     if place.sessions:
         last = place.sessions[0]
-        steps.append(Step(last.last_active_at, "active", f"last active as {last.key}"))
+        steps.append(ExplanationStep(last.last_active_at, "active", f"last active as {last.key}"))
     return steps
 
 
-def _unheard(place: Place) -> Verdict:
+def _unheard(place: KnownChat) -> RunVerdict:
     answer = (
         f"No message from {target_text(place.target)} was ever accepted, and no rule blocks it: "
         "no message came in, or it was one that is not for this bot."
@@ -112,23 +112,23 @@ def _unheard(place: Place) -> Verdict:
     if place.peer is PeerKind.GROUP:
         privacy = "Telegram shows bots only what mentions them: /setprivacy at @BotFather"
         cures = (*cures, Cure(privacy))
-    return Verdict("chat.unheard", answer, cures)
+    return RunVerdict("chat.unheard", answer, cures)
 
 
-async def _barred(src: Sources, place: Place) -> Verdict | None:
+async def _barred(src: Sources, place: KnownChat) -> RunVerdict | None:
     """What keeps a chat from being answered now."""
     target, rules = place.target, src.rules_of(place.target)
     account = f"{target.channel}/{target.account}"
     if rules is None:
         answer = f"{place.name} is on {account}, and no such account is set up here."
         add = Cure(f"Set up [channels.{target.channel}] in goclaw.toml and start the gateway again")
-        return Verdict("chat.no_account", answer, (add, Cure("What is set up", "goclaw status")))
+        return RunVerdict("chat.no_account", answer, (add, Cure("What is set up", "goclaw status")))
     if place.chat is not None and place.chat.gone:
         answer = f"{place.name} cannot receive messages: {place.chat.gone}."
         back = Cure(
             "Unblock the bot there or add it again, then send it a message; nothing else is needed"
         )
-        return Verdict("chat.gone", answer, (back,))
+        return RunVerdict("chat.gone", answer, (back,))
     access = rules.access
     if access.trusted:
         return None
@@ -137,33 +137,35 @@ async def _barred(src: Sources, place: Place) -> Verdict | None:
     return await _direct(src, place, access)
 
 
-def _group(place: Place, access: AccessRules) -> Verdict | None:
+def _group(place: KnownChat, access: AccessRules) -> RunVerdict | None:
     chat, id_ = place.chat, place.target.chat
     section = f"[channels.{place.target.channel}]"
     allow = Cure("Allow the group", f"goclaw groups allow {id_}")
     if access.group is GroupPolicy.DISABLED:
         answer = f"{place.name} is ignored, as all groups are: groups = disabled in {section}."
         change = Cure(f'Set groups = "allowlist" under {section} in goclaw.toml')
-        return Verdict("chat.groups_disabled", answer, (change, allow))
+        return RunVerdict("chat.groups_disabled", answer, (change, allow))
     if access.listed is False:
         answer = f'{place.name} is ignored: enabled = false is set for it under chats."{id_}".'
         change = Cure(
             f'Set enabled = true under [channels.{place.target.channel}.chats."{id_}"]; '
             "the settings go before goclaw groups allow"
         )
-        return Verdict("chat.disabled_in_settings", answer, (change,))
+        return RunVerdict("chat.disabled_in_settings", answer, (change,))
     decided = access.listed if access.listed is not None else (chat.allowed if chat else None)
     if decided is False:
         answer = f"{place.name} is ignored: an operator has denied it."
-        return Verdict("chat.denied", answer, (allow,))
+        return RunVerdict("chat.denied", answer, (allow,))
     if decided is None and access.group is GroupPolicy.ALLOWLIST:
         known = "waits for a decision" if chat else "was never seen, and would wait for a decision"
         answer = f"{place.name} {known}: until it is allowed, the agent is silent there."
-        return Verdict("chat.undecided", answer, (allow, Cure("All groups", "goclaw groups list")))
+        return RunVerdict(
+            "chat.undecided", answer, (allow, Cure("All groups", "goclaw groups list"))
+        )
     return None
 
 
-async def _unmentioned(src: Sources, place: Place) -> Verdict | None:
+async def _unmentioned(src: Sources, place: KnownChat) -> RunVerdict | None:
     """The last message of a group was not meant for the bot."""
     chat, rules = place.chat, src.rules_of(place.target)
     if chat is None or chat.unmentioned_at is None or rules is None:
@@ -186,7 +188,7 @@ async def _unmentioned(src: Sources, place: Place) -> Verdict | None:
             f'.chats."{place.target.chat}"]'
         ),
     )
-    return Verdict("chat.unmentioned", answer, cures)
+    return RunVerdict("chat.unmentioned", answer, cures)
 
 
 async def _last_heard_at(src: Sources, session: Session) -> datetime:
@@ -196,18 +198,20 @@ async def _last_heard_at(src: Sources, session: Session) -> datetime:
     return session.last_active_at if session.waiting else max(came, default=session.last_active_at)
 
 
-async def _direct(src: Sources, place: Place, access: AccessRules) -> Verdict | None:
+async def _direct(src: Sources, place: KnownChat, access: AccessRules) -> RunVerdict | None:
     target, sender = place.target, place.target.chat
     section = f"[channels.{target.channel}]"
     if access.direct is DirectPolicy.DISABLED:
         answer = f"{place.name} is ignored, as all direct chats are: direct = disabled."
         change = Cure(f'Set direct = "pairing" under {section} in goclaw.toml')
-        return Verdict("chat.direct_disabled", answer, (change,))
+        return RunVerdict("chat.direct_disabled", answer, (change,))
     if sender in access.allow:
         return None
     if place.chat is not None and place.chat.allowed is False:
         answer = f"{place.name} is ignored: an operator has denied this person."
-        return Verdict("chat.denied", answer, (Cure("Undo it", f"goclaw pairing allow {sender}"),))
+        return RunVerdict(
+            "chat.denied", answer, (Cure("Undo it", f"goclaw pairing allow {sender}"),)
+        )
     if access.direct is DirectPolicy.OPEN:
         return None
     if access.direct is DirectPolicy.ALLOWLIST:
@@ -215,7 +219,7 @@ async def _direct(src: Sources, place: Place, access: AccessRules) -> Verdict | 
             f"{place.name} is ignored: only those listed in allow may write (direct = allowlist)."
         )
         add = Cure(f'Add "{sender}" to allow under {section} in goclaw.toml')
-        return Verdict("chat.not_listed", answer, (add,))
+        return RunVerdict("chat.not_listed", answer, (add,))
     if await _person(src, target) is not None:
         return None
     return await _stranger(src, place)
@@ -227,7 +231,7 @@ async def _person(src: Sources, target: Target) -> Person | None:
     return next((one for one in people if (one.channel, one.account, one.sender.id) == key), None)
 
 
-async def _stranger(src: Sources, place: Place) -> Verdict:
+async def _stranger(src: Sources, place: KnownChat) -> RunVerdict:
     target = place.target
     for one in await src.control.pairing_requests():
         if (one.channel, one.account, one.sender.id) == (
@@ -241,13 +245,13 @@ async def _stranger(src: Sources, place: Place) -> Verdict:
         Cure("Ask them to write again: they get a new code, which is valid for 60 minutes"),
         Cure("Then approve it", "goclaw pairing approve CODE"),
     )
-    return Verdict("person.unknown", answer, cures)
+    return RunVerdict("person.unknown", answer, cures)
 
 
 # ---------------------------------------------------------------------------- people
 
 
-def asks(src: Sources, one: Asking) -> Verdict:
+def asks(src: Sources, one: PairingApplicant) -> RunVerdict:
     """Somebody has a code and waits."""
     left = between(src.now(), one.expires_at)
     answer = (
@@ -258,7 +262,7 @@ def asks(src: Sources, one: Asking) -> Verdict:
         Cure("Let them talk, with the code that they were shown", "goclaw pairing approve CODE"),
         Cure("The same without owner commands", "goclaw pairing approve CODE --guest"),
     )
-    return Verdict("person.asks", answer, cures)
+    return RunVerdict("person.asks", answer, cures)
 
 
 async def explain_person(src: Sources, one: Person) -> Explanation:
@@ -267,7 +271,9 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
     place = await place_of(src, target)
     name = who(one.sender)
     about = Subject(SubjectKind.PERSON, f"{one.channel}/{one.account}/{one.sender.id}", name)
-    steps = [Step(one.approved_at, "approved", f"{name} was approved as {one.standing.value}")]
+    steps = [
+        ExplanationStep(one.approved_at, "approved", f"{name} was approved as {one.standing.value}")
+    ]
     barred = await _barred(src, place)
     if barred is not None:
         return Explanation(about, src.now(), barred.code, barred.answer, tuple(steps), barred.cures)
@@ -290,11 +296,11 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
     return Explanation(about, src.now(), "person.owner", answer, tuple(steps), last)
 
 
-async def explain_asking(src: Sources, one: Asking) -> Explanation:
+async def explain_asking(src: Sources, one: PairingApplicant) -> Explanation:
     """Explain why somebody who asks to talk gets no answer."""
     verdict, name = asks(src, one), who(one.sender)
     about = Subject(SubjectKind.PERSON, f"{one.channel}/{one.account}/{one.sender.id}", name)
-    step = Step(one.created_at, "code_sent", f"{name} wrote and was sent a pairing code")
+    step = ExplanationStep(one.created_at, "code_sent", f"{name} wrote and was sent a pairing code")
     return Explanation(about, src.now(), verdict.code, verdict.answer, (step,), verdict.cures)
 
 
@@ -322,6 +328,6 @@ async def explain_session(
     return Explanation(about, src.now(), "session.empty", answer)
 
 
-async def _letters(src: Sources, found: Sequence[Run]) -> Sequence[Letter]:
+async def _letters(src: Sources, found: Sequence[StoredRun]) -> Sequence[DeadLetter]:
     """The messages that the last run answers."""
     return await src.store.letters_of(found[0].id) if found else ()

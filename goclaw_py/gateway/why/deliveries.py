@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Final
 
 from goclaw_py.gateway.why.sources import Sources, ago, between, brief, quoted, short
-from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.store import OutboxRow, OutboxState
-from goclaw_py.scheduler.views import ChannelState, Status
+from goclaw_py.scheduler.views import ChannelState, GatewayStatus
 
 LATE: Final = timedelta(seconds=10)
 """A delivery that took longer is told as a late one."""
@@ -21,7 +21,7 @@ _STOPPED: Final = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class DeliveryResult:
     """What became of one message."""
 
     code: str
@@ -52,23 +52,27 @@ async def explain(src: Sources, row: OutboxRow) -> Explanation:
     )
 
 
-def steps(row: OutboxRow) -> list[Step]:
+def steps(row: OutboxRow) -> list[ExplanationStep]:
     """What happened to a message, in order."""
     run = f" by run {short(row.message.run_id)}" if row.message.run_id else ""
     where = target_text(row.message.target)
-    found = [Step(row.created_at, "written", f"message {row.id} to {where} was written{run}")]
+    found = [
+        ExplanationStep(row.created_at, "written", f"message {row.id} to {where} was written{run}")
+    ]
     if row.state is OutboxState.SENT:
         tries = f", at try {row.attempts}" if row.attempts > 1 else ""
         unsure = " (an earlier attempt may have arrived too)" if row.possible_duplicate else ""
-        found.append(Step(row.sent_at, "sent", f"the channel confirmed it{tries}{unsure}"))
+        found.append(
+            ExplanationStep(row.sent_at, "sent", f"the channel confirmed it{tries}{unsure}")
+        )
         return found
     if row.error and row.error != _STOPPED:
         tries = f"try {row.attempts} failed" if row.attempts else "it failed"
-        found.append(Step(None, "refused", f"{tries}: {brief(row.error)}"))
+        found.append(ExplanationStep(None, "refused", f"{tries}: {brief(row.error)}"))
     if row.state is OutboxState.PENDING:
-        found.append(Step(row.next_attempt_at, "next_try", "the next try is due"))
+        found.append(ExplanationStep(row.next_attempt_at, "next_try", "the next try is due"))
     else:
-        found.append(Step(None, row.state.value, _STATES[row.state]))
+        found.append(ExplanationStep(None, row.state.value, _STATES[row.state]))
     return found
 
 
@@ -81,7 +85,7 @@ _STATES: Final = {
 }
 
 
-async def fate_of(src: Sources, row: OutboxRow) -> Fate:
+async def fate_of(src: Sources, row: OutboxRow) -> DeliveryResult:
     """What became of a message, and what to do about it."""
     retry = Cure("Send it again", f"goclaw outbox retry {row.id}")
     match row.state:
@@ -90,14 +94,14 @@ async def fate_of(src: Sources, row: OutboxRow) -> Fate:
         case OutboxState.DEAD:
             return await _dead(src, row, retry)
         case OutboxState.DROPPED if row.error == _STOPPED:
-            return Fate("delivery.stopped", "was cancelled by /stop before it was sent")
+            return DeliveryResult("delivery.stopped", "was cancelled by /stop before it was sent")
         case OutboxState.DROPPED:
-            return Fate("delivery.dropped", "was cancelled by an operator", (retry,))
+            return DeliveryResult("delivery.dropped", "was cancelled by an operator", (retry,))
         case _:
             return await _unsent(src, row)
 
 
-def sent(row: OutboxRow) -> Fate:
+def sent(row: OutboxRow) -> DeliveryResult:
     """What became of a message that was sent."""
     took = between(row.created_at, row.sent_at) if row.sent_at else "some time"
     if row.possible_duplicate:
@@ -108,18 +112,18 @@ def sent(row: OutboxRow) -> Fate:
             else "may have arrived twice: the first attempt was not confirmed, so it was sent again"
         )
         other = Cure("If all answers come twice: is another program at this bot?", "goclaw doctor")
-        return Fate("delivery.possible_duplicate", clause, (other,))
+        return DeliveryResult("delivery.possible_duplicate", clause, (other,))
     if row.sent_at is not None and row.sent_at - row.created_at > LATE:
         because = f", at try {row.attempts}" if row.attempts > 1 else ""
         last = f" (last error: {brief(row.error)})" if row.error else ""
         show = Cure("Its attempts and the last error", f"goclaw outbox show {row.id}")
-        return Fate(
+        return DeliveryResult(
             "delivery.late", f"was sent {took} after it was written{because}{last}", (show,)
         )
-    return Fate("delivery.sent", f"was sent {took} after it was written")
+    return DeliveryResult("delivery.sent", f"was sent {took} after it was written")
 
 
-async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> Fate:
+async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> DeliveryResult:
     why = brief(row.error or "the channel refused it")
     target = row.message.target
     chat = await src.store.chat(target)
@@ -129,35 +133,37 @@ async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> Fate:
         again = "First unblock the bot in that chat or add it again, and send it a message"
         cures.insert(0, Cure(again))
     code = "delivery.chat_gone" if gone else "delivery.dead"
-    return Fate(code, f"could not be delivered: {why}", tuple(cures))
+    return DeliveryResult(code, f"could not be delivered: {why}", tuple(cures))
 
 
-async def _unsent(src: Sources, row: OutboxRow) -> Fate:
+async def _unsent(src: Sources, row: OutboxRow) -> DeliveryResult:
     """Why a message that is to be sent is not sent yet."""
     now, target = src.now(), row.message.target
     status = await src.status()
     if status is None:
         start = Cure("Start a gateway; it sends what waits", "goclaw run")
-        return Fate("delivery.no_gateway", "waits to be sent, and no gateway runs here", (start,))
+        return DeliveryResult(
+            "delivery.no_gateway", "waits to be sent, and no gateway runs here", (start,)
+        )
     if row.state is OutboxState.SENDING:
-        return Fate("delivery.sending", "is being sent right now")
+        return DeliveryResult("delivery.sending", "is being sent right now")
     waits = between(row.created_at, now)
     before = await _before(src, row)
     if before is not None:
         see = Cure("Why that message waits", f"goclaw why outbox:{before.id}")
         clause = f"waits behind message {before.id} to the same chat, which is not sent yet"
-        return Fate("delivery.behind", clause, (see,))
+        return DeliveryResult("delivery.behind", clause, (see,))
     if row.error:
         soon = "now" if row.next_attempt_at <= now else f"in {between(now, row.next_attempt_at)}"
         clause = f"has failed {row.attempts} times and is tried again {soon}: {brief(row.error)}"
         drop = Cure("Cancel it", f"goclaw outbox drop {row.id}")
-        return Fate("delivery.retrying", clause, (*_channel_cures(status, row), drop))
+        return DeliveryResult("delivery.retrying", clause, (*_channel_cures(status, row), drop))
     see = Cure("The state of its channel", "goclaw status")
     clause = f"has waited {waits} for its turn on {target.channel}/{target.account}"
-    return Fate("delivery.waits", clause, (see,))
+    return DeliveryResult("delivery.waits", clause, (see,))
 
 
-def _channel_cures(status: Status, row: OutboxRow) -> list[Cure]:
+def _channel_cures(status: GatewayStatus, row: OutboxRow) -> list[Cure]:
     target, fine = row.message.target, (ChannelState.CONNECTED, ChannelState.WAITING)
     is_down = any(
         (view.name, view.account) == (target.channel, target.account) and view.state not in fine

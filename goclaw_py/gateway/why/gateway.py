@@ -7,9 +7,9 @@ from typing import Final
 
 from goclaw_py.common.text import count
 from goclaw_py.gateway.why.sources import Sources, sentence
-from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.scheduler.views import ChannelState, ChannelView, Status
+from goclaw_py.scheduler.views import ChannelState, ChannelView, GatewayStatus
 
 GATEWAY: Final = Subject(SubjectKind.GATEWAY, "gateway", "the gateway")
 
@@ -32,7 +32,7 @@ async def explain(src: Sources) -> Explanation:
     code, words, _ = problems[0]
     more = count(len(problems) - 1, "more problem")
     rest = "" if len(problems) == 1 else f" ({more}, below)"
-    steps = [Step(None, one[0], one[1]) for one in problems]
+    steps = [ExplanationStep(None, one[0], one[1]) for one in problems]
     found = dict.fromkeys(cure for one in problems for cure in one[2])
     answer = f"{sentence(words).rstrip('.')}{rest}."
     return Explanation(GATEWAY, status.now, code, answer, tuple(steps), tuple(found))
@@ -43,8 +43,8 @@ async def _none(src: Sources) -> Explanation:
     waiting = len(await src.control.letters(waiting=True, limit=_MANY))
     unsent = len(await src.control.outbox(limit=_MANY, state=OutboxState.PENDING))
     steps = (
-        Step(None, "inbox", f"{count(waiting, 'message')} waiting for an answer"),
-        Step(None, "outbox", f"{count(unsent, 'message')} waiting to be sent"),
+        ExplanationStep(None, "inbox", f"{count(waiting, 'message')} waiting for an answer"),
+        ExplanationStep(None, "outbox", f"{count(unsent, 'message')} waiting to be sent"),
     )
     answer = (
         "No gateway is running here, so no message is received, answered or sent, and no job runs."
@@ -60,7 +60,7 @@ _Problem = tuple[str, str, tuple[Cure, ...]]
 """A code, a clause, what to do."""
 
 
-def _problems(status: Status) -> list[_Problem]:
+def _problems(status: GatewayStatus) -> list[_Problem]:
     found: list[_Problem] = []
     if status.draining:
         restart = Cure("Start it again when it has ended", "goclaw run")
@@ -159,9 +159,11 @@ _CHANNEL: Final[dict[ChannelState, tuple[Cure, ...]]] = {
 }
 
 
-def _facts(status: Status) -> tuple[Step, ...]:
+def _facts(status: GatewayStatus) -> tuple[ExplanationStep, ...]:
     lanes = ", ".join(f"{lane.name} {lane.active}/{lane.concurrency}" for lane in status.lanes)
     return (
-        Step(status.started_at, "started", f"node {status.node} started, release {status.release}"),
-        Step(None, "lanes", f"lanes: {lanes}"),
+        ExplanationStep(
+            status.started_at, "started", f"node {status.node} started, release {status.release}"
+        ),
+        ExplanationStep(None, "lanes", f"lanes: {lanes}"),
     )

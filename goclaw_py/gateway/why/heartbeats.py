@@ -6,9 +6,9 @@ from typing import Final
 
 from goclaw_py.gateway.why.sources import Sources, short
 from goclaw_py.heartbeat import status_texts as wording
-from goclaw_py.heartbeat.models import Beat, BeatStatus, Skip
+from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.views import HeartbeatView
-from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import AgentName
 
 _SHOWN: Final = 5
@@ -21,14 +21,14 @@ def subject(agent: AgentName) -> Subject:
 
 async def explain(src: Sources, agent: AgentName) -> Explanation:
     """Explain the last heartbeat of an agent, or why there is none."""
-    desk = src.control.heartbeats
-    view = await desk.view(agent)
+    service = src.control.heartbeats
+    view = await service.view(agent)
     last, coming = wording.why(view)
     # What holds now goes before the past: a heartbeat that is off has no better answer.
     stands = _state(view)
     answer = coming if stands or view.last is None else last
-    beats = await desk.log(agent, limit=_SHOWN)
-    steps = [*map(_step, reversed(beats)), Step(None, "next", coming)]
+    beats = await service.log(agent, limit=_SHOWN)
+    steps = [*map(_step, reversed(beats)), ExplanationStep(None, "next", coming)]
     code = f"heartbeat.{stands or _result(view)}"
     return Explanation(
         subject(agent), src.now(), code, answer, tuple(steps), tuple(_cures(view, stands, beats))
@@ -44,7 +44,7 @@ def _state(view: HeartbeatView) -> str:
         return "off"
     if heart.muted_until is not None and heart.muted_until > view.now:
         return "muted"
-    if view.current is not None and view.current.status is BeatStatus.DEFERRED:
+    if view.current is not None and view.current.status is HeartbeatRunStatus.DEFERRED:
         return "busy"
     return "running" if view.current is not None else ""
 
@@ -58,12 +58,14 @@ def _result(view: HeartbeatView) -> str:
     return (view.last.skip or view.last.status).value
 
 
-def _step(beat: Beat) -> Step:
+def _step(beat: HeartbeatRun) -> ExplanationStep:
     run = f" (run {short(beat.runs[-1])})" if beat.runs else ""
-    return Step(beat.claimed_at, beat.outcome.replace(":", "_"), wording.outcome_words(beat) + run)
+    return ExplanationStep(
+        beat.claimed_at, beat.outcome.replace(":", "_"), wording.outcome_words(beat) + run
+    )
 
 
-def _cures(view: HeartbeatView, stands: str, beats: list[Beat]) -> list[Cure]:
+def _cures(view: HeartbeatView, stands: str, beats: list[HeartbeatRun]) -> list[Cure]:
     agent, last = view.heartbeat.agent, view.last
     match stands:
         case "off_by_settings":
@@ -83,7 +85,7 @@ def _cures(view: HeartbeatView, stands: str, beats: list[Beat]) -> list[Cure]:
     return found
 
 
-def _by_result(beat: Beat, agent: AgentName) -> list[Cure]:
+def _by_result(beat: HeartbeatRun, agent: AgentName) -> list[Cure]:
     match beat.skip:
         case Skip.NO_FILE | Skip.EMPTY:
             return [

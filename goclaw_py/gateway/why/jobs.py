@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from goclaw_py.common.time_texts import at, friendly
-from goclaw_py.gateway.why.runs import Verdict
+from goclaw_py.gateway.why.runs import RunVerdict
 from goclaw_py.gateway.why.sources import Sources, between, brief, quoted, short
-from goclaw_py.jobs.execution_models import ENDED_BADLY, Logged, Status, Why
+from goclaw_py.jobs.execution_models import ENDED_BADLY, LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState, Notify
 from goclaw_py.jobs.view_texts import obstacle, plan, waits, why_words
-from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import Asker
+from goclaw_py.ports.jobs import Requester
 
-OPERATOR: Final = Asker(None, Maker.OPERATOR)
+OPERATOR: Final = Requester(None, Maker.OPERATOR)
 
 _SHOWN: Final = 5
 _OVERDUE_S: Final = 60.0
@@ -30,16 +30,16 @@ async def explain(src: Sources, job: Job) -> Explanation:
     """Explain the last time of a job, or why it has none."""
     log = await src.control.jobs.log(job.id, OPERATOR, limit=_SHOWN)
     verdict = await _judge(src, job, log)
-    made = Step(job.created_at, "made", f"made by {_MAKERS[job.maker]}: {plan(job)}")
+    made = ExplanationStep(job.created_at, "made", f"made by {_MAKERS[job.maker]}: {plan(job)}")
     steps = [made, *(_step(row) for row in reversed(log))]
     if job.next_run_at is not None and job.state is JobState.ACTIVE:
-        steps.append(Step(job.next_run_at, "next", "its next run"))
+        steps.append(ExplanationStep(job.next_run_at, "next", "its next run"))
     return Explanation(
         subject(job), src.now(), verdict.code, verdict.answer, tuple(steps), verdict.cures
     )
 
 
-async def explain_deleted(src: Sources, log: list[Logged]) -> Explanation:
+async def explain_deleted(src: Sources, log: list[LoggedOccurrence]) -> Explanation:
     """Explain a job that is gone, by what is left of it; its newest occurrence comes first."""
     last = log[0]
     verdict = _deleted(last)
@@ -55,23 +55,23 @@ _MAKERS: Final = {
 }
 
 
-def _deleted(last: Logged) -> Verdict:
-    if last.status is Status.OK:
+def _deleted(last: LoggedOccurrence) -> RunVerdict:
+    if last.status is OccurrenceStatus.OK:
         answer = f"The job {last.slug} ran and was then deleted, as one-time jobs are by default."
         keep = Cure("Keep such jobs: delete_after_run = false in the policy of the scheduler")
-        return Verdict("job.done_and_deleted", answer, (_log_of(last), keep))
+        return RunVerdict("job.done_and_deleted", answer, (_log_of(last), keep))
     answer = f"The job {last.slug} was deleted; its last run {_clause(last)}."
-    return Verdict("job.deleted", answer, (_log_of(last),))
+    return RunVerdict("job.deleted", answer, (_log_of(last),))
 
 
-def _log_of(row: Logged) -> Cure:
+def _log_of(row: LoggedOccurrence) -> Cure:
     return Cure("Its last run", f"goclaw cron runs --job {row.job}")
 
 
 # ---------------------------------------------------------------------------- what became of it
 
 
-async def _judge(src: Sources, job: Job, log: list[Logged]) -> Verdict:
+async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerdict:
     name, slug = f"The job {job.spec.title}", job.spec.slug
     if job.state is not JobState.ACTIVE or not src.control.jobs.enabled:
         return _obstacle(src, job, log)
@@ -79,7 +79,7 @@ async def _judge(src: Sources, job: Job, log: list[Logged]) -> Verdict:
         return await _running(src, job, log)
     if job.next_run_at is None:
         new = Cure("Change its schedule", f"goclaw cron edit {slug} --at TIME")
-        return Verdict(
+        return RunVerdict(
             "job.never_again", f"{name} is active, but its schedule has no further run.", (new,)
         )
     late_s = (src.now() - job.next_run_at).total_seconds()
@@ -88,7 +88,7 @@ async def _judge(src: Sources, job: Job, log: list[Logged]) -> Verdict:
         answer = (
             f"{name} was due {between(job.next_run_at, src.now())} ago: no gateway is running here."
         )
-        return Verdict("job.no_gateway", answer, (start,))
+        return RunVerdict("job.no_gateway", answer, (start,))
     if log:
         return await _last(src, job, log[0])
     due = friendly(job.next_run_at, job.spec.zone, src.now())
@@ -98,31 +98,31 @@ async def _judge(src: Sources, job: Job, log: list[Logged]) -> Verdict:
         Cure("Run it now", f"goclaw cron run {slug}"),
         Cure("Change its time zone", f"goclaw cron edit {slug} --tz ZONE"),
     )
-    return Verdict("job.not_yet", answer, cures)
+    return RunVerdict("job.not_yet", answer, cures)
 
 
-def _obstacle(src: Sources, job: Job, log: list[Logged]) -> Verdict:
+def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerdict:
     """It does not run at all."""
-    desk, slug = src.control.jobs, job.spec.slug
+    service, slug = src.control.jobs, job.spec.slug
     resume = Cure("Resume it", f"goclaw cron resume {slug}")
-    answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=desk.enabled)}."
+    answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=service.enabled)}."
     match job.state:
         case JobState.PAUSED:
-            return Verdict("job.paused", answer, (resume,))
+            return RunVerdict("job.paused", answer, (resume,))
         case JobState.DISABLED:
-            return Verdict("job.disabled", answer, (*_run_cures(log), resume))
+            return RunVerdict("job.disabled", answer, (*_run_cures(log), resume))
         case JobState.COMPLETED:
             again = Cure("Change its schedule", f"goclaw cron edit {slug} --at TIME")
-            return Verdict("job.completed", answer, (again,))
+            return RunVerdict("job.completed", answer, (again,))
         case JobState.FAILED:
             now = Cure("Run it now", f"goclaw cron run {slug}")
-            return Verdict("job.failed", answer, (*_run_cures(log), now))
+            return RunVerdict("job.failed", answer, (*_run_cures(log), now))
         case JobState.ACTIVE:
             on = Cure("Turn jobs on: enabled = true under [scheduler] in goclaw.toml")
-            return Verdict("job.scheduler_off", answer, (on,))
+            return RunVerdict("job.scheduler_off", answer, (on,))
 
 
-async def _running(src: Sources, job: Job, log: list[Logged]) -> Verdict:
+async def _running(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerdict:
     if log and log[0].waits_for is not None and not log[0].runs:
         return _waiting(job, log[0])
     run = log[0].runs[-1] if log and log[0].runs else None
@@ -135,41 +135,41 @@ async def _running(src: Sources, job: Job, log: list[Logged]) -> Verdict:
             f"not respond."
         )
         start = Cure("A gateway that runs takes it over within 15 s", "goclaw status")
-        return Verdict("job.node_lost", answer, (start,))
+        return RunVerdict("job.node_lost", answer, (start,))
     if run is None:
         answer = f"The job {job.spec.title} was claimed {lasts} ago and waits for a run."
         cures: tuple[Cure, ...] = (Cure("Who is in lane cron, and who waits", "goclaw lanes"),)
-        return Verdict("job.waits", answer, cures)
+        return RunVerdict("job.waits", answer, cures)
     answer = f"The job {job.spec.title} is running, for {lasts} now."
-    return Verdict("job.running", answer, (Cure("What it does", f"goclaw why run:{run}"),))
+    return RunVerdict("job.running", answer, (Cure("What it does", f"goclaw why run:{run}"),))
 
 
-def _waiting(job: Job, row: Logged) -> Verdict:
+def _waiting(job: Job, row: LoggedOccurrence) -> RunVerdict:
     """Its session has another run, here or on another node."""
     cures = [Cure("All running and waiting runs there", f"goclaw queue {row.waits_for}")]
     if row.blocking_run:
         cures.append(Cure("The run in progress there", f"goclaw why run:{row.blocking_run}"))
     answer = f"The job {job.spec.title} {waits(row)}."
-    return Verdict("job.waits_for_session", answer, tuple(cures))
+    return RunVerdict("job.waits_for_session", answer, tuple(cures))
 
 
-async def _last(src: Sources, job: Job, row: Logged) -> Verdict:
+async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> RunVerdict:
     """What became of the newest of its times."""
     zone, now = job.spec.zone, src.now()
     begin = f"The last run of job {job.spec.title}, {at(row.scheduled_at, zone)},"
     code = f"job.{(row.why or row.status).value}"
     cures = [*_cures(job, row), *_run_cures([row])]
     clause = _clause(row)
-    if row.status is Status.OK and row.why is None and job.spec.notify is Notify.NEVER:
+    if row.status is OccurrenceStatus.OK and row.why is None and job.spec.notify is Notify.NEVER:
         code, clause = (
             "job.tells_nobody",
             "completed; its result is not sent, because the job has notify = never",
         )
         tell = Cure("Send its results", f"goclaw cron edit {job.spec.slug} --notify always")
         cures.insert(0, tell)
-    elif row.status is Status.OK and row.why is None and row.delivery == "pending":
+    elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "pending":
         code, clause = "job.delivery_pending", "completed, and its message waits to be sent"
-    elif row.status is Status.OK and row.why is None and row.delivery == "dead":
+    elif row.status is OccurrenceStatus.OK and row.why is None and row.delivery == "dead":
         code, clause = "job.undelivered", "completed, but its message could not be delivered"
         cures.insert(0, Cure("The message, and why", "goclaw outbox list --state dead"))
     next_at = (
@@ -177,10 +177,10 @@ async def _last(src: Sources, job: Job, row: Logged) -> Verdict:
         if job.next_run_at is None
         else f" It is due again {friendly(job.next_run_at, zone, now)}."
     )
-    return Verdict(code, f"{begin} {clause}.{next_at}", tuple(cures))
+    return RunVerdict(code, f"{begin} {clause}.{next_at}", tuple(cures))
 
 
-def _clause(row: Logged) -> str:
+def _clause(row: LoggedOccurrence) -> str:
     """How one of its times ended: ``was skipped: there was no work for it``."""
     verb = _VERBS[row.status]
     cause = why_words(row.why) if row.why else ""
@@ -192,42 +192,42 @@ def _clause(row: Logged) -> str:
 
 
 _VERBS: Final = {
-    Status.RUNNING: "is running",
-    Status.WAITING: "waits for its session",
-    Status.OK: "completed",
-    Status.FAILED: "failed",
-    Status.TIMED_OUT: "timed out",
-    Status.CANCELLED: "was stopped",
-    Status.SKIPPED: "was skipped",
-    Status.INTERRUPTED: "was interrupted by a shutdown",
-    Status.LOST: "was lost: its process ended during the run",
-    Status.NO_ROUTE: "completed, but there was no chat to send its result to",
-    Status.UNDELIVERED: "completed, but the channel refused its result",
+    OccurrenceStatus.RUNNING: "is running",
+    OccurrenceStatus.WAITING: "waits for its session",
+    OccurrenceStatus.OK: "completed",
+    OccurrenceStatus.FAILED: "failed",
+    OccurrenceStatus.TIMED_OUT: "timed out",
+    OccurrenceStatus.CANCELLED: "was stopped",
+    OccurrenceStatus.SKIPPED: "was skipped",
+    OccurrenceStatus.INTERRUPTED: "was interrupted by a shutdown",
+    OccurrenceStatus.LOST: "was lost: its process ended during the run",
+    OccurrenceStatus.NO_ROUTE: "completed, but there was no chat to send its result to",
+    OccurrenceStatus.UNDELIVERED: "completed, but the channel refused its result",
 }
 
 
-def _step(row: Logged) -> Step:
+def _step(row: LoggedOccurrence) -> ExplanationStep:
     by_hand = " (by hand)" if row.by_hand else ""
     said = f"; it said {quoted(row.output)}" if row.output.strip() else ""
     sent = f"; its message: {row.delivery}" if row.delivery else ""
     runs = f"; run {short(row.runs[-1])}" if row.runs else ""
     words = f"due{by_hand}: {_clause(row)}{said}{sent}{runs}"
-    return Step(row.scheduled_at, f"occurrence_{row.status.value}", words)
+    return ExplanationStep(row.scheduled_at, f"occurrence_{row.status.value}", words)
 
 
 # ---------------------------------------------------------------------------- cures
 
 
-def _run_cures(log: list[Logged]) -> list[Cure]:
+def _run_cures(log: list[LoggedOccurrence]) -> list[Cure]:
     """The run of the newest time, if it had one."""
     run = log[0].runs[-1] if log and log[0].runs else None
     return [] if run is None else [Cure("That run", f"goclaw why run:{run}")]
 
 
-def _cures(job: Job, row: Logged) -> list[Cure]:
+def _cures(job: Job, row: LoggedOccurrence) -> list[Cure]:
     """What to do about the newest time."""
     wanted = _BY_STATUS.get(row.status) or (_BY_WHY.get(row.why, ()) if row.why else ())
-    if not wanted and row.status in (*ENDED_BADLY, Status.CANCELLED):
+    if not wanted and row.status in (*ENDED_BADLY, OccurrenceStatus.CANCELLED):
         wanted = (_NOW,)
     return [Cure(words, command.format(slug=job.spec.slug)) for words, command in wanted]
 
@@ -241,7 +241,7 @@ _BUSY: Final = (
     ("Let it wait for its turn", "goclaw cron edit {slug} --policy on_busy=queue"),
     _NOW,
 )
-_BY_STATUS: Final = {Status.NO_ROUTE: _TO, Status.UNDELIVERED: _TO}
+_BY_STATUS: Final = {OccurrenceStatus.NO_ROUTE: _TO, OccurrenceStatus.UNDELIVERED: _TO}
 _BY_WHY: Final = {
     Why.MISSED: (
         _NOW,

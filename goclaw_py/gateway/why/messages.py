@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from goclaw_py.common.text import is_blank
 from goclaw_py.gateway.why import outcomes, runs, waits
-from goclaw_py.gateway.why.runs import Verdict
+from goclaw_py.gateway.why.runs import RunVerdict
 from goclaw_py.gateway.why.sources import Sources, brief, quoted, sentence, short, span
 from goclaw_py.model.chat_commands import our_command_of
-from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Letter
+from goclaw_py.ports.store import DeadLetter
 
 
-def subject(letter: Letter) -> Subject:
+def subject(letter: DeadLetter) -> Subject:
     """The message as something that can be asked about."""
     return Subject(SubjectKind.INBOX, str(letter.row.id), quoted(letter.row.message.text))
 
 
-async def explain(src: Sources, letter: Letter, about: Subject | None = None) -> Explanation:
+async def explain(src: Sources, letter: DeadLetter, about: Subject | None = None) -> Explanation:
     """Explain a message; ``about``: what was asked about, if that is something else."""
     about = about or subject(letter)
     row = letter.row
@@ -31,45 +31,47 @@ async def explain(src: Sources, letter: Letter, about: Subject | None = None) ->
     return Explanation(about, src.now(), verdict.code, verdict.answer, chain, verdict.cures)
 
 
-async def _without_run(src: Sources, letter: Letter) -> tuple[Verdict, list[Step]]:
+async def _without_run(
+    src: Sources, letter: DeadLetter
+) -> tuple[RunVerdict, list[ExplanationStep]]:
     row = letter.row
     if row.outcome is None:
         verdict = await _pending(src, letter)
-        return verdict, [Step(None, verdict.code, _clause(verdict))]
+        return verdict, [ExplanationStep(None, verdict.code, _clause(verdict))]
     if row.outcome is Outcome.COMPLETED:
         verdict = await _handled(src, row.message)
     else:
         verdict = _ended(letter, row.outcome, row.reason)
-    return verdict, [Step(row.finished_at, verdict.code, _clause(verdict))]
+    return verdict, [ExplanationStep(row.finished_at, verdict.code, _clause(verdict))]
 
 
-def _clause(verdict: Verdict) -> str:
+def _clause(verdict: RunVerdict) -> str:
     """An answer as one of the decisions."""
     return verdict.answer[:1].lower() + verdict.answer[1:].rstrip(".")
 
 
-def _ended(letter: Letter, outcome: Outcome, reason: Reason | None) -> Verdict:
-    end = outcomes.End(outcome, reason, agent=letter.agent)
+def _ended(letter: DeadLetter, outcome: Outcome, reason: Reason | None) -> RunVerdict:
+    end = outcomes.FailedOutcome(outcome, reason, agent=letter.agent)
     answer = f"The message {quoted(letter.row.message.text)} {outcomes.clause(end)}."
-    return Verdict(outcomes.code(end), answer, tuple(outcomes.cures(end, retry=letter.row.id)))
+    return RunVerdict(outcomes.code(end), answer, tuple(outcomes.cures(end, retry=letter.row.id)))
 
 
-async def _handled(src: Sources, message: InboundMessage) -> Verdict:
+async def _handled(src: Sources, message: InboundMessage) -> RunVerdict:
     """It was handled without a run."""
     if message.edits is not None:
         return await _edited(src, message)
     if our_command_of(message) is not None:
         name = message.text.split()[0] if message.text.split() else "a button"
-        return Verdict("message.command", f"It is a command ({name}), and was carried out.")
+        return RunVerdict("message.command", f"It is a command ({name}), and was carried out.")
     if is_blank(message.text) and not message.attachments:
         what = message.unsupported or "an empty message"
         again = Cure("Send it as text, a picture or a file")
         answer = f"It has no content that an agent can read ({what}); its sender was told so."
-        return Verdict("message.unreadable", answer, (again,))
-    return Verdict("message.handled", "It was handled without a run.")
+        return RunVerdict("message.unreadable", answer, (again,))
+    return RunVerdict("message.handled", "It was handled without a run.")
 
 
-async def _edited(src: Sources, message: InboundMessage) -> Verdict:
+async def _edited(src: Sources, message: InboundMessage) -> RunVerdict:
     """An edit changes what waits, and is only noted afterwards (SPEC CHAN-6)."""
     target = message.target
     original = await src.store.letter_named(target.channel, target.account, message.edits or "")
@@ -79,16 +81,16 @@ async def _edited(src: Sources, message: InboundMessage) -> Verdict:
             "history; no run answers it."
         )
         again = Cure("Send the text as a new message")
-        return Verdict("message.edit_too_late", answer, (again,))
+        return RunVerdict("message.edit_too_late", answer, (again,))
     see = (Cure("That message", f"goclaw why inbox:{original.row.id}"),) if original else ()
     answer = "It is an edit of a message that still waited, and replaced its text."
-    return Verdict("message.edit", answer, see)
+    return RunVerdict("message.edit", answer, see)
 
 
 # ---------------------------------------------------------------------------- not done
 
 
-async def _pending(src: Sources, letter: Letter) -> Verdict:
+async def _pending(src: Sources, letter: DeadLetter) -> RunVerdict:
     dropped = src.dropped(letter)
     if dropped is not None:
         return _ended(letter, dropped.outcome, dropped.reason)
@@ -100,34 +102,34 @@ async def _pending(src: Sources, letter: Letter) -> Verdict:
     if src.works.dispatcher.draining:
         restart = Cure("Start the gateway again", "goclaw run")
         answer = "The gateway is shutting down; the message is kept and runs after the restart."
-        return Verdict("waits.restart", answer, (restart,))
+        return RunVerdict("waits.restart", answer, (restart,))
     view = None if turn is None else src.view(turn.id)
     if turn is None or view is None:
         return await _elsewhere(src, letter)
     if view.waits_for is None:
         answer = f"Run {short(view.id)} has accepted it and is in progress."
         follow = Cure("Follow the run live", f"goclaw runs follow {letter.session}")
-        return Verdict("run.running", answer, (follow,))
+        return RunVerdict("run.running", answer, (follow,))
     return waits.judge(src, view)
 
 
-async def _without_gateway(src: Sources, letter: Letter) -> Verdict:
+async def _without_gateway(src: Sources, letter: DeadLetter) -> RunVerdict:
     session = await src.store.session(letter.session)
     if session is not None and session.owner and await src.is_reachable(session.owner):
         return _of_node(session.owner)
     answer = "It is stored and waits: no gateway is running here."
-    return Verdict("waits.gateway", answer, (Cure("Start one; it answers it", "goclaw run"),))
+    return RunVerdict("waits.gateway", answer, (Cure("Start one; it answers it", "goclaw run"),))
 
 
-def _of_node(node: str) -> Verdict:
+def _of_node(node: str) -> RunVerdict:
     answer = f"Its conversation belongs to node {node}, which processes it."
     show = Cure(
         "The status of that node; run goclaw why there for details", f"goclaw why node:{node}"
     )
-    return Verdict("waits.node", answer, (show,))
+    return RunVerdict("waits.node", answer, (show,))
 
 
-async def _elsewhere(src: Sources, letter: Letter) -> Verdict:
+async def _elsewhere(src: Sources, letter: DeadLetter) -> RunVerdict:
     """No turn of this gateway answers it."""
     session, works = await src.store.session(letter.session), src.works
     owner = None if session is None else session.owner
@@ -135,18 +137,20 @@ async def _elsewhere(src: Sources, letter: Letter) -> Verdict:
         if await src.is_reachable(owner):
             return _of_node(owner)
         answer = f"It waits for the messages of node {owner}, which died, to be taken over (15 s)."
-        return Verdict("waits.recovery", answer, (Cure("The nodes", "goclaw nodes list"),))
+        return RunVerdict("waits.recovery", answer, (Cure("The nodes", "goclaw nodes list"),))
     target = letter.row.message.target
     if src.rules_of(target) is None:
         place = f"{target.channel}/{target.account}"
         answer = f"It waits for a gateway with the account {place}; this one has none."
         cure = Cure(f"Set up {place} in goclaw.toml and start the gateway again")
-        return Verdict("waits.account", answer, (cure,))
+        return RunVerdict("waits.account", answer, (cure,))
     answer = "It is stored, and a run for it is about to be made."
-    return Verdict("waits.soon", answer, (Cure("Check again", f"goclaw queue {letter.session}"),))
+    return RunVerdict(
+        "waits.soon", answer, (Cure("Check again", f"goclaw queue {letter.session}"),)
+    )
 
 
-def _kept(src: Sources, letter: Letter) -> Verdict:
+def _kept(src: Sources, letter: DeadLetter) -> RunVerdict:
     """The provider of its agent is down (SPEC AGENT-8)."""
     assert src.works is not None
     views = {view.agent: view for view in src.works.outages.views()}
@@ -160,4 +164,4 @@ def _kept(src: Sources, letter: Letter) -> Verdict:
         Cure("Check key, address and model of the agent", "goclaw doctor"),
         Cure("Or cancel the message: /stop in the chat", f"goclaw stop {letter.session}"),
     )
-    return Verdict("waits.outage", answer, cures)
+    return RunVerdict("waits.outage", answer, cures)

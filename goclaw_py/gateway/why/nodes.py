@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from goclaw_py.cluster.membership import differences
-from goclaw_py.gateway.why.runs import Verdict
+from goclaw_py.gateway.why.runs import RunVerdict
 from goclaw_py.gateway.why.sources import Sources, ago, between
-from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.store import Node
 
@@ -22,13 +22,15 @@ async def explain(src: Sources, node: Node) -> Explanation:
     told = node.state
     places = ", ".join(told.places) or "nothing"
     steps = [
-        Step(node.started_at, "started", f"started on {node.machine}, release {node.release}"),
-        Step(
+        ExplanationStep(
+            node.started_at, "started", f"started on {node.machine}, release {node.release}"
+        ),
+        ExplanationStep(
             None,
             "work",
             f"{told.running} running, {told.waiting} waiting, receives {places}",
         ),
-        Step(
+        ExplanationStep(
             node.lease_until, "lease", f"its lease {'ends' if node.is_live(view.at) else 'ended'}"
         ),
     ]
@@ -37,7 +39,7 @@ async def explain(src: Sources, node: Node) -> Explanation:
     )
 
 
-def _judge(view: NodesView, node: Node) -> Verdict:
+def _judge(view: NodesView, node: Node) -> RunVerdict:
     begin = f"Node {node.id} (process {node.pid} on {node.machine})"
     if not node.is_live(view.at):
         answer = (
@@ -46,25 +48,25 @@ def _judge(view: NodesView, node: Node) -> Verdict:
             "nodes take over its work."
         )
         again = Cure("If it is to come back: start it again on its machine", "goclaw run")
-        return Verdict("node.expired", answer, (again, Cure("The nodes", "goclaw nodes list")))
+        return RunVerdict("node.expired", answer, (again, Cure("The nodes", "goclaw nodes list")))
     if node.state.draining:
         answer = (
             f"{begin} is shutting down: it accepts no new work and ends when its runs "
             f"have finished."
         )
         watch = Cure("Watch it end", "goclaw nodes list --watch")
-        return Verdict("node.draining", answer, (watch,))
+        return RunVerdict("node.draining", answer, (watch,))
     here = next((one for one in view.nodes if one.id == view.here), None)
     line = differences(here, node) if here is not None and here.id != node.id else ""
     if line:
         show = Cure("What differs", f"goclaw nodes show {node.id}")
-        return Verdict("node.differs", f"{begin} differs from this node: {line}.", (show,))
+        return RunVerdict("node.differs", f"{begin} differs from this node: {line}.", (show,))
     if abs(node.state.skew_s) >= _SKEW_S:
         answer = f"{begin} has a clock that is {abs(node.state.skew_s):.0f} s off the database's."
         sync = Cure("Let its machine follow a time server", "timedatectl set-ntp true")
-        return Verdict("node.clock", answer, (sync,))
+        return RunVerdict("node.clock", answer, (sync,))
     up = between(node.started_at, view.at)
-    return Verdict("node.live", f"{begin} has been running without problems for {up}.")
+    return RunVerdict("node.live", f"{begin} has been running without problems for {up}.")
 
 
 _SKEW_S = 2.0

@@ -13,7 +13,7 @@ from goclaw_py.scheduler import texts
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class FailedOutcome:
     """How a message or a run ended otherwise than with an answer."""
 
     outcome: Outcome
@@ -22,12 +22,12 @@ class End:
     agent: str = "NAME"
 
 
-def code(end: End) -> str:
+def code(end: FailedOutcome) -> str:
     """The name of the end: ``ended.queue_full``, ``ended.failed``."""
     return f"ended.{(end.reason or end.outcome).value}"
 
 
-def clause(end: End) -> str:
+def clause(end: FailedOutcome) -> str:
     """The end as a clause: ``was dropped: the queue was full, and the oldest goes``."""
     verb = _VERBS[end.outcome]
     if end.reason is not None:
@@ -50,7 +50,9 @@ _VERBS: Final = {
 }
 
 
-def cures(end: End, *, run: str | None = None, retry: int | None = None) -> Iterator[Cure]:
+def cures(
+    end: FailedOutcome, *, run: str | None = None, retry: int | None = None
+) -> Iterator[Cure]:
     """What to do about an end. ``retry``: the message that can be answered again."""
     yield from _own_cures(end)
     if retry is not None and end.outcome is not Outcome.INTERRUPTED:
@@ -59,7 +61,7 @@ def cures(end: End, *, run: str | None = None, retry: int | None = None) -> Iter
         yield Cure("All details of the run", f"goclaw runs show {run}")
 
 
-def _own_cures(end: End) -> Iterator[Cure]:
+def _own_cures(end: FailedOutcome) -> Iterator[Cure]:
     match end.reason:
         case Reason.QUEUE_DROPPED | Reason.QUEUE_FULL:
             yield Cure("Merge waiting messages: write /queue collect in the chat")
@@ -87,7 +89,7 @@ def _own_cures(end: End) -> Iterator[Cure]:
             yield from _by_outcome(end)
 
 
-def _by_outcome(end: End) -> Iterator[Cure]:
+def _by_outcome(end: FailedOutcome) -> Iterator[Cure]:
     match end.outcome:
         case Outcome.FAILED:
             yield Cure("Check the agent: its model, its key, its tools", "goclaw doctor")

@@ -11,11 +11,11 @@ from typing import Final
 from goclaw_py.common.text import count
 from goclaw_py.gateway.why import deliveries, outcomes
 from goclaw_py.gateway.why.sources import Sources, between, quoted, short, span, who
-from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.session_keys import job_of
-from goclaw_py.ports.store import Letter, OutboxRow, OutboxState, Run
+from goclaw_py.ports.store import DeadLetter, OutboxRow, OutboxState, StoredRun
 from goclaw_py.scheduler.views import RunState
 
 SLOW_WAIT: Final = timedelta(seconds=2)
@@ -28,7 +28,7 @@ _SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class RunWait:
     """Why a run began later than it was asked for.
 
     Args:
@@ -51,7 +51,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class RunHistory:
     """A run with all that is stored around it.
 
     Args:
@@ -59,14 +59,14 @@ class Story:
         said: Its messages to chats, the oldest first.
     """
 
-    run: Run
-    letters: tuple[Letter, ...] = ()
+    run: StoredRun
+    letters: tuple[DeadLetter, ...] = ()
     said: tuple[OutboxRow, ...] = ()
-    wait: Wait = field(default_factory=Wait)
+    wait: RunWait = field(default_factory=RunWait)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RunVerdict:
     """What became of a run."""
 
     code: str
@@ -74,12 +74,12 @@ class Verdict:
     cures: tuple[Cure, ...] = ()
 
 
-def subject(run: Run) -> Subject:
+def subject(run: StoredRun) -> Subject:
     """The run as something that can be asked about."""
     return Subject(SubjectKind.RUN, run.id, f"run {short(run.id)}")
 
 
-async def explain(src: Sources, run: Run, about: Subject | None = None) -> Explanation:
+async def explain(src: Sources, run: StoredRun, about: Subject | None = None) -> Explanation:
     """Explain a run; ``about``: what was asked about, if that is something else."""
     story = await story_of(src, run)
     verdict = await judge(src, story)
@@ -93,23 +93,23 @@ async def explain(src: Sources, run: Run, about: Subject | None = None) -> Expla
     )
 
 
-async def story_of(src: Sources, run: Run) -> Story:
+async def story_of(src: Sources, run: StoredRun) -> RunHistory:
     """Gather what is stored around a run."""
     letters = tuple(await src.store.letters_of(run.id))
     record = await src.control.run_record(run.id)
-    return Story(run, letters, record.said, await _wait_of(src, run, letters))
+    return RunHistory(run, letters, record.said, await _wait_of(src, run, letters))
 
 
 # ---------------------------------------------------------------------------- waiting
 
 
-async def _wait_of(src: Sources, run: Run, letters: Sequence[Letter]) -> Wait:
+async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) -> RunWait:
     since = letters[-1].row.received_at if letters else run.submitted_at
     total_s = (run.started_at - since).total_seconds()
     collected_s = min(max(total_s, 0.0), _window_s(src, letters))
     waited_s = max(total_s - collected_s, 0.0)
     if waited_s < 0.05:
-        return Wait(collected_s)
+        return RunWait(collected_s)
     spans = await src.control.runs_between(since, run.started_at + timedelta(seconds=0.001))
     # The slot came from the run that ended last before this one began.
     ended = [
@@ -122,15 +122,15 @@ async def _wait_of(src: Sources, run: Run, letters: Sequence[Letter]) -> Wait:
         and _related(run, one.session, one.lane, one.agent)
     ]
     if not ended:
-        return Wait(collected_s, waited_s)
+        return RunWait(collected_s, waited_s)
     holder = max(ended, key=lambda one: (one.finished_at or one.started_at, one.id))
     reason = _related(run, holder.session, holder.lane, holder.agent)
     if reason == "session" and holder.outcome in (Outcome.LOST, Outcome.INTERRUPTED):
         reason = "cut"
-    return Wait(collected_s, waited_s, reason, holder.id)
+    return RunWait(collected_s, waited_s, reason, holder.id)
 
 
-def _window_s(src: Sources, letters: Sequence[Letter]) -> float:
+def _window_s(src: Sources, letters: Sequence[DeadLetter]) -> float:
     """For how long messages of one sender are gathered there."""
     if not letters:
         return 0.0
@@ -139,7 +139,7 @@ def _window_s(src: Sources, letters: Sequence[Letter]) -> float:
     return 0.0 if rules is None else rules.policy(message.peer).debounce_s
 
 
-def _related(run: Run, session: str, lane: str, agent: str) -> str:
+def _related(run: StoredRun, session: str, lane: str, agent: str) -> str:
     """Which slot two runs had to share."""
     if session == run.session:
         return "session"
@@ -151,7 +151,7 @@ def _related(run: Run, session: str, lane: str, agent: str) -> str:
 # ---------------------------------------------------------------------------- what became of it
 
 
-async def judge(src: Sources, story: Story) -> Verdict:
+async def judge(src: Sources, story: RunHistory) -> RunVerdict:
     """What became of a run, in a sentence, and what to do about it."""
     run = story.run
     if run.outcome is None:
@@ -161,25 +161,25 @@ async def judge(src: Sources, story: Story) -> Verdict:
     return _ended(story)
 
 
-async def _working(src: Sources, run: Run) -> Verdict:
+async def _working(src: Sources, run: StoredRun) -> RunVerdict:
     name, lasts = f"Run {short(run.id)}", between(run.started_at, src.now())
     if not await src.is_reachable(run.node):
         answer = f"{name} was interrupted: its node {run.node} no longer renews its lease."
         start = Cure("A gateway that runs takes its messages over within 15 s", "goclaw status")
-        return Verdict("run.node_lost", answer, (start,))
+        return RunVerdict("run.node_lost", answer, (start,))
     view = src.view(run.id)
     stop = Cure("Stop it", f"goclaw stop {run.session}")
     if view is not None and view.state is RunState.STOPPING:
         answer = f"{name} is being stopped, and its task has not ended for {span(view.for_s)}."
         wait = Cure("After cancel_grace (10 s) it is abandoned and no longer uses a slot")
-        return Verdict("run.stopping", answer, (wait,))
+        return RunVerdict("run.stopping", answer, (wait,))
     tool = next((call.name for call in reversed(run.tools) if call.ok is None), "")
     doing = f"; it is calling {tool}" if tool else ""
     follow = Cure("Follow the run live", f"goclaw runs follow {run.session}")
-    return Verdict("run.running", f"{name} has been running for {lasts}{doing}.", (follow, stop))
+    return RunVerdict("run.running", f"{name} has been running for {lasts}{doing}.", (follow, stop))
 
 
-async def _completed(src: Sources, story: Story) -> Verdict:
+async def _completed(src: Sources, story: RunHistory) -> RunVerdict:
     run = story.run
     ran = between(run.started_at, run.finished_at or run.started_at)
     undelivered = [row for row in story.said if row.state is not OutboxState.SENT]
@@ -187,26 +187,26 @@ async def _completed(src: Sources, story: Story) -> Verdict:
         worst = min(undelivered, key=lambda row: (row.state is not OutboxState.DEAD, row.id))
         fate = await deliveries.fate_of(src, worst)
         answer = f"Run {short(run.id)} completed, and its message {worst.id} {fate.clause}."
-        return Verdict(fate.code, answer, fate.cures)
+        return RunVerdict(fate.code, answer, fate.cures)
     doubled = next((row for row in story.said if row.possible_duplicate), None)
     if doubled is not None:
         fate = await deliveries.fate_of(src, doubled)
-        return Verdict(fate.code, f"The answer {fate.clause}.", fate.cures)
+        return RunVerdict(fate.code, f"The answer {fate.clause}.", fate.cures)
     if not story.said:
         return _silent(run, ran)
     return _answered(src, story, ran)
 
 
-def _silent(run: Run, ran: str) -> Verdict:
+def _silent(run: StoredRun, ran: str) -> RunVerdict:
     show = Cure("Its prompt and its steps", f"goclaw runs show {run.id}")
     if run.trigger is not Trigger.CHAT:
         answer = f"Run {short(run.id)} completed in {ran} and sent no message."
-        return Verdict("run.completed", answer, (show,))
+        return RunVerdict("run.completed", answer, (show,))
     answer = f"Run {short(run.id)} completed in {ran}, and the agent had nothing to say."
-    return Verdict("run.silent", answer, (show,))
+    return RunVerdict("run.silent", answer, (show,))
 
 
-def _answered(src: Sources, story: Story, ran: str) -> Verdict:
+def _answered(src: Sources, story: RunHistory, ran: str) -> RunVerdict:
     """It was answered; if late, what took the time."""
     run, last = story.run, story.said[-1]
     finished = run.finished_at or run.started_at
@@ -216,17 +216,17 @@ def _answered(src: Sources, story: Story, ran: str) -> Verdict:
     sending = sent_at - last.created_at
     if story.wait.is_slow:
         code, what, cures = _slow_wait(src, story)
-        return Verdict(code, f"{begin}{what}, then ran {ran}.", cures)
+        return RunVerdict(code, f"{begin}{what}, then ran {ran}.", cures)
     if finished - run.started_at > SLOW_RUN:
         show = Cure("Its tools and their durations", f"goclaw runs show {run.id}")
-        return Verdict("late.run", f"{begin}the run itself took {ran}.", (show,))
+        return RunVerdict("late.run", f"{begin}the run itself took {ran}.", (show,))
     if sending > deliveries.LATE:
         fate = deliveries.sent(last)
-        return Verdict("late.delivery", f"{begin}its message {fate.clause}.", fate.cures)
-    return Verdict("answered", f"{begin}it ran {ran} and was sent.")
+        return RunVerdict("late.delivery", f"{begin}its message {fate.clause}.", fate.cures)
+    return RunVerdict("answered", f"{begin}it ran {ran} and was sent.")
 
 
-def _slow_wait(src: Sources, story: Story) -> tuple[str, str, tuple[Cure, ...]]:
+def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, ...]]:
     run, wait = story.run, story.wait
     waited = f"it waited {span(wait.waited_s)}"
     holder = f"run {short(wait.holder)}"
@@ -256,12 +256,14 @@ def _slow_wait(src: Sources, story: Story) -> tuple[str, str, tuple[Cure, ...]]:
     return f"late.{wait.reason or 'wait'}", what, cures
 
 
-def _ended(story: Story) -> Verdict:
+def _ended(story: RunHistory) -> RunVerdict:
     run = story.run
-    end = outcomes.End(run.outcome or Outcome.FAILED, run.reason, run.error or "", run.agent)
+    end = outcomes.FailedOutcome(
+        run.outcome or Outcome.FAILED, run.reason, run.error or "", run.agent
+    )
     letters = [one.row.id for one in story.letters if one.row.outcome is not None]
     retry = letters[0] if letters else None
-    return Verdict(
+    return RunVerdict(
         outcomes.code(end),
         f"Run {short(run.id)} {outcomes.clause(end)}.",
         tuple(outcomes.cures(end, run=run.id, retry=retry)),
@@ -271,47 +273,47 @@ def _ended(story: Story) -> Verdict:
 # ---------------------------------------------------------------------------- chain
 
 
-async def chain(src: Sources, story: Story) -> list[Step]:
+async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     """Every decision on the way, in order."""
     run = story.run
     steps = [*_asked(story), *_waited(src, story)]
     steps += await _cut_before(src, story)
     model = f", model {run.model}" if run.model else ""
     began = f"run {short(run.id)} started in lane {run.lane} on node {run.node}{model}"
-    steps.append(Step(run.started_at, "started", began))
+    steps.append(ExplanationStep(run.started_at, "started", began))
     steps += _worked(run)
     for row in story.said[:_SHOWN]:
         steps += deliveries.steps(row)
     if len(story.said) > _SHOWN:
         rest = count(len(story.said) - _SHOWN, "more message")
-        steps.append(Step(None, "more", f"{rest}; see goclaw runs show {run.id}"))
+        steps.append(ExplanationStep(None, "more", f"{rest}; see goclaw runs show {run.id}"))
     return steps
 
 
-def _asked(story: Story) -> list[Step]:
+def _asked(story: RunHistory) -> list[ExplanationStep]:
     run, letters = story.run, story.letters
     if not letters:
-        return [Step(run.submitted_at, "asked", _by_whom(run))]
+        return [ExplanationStep(run.submitted_at, "asked", _by_whom(run))]
     steps = [received(letters[0])]
     first, last, window_s = letters[0].row, letters[-1].row, story.wait.collected_s
     if len(letters) > 1:
         after = between(first.received_at, last.received_at)
         more = f"collected with {len(letters) - 1} more, the last {after} after the first"
-        steps.append(Step(last.received_at, "collected", more))
+        steps.append(ExplanationStep(last.received_at, "collected", more))
     elif window_s > 0.05:
         words = f"waited {span(window_s)} for more from its sender (debounce_ms)"
-        steps.append(Step(last.received_at, "collected", words))
+        steps.append(ExplanationStep(last.received_at, "collected", words))
     return steps
 
 
-def received(letter: Letter) -> Step:
+def received(letter: DeadLetter) -> ExplanationStep:
     """The beginning of every message."""
     message = letter.row.message
     words = f"received from {who(message.sender)}: {quoted(message.text)}"
-    return Step(letter.row.received_at, "received", words)
+    return ExplanationStep(letter.row.received_at, "received", words)
 
 
-def _by_whom(run: Run) -> str:
+def _by_whom(run: StoredRun) -> str:
     match run.trigger:
         case Trigger.CRON:
             job = job_of(run.session)
@@ -327,23 +329,23 @@ def _by_whom(run: Run) -> str:
             return "requested by messages that wait again or are no longer stored"
 
 
-def _waited(src: Sources, story: Story) -> list[Step]:
+def _waited(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     run, wait = story.run, story.wait
     if not wait.waited_s or wait.reason == "cut":
         return []
     began = run.started_at - timedelta(seconds=wait.waited_s)
     _, what, _ = _slow_wait(src, story)
-    return [Step(began, f"waited_{wait.reason}" if wait.reason else "waited", what)]
+    return [ExplanationStep(began, f"waited_{wait.reason}" if wait.reason else "waited", what)]
 
 
-async def _cut_before(src: Sources, story: Story) -> list[Step]:
+async def _cut_before(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     """Runs for the same messages that were cut before this one."""
     if not any(one.attempts > 1 for one in story.letters):
         return []
     since = story.letters[0].row.received_at
     earlier = await src.store.runs(session=story.run.session, limit=_SHOWN)
     return [
-        Step(
+        ExplanationStep(
             one.finished_at,
             "cut",
             f"run {short(one.id)}, which had started with it, was {one.outcome.value}",
@@ -354,8 +356,8 @@ async def _cut_before(src: Sources, story: Story) -> list[Step]:
     ]
 
 
-def _worked(run: Run) -> list[Step]:
-    steps: list[Step] = []
+def _worked(run: StoredRun) -> list[ExplanationStep]:
+    steps: list[ExplanationStep] = []
     if run.tools:
         names = Counter(call.name for call in run.tools)
         told = ", ".join(
@@ -364,20 +366,22 @@ def _worked(run: Run) -> list[Step]:
         failed = sum(call.ok is False for call in run.tools)
         bad = f", {failed} of them failed" if failed else ""
         words = f"called {count(len(run.tools), 'tool')}: {told}{bad}"
-        steps.append(Step(run.tools[0].started_at, "tools", words))
+        steps.append(ExplanationStep(run.tools[0].started_at, "tools", words))
     if run.first_text_at is not None:
-        steps.append(Step(run.first_text_at, "first_word", "sent the first words of its answer"))
+        steps.append(
+            ExplanationStep(run.first_text_at, "first_word", "sent the first words of its answer")
+        )
     if run.finished_at is not None and run.outcome is not None:
         steps.append(_end(run, run.outcome, run.finished_at))
     return sorted(steps, key=lambda step: step.at or run.started_at)
 
 
-def _end(run: Run, outcome: Outcome, finished_at: datetime) -> Step:
-    end = outcomes.End(outcome, run.reason, run.error or "", run.agent)
+def _end(run: StoredRun, outcome: Outcome, finished_at: datetime) -> ExplanationStep:
+    end = outcomes.FailedOutcome(outcome, run.reason, run.error or "", run.agent)
     after = between(run.started_at, finished_at)
     used = f"; used {_used(run.usage)}" if run.usage is not None else ""
     words = "completed" if outcome is Outcome.COMPLETED else outcomes.clause(end)
-    return Step(finished_at, f"ended_{outcome.value}", f"{words}, after {after}{used}")
+    return ExplanationStep(finished_at, f"ended_{outcome.value}", f"{words}, after {after}{used}")
 
 
 def _used(usage: Usage) -> str:

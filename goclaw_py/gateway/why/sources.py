@@ -10,15 +10,15 @@ from typing import Final
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.common.text import first_words
 from goclaw_py.common.time_texts import lasting
-from goclaw_py.gateway.container import Works
+from goclaw_py.gateway.container import Container
 from goclaw_py.model.explanation import Cure
 from goclaw_py.model.ids import LaneName, RunId
 from goclaw_py.model.messages import Sender, Target
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import Control, NoGateway
-from goclaw_py.ports.store import Dropped, Letter, Place, Store
+from goclaw_py.ports.store import DeadLetter, DroppedMessage, Place, Store
 from goclaw_py.runs.turn import Turn
-from goclaw_py.scheduler.views import RunView, Status
+from goclaw_py.scheduler.views import GatewayStatus, RunView
 
 _WORDS: Final = 60
 _ERROR: Final = 200
@@ -39,7 +39,7 @@ class Sources:
     store: Store
     clock: Clock
     rules: Callable[[], Mapping[Place, ChatRules]]
-    works: Works | None = None
+    works: Container | None = None
 
     def now(self) -> datetime:
         """The present instant."""
@@ -59,7 +59,7 @@ class Sources:
         channel = channels.get((target.channel, target.account))
         return "" if channel is None else channel.handle or ""
 
-    async def status(self) -> Status | None:
+    async def status(self) -> GatewayStatus | None:
         """The state of the gateway; None without one."""
         try:
             return await self.control.status()
@@ -73,7 +73,7 @@ class Sources:
 
     # ------------------------------------------------------------------ what only a gateway knows
 
-    def turn(self, letter: Letter) -> Turn | None:
+    def turn(self, letter: DeadLetter) -> Turn | None:
         """What this gateway makes of a message that is not done."""
         return None if self.works is None else self.works.runner.in_hand.turn(letter.row.id)
 
@@ -93,7 +93,7 @@ class Sources:
         runs = () if self.works is None else self.works.dispatcher.runs()
         return next((one for one in runs if one.id == run), None)
 
-    def dropped(self, letter: Letter) -> Dropped | None:
+    def dropped(self, letter: DeadLetter) -> DroppedMessage | None:
         """How a message was dropped of which its sender is not told yet."""
         if self.works is None:
             return None

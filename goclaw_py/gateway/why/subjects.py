@@ -37,19 +37,19 @@ _ID: Final = re.compile(r"[0-9a-f-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSubject:
     """Something that may be meant, and what explains it."""
 
     subject: Subject
     explain: Callable[[], Awaitable[Explanation]]
 
 
-async def find(src: Sources, about: str) -> Found:
+async def find(src: Sources, about: str) -> FoundSubject:
     """The one thing that is meant. Raises ``NotFound``, with candidates or with what is alike."""
     about = about.strip()
     if not about or len(about) > MAX_CHARS or not about.isprintable():
         raise NotFound(f"ask about something with a name of 1 to {MAX_CHARS} characters")
-    found: list[Found] = []
+    found: list[FoundSubject] = []
     for look in (_written_out, _exact, _partly, _elsewhere):
         found = found or await look(src, about)
     found = list({str(one.subject): one for one in found}.values())
@@ -65,7 +65,7 @@ async def find(src: Sources, about: str) -> Found:
 # ---------------------------------------------------------------------------- by its own form
 
 
-async def _written_out(src: Sources, about: str) -> list[Found]:
+async def _written_out(src: Sources, about: str) -> list[FoundSubject]:
     """What only one kind of thing is written like."""
     if link := _LINK.fullmatch(about):
         return await _linked(src, f"-100{link[1]}", link[2])
@@ -79,13 +79,13 @@ async def _written_out(src: Sources, about: str) -> list[Found]:
     return []
 
 
-async def _elsewhere(src: Sources, about: str) -> list[Found]:
+async def _elsewhere(src: Sources, about: str) -> list[FoundSubject]:
     """A chat of an account that is not set up, or not any more."""
     target = None if _KIND.fullmatch(about) else parse_target(about)
     return [] if target is None else [await _chat(src, target)]
 
 
-async def _linked(src: Sources, chat: str, name: str) -> list[Found]:
+async def _linked(src: Sources, chat: str, name: str) -> list[FoundSubject]:
     """A message by its link, which names no account."""
     accounts = [account for channel, account in src.rules() if channel == "telegram"]
     *others, last = accounts or [DEFAULT_ACCOUNT]
@@ -95,7 +95,7 @@ async def _linked(src: Sources, chat: str, name: str) -> list[Found]:
     return await _message(src, Target("telegram", last, chat), name)
 
 
-async def _of_kind(src: Sources, kind: str, name: str) -> list[Found]:
+async def _of_kind(src: Sources, kind: str, name: str) -> list[FoundSubject]:
     looks = {
         SubjectKind.RUN: _runs,
         SubjectKind.JOB: _jobs,
@@ -108,17 +108,19 @@ async def _of_kind(src: Sources, kind: str, name: str) -> list[Found]:
     return await looks[SubjectKind(kind)](src, name)
 
 
-async def _message(src: Sources, target: Target, name: str) -> list[Found]:
+async def _message(src: Sources, target: Target, name: str) -> list[FoundSubject]:
     """A message by the channel's own id of it: one that came in, or one of ours."""
     place = target.channel, target.account
     letter = await src.store.letter_named(*place, f"{target.chat}:{name}")
     if letter is None:
         letter = await src.store.letter_named(*place, name)
     if letter is not None:
-        return [Found(messages.subject(letter), partial(messages.explain, src, letter))]
+        return [FoundSubject(messages.subject(letter), partial(messages.explain, src, letter))]
     rows = await deliveries.find(src, *place, target.chat, name)
     if rows:
-        return [Found(deliveries.subject(rows[0]), partial(deliveries.explain, src, rows[0]))]
+        return [
+            FoundSubject(deliveries.subject(rows[0]), partial(deliveries.explain, src, rows[0]))
+        ]
     where = target_text(target)
     raise NotFound(
         f"there is no message {name} of {where}: it never came in, was not meant for the bot, or "
@@ -126,15 +128,15 @@ async def _message(src: Sources, target: Target, name: str) -> list[Found]:
     )
 
 
-async def _chat(src: Sources, target: Target) -> Found:
+async def _chat(src: Sources, target: Target) -> FoundSubject:
     place = await chats.place_of(src, target)
-    return Found(place.subject, partial(chats.explain, src, target))
+    return FoundSubject(place.subject, partial(chats.explain, src, target))
 
 
 # ---------------------------------------------------------------------------- exactly
 
 
-async def _exact(src: Sources, about: str) -> list[Found]:
+async def _exact(src: Sources, about: str) -> list[FoundSubject]:
     """Everything with exactly this name."""
     found = [*await _agents(src, about), *await _inbox(src, about), *await _outbox(src, about)]
     session = await src.store.session(SessionKey(about))
@@ -147,36 +149,36 @@ async def _exact(src: Sources, about: str) -> list[Found]:
     return _each_chat_once(found)
 
 
-def _session(src: Sources, key: SessionKey) -> Found:
+def _session(src: Sources, key: SessionKey) -> FoundSubject:
     about = Subject(SubjectKind.SESSION, key)
-    return Found(about, partial(chats.explain_session, src, key, about))
+    return FoundSubject(about, partial(chats.explain_session, src, key, about))
 
 
-async def _agents(src: Sources, about: str) -> list[Found]:
+async def _agents(src: Sources, about: str) -> list[FoundSubject]:
     if about not in src.control.heartbeats.agents:
         return []
     agent = AgentName(about)
-    return [Found(heartbeats.subject(agent), partial(heartbeats.explain, src, agent))]
+    return [FoundSubject(heartbeats.subject(agent), partial(heartbeats.explain, src, agent))]
 
 
-async def _inbox(src: Sources, about: str) -> list[Found]:
+async def _inbox(src: Sources, about: str) -> list[FoundSubject]:
     letter = await src.store.letter(int(about)) if _ROW.fullmatch(about) else None
     if letter is None:
         return []
-    return [Found(messages.subject(letter), partial(messages.explain, src, letter))]
+    return [FoundSubject(messages.subject(letter), partial(messages.explain, src, letter))]
 
 
-async def _outbox(src: Sources, about: str) -> list[Found]:
+async def _outbox(src: Sources, about: str) -> list[FoundSubject]:
     row = await src.store.outbox_row(int(about)) if _ROW.fullmatch(about) else None
     if row is None:
         return []
-    return [Found(deliveries.subject(row), partial(deliveries.explain, src, row))]
+    return [FoundSubject(deliveries.subject(row), partial(deliveries.explain, src, row))]
 
 
 # ---------------------------------------------------------------------------- by a part
 
 
-async def _partly(src: Sources, about: str) -> list[Found]:
+async def _partly(src: Sources, about: str) -> list[FoundSubject]:
     """Everything that can be meant by a part of its name."""
     found = [*await _runs(src, about), *await _jobs(src, about), *await _sessions(src, about)]
     found += await _chats(src, about, whole_name=False)
@@ -185,11 +187,11 @@ async def _partly(src: Sources, about: str) -> list[Found]:
     return _each_chat_once(found)
 
 
-async def _runs(src: Sources, about: str) -> list[Found]:
+async def _runs(src: Sources, about: str) -> list[FoundSubject]:
     if len(about) < _FEWEST or not _ID.fullmatch(about):
         return []
     found = [
-        Found(runs.subject(run), partial(runs.explain, src, run))
+        FoundSubject(runs.subject(run), partial(runs.explain, src, run))
         for run in await src.store.find_run(about)
     ]
     known = {one.subject.id for one in found}
@@ -197,11 +199,11 @@ async def _runs(src: Sources, about: str) -> list[Found]:
     for view in live:
         if view.id.startswith(about) and view.id not in known and view.waits_for is not None:
             subject = Subject(SubjectKind.RUN, view.id)
-            found.append(Found(subject, partial(waits.explain, src, view)))
+            found.append(FoundSubject(subject, partial(waits.explain, src, view)))
     return found
 
 
-async def _jobs(src: Sources, about: str) -> list[Found]:
+async def _jobs(src: Sources, about: str) -> list[FoundSubject]:
     """By slug, id, beginning of an id, or title; a deleted one by its slug or id in the log."""
     found = await _jobs_named(src, about)
     if not found:
@@ -219,19 +221,19 @@ async def _jobs(src: Sources, about: str) -> list[Found]:
     if not log:
         return []
     gone = Subject(SubjectKind.JOB, log[0].slug)
-    return [Found(gone, partial(jobs.explain_deleted, src, log))]
+    return [FoundSubject(gone, partial(jobs.explain_deleted, src, log))]
 
 
-def _job(src: Sources, job: Job) -> Found:
+def _job(src: Sources, job: Job) -> FoundSubject:
     # Owners may have jobs of the same slug: its id names one of them.
-    return Found(jobs.subject(job), partial(jobs.explain, src, job))
+    return FoundSubject(jobs.subject(job), partial(jobs.explain, src, job))
 
 
 async def _jobs_named(src: Sources, about: str) -> list[Job]:
     return await src.store.find_jobs(about) if SLUG.fullmatch(about) else []
 
 
-async def _sessions(src: Sources, about: str) -> list[Found]:
+async def _sessions(src: Sources, about: str) -> list[FoundSubject]:
     """Conversations with this in their key; where chats are among them, only those."""
     live = () if src.works is None else (run.session for run in src.works.dispatcher.runs())
     stored = (one.key for one in await src.store.sessions(limit=SEARCHED))
@@ -241,7 +243,7 @@ async def _sessions(src: Sources, about: str) -> list[Found]:
     return [_session(src, key) for key in (own if len(own) == 1 else spoken or keys)]
 
 
-async def _chats(src: Sources, about: str, *, whole_name: bool) -> list[Found]:
+async def _chats(src: Sources, about: str, *, whole_name: bool) -> list[FoundSubject]:
     """By id, or by name; nothing that can be seen begins every name."""
     wanted = about.removeprefix("@").casefold()
     found = [
@@ -252,7 +254,7 @@ async def _chats(src: Sources, about: str, *, whole_name: bool) -> list[Found]:
     return [await _chat(src, target) for target in found]
 
 
-async def _people(src: Sources, about: str, *, whole_name: bool = False) -> list[Found]:
+async def _people(src: Sources, about: str, *, whole_name: bool = False) -> list[FoundSubject]:
     """Approved ones and those who ask, by id, name, or @username."""
     wanted, id_ = about.removeprefix("@").casefold(), about.rpartition("/")[2]
 
@@ -264,11 +266,11 @@ async def _people(src: Sources, about: str, *, whole_name: bool = False) -> list
     for one in await src.store.people():
         if fits(one.sender):
             subject = _person(one.channel, one.account, one.sender)
-            found.append(Found(subject, partial(chats.explain_person, src, one)))
+            found.append(FoundSubject(subject, partial(chats.explain_person, src, one)))
     for asks in await src.control.pairing_requests():
         if fits(asks.sender):
             subject = _person(asks.channel, asks.account, asks.sender)
-            found.append(Found(subject, partial(chats.explain_asking, src, asks)))
+            found.append(FoundSubject(subject, partial(chats.explain_asking, src, asks)))
     return found
 
 
@@ -276,11 +278,11 @@ def _person(channel: str, account: str, sender: Sender) -> Subject:
     return Subject(SubjectKind.PERSON, f"{channel}/{account}/{sender.id}", sender.name)
 
 
-async def _nodes(src: Sources, about: str) -> list[Found]:
+async def _nodes(src: Sources, about: str) -> list[FoundSubject]:
     if len(about) < _FEWEST:
         return []
     return [
-        Found(nodes.subject(node), partial(nodes.explain, src, node))
+        FoundSubject(nodes.subject(node), partial(nodes.explain, src, node))
         for node in await src.store.nodes()
         if about in node.id
     ]
@@ -291,7 +293,7 @@ def _fits(name: str, wanted: str, *, whole_name: bool) -> bool:
     return bool(wanted) and (key == wanted if whole_name else key.startswith(wanted))
 
 
-def _each_chat_once(found: list[Found]) -> list[Found]:
+def _each_chat_once(found: list[FoundSubject]) -> list[FoundSubject]:
     """Without people and chats whose conversation is found too: it explains them."""
     keys = [one.subject.id for one in found if one.subject.kind is SubjectKind.SESSION]
     people = [one.subject.id for one in found if one.subject.kind is SubjectKind.PERSON]

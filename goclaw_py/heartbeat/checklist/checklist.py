@@ -14,9 +14,9 @@ from typing import Final
 
 from goclaw_py.common.text import well_formed
 from goclaw_py.common.timezones import zone as zone_named
-from goclaw_py.heartbeat.checklist.intervals import Clock
+from goclaw_py.heartbeat.checklist.intervals import DailyTimes
 from goclaw_py.heartbeat.checklist.lines import escaped
-from goclaw_py.heartbeat.checklist.parser import NOBODY, Kind, Row, Tree, read_tree, says_nothing
+from goclaw_py.heartbeat.checklist.parser import NOBODY, Row, RowKind, Tree, read_tree, says_nothing
 from goclaw_py.model.errors import BadChecklist
 
 ITEM_CHARS: Final = 500
@@ -41,7 +41,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueItems:
     """What of a list a beat carries.
 
     Args:
@@ -72,7 +72,7 @@ class Checklist:
         """Whether nothing in it has a meaning (SPEC HB-3); what is ticked off has none."""
         return self._tree.is_empty
 
-    def due(self, done: Mapping[str, datetime], *, now: datetime, zone: str) -> Due:
+    def due(self, done: Mapping[str, datetime], *, now: datetime, zone: str) -> DueItems:
         """What a beat at ``now`` carries. ``done``: when keys were noted last.
 
         What is inside of an item that is not due is not due either. An item with a time of the day
@@ -87,7 +87,7 @@ class Checklist:
             passes = entry.parent == NOBODY or is_open[entry.parent]
             if entry.interval is not None:
                 last = done.get(entry.key)
-                if last is None and isinstance(entry.interval, Clock):
+                if last is None and isinstance(entry.interval, DailyTimes):
                     keys[entry.key] = None
                 passes = passes and entry.interval.is_due(last, now=now, zone=here)
                 if passes:
@@ -99,7 +99,7 @@ class Checklist:
             if row.owner == NOBODY
             or (is_open[row.owner] and not self._tree.entries[row.owner].is_done)
         )
-        return Due(_text(_with_content(carried, self._tree)), tuple(keys))
+        return DueItems(_text(_with_content(carried, self._tree)), tuple(keys))
 
 
 def parse(text: str) -> Checklist:
@@ -153,18 +153,18 @@ def _with_content(rows: Iterable[Row], tree: Tree) -> list[Row]:
     is_needed = [False] * 7
     for row in reversed(list(rows)):
         match row.kind:
-            case Kind.TEXT:
+            case RowKind.TEXT:
                 is_needed = [True] * 7
                 owner = row.owner
                 while owner != NOBODY and owner not in fed:
                     fed.add(owner)
                     owner = tree.entries[owner].parent
-            case Kind.HEADING:
+            case RowKind.HEADING:
                 needed = is_needed[row.level]
                 is_needed[row.level :] = [False] * (7 - row.level)
                 if not needed:
                     continue
-            case Kind.LEAD if row.owner not in fed:
+            case RowKind.LEAD if row.owner not in fed:
                 continue
             case _:
                 pass
@@ -174,12 +174,12 @@ def _with_content(rows: Iterable[Row], tree: Tree) -> list[Row]:
 
 def _text(rows: list[Row]) -> str:
     """The rows as lines, with one blank line where there are several; "" if none says anything."""
-    if not any(row.kind is Kind.TEXT for row in rows):
+    if not any(row.kind is RowKind.TEXT for row in rows):
         return ""
     lines: list[str] = []
     was_blank = True
     for row in rows:
-        is_blank = row.kind is Kind.BLANK
+        is_blank = row.kind is RowKind.BLANK
         if not (is_blank and was_blank):
             lines.append("" if is_blank else row.text)
         was_blank = is_blank

@@ -64,7 +64,7 @@ _DAYS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FixedInterval:
     """So long after it was looked at last."""
 
     length: timedelta
@@ -82,7 +82,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class DailyTimes:
     """At these times of these days, with the first beat from then on.
 
     Args:
@@ -120,7 +120,7 @@ class Clock:
         raise AssertionError("every day of the week was within nine days")
 
 
-Interval = Span | Clock
+Interval = FixedInterval | DailyTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def read_interval(text: str) -> Timed | None:
     return Timed(found[1].strip(), interval, text[found.end() :])
 
 
-def _clock(words: list[str]) -> Clock | None:
+def _clock(words: list[str]) -> DailyTimes | None:
     """``[every] <day>… <time>…``."""
     if words and words[0] == "every":
         words = words[1:]
@@ -171,16 +171,16 @@ def _clock(words: list[str]) -> Clock | None:
         read = {time.fromisoformat(f"{each:0>5}") for each in times}
     except ValueError:
         return None
-    return Clock(days, tuple(sorted(read, reverse=True)))
+    return DailyTimes(days, tuple(sorted(read, reverse=True)))
 
 
-def _span(words: list[str]) -> Span | None:
+def _span(words: list[str]) -> FixedInterval | None:
     """``every 2h``, ``every 1 h 30 min``, ``every hour``, ``hourly``."""
     match words:
         case [word] if word in _WORDS:
-            return Span(_WORDS[word])
+            return FixedInterval(_WORDS[word])
         case ["every", unit] if unit in _UNITS:
-            return Span(_UNITS[unit])
+            return FixedInterval(_UNITS[unit])
         case ["every", *parts] if parts and len(parts) % 2 == 0:
             pairs = list(zip(parts[::2], parts[1::2], strict=True))
         case _:
@@ -190,6 +190,6 @@ def _span(words: list[str]) -> Span | None:
     # A product beyond what a timedelta holds is longer than any interval may be.
     try:
         length = sum((int(number) * _UNITS[unit] for number, unit in pairs), _NONE)
-        return Span(durations.in_range(length, " ".join(words)))
+        return FixedInterval(durations.in_range(length, " ".join(words)))
     except (BadInterval, OverflowError):
         return None

@@ -22,7 +22,7 @@ _COMMENT_AGAIN: Final = re.compile(r"\\(\\*)<!--")
 _END_AGAIN: Final = re.compile(r"--\\(\\*)>")
 
 
-class Part(Enum):
+class LinePart(Enum):
     """What a line belongs to."""
 
     PLAIN = 0
@@ -33,7 +33,7 @@ class Part(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SourceLine:
     """A line, without comments and without its end.
 
     Args:
@@ -43,7 +43,7 @@ class Line:
 
     text: str
     start: int
-    part: Part = Part.PLAIN
+    part: LinePart = LinePart.PLAIN
     cuts: tuple[tuple[int, int], ...] = ()
 
     def place(self, at: int) -> int:
@@ -51,7 +51,7 @@ class Line:
         return self.start + at + sum(length for cut, length in self.cuts if cut <= at)
 
 
-def read_lines(text: str) -> list[Line]:
+def read_lines(text: str) -> list[SourceLine]:
     """All lines, in order.
 
     A comment reaches to the first ``-->``, over lines too; one without hides the rest of its own
@@ -61,7 +61,7 @@ def read_lines(text: str) -> list[Line]:
     spans = [(found.start(), found.end(found.lastindex or 0)) for found in _LINE.finditer(text)]
     fences = _Fences(text, spans)
     comments = _Comments(text)
-    lines: list[Line] = []
+    lines: list[SourceLine] = []
     while len(lines) < len(spans):
         start, end = spans[len(lines)]
         if comments.end <= start and (last := fences.last(len(lines))) is not None:
@@ -81,12 +81,13 @@ def unescaped(text: str) -> str:
     return _COMMENT_AGAIN.sub(r"\1<!--", _END_AGAIN.sub(r"--\1>", text))
 
 
-def _code(text: str, spans: list[tuple[int, int]]) -> list[Line]:
+def _code(text: str, spans: list[tuple[int, int]]) -> list[SourceLine]:
     if not any(text[start:end].strip(" \t>") for start, end in spans[1:-1]):
-        return [Line("", start) for start, _ in spans]
-    parts = (Part.FENCE, *[Part.CODE] * (len(spans) - 1))
+        return [SourceLine("", start) for start, _ in spans]
+    parts = (LinePart.FENCE, *[LinePart.CODE] * (len(spans) - 1))
     return [
-        Line(text[start:end], start, part) for part, (start, end) in zip(parts, spans, strict=True)
+        SourceLine(text[start:end], start, part)
+        for part, (start, end) in zip(parts, spans, strict=True)
     ]
 
 
@@ -132,7 +133,7 @@ class _Comments:
         self._last_end = text.rfind("-->")
         self.end = 0
 
-    def cut(self, start: int, end: int) -> Line:
+    def cut(self, start: int, end: int) -> SourceLine:
         """The line from ``start`` to ``end``."""
         kept: list[str] = []
         hidden: list[int] = []
@@ -150,7 +151,7 @@ class _Comments:
             hidden.append(place - at)
         kept.append(self._text[place:end])
         cuts = zip(accumulate(map(len, kept)), hidden, strict=False)
-        return Line("".join(kept), start, cuts=tuple(cuts))
+        return SourceLine("".join(kept), start, cuts=tuple(cuts))
 
     def _openings(self, place: int, end: int) -> Iterator[int]:
         """Where comments begin; goes on behind ``self.end``."""

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from goclaw_py.heartbeat.checklist.lines import read_lines
-from goclaw_py.heartbeat.checklist.parser import NOBODY, Entry, Kind, Tree, read_tree, says_nothing
+from goclaw_py.heartbeat.checklist.parser import (
+    NOBODY,
+    ChecklistEntry,
+    RowKind,
+    Tree,
+    read_tree,
+    says_nothing,
+)
 from goclaw_py.model.errors import BadChecklist
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CheckboxItem:
     """An item as it stands in the file.
 
     Args:
@@ -32,18 +39,18 @@ class Mark:
         return self.number is None
 
 
-def marks(text: str) -> tuple[Mark, ...]:
+def marks(text: str) -> tuple[CheckboxItem, ...]:
     """The items that say something, in the order of the file."""
-    found: list[Mark] = []
+    found: list[CheckboxItem] = []
     depths: list[int] = []
     open_before = 0
     for place, entry in enumerate(read_tree(text).entries):
         depths.append(0 if entry.parent == NOBODY else depths[entry.parent] + 1)
         open_before += entry.is_item
         if entry.is_item:
-            found.append(Mark(place, entry.text, open_before, depths[place], entry.words))
+            found.append(CheckboxItem(place, entry.text, open_before, depths[place], entry.words))
         elif entry.is_done and not says_nothing(entry.text):
-            found.append(Mark(place, entry.text, None, depths[place]))
+            found.append(CheckboxItem(place, entry.text, None, depths[place]))
     return tuple(found)
 
 
@@ -66,7 +73,7 @@ def without(text: str, place: int) -> str:
     return left
 
 
-def _said(entry: Entry) -> tuple[str, bool]:
+def _said(entry: ChecklistEntry) -> tuple[str, bool]:
     return entry.text, entry.is_done
 
 
@@ -84,7 +91,7 @@ def _lines_of(tree: Tree, family: set[int]) -> tuple[int, int]:
     line, owned = 0, []
     for row in tree.rows:
         # A heading with a line below it is one row.
-        following = line + (2 if row.kind is Kind.HEADING and "\n" in row.text else 1)
+        following = line + (2 if row.kind is RowKind.HEADING and "\n" in row.text else 1)
         if row.owner in family:
             owned += [line, following]
         line = following

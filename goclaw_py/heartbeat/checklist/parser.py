@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Final
 
 from goclaw_py.heartbeat.checklist.intervals import Interval, read_interval
-from goclaw_py.heartbeat.checklist.lines import Line, Part, read_lines, unescaped
+from goclaw_py.heartbeat.checklist.lines import LinePart, SourceLine, read_lines, unescaped
 
 NOBODY: Final = -1
 """What the index of an entry is where there is none."""
@@ -38,7 +38,7 @@ _NOTHING: Final = re.compile(
 )
 
 
-class Kind(Enum):
+class RowKind(Enum):
     """What a row is."""
 
     BLANK = 0
@@ -59,13 +59,13 @@ class Row:
     """
 
     text: str
-    kind: Kind
+    kind: RowKind
     owner: int = NOBODY
     level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class TickEdit:
     """How an item is ticked off: what is put in the place of a part of the file."""
 
     start: int
@@ -74,7 +74,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ChecklistEntry:
     """A bullet with what belongs to it.
 
     Args:
@@ -90,7 +90,7 @@ class Entry:
 
     parent: int
     text: str
-    tick: Tick
+    tick: TickEdit
     is_done: bool
     is_item: bool
     interval: Interval | None = None
@@ -106,7 +106,7 @@ class Tree:
     """
 
     rows: tuple[Row, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ChecklistEntry, ...] = ()
     is_empty: bool = True
 
 
@@ -130,7 +130,7 @@ class _Draft:
     parent: int
     column: int
     depth: int
-    tick: Tick
+    tick: TickEdit
     is_done: bool
     rows: list[int]
     parts: list[str]
@@ -141,14 +141,14 @@ class _Draft:
     def text(self) -> str:
         return unescaped(" ".join(" ".join(self.parts).split()))
 
-    def kind(self) -> Kind:
+    def kind(self) -> RowKind:
         text = self.text
         if says_nothing(text):
-            return Kind.BLANK
+            return RowKind.BLANK
         timed = read_interval(text)
         if timed is not None and says_nothing(timed.rest):
-            return Kind.LEAD
-        return Kind.LEAD if self.has_entries and text.endswith(":") else Kind.TEXT
+            return RowKind.LEAD
+        return RowKind.LEAD if self.has_entries and text.endswith(":") else RowKind.TEXT
 
 
 @dataclass(slots=True)
@@ -166,24 +166,24 @@ class _Reader:
     depth: int = 0
     collects: int = NOBODY
 
-    def take(self, line: Line) -> None:
+    def take(self, line: SourceLine) -> None:
         """Read one line."""
         prefix = _PREFIX.match(line.text)
         assert prefix is not None, "a prefix may be empty"
         columns, rest = _columns(prefix[0]), line.text[prefix.end() :]
-        if line.part is Part.CODE:
-            self._row(line.text, Kind.TEXT)
+        if line.part is LinePart.CODE:
+            self._row(line.text, RowKind.TEXT)
         elif not rest:
             self._end_paragraph()
-            self._row("", Kind.BLANK)
+            self._row("", RowKind.BLANK)
         elif self._is_underline(rest, columns):
             self._end_paragraph()
             above = self.rows.pop()
             level = 1 if rest.startswith("=") else 2
-            self._row(f"{above.text}\n{line.text.rstrip()}", Kind.HEADING, level)
+            self._row(f"{above.text}\n{line.text.rstrip()}", RowKind.HEADING, level)
         elif not _RULE.fullmatch(rest) and (bullet := _BULLET.match(rest)):
             self._bullet(line, prefix.end(), bullet, columns)
-        elif says_nothing(rest) or line.part is Part.FENCE or _HEADING.match(rest):
+        elif says_nothing(rest) or line.part is LinePart.FENCE or _HEADING.match(rest):
             self._structure(line, rest, columns)
         else:
             self._text(line.text, rest, columns)
@@ -196,22 +196,22 @@ class _Reader:
                 self.rows[number] = replace(self.rows[number], kind=kind)
         is_empty = True
         for row in self.rows:
-            if row.kind is Kind.TEXT and not self._is_done(row.owner):
+            if row.kind is RowKind.TEXT and not self._is_done(row.owner):
                 is_empty = False
                 self._enliven(row.owner)
         return Tree(tuple(self.rows), tuple(map(_entry, self.drafts)), is_empty)
 
-    def _structure(self, line: Line, rest: str, columns: list[int]) -> None:
+    def _structure(self, line: SourceLine, rest: str, columns: list[int]) -> None:
         self._end_paragraph()
         self._leave(columns)
-        if line.part is Part.FENCE:
-            self._row(line.text, Kind.TEXT)
+        if line.part is LinePart.FENCE:
+            self._row(line.text, RowKind.TEXT)
         elif (heading := _HEADING.match(rest)) and not says_nothing(rest):
-            self._row(line.text.rstrip(), Kind.HEADING, len(heading[1]))
+            self._row(line.text.rstrip(), RowKind.HEADING, len(heading[1]))
         else:
-            self._row("", Kind.BLANK)
+            self._row("", RowKind.BLANK)
 
-    def _bullet(self, line: Line, at: int, bullet: re.Match[str], columns: list[int]) -> None:
+    def _bullet(self, line: SourceLine, at: int, bullet: re.Match[str], columns: list[int]) -> None:
         self._leave(columns)
         parent, box = self._owner, bullet["box"]
         ticked = box is not None and box[1] in "xX"
@@ -232,7 +232,7 @@ class _Reader:
         self.collects = self._owner
         # Only text goes on without indentation: an empty bullet has none.
         self.paragraph, self.depth = int(not says_nothing(content)), draft.depth
-        self._row(line.text.rstrip(), Kind.TEXT)
+        self._row(line.text.rstrip(), RowKind.TEXT)
 
     def _text(self, text: str, rest: str, columns: list[int]) -> None:
         if not self.paragraph:
@@ -244,7 +244,7 @@ class _Reader:
             self.drafts[self.collects].rows.append(len(self.rows))
             self.drafts[self.collects].parts.append(rest)
         self.paragraph += 1
-        self._row(text.rstrip(), Kind.TEXT)
+        self._row(text.rstrip(), RowKind.TEXT)
 
     def _is_underline(self, rest: str, columns: list[int]) -> bool:
         """Whether the line above is a heading because of this one."""
@@ -266,9 +266,9 @@ class _Reader:
     def _end_paragraph(self) -> None:
         self.paragraph, self.collects = 0, NOBODY
 
-    def _row(self, text: str, kind: Kind, level: int = 0) -> None:
+    def _row(self, text: str, kind: RowKind, level: int = 0) -> None:
         # A blank line parts what stands around it, whatever becomes of the entry above it.
-        owner = NOBODY if kind is Kind.BLANK else self._owner
+        owner = NOBODY if kind is RowKind.BLANK else self._owner
         self.rows.append(Row(text, kind, owner, level))
 
     @property
@@ -285,10 +285,10 @@ class _Reader:
             number = self.drafts[number].parent
 
 
-def _entry(draft: _Draft) -> Entry:
+def _entry(draft: _Draft) -> ChecklistEntry:
     text = draft.text
-    is_item = draft.is_alive and not draft.is_done and draft.kind() is not Kind.BLANK
-    entry = Entry(draft.parent, text, draft.tick, draft.is_done, is_item)
+    is_item = draft.is_alive and not draft.is_done and draft.kind() is not RowKind.BLANK
+    entry = ChecklistEntry(draft.parent, text, draft.tick, draft.is_done, is_item)
     timed = read_interval(text) if is_item else None
     if timed is None:
         return entry
@@ -313,13 +313,13 @@ def _columns(prefix: str) -> list[int]:
     return [*columns, column]
 
 
-def _tick(line: Line, at: int, bullet: re.Match[str]) -> Tick:
+def _tick(line: SourceLine, at: int, bullet: re.Match[str]) -> TickEdit:
     """``at``: where in the line the bullet is."""
     if bullet["box"] is not None:
         start, end = (at + place for place in bullet.span("box"))
-        return Tick(line.place(start), line.place(end - 1) + 1, "[x]")
+        return TickEdit(line.place(start), line.place(end - 1) + 1, "[x]")
     if at + bullet.end() == len(line.text):
         behind = line.place(at + bullet.end("mark") - 1) + 1
-        return Tick(behind, behind, " [x]")
+        return TickEdit(behind, behind, " [x]")
     begin = line.place(at + bullet.end())
-    return Tick(begin, begin, "[x] ")
+    return TickEdit(begin, begin, "[x] ")

@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
-from goclaw_py.common.dst import NARROW, Change, change_at, change_between, passes
+from goclaw_py.common.dst import NARROW, ClockChange, change_at, change_between, passes
 from goclaw_py.jobs.cron.calendar import LAST_YEAR, Days
 from goclaw_py.jobs.cron.parser import Fields, read
 
@@ -141,7 +141,7 @@ class CronExpression:
         again = self._by_label(change.begins - _SECOND, zone, change.at - _SECOND)
         return again if again is not None and (found is None or again < found) else None
 
-    def _goes_by(self, change: Change) -> bool:
+    def _goes_by(self, change: ClockChange) -> bool:
         """Whether this job does over a change just what the clock shows."""
         if change.shift > timedelta():
             return self.wildcard or change.shift >= NARROW

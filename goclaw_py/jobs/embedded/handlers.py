@@ -10,11 +10,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from goclaw_py.common.text import cut_bytes, cut_text
-from goclaw_py.jobs.decisions import End
-from goclaw_py.jobs.execution import Held, Withdrawn, facts_of
-from goclaw_py.jobs.execution_ends import Report, Said
+from goclaw_py.jobs.decisions import Finish
+from goclaw_py.jobs.execution import JobExecution, OccurrenceSuperseded, facts_of
+from goclaw_py.jobs.execution_ends import AttemptOutput, EndReport
 from goclaw_py.jobs.execution_models import OUTPUT_BYTES, Attempt, JobUpdate, Why
-from goclaw_py.jobs.executions import Occurrences
+from goclaw_py.jobs.executions import JobExecutions
 from goclaw_py.jobs.models import Job, Program
 from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.model.errors import AgentError
@@ -77,7 +77,7 @@ class _Work:
 
 
 class Handlers:
-    """Implements ``Performer`` and ``desk.Hand``: one task for each attempt.
+    """Implements ``Performer`` and ``service.Hand``: one task for each attempt.
 
     Args:
         concurrency: How many handlers work at once; the others wait, the first claimed first.
@@ -91,7 +91,7 @@ class Handlers:
         self.open = False
         """Whether jobs run; set by who starts and closes."""
 
-    def connect(self, occurrences: Occurrences) -> None:
+    def connect(self, occurrences: JobExecutions) -> None:
         """Give it who stores the ends. Call it once, before anything is due."""
         self._occurrences = occurrences
 
@@ -111,24 +111,24 @@ class Handlers:
         del job, policy
         return None
 
-    async def perform(self, held: Held) -> None:
+    async def perform(self, held: JobExecution) -> None:
         """Call the handler, in a task of its own."""
         if not self.open:
-            await self._occurrences.ended(held, _CUT, Said(), None)
+            await self._occurrences.ended(held, _CUT, AttemptOutput(), None)
             return
         work = _Work()
         task = asyncio.create_task(self._work(held, work), name=f"job {held.claimed.job.spec.slug}")
         self._works[task] = work
         task.add_done_callback(lambda done: self._works.pop(done, None))
 
-    async def _work(self, held: Held, work: _Work) -> None:
-        attempt, said = _CUT, Said()
+    async def _work(self, held: JobExecution, work: _Work) -> None:
+        attempt, said = _CUT, AttemptOutput()
         try:
             await held.until_due(self._clock)
             async with self._slots:
                 work.phase = _Phase.WORKS
                 attempt, said = await self._attempt(held)
-        except Withdrawn:
+        except OccurrenceSuperseded:
             attempt = Attempt(Outcome.CANCELLED, Why.STOPPED)
         except asyncio.CancelledError:
             # By this class alone: it is given back, and runs again.
@@ -142,7 +142,7 @@ class Handlers:
             # A boundary: nobody awaits this task, and the other jobs go on.
             log.exception("job_end_failed", extra=facts_of(held))
 
-    async def _attempt(self, held: Held) -> tuple[Attempt, Said]:
+    async def _attempt(self, held: JobExecution) -> tuple[Attempt, AttemptOutput]:
         assert self.handler is not None
         if held.started_at is None:
             held.started_at = self._clock.now()
@@ -153,19 +153,21 @@ class Handlers:
         limit = asyncio.timeout(held.policy.run_timeout_s or None)
         try:
             async with limit:
-                return Attempt(Outcome.COMPLETED), Said(_text(await self.handler(due)))
+                return Attempt(Outcome.COMPLETED), AttemptOutput(_text(await self.handler(due)))
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
             # The handler has cancelled itself, or somebody what it waits for. Given back it would
             # be due again at once, and again.
-            return self._failed(held, error, Outcome.CANCELLED), Said()
+            return self._failed(held, error, Outcome.CANCELLED), AttemptOutput()
         except Exception as error:
             # A boundary: what a handler raises is how its job ended.
             over = limit.expired()
-            return self._failed(held, error, Outcome.TIMED_OUT if over else Outcome.FAILED), Said()
+            return self._failed(
+                held, error, Outcome.TIMED_OUT if over else Outcome.FAILED
+            ), AttemptOutput()
 
-    def _failed(self, held: Held, error: BaseException, outcome: Outcome) -> Attempt:
+    def _failed(self, held: JobExecution, error: BaseException, outcome: Outcome) -> Attempt:
         retryable = isinstance(error, _TRANSIENT)
         words = f"{type(error).__name__}: {error}"
         if outcome is Outcome.TIMED_OUT:
@@ -178,21 +180,31 @@ class Handlers:
         return Attempt(outcome, error=cut_bytes(words, OUTPUT_BYTES), retryable=retryable)
 
     async def tell(
-        self, held: Held, end: End, update: JobUpdate | None, attempt: Attempt, said: Said
-    ) -> Report:
+        self,
+        held: JobExecution,
+        end: Finish,
+        update: JobUpdate | None,
+        attempt: Attempt,
+        said: AttemptOutput,
+    ) -> EndReport:
         """Nobody is told: there are no channels."""
         del held, end, update, attempt, said
-        return Report()
+        return EndReport()
 
     async def told(
-        self, held: Held, end: End, say: Sequence[OutboundMessage], said: Said, error: str
+        self,
+        held: JobExecution,
+        end: Finish,
+        say: Sequence[OutboundMessage],
+        said: AttemptOutput,
+        error: str,
     ) -> None:
         """Nothing follows."""
 
     # ------------------------------------------------------------------ by hand
 
     async def run_now(self, job: Job) -> StartedNow | RunNow:
-        """See ``desk.Hand``."""
+        """See ``service.Hand``."""
         if not self.open:
             return RunNow.OFF
         held = await self._occurrences.claim_by_hand(job.id)
@@ -217,7 +229,7 @@ class Handlers:
         self._cancel(*_Phase)
         await self._ended(0)
 
-    def forsake(self) -> None:
+    def abandon(self) -> None:
         """What is in hand belongs to another node: cancel it, and store nothing of it."""
         for work in self._works.values():
             work.forsaken = True

@@ -25,43 +25,43 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from goclaw_py.cluster.membership import Cluster
+from goclaw_py.cluster.membership import Membership
 from goclaw_py.common.clock import SharedClock
-from goclaw_py.common.wakeup import Wake
-from goclaw_py.jobs.creation import Rules
+from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.embedded.handlers import UNWIND_S, Due, Handler, Handlers
-from goclaw_py.jobs.execution_models import JobStats, Logged
-from goclaw_py.jobs.executions import Occurrences
+from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence
+from goclaw_py.jobs.executions import JobExecutions
 from goclaw_py.jobs.models import Job, JobState, Prompt, TargetKind
 from goclaw_py.jobs.policy import DEFAULT_PROFILE, Profile
-from goclaw_py.jobs.poller import DueLoop
+from goclaw_py.jobs.poller import JobPoller
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.jobs.service import DeskStore, JobDesk
+from goclaw_py.jobs.service import GatewayJobService, JobServiceStore
 from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import JobPage, JobQuery, NodeStore, Notice
 
-__all__ = ["Due", "Handler", "JobService", "Shelf"]
+__all__ = ["Due", "Handler", "JobScheduler", "JobStorage"]
 
 log = logging.getLogger(__name__)
 
 H = TypeVar("H", bound=Handler)
 
-_OPERATOR = Asker(owner=None)
+_OPERATOR = Requester(owner=None)
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _AGAIN_S = 1.0
 
 
-class Shelf(DeskStore, NodeStore, Protocol):
+class JobStorage(JobServiceStore, NodeStore, Protocol):
     """What a service needs of a store."""
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:
         """See ``ports.store.Store``."""
 
 
-class JobService:
+class JobScheduler:
     """Jobs with one handler, over a store.
 
     Its jobs can be looked at and changed whether it was started or not. It is started once; after
@@ -79,7 +79,7 @@ class JobService:
 
     def __init__(
         self,
-        store: Shelf,
+        store: JobStorage,
         *,
         profile: Profile = DEFAULT_PROFILE,
         concurrency: int = 10,
@@ -91,19 +91,21 @@ class JobService:
         _at_least(1, "max_jobs", max_jobs)
         self._store = store
         clock = clock or SharedClock()
-        self._wake = wake = Wake()
+        self._wake = wake = WakeEvent()
         self._duties: list[asyncio.Task[None]] = []
         self._begun = False
-        self._cluster = Cluster(
+        self._cluster = Membership(
             store, clock, release, on_recovery=lambda _: wake.call(), on_lost=self._on_lost
         )
-        rules = Rules(profile, most=max_jobs, limits_operators=True)
+        rules = JobCreationRules(profile, most=max_jobs, limits_operators=True)
         self._handlers = Handlers(clock, concurrency)
-        self._desk = JobDesk(store, clock, rules, self._handlers)
-        self._occurrences = Occurrences(store, clock, self._node, rules.base, wake.call)
+        self._desk = GatewayJobService(store, clock, rules, self._handlers)
+        self._occurrences = JobExecutions(store, clock, self._node, rules.base, wake.call)
         self._occurrences.connect(self._handlers)
         self._handlers.connect(self._occurrences)
-        self._loop = DueLoop(store, clock, self._node, self._occurrences, lambda: concurrency, wake)
+        self._loop = JobPoller(
+            store, clock, self._node, self._occurrences, lambda: concurrency, wake
+        )
 
     # ------------------------------------------------------------------ jobs
 
@@ -173,7 +175,7 @@ class JobService:
         """
         return await self._desk.run_now(job, _OPERATOR)
 
-    async def run_log(self, job: str, *, limit: int = 50) -> Sequence[Logged]:
+    async def run_log(self, job: str, *, limit: int = 50) -> Sequence[LoggedOccurrence]:
         """What became of the times a job was due, the newest first; by id also of a deleted job."""
         _at_least(1, "limit", limit)
         return await self._desk.log(job, _OPERATOR, limit=limit)
@@ -264,7 +266,7 @@ class JobService:
     def _on_lost(self) -> None:
         """What was in hand belongs to others."""
         self._occurrences.forget()
-        self._handlers.forsake()
+        self._handlers.abandon()
         self._wake.call()
 
 

@@ -17,18 +17,18 @@ from enum import StrEnum
 from typing import Protocol
 
 from goclaw_py.ports.store.background import BackgroundStore, Unmentioned, UnmentionedRow
-from goclaw_py.ports.store.beats import BeatStore
 from goclaw_py.ports.store.calls import CallStore, NodeCall
-from goclaw_py.ports.store.chats import Chat, ChatStore, Heard, SeenChat, Topic
+from goclaw_py.ports.store.chats import Chat, ChatStore, LastActivity, SeenChat, Topic
 from goclaw_py.ports.store.drafts import Draft, DraftStore
+from goclaw_py.ports.store.heartbeats import HeartbeatStore
 from goclaw_py.ports.store.inbox import (
-    Accepted,
-    Dropped,
+    AcceptedMessages,
+    DeadLetter,
+    DroppedMessage,
     InboxKind,
     InboxRow,
     InboxState,
     InboxStore,
-    Letter,
     NewInbox,
     NewPairing,
     Stops,
@@ -44,12 +44,12 @@ from goclaw_py.ports.store.jobs import (
 )
 from goclaw_py.ports.store.lanes import LaneGrant, LaneShare, LaneStore
 from goclaw_py.ports.store.nodes import (
-    CutRun,
+    InterruptedRun,
     Node,
     NodeState,
     NodeStore,
     Place,
-    Recovery,
+    RecoveryReport,
     Renewed,
 )
 from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
@@ -62,52 +62,51 @@ from goclaw_py.ports.store.people import (
 )
 from goclaw_py.ports.store.runs import (
     ALL_RUNS,
-    Begun,
     NewRun,
-    Run,
     RunEnd,
     RunFilter,
     RunSoFar,
     RunSpan,
+    RunStartResult,
     RunStore,
     Session,
     StoredEntry,
+    StoredRun,
     Summary,
     ToolCall,
 )
-from goclaw_py.ports.store.upkeep import Swept, UpkeepStore
-from goclaw_py.ports.store.work import NewWork, Work, WorkState, WorkStore
+from goclaw_py.ports.store.upkeep import RetentionReport, UpkeepStore
+from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState, WorkStore
 from goclaw_py.scheduler.views import Backlog
 
 __all__ = [
     "ALL_RUNS",
     "MOST_COUNTED",
-    "Accepted",
+    "AcceptedMessages",
     "BackgroundStore",
-    "BeatStore",
-    "Begun",
     "CallStore",
     "Chat",
     "ChatStore",
-    "CutRun",
+    "DeadLetter",
     "Draft",
     "DraftStore",
-    "Dropped",
+    "DroppedMessage",
     "EndedOccurrence",
-    "Heard",
+    "HeartbeatStore",
     "InboxKind",
     "InboxRow",
     "InboxState",
     "InboxStore",
     "Incident",
     "IncidentStore",
+    "InterruptedRun",
     "JobPage",
     "JobQuery",
     "JobStore",
     "LaneGrant",
     "LaneShare",
     "LaneStore",
-    "Letter",
+    "LastActivity",
     "NewInbox",
     "NewPairing",
     "NewRun",
@@ -124,13 +123,14 @@ __all__ = [
     "PeopleStore",
     "Person",
     "Place",
-    "Recovery",
+    "RecoveryReport",
     "Renewed",
-    "Run",
+    "RetentionReport",
     "RunEnd",
     "RunFilter",
     "RunSoFar",
     "RunSpan",
+    "RunStartResult",
     "RunStore",
     "SeenChat",
     "Session",
@@ -138,15 +138,15 @@ __all__ = [
     "Stops",
     "Store",
     "StoredEntry",
+    "StoredRun",
+    "StoredWorkItem",
     "Summary",
-    "Swept",
     "ToolCall",
     "Topic",
     "Unanswered",
     "Unmentioned",
     "UnmentionedRow",
     "UpkeepStore",
-    "Work",
     "WorkState",
     "WorkStore",
     "unapproved",
@@ -178,7 +178,7 @@ class Store(
     IncidentStore,
     JobStore,
     WorkStore,
-    BeatStore,
+    HeartbeatStore,
     UpkeepStore,
     Protocol,
 ):

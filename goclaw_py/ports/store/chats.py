@@ -66,7 +66,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class LastActivity:
     """Where a permitted person spoke, and when last."""
 
     target: Target
@@ -164,7 +164,7 @@ class ChatStore(Protocol):
         direct: bool = False,
         limit: int = 20,
         before: Cursor | None = None,
-    ) -> list[Heard]:
+    ) -> list[LastActivity]:
         """Chats and threads in which a permitted person spoke, the last one first (SPEC HB-8).
 
         Only of ``agent`` if given, only direct chats with ``direct``; chats that are gone or denied

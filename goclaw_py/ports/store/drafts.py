@@ -30,7 +30,7 @@ class DraftStore(Protocol):
         """Note that a draft is about to be posted. A run has at most one; again is harmless.
 
         Commit this before the request leaves: a draft without id may be in the chat or not. Raises
-        ``NeverBegan`` for a run that is not known or has ended.
+        ``RunNotStarted`` for a run that is not known or has ended.
         """
 
     async def draft_posted(self, run_id: RunId, external_id: str) -> bool:

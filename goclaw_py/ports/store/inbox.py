@@ -56,7 +56,7 @@ class NewInbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedMessage:
     """An inbox row that a newer one went past: how it ends as soon as its sender is told."""
 
     row: int
@@ -80,7 +80,7 @@ class InboxRow:
     attempts: int
     received_at: datetime
     mode: Mode | None = None
-    dropped: Dropped | None = None
+    dropped: DroppedMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Unanswered:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetter:
     """An inbox row for operators: with the session it belongs to and how often it was tried."""
 
     row: Unanswered
@@ -128,7 +128,7 @@ class NewPairing:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedMessages:
     """What a commit brought: rows that were new and are this node's to work on, in batch order.
 
     Rows whose session another live node owns are committed too but not listed here; that node is
@@ -154,7 +154,7 @@ class InboxStore(Protocol):
         node: NodeId,
         now: datetime,
         pairings: Sequence[NewPairing] = (),
-    ) -> Accepted:
+    ) -> AcceptedMessages:
         """Commit a batch in one transaction and claim its sessions for ``node`` where possible.
 
         Rows whose (channel, account, external id) is known are left as they are. Rows that come
@@ -228,20 +228,20 @@ class InboxStore(Protocol):
 
     async def letters(
         self, *, ended: bool, limit: int = 50, before: int | None = None
-    ) -> list[Letter]:
+    ) -> list[DeadLetter]:
         """Messages of all sessions, no commands, the newest first; those before row ``before``.
 
         With ``ended`` those that could not be worked on: they failed, timed out, were dropped,
         rejected, abandoned or lost, and nobody has dismissed them. Else those that are not done.
         """
 
-    async def letter(self, row_id: int) -> Letter | None:
+    async def letter(self, row_id: int) -> DeadLetter | None:
         """One inbox row, whatever became of it."""
 
-    async def letter_named(self, channel: str, account: str, external_id: str) -> Letter | None:
+    async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
         """The row of a message by the id under which it came in."""
 
-    async def letters_of(self, run: RunId) -> list[Letter]:
+    async def letters_of(self, run: RunId) -> list[DeadLetter]:
         """The rows that a run answers, or has answered, in order of arrival."""
 
     async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:

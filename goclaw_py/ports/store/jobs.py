@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from goclaw_py.jobs.execution_models import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
+from goclaw_py.jobs.execution_models import (
+    JobStats,
+    LoggedOccurrence,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+    UnreportedOccurrence,
+)
 from goclaw_py.jobs.models import Job, JobState, Notify
 from goclaw_py.model.ids import AgentName, JobId, NodeId, OccurrenceId, Owner, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
@@ -125,7 +132,7 @@ class JobStore(Protocol):
         ids: Sequence[OccurrenceId],
         until: datetime | None = None,
         messages_only: bool = False,
-    ) -> list[Claimed]:
+    ) -> list[OccurrenceClaim]:
         """Claim due, active jobs of which nothing runs, the longest due first.
 
         With ``until`` also those that will be due by then: whoever claims them waits for it. With
@@ -142,7 +149,7 @@ class JobStore(Protocol):
 
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
-    ) -> Claimed | None:
+    ) -> OccurrenceClaim | None:
         """Claim a job for a run by hand, in whatever state it is; None if one of it runs.
 
         May be repeated after an unknown outcome. Raises ``UnknownJob``, ``Fenced``, and ``BadJob``
@@ -160,7 +167,7 @@ class JobStore(Protocol):
 
     async def claim_waiting(
         self, node: NodeId, *, now: datetime, unheld: bool = True
-    ) -> list[Claimed]:
+    ) -> list[OccurrenceClaim]:
         """Claim the occurrences that wait for a session of this node, the first due first.
 
         With ``unheld`` also those whose session no node holds. Each is as it was claimed at first,
@@ -168,7 +175,7 @@ class JobStore(Protocol):
         Nothing for a node that is not alive.
         """
 
-    async def waiting_occurrences(self) -> list[Claimed]:
+    async def waiting_occurrences(self) -> list[OccurrenceClaim]:
         """Those that wait for a session and are claimed by no node, the first due first."""
 
     async def end_occurrences(
@@ -182,14 +189,14 @@ class JobStore(Protocol):
         """
 
     async def give_back(
-        self, ids: Collection[OccurrenceId], *, node: NodeId, status: Status
+        self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
     ) -> None:
         """Let occurrences be claimed again, by whoever comes first; no attempt is counted.
 
         ``INTERRUPTED`` for a shutdown, ``SKIPPED`` for one that could not begin here now.
         """
 
-    async def give_back_unknown(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
+    async def release_unclaimed(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
         """Give back what a node has claimed but for what it knows of, and for those by hand.
 
         For when the answer to ``claim_due`` was lost: nobody would run it while the node lives. One
@@ -203,18 +210,18 @@ class JobStore(Protocol):
         job: JobId | None = None,
         *,
         limit: int = 50,
-        status: Status | None = None,
+        status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
-    ) -> list[Logged]:
+    ) -> list[LoggedOccurrence]:
         """Occurrences of a job, which may be deleted, or of all, the newest first."""
 
-    async def logged(self, occurrence: OccurrenceId) -> Logged | None:
+    async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
         """One occurrence."""
 
     async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
         """Whether a message about an occurrence was for this chat, whatever the thread."""
 
-    async def settle_results(self, *, now: datetime) -> list[Untold]:
+    async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
         """Note what became of the messages of jobs; the results that reached nobody (SPEC CRON-9).
 
         A job that is to be deleted when its result is delivered is deleted then. A result of which

@@ -69,7 +69,7 @@ class Renewed:
 
 
 @dataclass(frozen=True, slots=True)
-class CutRun:
+class InterruptedRun:
     """A run that a dead node left; its channel may still show it working.
 
     ``outcome`` is ``lost``, or ``cancelled`` if it was being stopped.
@@ -82,11 +82,11 @@ class CutRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class RecoveryReport:
     """What was taken back from dead nodes."""
 
     nodes: tuple[NodeId, ...] = ()
-    cut_runs: tuple[CutRun, ...] = ()
+    cut_runs: tuple[InterruptedRun, ...] = ()
     gave_up: int = 0
     """Inbox rows that ended ``lost`` because their attempts are used up."""
 
@@ -147,7 +147,7 @@ class NodeStore(Protocol):
         max_attempts: int,
         apology: str,
         only: Collection[NodeId] | None = None,
-    ) -> Recovery:
+    ) -> RecoveryReport:
         """Take back what nodes with an ended lease left, and remove those nodes.
 
         With ``only``, nodes that it does not name are left alone.

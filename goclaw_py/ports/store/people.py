@@ -10,7 +10,7 @@ from typing import Protocol
 
 from goclaw_py.model.messages import PeerKind, Sender
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.pairing_codes import Verdict
+from goclaw_py.model.pairing_codes import AccessVerdict
 from goclaw_py.ports.store.chats import Chat
 from goclaw_py.ports.store.nodes import Place
 
@@ -98,7 +98,7 @@ class PeopleStore(Protocol):
         """
 
     async def decide(
-        self, request_id: str, verdict: Verdict, *, place: Place, by: str, now: datetime
+        self, request_id: str, verdict: AccessVerdict, *, place: Place, by: str, now: datetime
     ) -> PairingRequest | None:
         """Carry out an owner's decision about a request of ``place``, and remove the request.
 

@@ -8,16 +8,24 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
-from goclaw_py.heartbeat.models import BeatEnd
+from goclaw_py.heartbeat.models import HeartbeatRunEnd
 from goclaw_py.jobs.execution_models import OccurrenceEnd
-from goclaw_py.model.ids import AgentName, BeatId, LaneName, NodeId, OccurrenceId, RunId, SessionKey
+from goclaw_py.model.ids import (
+    AgentName,
+    HeartbeatRunId,
+    LaneName,
+    NodeId,
+    OccurrenceId,
+    RunId,
+    SessionKey,
+)
 from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry
-from goclaw_py.ports.store.inbox import Dropped
-from goclaw_py.runs.usage_report import MAX_GROUPS, Grouping, Span, UsageTable
+from goclaw_py.ports.store.inbox import DroppedMessage
+from goclaw_py.runs.usage_report import MAX_GROUPS, DaySpan, Grouping, UsageTable
 from goclaw_py.scheduler.models import Mode
 
 
@@ -41,9 +49,9 @@ class NewRun:
     """When it was asked for; None: when it started."""
     occurrence: OccurrenceId | None = None
     """The time of a job for which it works."""
-    beat: BeatId | None = None
+    beat: HeartbeatRunId | None = None
     """The beat for which it works."""
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedMessage, ...] = ()
     """Rows of its session that were dropped before it; nobody has been told yet (SPEC QUEUE-5)."""
 
 
@@ -64,7 +72,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RunStartResult:
     """A run that has begun.
 
     ``draft`` is the channel's id of the draft that an earlier run for the same messages left, to go
@@ -141,11 +149,11 @@ class RunEnd:
     first_text_at: datetime | None = None
     summary: Summary | None = None
     occurrence: OccurrenceEnd | None = None
-    beat: BeatEnd | None = None
+    beat: HeartbeatRunEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StoredRun:
     """A stored run. ``outcome`` is None while it works."""
 
     id: RunId
@@ -246,7 +254,7 @@ class StoredEntry:
 class RunStore(Protocol):
     """Runs, sessions and their history."""
 
-    async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
         """Record that a run starts, count an attempt for its inbox rows, return the history.
 
         A draft that belongs to one of its inbox rows is this run's from now on.
@@ -255,7 +263,7 @@ class RunStore(Protocol):
         inbox rows of which one has ended, or before which others wait, it claims none: somebody
         else has had the session since they were taken up. Raises ``Fenced`` then, if another live
         node owns it, if the run works for a time of a job that is not claimed by ``node``, or has
-        ended, or if all of its inbox rows have; ``LeaseEnded`` if ``node`` would have to claim it
+        ended, or if all of its inbox rows have; ``LeaseExpired`` if ``node`` would have to claim it
         and has to renew its own lease first.
         """
 
@@ -277,8 +285,8 @@ class RunStore(Protocol):
         has the time at which the run was asked for, the rest that of its end. Finishing a run twice
         changes nothing the second time.
 
-        Raises ``NeverBegan`` for a run that is not known, and ``Fenced`` if the session has changed
-        hands since the run began.
+        Raises ``RunNotStarted`` for a run that is not known, and ``Fenced`` if the session has
+        changed hands since the run began.
         """
 
     async def runs(
@@ -289,7 +297,7 @@ class RunStore(Protocol):
         active: bool = False,
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
-    ) -> list[Run]:
+    ) -> list[StoredRun]:
         """Runs, the newest first."""
 
     async def runs_between(
@@ -300,7 +308,7 @@ class RunStore(Protocol):
     async def run_history(self, run: RunId) -> list[StoredEntry]:
         """What a run has added to the history of its session, in order, even after a reset."""
 
-    async def find_run(self, prefix: str) -> list[Run]:
+    async def find_run(self, prefix: str) -> list[StoredRun]:
         """Runs whose id starts with ``prefix``; at most two, enough to see that it is ambiguous."""
 
     async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
@@ -335,7 +343,7 @@ class RunStore(Protocol):
         """
 
     async def usage(
-        self, by: Collection[Grouping], span: Span, *, limit: int = MAX_GROUPS
+        self, by: Collection[Grouping], span: DaySpan, *, limit: int = MAX_GROUPS
     ) -> UsageTable:
         """What the runs that started in some days have used, as far as they have ended, in groups.
 
@@ -343,7 +351,7 @@ class RunStore(Protocol):
         through the run that is its parent.
         """
 
-    async def unannounced(self, *, since: datetime) -> list[Run]:
+    async def unannounced(self, *, since: datetime) -> list[StoredRun]:
         """Lost and interrupted subagents, ended since then, whose chat waits for word of them.
 
         They have a target, and no inbox row of its account has the external id

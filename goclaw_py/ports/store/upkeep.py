@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class RetentionReport:
     """What became of a stretch of rows.
 
     ``rows`` were deleted. ``after`` is where the next stretch begins, None if all rows behind it
@@ -24,17 +24,17 @@ class UpkeepStore(Protocol):
 
     Nothing that has not ended goes, nor what something that is kept still needs. Several processes
     may call at once: what somebody else has locked is passed over, nobody waits. The log of jobs is
-    forgotten by ``JobStore.sweep_jobs``, that of beats by ``BeatStore.sweep_beats``.
+    forgotten by ``JobStore.sweep_jobs``, that of beats by ``HeartbeatStore.sweep_beats``.
     """
 
-    async def sweep_inbox(self, *, now: datetime, after: int = 0) -> Swept:
+    async def sweep_inbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
         """Forget messages and commands that have ended, of a stretch of rows behind ``after``.
 
         Seven days after their end, letters that nobody has dismissed after thirty. One that a draft
         or an unfinished run belongs to stays. What is forgotten would be taken in as new.
         """
 
-    async def sweep_outbox(self, *, now: datetime, after: int = 0) -> Swept:
+    async def sweep_outbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
         """Forget messages that were sent or dropped, of a stretch of rows behind ``after``.
 
         Seven days after their end, dead ones after thirty. One that tells of a job or a beat stays

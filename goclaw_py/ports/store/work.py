@@ -35,7 +35,7 @@ class NewWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class StoredWorkItem:
     """An item.
 
     Args:
@@ -58,12 +58,12 @@ class Work:
 class WorkStore(Protocol):
     """Work, in lines that are told apart by name."""
 
-    async def add_work(self, new: NewWork, *, now: datetime) -> Work:
+    async def add_work(self, new: NewWork, *, now: datetime) -> StoredWorkItem:
         """Put an item at the end of its line."""
 
     async def take_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
-    ) -> Work | None:
+    ) -> StoredWorkItem | None:
         """Give a job the item that it has already, else the oldest free one; None: no work.
 
         One that was taken before ``forgotten`` and never ended is free too. Two jobs never get the
@@ -80,5 +80,5 @@ class WorkStore(Protocol):
 
     async def work(
         self, queue: str | None = None, *, state: WorkState | None = None, limit: int = 100
-    ) -> list[Work]:
+    ) -> list[StoredWorkItem]:
         """Items, the oldest first."""

@@ -22,7 +22,7 @@ from types import coroutine
 from typing import Any, Generic
 
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.scheduler.embedded.failures import Failure
+from goclaw_py.scheduler.embedded.failures import RunFailure
 from goclaw_py.scheduler.embedded.run import M, R, Run
 from goclaw_py.scheduler.views import RunState
 
@@ -245,7 +245,7 @@ class Drivers(Generic[M, R]):
             return
         if run.state is _RUNNING:
             fatal = isinstance(error, _FATAL)
-            run.result = Failure(run.id, run.session, error, error.__traceback__, fatal)
+            run.result = RunFailure(run.id, run.session, error, error.__traceback__, fatal)
         else:
             facts = {"run_id": run.id, "session": run.session}
             log.warning("stopped_run_failed", extra=facts, exc_info=error)

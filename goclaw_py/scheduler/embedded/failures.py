@@ -19,7 +19,7 @@ _PATIENCE_S = 10.0
 
 
 @dataclass(slots=True, eq=False)
-class Failure:
+class RunFailure:
     """What a run has raised. ``seen``: somebody has got it, or it has been logged."""
 
     run_id: str
@@ -50,10 +50,10 @@ class Failures:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._unseen: deque[tuple[float, Failure]] = deque()
+        self._unseen: deque[tuple[float, RunFailure]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, failure: Failure) -> None:
+    def add(self, failure: RunFailure) -> None:
         """Tell it in a while, if nobody has seen it by then."""
         self._unseen.append((self._loop.time() + _PATIENCE_S, failure))
         if self._timer is None:

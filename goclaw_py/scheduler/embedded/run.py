@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypedDict, TypeVar, cast
 
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.embedded.failures import Failure
+from goclaw_py.scheduler.embedded.failures import RunFailure
 from goclaw_py.scheduler.models import QueuePolicy, Request
 
 M = TypeVar("M")
@@ -60,7 +60,7 @@ _ADVICE: dict[Reason | None, str] = {
 }
 
 
-class Options(TypedDict, total=False):
+class SubmitOptions(TypedDict, total=False):
     """What may be said about one submission; see ``scheduler.models.Request`` for the rules."""
 
     sender: str
@@ -89,17 +89,17 @@ class More(Generic[M, R]):
     offered: list[Run[M, R]] = field(default_factory=list)
 
 
-class Wait(Protocol):
+class ChildWait(Protocol):
     """One run's wait for another one."""
 
     def end(self) -> None:
         """The wait is over, one way or another."""
 
 
-class Keeper(Protocol):
+class RunHolder(Protocol):
     """Whose run it is."""
 
-    def begin_wait(self, run: Run[Any, Any], waiter: asyncio.Future[None]) -> Wait | None:
+    def begin_wait(self, run: Run[Any, Any], waiter: asyncio.Future[None]) -> ChildWait | None:
         """Know that the current task is about to wait for a run; None if it belongs to no run.
 
         Raises ``WouldDeadlock`` if it would wait for ever, and ``RuntimeError`` in another loop.
@@ -120,13 +120,13 @@ class Run(Request, Generic[M, R]):
 
     # The rest is the scheduler's. What has no default is set later, which saves time.
     message: M = field(init=False)
-    keeper: Keeper = field(init=False)
+    keeper: RunHolder = field(init=False)
     context: Context | None = field(default=None, init=False)
     """In a copy of which it works, if not that of the scheduler."""
     task: asyncio.Task[None] | None = field(default=None, init=False)
     """While it works."""
     ended: Outcome | None = field(default=None, init=False)
-    result: R | Failure = field(init=False)
+    result: R | RunFailure = field(init=False)
     """There is one if the outcome is ``completed`` or ``failed``."""
     waiters: list[asyncio.Future[None]] | None = field(default=None, init=False)
     more: More[M, R] | None = field(default=None, init=False)
@@ -145,7 +145,7 @@ class Run(Request, Generic[M, R]):
     def error(self) -> BaseException | None:
         """What the work raised, if the outcome is ``failed``."""
         run = self.whole()
-        return cast("Failure", run.result).error if run.ended is Outcome.FAILED else None
+        return cast("RunFailure", run.result).error if run.ended is Outcome.FAILED else None
 
     def __await__(self) -> Generator[Any, None, R]:
         """Wait for the end. Raises ``WouldDeadlock`` in a run for whose end this one waits."""
@@ -156,7 +156,7 @@ class Run(Request, Generic[M, R]):
         if run.ended is Outcome.COMPLETED:
             return cast("R", run.result)
         if run.ended is Outcome.FAILED:
-            raise cast("Failure", run.result).again()
+            raise cast("RunFailure", run.result).again()
         kind = _ERRORS.get(run.reason, NotCompleted)
         raise kind(run.id, run.ended, run.reason)
 

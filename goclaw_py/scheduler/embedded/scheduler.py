@@ -15,20 +15,28 @@ from typing import Any, Generic, Self, Unpack, cast
 from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.scheduler import scheduler
-from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, Nesting
+from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
 from goclaw_py.scheduler.dispatcher import tell_slow_wait
-from goclaw_py.scheduler.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
+from goclaw_py.scheduler.effects import (
+    Cancel,
+    Effect,
+    Ended,
+    LaneWaitExceeded,
+    MergeIntoRun,
+    OfferToRun,
+    Start,
+)
 from goclaw_py.scheduler.embedded.drivers import Drivers, Work
-from goclaw_py.scheduler.embedded.failures import Failure, Failures
-from goclaw_py.scheduler.embedded.run import M, More, Options, R, Run, WouldDeadlock
+from goclaw_py.scheduler.embedded.failures import Failures, RunFailure
+from goclaw_py.scheduler.embedded.run import M, More, R, Run, SubmitOptions, WouldDeadlock
 from goclaw_py.scheduler.embedded.waits import InnerWait
-from goclaw_py.scheduler.loop_timer import Alarm
+from goclaw_py.scheduler.loop_timer import LoopTimer
 from goclaw_py.scheduler.models import DEFAULT_POLICY, QueuePolicy, check_count, check_type
-from goclaw_py.scheduler.state_machine import Stop
+from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import LaneView, RunView, StopReport
 
 _COMPLETED, _FAILED = Outcome.COMPLETED, Outcome.FAILED
-_OPTIONS = frozenset(Options.__annotations__)
+_OPTIONS = frozenset(SubmitOptions.__annotations__)
 _A_DAY_S = 86_400.0
 _A_YEAR_S = 365 * _A_DAY_S
 
@@ -75,13 +83,13 @@ class Scheduler(Generic[M, R]):
         policy: QueuePolicy = DEFAULT_POLICY,
         agents: Mapping[str, int] | None = None,
         cancel_grace_s: float = 10.0,
-        nesting: Nesting = DEFAULT_NESTING,
+        nesting: NestingLimits = DEFAULT_NESTING,
     ) -> None:
         check_type("work", work, Callable)  # type: ignore[arg-type]
         check_type("lanes", lanes, Iterable)
         check_type("policy", policy, QueuePolicy)
         check_type("agents", agents, Mapping | None)
-        check_type("nesting", nesting, Nesting)
+        check_type("nesting", nesting, NestingLimits)
         sizes: dict[LaneName, int] = {}
         for lane in lanes:
             check_type("each of lanes", lane, Lane)
@@ -93,7 +101,7 @@ class Scheduler(Generic[M, R]):
         except RuntimeError as error:
             raise RuntimeError("make a Scheduler in a coroutine: it needs the loop") from error
         self._policy = policy
-        self._core = scheduler.Scheduler(
+        self._core = scheduler.RunScheduler(
             sizes,
             agents={AgentName(name): limit for name, limit in (agents or {}).items()},
             cancel_grace_s=cancel_grace_s,
@@ -103,7 +111,7 @@ class Scheduler(Generic[M, R]):
         self._failures = Failures()
         self._now = self._loop.time
         self._count = 0
-        self._alarm = Alarm(self._loop, self._on_alarm)
+        self._alarm = LoopTimer(self._loop, self._on_alarm)
         self._timers_seen = 0
         self._changed: asyncio.Event | None = None
 
@@ -125,7 +133,7 @@ class Scheduler(Generic[M, R]):
     # ------------------------------------------------------------------ inputs
 
     def submit(
-        self, session: str, message: M, lane: str = MAIN_LANE, **options: Unpack[Options]
+        self, session: str, message: M, lane: str = MAIN_LANE, **options: Unpack[SubmitOptions]
     ) -> Run[M, R]:
         """Let ``work`` run for a message when its session and its lane have room.
 
@@ -227,7 +235,7 @@ class Scheduler(Generic[M, R]):
 
     # ------------------------------------------------------------------ inside
 
-    def _with_options(self, session: str, lane: str, options: Options) -> Run[M, R]:
+    def _with_options(self, session: str, lane: str, options: SubmitOptions) -> Run[M, R]:
         if unknown := options.keys() - _OPTIONS:
             names = ", ".join(sorted(unknown))
             raise TypeError(f"no such option: {names}; there are {', '.join(sorted(_OPTIONS))}")
@@ -253,7 +261,7 @@ class Scheduler(Generic[M, R]):
         run.context = options.get("context")
         return run
 
-    def _stopped(self, stop: Stop) -> StopReport:
+    def _stopped(self, stop: StopResult) -> StopReport:
         self._carry_out(stop.effects)
         return StopReport(tuple(stop.stopped), tuple(stop.dropped), stop.already_stopping)
 
@@ -278,13 +286,13 @@ class Scheduler(Generic[M, R]):
         match effect:
             case Cancel(request):
                 self._drivers.cancel(cast("Run[M, R]", request))
-            case Join(request, into):
+            case MergeIntoRun(request, into):
                 self._join(cast("Run[M, R]", request), cast("Run[M, R]", into))
-            case Offer(request, working):
+            case OfferToRun(request, working):
                 run = cast("Run[M, R]", working)
                 run.more = run.more or More()
                 run.more.offered.append(cast("Run[M, R]", request))
-            case SlowWait():
+            case LaneWaitExceeded():
                 tell_slow_wait(effect)
 
     def _end(self, run: Run[M, R], ended: Ended) -> None:
@@ -292,7 +300,7 @@ class Scheduler(Generic[M, R]):
         if outcome is not _COMPLETED:
             run.reason = ended.reason
             if outcome is _FAILED and not run.waiters:
-                self._failures.add(cast("Failure", run.result))
+                self._failures.add(cast("RunFailure", run.result))
         run.context = None
         if run.waiters:
             run.wake()
@@ -307,7 +315,7 @@ class Scheduler(Generic[M, R]):
         run.wake()  # to wait for the other one
 
     def begin_wait(self, run: Run[Any, Any], waiter: asyncio.Future[None]) -> InnerWait | None:
-        """See ``Keeper``."""
+        """See ``RunHolder``."""
         if waiter.get_loop() is not self._loop:
             raise RuntimeError(f"{run!r} can be awaited only in the loop of its scheduler")
         current = self._drivers.current()

@@ -32,7 +32,7 @@ AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class BackupContent:
     """What has been written of a table or of the files of an agent.
 
     ``count`` is rows or files, ``bytes`` what they take up before compression.
@@ -44,7 +44,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class TableContent(Content):
+class TableContent(BackupContent):
     """The rows of a table."""
 
     columns: tuple[str, ...]
@@ -83,8 +83,8 @@ class Manifest:
     schema: tuple[Applied, ...]
     tables: Mapping[str, TableContent]
     sequences: Mapping[str, int]
-    files: Mapping[str, Content]
-    settings: Content | None
+    files: Mapping[str, BackupContent]
+    settings: BackupContent | None
     notes: tuple[str, ...]
 
     @property
@@ -138,10 +138,10 @@ def _manifest(found: Any) -> Manifest:
         },
         sequences={str(name): int(value) for name, value in found["sequences"].items()},
         files={
-            _matching(AGENT_NAME, name): Content(*_content(each))
+            _matching(AGENT_NAME, name): BackupContent(*_content(each))
             for name, each in found["files"].items()
         },
-        settings=None if found["settings"] is None else Content(*_content(found["settings"])),
+        settings=None if found["settings"] is None else BackupContent(*_content(found["settings"])),
         notes=tuple(str(note) for note in found["notes"]),
     )
 
@@ -180,6 +180,6 @@ class Sum:
         self._hash.update(data)
 
     @property
-    def content(self) -> Content:
+    def content(self) -> BackupContent:
         """All of it so far."""
-        return Content(self._count, self._bytes, self._hash.hexdigest())
+        return BackupContent(self._count, self._bytes, self._hash.hexdigest())

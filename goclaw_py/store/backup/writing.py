@@ -21,7 +21,7 @@ from goclaw_py.store.backup.manifest import (
     SETTINGS,
     TABLES,
     Applied,
-    Content,
+    BackupContent,
     Manifest,
     Sum,
     TableContent,
@@ -50,7 +50,7 @@ class ArchiveWriter:
         )
         self._tables: dict[str, TableContent] = {}
         self._files: dict[str, Sum] = {}
-        self._settings: Content | None = None
+        self._settings: BackupContent | None = None
         header = {
             "kind": KIND,
             "format": FORMAT,
@@ -75,7 +75,7 @@ class ArchiveWriter:
         """Add whole rows of a table."""
         self._add_bytes(f"{TABLES}/{table}/{number:06}", data)
 
-    def end_table(self, name: str, content: Content, columns: Sequence[str]) -> None:
+    def end_table(self, name: str, content: BackupContent, columns: Sequence[str]) -> None:
         """Note what a table consists of."""
         self._tables[name] = TableContent(
             content.count, content.bytes, content.sha256, tuple(columns)
@@ -170,7 +170,7 @@ class TableWriter:
             self._sum.rows(data)
             self._archive.add_part(self._name, self._parts, data)
 
-    def end(self) -> Content:
+    def end(self) -> BackupContent:
         """Write the rest; what the table consists of."""
         self.flush()
         content = self._sum.content

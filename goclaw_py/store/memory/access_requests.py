@@ -7,7 +7,7 @@ from datetime import datetime
 
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.pairing_codes import Verdict, about_request
+from goclaw_py.model.pairing_codes import AccessVerdict, about_request
 from goclaw_py.ports.store import (
     Chat,
     NewInbox,
@@ -18,12 +18,12 @@ from goclaw_py.ports.store import (
     Standing,
 )
 from goclaw_py.store import rules
-from goclaw_py.store.memory.inbox import Inbox
-from goclaw_py.store.memory.outbox import Outbox
+from goclaw_py.store.memory.inbox import MemoryInbox
+from goclaw_py.store.memory.outbox import MemoryOutbox
 from goclaw_py.store.memory.tables import MemoryDatabase, PersonKey
 
 
-async def let_in(
+async def admit(
     db: MemoryDatabase, request: PairingRequest, standing: Standing, by: str, now: datetime
 ) -> Person:
     """Make a person of a request; they are told, and what they wrote is to be answered."""
@@ -34,26 +34,26 @@ async def let_in(
     db.enqueue([rules.welcome(request)], session=None, now=now)
     if rows:
         # No node works on it: whichever owns the session, or looks first, takes it up.
-        await Inbox(db).accept(rules.opening(rows, request.id), node=NodeId(""), now=now)
+        await MemoryInbox(db).accept(rules.opening(rows, request.id), node=NodeId(""), now=now)
     is_guest = standing is Standing.GUEST
-    await close(db, request, Verdict.GUEST if is_guest else Verdict.APPROVE, by, now)
+    await close(db, request, AccessVerdict.GUEST if is_guest else AccessVerdict.APPROVE, by, now)
     db.notify(Notice.PEOPLE)
     return person
 
 
 async def decide_chat(
-    db: MemoryDatabase, request: PairingRequest, verdict: Verdict, by: str, now: datetime
+    db: MemoryDatabase, request: PairingRequest, verdict: AccessVerdict, by: str, now: datetime
 ) -> None:
     """Allow a group, or deny a group or a person. Who is denied is told nothing."""
     key = request.channel, request.account, request.chat
     known = db.chats.get(key) or Chat(*key, request.peer, rules.called(request), None, "", now, now)
-    db.chats[key] = replace(known, allowed=verdict is not Verdict.DENY)
+    db.chats[key] = replace(known, allowed=verdict is not AccessVerdict.DENY)
     remove(db, request)
     await close(db, request, verdict, by, now)
     db.notify(Notice.PEOPLE)
 
 
-def of_chat(db: MemoryDatabase, chat: Target, verdict: Verdict) -> PairingRequest | None:
+def of_chat(db: MemoryDatabase, chat: Target, verdict: AccessVerdict) -> PairingRequest | None:
     """The request of a chat that a decision about that chat ends."""
     return next(
         (
@@ -61,7 +61,7 @@ def of_chat(db: MemoryDatabase, chat: Target, verdict: Verdict) -> PairingReques
             for request in db.requests.values()
             if (request.channel, request.account, request.chat)
             == (chat.channel, chat.account, chat.chat)
-            and (request.is_group or verdict is Verdict.DENY)
+            and (request.is_group or verdict is AccessVerdict.DENY)
         ),
         None,
     )
@@ -74,12 +74,12 @@ def remove(db: MemoryDatabase, request: PairingRequest) -> list[NewInbox]:
 
 
 async def close(
-    db: MemoryDatabase, request: PairingRequest, verdict: Verdict, by: str, now: datetime
+    db: MemoryDatabase, request: PairingRequest, verdict: AccessVerdict, by: str, now: datetime
 ) -> None:
     """Let the messages that asked owners say who has decided, or not be sent any more."""
     asked = [db.outbox[row] for row in db.beats.alerts.get(about_request(request.id), ())]
     waiting = [row for row in asked if row.state is OutboxState.PENDING]
-    await Outbox(db).drop_outbox([row.id for row in waiting], now=now)
+    await MemoryOutbox(db).drop_outbox([row.id for row in waiting], now=now)
     for row in waiting:
         row.error = rules.DECIDED
     said: list[OutboundMessage] = [

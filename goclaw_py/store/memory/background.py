@@ -10,12 +10,12 @@ from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, external_id
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import Unmentioned, UnmentionedRow
-from goclaw_py.store.memory.tables import Part
+from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 from goclaw_py.store.upkeep_rules import UNMENTIONED_KEPT
 
 
-class Background(Part):
+class MemoryBackground(MemoryPart):
     """Implements ``BackgroundStore``."""
 
     async def note_unmentioned(self, batch: Sequence[Unmentioned], *, now: datetime) -> None:

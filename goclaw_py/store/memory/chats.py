@@ -9,17 +9,17 @@ from datetime import datetime
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.pairing_codes import Verdict
-from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat, Topic
+from goclaw_py.model.pairing_codes import AccessVerdict
+from goclaw_py.ports.store import Chat, LastActivity, Notice, Place, SeenChat, Topic
 from goclaw_py.store.memory import access_requests
-from goclaw_py.store.memory.cluster.transfers import Moves
+from goclaw_py.store.memory.cluster.transfers import MemoryTransfers
 from goclaw_py.store.memory.pages import newest
-from goclaw_py.store.memory.tables import ChatKey, Part
+from goclaw_py.store.memory.tables import ChatKey, MemoryPart
 from goclaw_py.store.rules import last_sight_of_each
 from goclaw_py.store.text import storable
 
 
-class Chats(Part):
+class MemoryChats(MemoryPart):
     """Implements ``ChatStore``."""
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
@@ -67,7 +67,7 @@ class Chats(Part):
     ) -> None:
         """Again is harmless."""
         key = storable((channel, account, chat))
-        verdict = Verdict.APPROVE if allowed else Verdict.DENY
+        verdict = AccessVerdict.APPROVE if allowed else AccessVerdict.DENY
         request = access_requests.of_chat(self._db, Target(*key), verdict)
         if request is not None:
             await access_requests.decide_chat(self._db, request, verdict, "", now)
@@ -137,7 +137,9 @@ class Chats(Part):
         Sends ``Notice.INBOX`` and ``Notice.CRON`` too.
         """
         channel, account, old, new = storable((channel, account, old, new))
-        if old == new or not Moves(self._db, Target(channel, account, old), new).move(now):
+        if old == new or not MemoryTransfers(self._db, Target(channel, account, old), new).move(
+            now
+        ):
             return False
         self._db.notify(Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX, Notice.CRON)
         return True
@@ -149,7 +151,7 @@ class Chats(Part):
         direct: bool = False,
         limit: int = 20,
         before: Cursor | None = None,
-    ) -> list[Heard]:
+    ) -> list[LastActivity]:
         """Looks at all sessions."""
         found = (
             record.heard

@@ -8,13 +8,13 @@ from datetime import datetime
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import InboxKind, InboxRow, Letter, Notice
+from goclaw_py.ports.store import DeadLetter, InboxKind, InboxRow, Notice
 from goclaw_py.store import rules
-from goclaw_py.store.memory.tables import InboxRecord, Part
+from goclaw_py.store.memory.tables import InboxRecord, MemoryPart
 from goclaw_py.store.text import storable
 
 
-class Letters(Part):
+class MemoryDeadLetters(MemoryPart):
     """Implements the rest of ``InboxStore``."""
 
     async def amend(self, edit: InboxRow) -> bool:
@@ -45,7 +45,7 @@ class Letters(Part):
 
     async def letters(
         self, *, ended: bool, limit: int = 50, before: int | None = None
-    ) -> list[Letter]:
+    ) -> list[DeadLetter]:
         """Looks at all of them."""
         newest_first = reversed(self._db.inbox.values())
         wanted = _is_letter if ended else _is_pending
@@ -56,17 +56,17 @@ class Letters(Part):
         ]
         return [_letter(row) for row in found[:limit]]
 
-    async def letter(self, row_id: int) -> Letter | None:
+    async def letter(self, row_id: int) -> DeadLetter | None:
         """Commands too."""
         found = self._db.inbox.get(row_id)
         return None if found is None else _letter(found)
 
-    async def letter_named(self, channel: str, account: str, external_id: str) -> Letter | None:
+    async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
         """Commands too."""
         found = self._db.known.get(storable((channel, account, external_id)))
         return None if found is None else _letter(found)
 
-    async def letters_of(self, run: RunId) -> list[Letter]:
+    async def letters_of(self, run: RunId) -> list[DeadLetter]:
         """Looks at all of them."""
         return [_letter(row) for row in self._db.inbox.values() if row.run_id == run]
 
@@ -107,5 +107,5 @@ def _is_pending(row: InboxRecord) -> bool:
     return row.outcome is None
 
 
-def _letter(row: InboxRecord) -> Letter:
-    return Letter(row.unanswered(), row.session, row.agent, row.attempts)
+def _letter(row: InboxRecord) -> DeadLetter:
+    return DeadLetter(row.unanswered(), row.session, row.agent, row.attempts)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.errors import NeverBegan
+from goclaw_py.model.errors import RunNotStarted
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Target
 from goclaw_py.ports.store import Draft
-from goclaw_py.store.memory.tables import DraftRecord, Part
+from goclaw_py.store.memory.tables import DraftRecord, MemoryPart
 from goclaw_py.store.text import storable
 
 
-class Drafts(Part):
+class MemoryDrafts(MemoryPart):
     """Implements ``DraftStore``."""
 
     async def open_draft(self, run_id: RunId, target: Target, *, now: datetime) -> None:
@@ -20,7 +20,7 @@ class Drafts(Part):
         run_id = storable(run_id)
         run = self._db.runs.get(run_id)
         if run is None or run.end is not None:
-            raise NeverBegan(f"run {run_id} never began, or has ended")
+            raise RunNotStarted(f"run {run_id} never began, or has ended")
         if run_id not in self._db.drafts:
             rows = {row.id: row.message.message_id for row in self._db.rows_of({run_id})}
             after = next((rows[row] for row in sorted(rows) if rows[row]), None)

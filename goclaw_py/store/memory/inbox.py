@@ -10,10 +10,10 @@ from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
-    Accepted,
-    Heard,
+    AcceptedMessages,
     InboxKind,
     InboxRow,
+    LastActivity,
     NewInbox,
     NewPairing,
     Notice,
@@ -24,13 +24,13 @@ from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import (
     ExternalKey,
     InboxRecord,
-    Part,
+    MemoryPart,
     SessionRecord,
 )
 from goclaw_py.store.text import storable
 
 
-class Inbox(Part):
+class MemoryInbox(MemoryPart):
     """Implements ``InboxStore``."""
 
     async def accept(
@@ -40,7 +40,7 @@ class Inbox(Part):
         node: NodeId,
         now: datetime,
         pairings: Sequence[NewPairing] = (),
-    ) -> Accepted:
+    ) -> AcceptedMessages:
         """A session that this node does not own is claimed only if nothing older waits in it."""
         offered = rules.first_of_each(batch)
         rows = storable(tuple(offered))
@@ -78,7 +78,7 @@ class Inbox(Part):
             for row, clean in zip(offered, rows, strict=True)
             if _key(clean) not in fresh_keys
         ]
-        return Accepted(tuple(listed), frozenset(known), frozenset(before))
+        return AcceptedMessages(tuple(listed), frozenset(known), frozenset(before))
 
     async def claim_pending(
         self,
@@ -178,7 +178,9 @@ class Inbox(Part):
         session.target = target
         if not message.source:
             heard_at = now if session.heard is None else max(session.heard.at, now)
-            session.heard = Heard(target, message.peer, session.agent, message.sender.id, heard_at)
+            session.heard = LastActivity(
+                target, message.peer, session.agent, message.sender.id, heard_at
+            )
         session.last_active_at = max(session.last_active_at, now)
 
     def _insert(self, row: NewInbox, now: datetime) -> InboxRecord:

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.store import Incident
-from goclaw_py.store.memory.tables import Part
+from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 
 
-class Incidents(Part):
+class MemoryIncidents(MemoryPart):
     """Implements ``IncidentStore``."""
 
     async def open_incident(

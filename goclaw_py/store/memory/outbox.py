@@ -11,11 +11,11 @@ from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
-from goclaw_py.store.memory.tables import OutboxRecord, Part
+from goclaw_py.store.memory.tables import MemoryPart, OutboxRecord
 from goclaw_py.store.text import storable
 
 
-class Outbox(Part):
+class MemoryOutbox(MemoryPart):
     """Implements ``OutboxStore``."""
 
     async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.pairing_codes import Verdict
+from goclaw_py.model.pairing_codes import AccessVerdict
 from goclaw_py.ports.store import Notice, PairingRequest, Person, Place, Standing
 from goclaw_py.store.memory import access_requests
 from goclaw_py.store.memory.pages import newest
-from goclaw_py.store.memory.tables import Part
+from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 
 
-class People(Part):
+class MemoryPeople(MemoryPart):
     """Implements ``PeopleStore``."""
 
     async def people(
@@ -36,10 +36,10 @@ class People(Part):
         key = request.channel, request.account, request.sender.id
         others = {known for known in self._db.people if known[:2] == key[:2]} - {key}
         standing = Standing.GUEST if guest and others else Standing.OWNER
-        return await access_requests.let_in(self._db, request, standing, "", now)
+        return await access_requests.admit(self._db, request, standing, "", now)
 
     async def decide(
-        self, request_id: str, verdict: Verdict, *, place: Place, by: str, now: datetime
+        self, request_id: str, verdict: AccessVerdict, *, place: Place, by: str, now: datetime
     ) -> PairingRequest | None:
         """Looks at all of them."""
         found = self._db.requests.values()
@@ -47,11 +47,11 @@ class People(Part):
         if request is None or (request.channel, request.account) != place:
             return None
         if request.expires_at > now:
-            if request.is_group or verdict is Verdict.DENY:
+            if request.is_group or verdict is AccessVerdict.DENY:
                 await access_requests.decide_chat(self._db, request, verdict, by, now)
             else:
-                standing = Standing.GUEST if verdict is Verdict.GUEST else Standing.OWNER
-                await access_requests.let_in(self._db, request, standing, by, now)
+                standing = Standing.GUEST if verdict is AccessVerdict.GUEST else Standing.OWNER
+                await access_requests.admit(self._db, request, standing, by, now)
         return request
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> bool:

@@ -10,13 +10,13 @@ from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.session_keys import announcement_id
-from goclaw_py.ports.store import ALL_RUNS, Run, RunFilter, RunSpan, Session, StoredEntry
+from goclaw_py.ports.store import ALL_RUNS, RunFilter, RunSpan, Session, StoredEntry, StoredRun
 from goclaw_py.store.memory.pages import newest
-from goclaw_py.store.memory.tables import Part, RunRecord, SessionRecord
+from goclaw_py.store.memory.tables import MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
 
 
-class Records(Part):
+class MemoryRunRecords(MemoryPart):
     """Implements what ``RunStore`` reads."""
 
     async def runs(
@@ -27,7 +27,7 @@ class Records(Part):
         active: bool = False,
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
-    ) -> list[Run]:
+    ) -> list[StoredRun]:
         """Looks at all of them."""
         session, only = storable(session), storable(only)
         found = (
@@ -65,7 +65,7 @@ class Records(Part):
         ]
         return [one.entry for one in sorted(found, key=lambda one: one.id)]
 
-    async def find_run(self, prefix: str) -> list[Run]:
+    async def find_run(self, prefix: str) -> list[StoredRun]:
         """The prefix is compared character by character; nothing in it is a pattern."""
         prefix = storable(prefix)
         found = sorted(run_id for run_id in self._db.runs if run_id.startswith(prefix))
@@ -103,7 +103,7 @@ class Records(Part):
                 used = used.plus(run.usage)
         return used
 
-    async def unannounced(self, *, since: datetime) -> list[Run]:
+    async def unannounced(self, *, since: datetime) -> list[StoredRun]:
         """The order is that in which they ended."""
         found = [
             (record.end.finished_at, run_id, record)
@@ -116,7 +116,7 @@ class Records(Part):
         ]
         return [_run(record) for _, _, record in sorted(found, key=lambda one: one[:2])[:100]]
 
-    def _is_announced(self, run: RunRecord) -> bool:
+    def _is_announced(self, run: RunRow) -> bool:
         """Whether its chat, if it has one, has got the message about it."""
         target = run.new.target
         if target is None:
@@ -124,9 +124,9 @@ class Records(Part):
         return (target.channel, target.account, announcement_id(run.new.id)) in self._db.known
 
 
-def _run(record: RunRecord) -> Run:
+def _run(record: RunRow) -> StoredRun:
     new, end = record.new, record.end
-    begun = Run(
+    begun = StoredRun(
         id=new.id,
         session=new.session,
         agent=new.agent,
@@ -162,7 +162,7 @@ def _run(record: RunRecord) -> Run:
     )
 
 
-def _span(run: Run) -> RunSpan:
+def _span(run: StoredRun) -> RunSpan:
     return RunSpan(
         id=run.id,
         session=run.session,

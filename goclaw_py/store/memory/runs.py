@@ -6,34 +6,34 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.errors import Fenced, LeaseEnded, NeverBegan
+from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.session_keys import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
-    Begun,
     InboxKind,
     NewRun,
     RunEnd,
     RunSoFar,
+    RunStartResult,
     StoredEntry,
     Summary,
     ToolCall,
 )
 from goclaw_py.scheduler.models import Mode
-from goclaw_py.store import beat_rules, job_rules, rules
+from goclaw_py.store import heartbeat_rules, job_rules, rules
 from goclaw_py.store.memory.heartbeat import runs
 from goclaw_py.store.memory.jobs import occurrences
-from goclaw_py.store.memory.tables import DraftRecord, Part, RunRecord, SessionRecord
+from goclaw_py.store.memory.tables import DraftRecord, MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
 
 
-class Runs(Part):
+class MemoryRuns(MemoryPart):
     """Implements ``RunStore`` but for what ``Records`` reads."""
 
-    async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
         """Beginning the same run again counts no second attempt.
 
         A run of a session whose chat was given another id begins in the session of the new one.
@@ -49,7 +49,7 @@ class Runs(Part):
         run = replace(run, session=session.key, payer=payer)
         known = self._db.runs.get(run.id)
         if known is None:
-            self._db.runs[run.id] = RunRecord(
+            self._db.runs[run.id] = RunRow(
                 run, node, session.fence, session.epoch, self._asked(run), follows=self._last(run)
             )
             if run.occurrence is not None:
@@ -69,7 +69,7 @@ class Runs(Part):
             raise Fenced(f"run {run.id} is not this node's any more")
         draft = self._db.drafts.get(run.id)
         read = [one for one in session.current() if one.id > session.summarized_upto]
-        return Begun(
+        return RunStartResult(
             tuple(one.entry.entry for one in read),
             draft=None if draft is None else draft.external_id,
             lost=None if draft is None else draft.lost,
@@ -149,7 +149,7 @@ class Runs(Part):
             for one in end.history
         )
         self._db.remember(session, run.epoch, written)
-        said = beat_rules.marked(job_rules.marked(end.say, run.new.occurrence), run.new.beat)
+        said = heartbeat_rules.marked(job_rules.marked(end.say, run.new.occurrence), run.new.beat)
         self._db.enqueue(said, session=session.key, now=end.finished_at)
         if draft is not None or end.taken_in:
             self._db.close_forsaken_drafts(end.finished_at)
@@ -192,7 +192,7 @@ class Runs(Part):
         if session is not None and (ended or not rows):
             self._db.remember(session, session.epoch, [StoredEntry(storable(entry), now, None)])
 
-    def _hand_over(self, rows: Collection[int], run: RunRecord) -> None:
+    def _hand_over(self, rows: Collection[int], run: RunRow) -> None:
         """Let pending rows that no run works on belong to a run."""
         pending = self._db.pending
         free = [row for row in rows if row in pending and pending[row].run_id is None]
@@ -200,11 +200,14 @@ class Runs(Part):
             pending[row].run_id = run.new.id
         run.new = replace(run.new, inbox=(*run.new.inbox, *free))
 
-    def _run_to_end(self, end: RunEnd, node: NodeId) -> RunRecord | None:
-        """The run; None if this node has ended it before. Raises ``NeverBegan`` and ``Fenced``."""
+    def _run_to_end(self, end: RunEnd, node: NodeId) -> RunRow | None:
+        """The run; None if this node has ended it before.
+
+        Raises ``RunNotStarted`` and ``Fenced``.
+        """
         run = self._db.runs.get(end.id)
         if run is None or run.new.session not in self._db.sessions:
-            raise NeverBegan(f"run {end.id} never began")
+            raise RunNotStarted(f"run {end.id} never began")
         if run.end is not None and run.end.outcome is Outcome.LOST:
             raise Fenced(f"run {end.id} was given up: {run.end.error or 'its node was dead'}")
         if run.end is not None and run.node == node and node in self._db.nodes:
@@ -218,14 +221,14 @@ class Runs(Part):
             runs.check(self._db, end.beat.id, node)
         return run
 
-    def _asked(self, run: NewRun) -> rules.Asked:
+    def _asked(self, run: NewRun) -> rules.RunOrigin:
         """Who asks for a run, and for which job; what it does not say, the run above it does."""
         above = self._db.runs.get(run.parent) if run.parent is not None else None
         row = self._db.inbox.get(run.inbox[0]) if run.inbox else None
         sender = None if row is None else self._sender(row.message)
         log = None if run.occurrence is None else self._db.cron.logs.get(run.occurrence)
         inherited = rules.NOBODY if above is None else above.asked
-        return rules.Asked(
+        return rules.RunOrigin(
             inherited.sender if sender is None else sender,
             inherited.job if log is None else log.job,
         )
@@ -273,7 +276,7 @@ class Runs(Part):
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:
         """The run's session, claimed for the node.
 
-        Raises ``Fenced`` or ``LeaseEnded``; then it is not made.
+        Raises ``Fenced`` or ``LeaseExpired``; then it is not made.
         """
         key = self._db.present_key(run.session)
         session = self._db.sessions.get(key) or SessionRecord(
@@ -284,7 +287,7 @@ class Runs(Part):
         if session.owner != node and (is_late or not self._db.claim(session, node, run.started_at)):
             is_known = node in self._db.nodes  # else it was declared dead
             if is_known and not is_late and not self._db.is_live(node, run.started_at):
-                raise LeaseEnded(f"the lease of node {node} has ended")
+                raise LeaseExpired(f"the lease of node {node} has ended")
             owner = session.owner or "nobody"
             raise Fenced(f"session {key} belongs to {owner}, not {node}")
         return self._db.sessions.setdefault(key, session)

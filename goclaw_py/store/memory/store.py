@@ -8,50 +8,50 @@ from collections.abc import Callable
 from goclaw_py.model.outcomes import FAILURES
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.scheduler.views import Backlog
-from goclaw_py.store.memory.background import Background
-from goclaw_py.store.memory.chats import Chats
-from goclaw_py.store.memory.cluster.calls import Calls
-from goclaw_py.store.memory.cluster.lanes import Lanes
-from goclaw_py.store.memory.cluster.nodes import Nodes
-from goclaw_py.store.memory.dead_letters import Letters
-from goclaw_py.store.memory.drafts import Drafts
-from goclaw_py.store.memory.heartbeat.heartbeats import Heartbeats
-from goclaw_py.store.memory.heartbeat.runs import Beats
-from goclaw_py.store.memory.inbox import Inbox
-from goclaw_py.store.memory.incidents import Incidents
-from goclaw_py.store.memory.jobs.jobs import Jobs
-from goclaw_py.store.memory.jobs.occurrences import Occurrences
-from goclaw_py.store.memory.jobs.work import WorkItems
-from goclaw_py.store.memory.outbox import Outbox
-from goclaw_py.store.memory.people import People
-from goclaw_py.store.memory.records import Records
-from goclaw_py.store.memory.runs import Runs
+from goclaw_py.store.memory.background import MemoryBackground
+from goclaw_py.store.memory.chats import MemoryChats
+from goclaw_py.store.memory.cluster.calls import MemoryNodeCalls
+from goclaw_py.store.memory.cluster.lanes import MemoryLanes
+from goclaw_py.store.memory.cluster.nodes import MemoryNodes
+from goclaw_py.store.memory.dead_letters import MemoryDeadLetters
+from goclaw_py.store.memory.drafts import MemoryDrafts
+from goclaw_py.store.memory.heartbeat.heartbeats import MemoryHeartbeats
+from goclaw_py.store.memory.heartbeat.runs import MemoryHeartbeatRuns
+from goclaw_py.store.memory.inbox import MemoryInbox
+from goclaw_py.store.memory.incidents import MemoryIncidents
+from goclaw_py.store.memory.jobs.jobs import MemoryJobs
+from goclaw_py.store.memory.jobs.occurrences import MemoryOccurrences
+from goclaw_py.store.memory.jobs.work import MemoryWorkItems
+from goclaw_py.store.memory.outbox import MemoryOutbox
+from goclaw_py.store.memory.people import MemoryPeople
+from goclaw_py.store.memory.records import MemoryRunRecords
+from goclaw_py.store.memory.runs import MemoryRuns
 from goclaw_py.store.memory.tables import MemoryDatabase
-from goclaw_py.store.memory.upkeep import Upkeep
-from goclaw_py.store.memory.usage import UsageSums
+from goclaw_py.store.memory.upkeep import MemoryUpkeep
+from goclaw_py.store.memory.usage import MemoryUsageSums
 
 
 class MemoryStore(
-    Nodes,
-    Calls,
-    Lanes,
-    Inbox,
-    Letters,
-    Background,
-    Runs,
-    Records,
-    Drafts,
-    Outbox,
-    People,
-    Chats,
-    Incidents,
-    Jobs,
-    Occurrences,
-    WorkItems,
-    Heartbeats,
-    Beats,
-    UsageSums,
-    Upkeep,
+    MemoryNodes,
+    MemoryNodeCalls,
+    MemoryLanes,
+    MemoryInbox,
+    MemoryDeadLetters,
+    MemoryBackground,
+    MemoryRuns,
+    MemoryRunRecords,
+    MemoryDrafts,
+    MemoryOutbox,
+    MemoryPeople,
+    MemoryChats,
+    MemoryIncidents,
+    MemoryJobs,
+    MemoryOccurrences,
+    MemoryWorkItems,
+    MemoryHeartbeats,
+    MemoryHeartbeatRuns,
+    MemoryUsageSums,
+    MemoryUpkeep,
 ):
     """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.
 

@@ -12,11 +12,11 @@ from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage,
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
     Chat,
-    Dropped,
-    Heard,
+    DroppedMessage,
     InboxKind,
     InboxRow,
     Incident,
+    LastActivity,
     NewInbox,
     NewRun,
     Node,
@@ -32,11 +32,11 @@ from goclaw_py.ports.store import (
     Unanswered,
     UnmentionedRow,
 )
-from goclaw_py.ports.store.work import Work
+from goclaw_py.ports.store.work import StoredWorkItem
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.memory.cluster.tables import CallTable, LeaseRecord, PlaceTable
-from goclaw_py.store.memory.heartbeat.tables import BeatTables
+from goclaw_py.store.memory.heartbeat.tables import HeartbeatTables
 from goclaw_py.store.memory.jobs.tables import JobTables
 
 ExternalKey = tuple[str, str, str]
@@ -79,7 +79,7 @@ class SessionRecord:
     """Its runs that have not ended."""
     mode: Mode | None = None
     """The queue mode that was chosen in its chat."""
-    heard: Heard | None = None
+    heard: LastActivity | None = None
     """Who spoke in it last."""
     summary: str = ""
     summarized_upto: int = 0
@@ -113,7 +113,7 @@ class InboxRecord:
     finished_at: datetime | None = None
     outcome: Outcome | None = None
     reason: Reason | None = None
-    dropped: Dropped | None = None
+    dropped: DroppedMessage | None = None
     dismissed: bool = False
 
     @property
@@ -150,14 +150,14 @@ class InboxRecord:
 
 
 @dataclass(slots=True)
-class RunRecord:
+class RunRow:
     """A row of ``runs``. ``end`` is None while it works."""
 
     new: NewRun
     node: NodeId
     fence: int
     epoch: int
-    asked: rules.Asked = rules.NOBODY
+    asked: rules.RunOrigin = rules.NOBODY
     end: RunEnd | None = None
     known: RunSoFar = field(default_factory=RunSoFar)
     """What was noted of it while it worked."""
@@ -231,7 +231,7 @@ class MemoryDatabase:
         self.nodes: dict[NodeId, Node] = {}
         self.leases: dict[str, LeaseRecord] = {}
         self.calls = CallTable()
-        self.lane_places = PlaceTable()
+        self.lane_permits = PlaceTable()
         self.sessions: dict[SessionKey, SessionRecord] = {}
         self.inbox: dict[int, InboxRecord] = {}
         self.known: dict[ExternalKey, InboxRecord] = {}
@@ -246,7 +246,7 @@ class MemoryDatabase:
         self.chats: dict[ChatKey, Chat] = {}
         self.topics: dict[Target, Topic] = {}
         self.incidents: dict[str, Incident] = {}
-        self.runs: dict[RunId, RunRecord] = {}
+        self.runs: dict[RunId, RunRow] = {}
         self.outbox: dict[int, OutboxRecord] = {}
         self.unsent: dict[ChatKey, dict[int, OutboxRecord]] = {}
         self.people: dict[PersonKey, Person] = {}
@@ -255,8 +255,8 @@ class MemoryDatabase:
         """What the senders of requests wrote."""
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
         self.cron = JobTables()
-        self.beats = BeatTables()
-        self.work: dict[int, Work] = {}
+        self.beats = HeartbeatTables()
+        self.work: dict[int, StoredWorkItem] = {}
 
     def present_key(self, key: SessionKey) -> SessionKey:
         """Where a session is now: its chat may have been given another id."""
@@ -353,7 +353,7 @@ class MemoryDatabase:
         assert end is not None
         return outcomes[-1] if outcomes else end.outcome
 
-    def end_run(self, run: RunRecord, end: RunEnd) -> None:
+    def end_run(self, run: RunRow, end: RunEnd) -> None:
         """A run has ended; where its end says nothing of its work, that stays as it was noted."""
         known = run.known
         run.end = replace(
@@ -367,7 +367,7 @@ class MemoryDatabase:
 
     def end_runs_of(
         self, nodes: Collection[NodeId], outcome: Outcome, reason: Reason, now: datetime
-    ) -> list[RunRecord]:
+    ) -> list[RunRow]:
         """End the runs that these nodes did not finish, the oldest first.
 
         Those that were being stopped, whose messages have ended with the stop, as cancelled.
@@ -402,7 +402,7 @@ class MemoryDatabase:
         for node in nodes:
             del self.nodes[node]
         self.calls.remove(nodes)
-        self.lane_places.remove(nodes)
+        self.lane_permits.remove(nodes)
         self.notify(Notice.INBOX, Notice.CRON, Notice.NODES, *([Notice.OUTBOX] if freed else []))
 
     def enqueue(
@@ -419,7 +419,7 @@ class MemoryDatabase:
             self.notify(Notice.OUTBOX)
 
 
-class Part:
+class MemoryPart:
     """One noun's share of ``MemoryStore``."""
 
     def __init__(self, database: MemoryDatabase) -> None:

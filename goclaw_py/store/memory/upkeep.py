@@ -5,9 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.ports.store.upkeep import Swept
+from goclaw_py.ports.store.upkeep import RetentionReport
 from goclaw_py.store import upkeep_rules
-from goclaw_py.store.memory.tables import InboxRecord, OutboxRecord, Part, RunRecord, SessionRecord
+from goclaw_py.store.memory.tables import (
+    InboxRecord,
+    MemoryPart,
+    OutboxRecord,
+    RunRow,
+    SessionRecord,
+)
 from goclaw_py.store.rules import LETTERS
 from goclaw_py.store.upkeep_rules import (
     FINISHED_KEPT,
@@ -19,10 +25,10 @@ from goclaw_py.store.upkeep_rules import (
 )
 
 
-class Upkeep(Part):
+class MemoryUpkeep(MemoryPart):
     """Implements ``UpkeepStore``."""
 
-    async def sweep_inbox(self, *, now: datetime, after: int = 0) -> Swept:
+    async def sweep_inbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
         """Looks at all of them."""
         behind = (row for row in self._db.inbox.values() if row.id > after)
         looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
@@ -32,7 +38,7 @@ class Upkeep(Part):
         last = (looked[-1].id, looked[-1].received_at) if looked else None
         return upkeep_rules.swept(len(gone), len(looked), last, now)
 
-    async def sweep_outbox(self, *, now: datetime, after: int = 0) -> Swept:
+    async def sweep_outbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
         """Looks at all of them."""
         behind = (row for row in self._db.outbox.values() if row.id > after)
         looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
@@ -106,7 +112,7 @@ class Upkeep(Part):
         kept = UNSEEN_KEPT if waits else FINISHED_KEPT
         return row.finished_at is not None and row.finished_at < now - kept
 
-    def _is_forgettable(self, run: RunRecord, before: datetime) -> bool:
+    def _is_forgettable(self, run: RunRow, before: datetime) -> bool:
         """Whether a run is too old, and nothing tells of it."""
         if run.end is None or max(run.new.started_at, run.end.finished_at) >= before:
             return False

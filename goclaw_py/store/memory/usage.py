@@ -10,8 +10,8 @@ from goclaw_py.ports.store import RunEnd
 from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     NOTHING_USED,
+    DaySpan,
     Grouping,
-    Span,
     UsageRow,
     UsageTable,
     Used,
@@ -19,16 +19,16 @@ from goclaw_py.runs.usage_report import (
     total_of,
     used_by,
 )
-from goclaw_py.store.memory.tables import Part, RunRecord
+from goclaw_py.store.memory.tables import MemoryPart, RunRow
 
 _Group = tuple[str | None, ...]
 
 
-class UsageSums(Part):
+class MemoryUsageSums(MemoryPart):
     """Implements ``RunStore.usage``."""
 
     async def usage(
-        self, by: Collection[Grouping], span: Span, *, limit: int = MAX_GROUPS
+        self, by: Collection[Grouping], span: DaySpan, *, limit: int = MAX_GROUPS
     ) -> UsageTable:
         """Looks at all runs."""
         groups: dict[_Group, Used] = {}
@@ -68,7 +68,7 @@ class UsageSums(Part):
         return next((person.sender.name for key, person in people if "/".join(key) == sender), "")
 
 
-def _value(run: RunRecord, end: RunEnd, day: date, grouping: Grouping) -> str | None:
+def _value(run: RunRow, end: RunEnd, day: date, grouping: Grouping) -> str | None:
     return {
         Grouping.AGENT: run.new.agent,
         Grouping.JOB: run.asked.job,

@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass
 
 from goclaw_py.ports.clock import Clock
-from goclaw_py.store.migrate import Status, own_tables, status
-from goclaw_py.store.postgres.fitness import Server, bare, examine, shares_sessions
+from goclaw_py.store.migrate import SchemaStatus, own_tables, status
+from goclaw_py.store.postgres.fitness import ServerFacts, bare, examine, shares_sessions
 from goclaw_py.store.postgres.pool import Address, connect
 from goclaw_py.store.sql import queries
 
@@ -27,8 +27,8 @@ class Checkup:
         pooled: Whether a pooler in between gives our sessions to others.
     """
 
-    schema: Status | None
-    server: Server
+    schema: SchemaStatus | None
+    server: ServerFacts
     skew_s: float
     notices: bool
     pooled: bool = False

@@ -41,7 +41,7 @@ set local tcp_user_timeout = 0;
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CopiedTable:
     """A table and its columns, in their order."""
 
     name: str
@@ -64,7 +64,7 @@ class Snapshot:
     def __init__(
         self,
         connection: Connection,
-        tables: tuple[Table, ...],
+        tables: tuple[CopiedTable, ...],
         applied: Mapping[int, tuple[str, str]],
         server: int,
     ) -> None:
@@ -73,7 +73,7 @@ class Snapshot:
         self.applied = applied
         self.server = server
 
-    async def copy(self, table: Table, write: Callable[[bytes], Awaitable[None]]) -> int:
+    async def copy(self, table: CopiedTable, write: Callable[[bytes], Awaitable[None]]) -> int:
         """Give the rows of a table to ``write``, in pieces that end anywhere; how many."""
         return await self._connection.copy_out(table.name, table.columns, write)
 
@@ -156,13 +156,16 @@ class Replacement:
     """What a transaction puts in the place of all that was there; see ``replacing``."""
 
     def __init__(
-        self, connection: Connection, tables: Mapping[str, Table], migrations: Sequence[Migration]
+        self,
+        connection: Connection,
+        tables: Mapping[str, CopiedTable],
+        migrations: Sequence[Migration],
     ) -> None:
         self._connection = connection
         self._migrations = migrations
         self.tables = tables
 
-    async def copy(self, table: Table, data: AsyncIterator[bytes]) -> int:
+    async def copy(self, table: CopiedTable, data: AsyncIterator[bytes]) -> int:
         """Add whole rows to a table; how many."""
         with _explained():
             return await self._connection.copy_in(table.name, table.columns, data)
@@ -253,10 +256,10 @@ def refuse_if_filled(tables: Sequence[str]) -> None:
         )
 
 
-async def _tables(connection: Connection, names: Collection[str]) -> tuple[Table, ...]:
+async def _tables(connection: Connection, names: Collection[str]) -> tuple[CopiedTable, ...]:
     """Those that exist, parents before children."""
     rows = await connection.fetch(_SQL["tables"], list(names))
-    found = {row["name"]: Table(row["name"], tuple(row["columns"])) for row in rows}
+    found = {row["name"]: CopiedTable(row["name"], tuple(row["columns"])) for row in rows}
     order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(sorted(found), ()))
     for row in await connection.fetch(_SQL["references"], list(found)):
         order.add(row["child"], row["parent"])

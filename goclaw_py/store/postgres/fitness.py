@@ -22,7 +22,7 @@ _NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class DatabaseProblem:
     """What a database cannot do, and what helps."""
 
     fact: str
@@ -37,7 +37,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerFacts:
     """What a server says of itself, and of what we may do there.
 
     Args:
@@ -60,33 +60,39 @@ class Server:
     used: int = 1
     most: int = 100
 
-    def version_fault(self) -> Fault | None:
+    def version_fault(self) -> DatabaseProblem | None:
         """Whether it is too old."""
         if (major := self.version // 10_000) >= OLDEST:
             return None
-        return Fault(too_old(major), f"use PostgreSQL {OLDEST} or later")
+        return DatabaseProblem(too_old(major), f"use PostgreSQL {OLDEST} or later")
 
-    def writes_fault(self) -> Fault | None:
+    def writes_fault(self) -> DatabaseProblem | None:
         """Whether it takes no changes."""
         if self.is_standby:
-            return Fault("this server is a standby and takes no changes", PRIMARY, passes=True)
+            return DatabaseProblem(
+                "this server is a standby and takes no changes", PRIMARY, passes=True
+            )
         if self.is_read_only:
-            return Fault("its transactions are read-only", WRITABLE, passes=True)
+            return DatabaseProblem("its transactions are read-only", WRITABLE, passes=True)
         return None
 
-    def rights_fault(self, pending: Sequence[str]) -> Fault | None:
+    def rights_fault(self, pending: Sequence[str]) -> DatabaseProblem | None:
         """Whether we may do too little; making tables counts as long as migrations are pending."""
         if self.lacking:
             cure = f"GRANT {RIGHTS} ON ALL TABLES IN SCHEMA {self.schema} TO {self.us}"
-            return Fault(f"the user {self.us} may not {self._lacking_words()}", cure)
+            return DatabaseProblem(f"the user {self.us} may not {self._lacking_words()}", cure)
         if not pending:
             return None
         for owner, names in self.owners.items():
             fact = f"the user {self.us} may not migrate the tables of {owner} ({_named(names)})"
-            return Fault(fact, f"let {owner} be the user of database.url once, for: goclaw migrate")
+            return DatabaseProblem(
+                fact, f"let {owner} be the user of database.url once, for: goclaw migrate"
+            )
         if not self.may_create:
             cure = f"GRANT USAGE, CREATE ON SCHEMA {self.schema} TO {self.us}"
-            return Fault(f"the user {self.us} may make no tables in schema {self.schema}", cure)
+            return DatabaseProblem(
+                f"the user {self.us} may make no tables in schema {self.schema}", cure
+            )
         return None
 
     def _lacking_words(self) -> str:
@@ -95,14 +101,14 @@ class Server:
             rights[tuple(names)].append(right)
         return ", nor ".join(f"{', '.join(all_)} in {_named(t)}" for t, all_ in rights.items())
 
-    def encoding_fault(self) -> Fault | None:
+    def encoding_fault(self) -> DatabaseProblem | None:
         """Whether there are characters that it cannot hold."""
         if self.encoding == "UTF8":
             return None
         cure = "make one that does: CREATE DATABASE goclaw ENCODING 'UTF8' TEMPLATE template0"
-        return Fault(f"{self.encoding} does not hold every character", cure)
+        return DatabaseProblem(f"{self.encoding} does not hold every character", cure)
 
-    def faults(self, pending: Sequence[str] = ()) -> list[Fault]:
+    def faults(self, pending: Sequence[str] = ()) -> list[DatabaseProblem]:
         """All of them, the worst first."""
         found = (
             self.version_fault(),
@@ -147,7 +153,7 @@ async def _backend(connection: Connection) -> int:
     return -1 if row is None else int(row["pid"])
 
 
-async def examine(connection: Connection, tables: Sequence[str]) -> tuple[Server, datetime]:
+async def examine(connection: Connection, tables: Sequence[str]) -> tuple[ServerFacts, datetime]:
     """Ask a server what it is like, and what time it is there. ``tables`` are to be ours."""
     row = await connection.row(_SQL["server"])
     assert row is not None, "a session has a database"
@@ -162,11 +168,11 @@ async def examine(connection: Connection, tables: Sequence[str]) -> tuple[Server
         "version", "is_standby", "is_read_only", "may_create", "encoding", "us", "schema", "most"
     )  # fmt: skip
     facts = {name: row[name] for name in names}
-    return Server(**facts, used=row["used"] or 0, lacking=lacking, owners=owners), row["at"]
+    return ServerFacts(**facts, used=row["used"] or 0, lacking=lacking, owners=owners), row["at"]
 
 
 async def ensure_writable(connection: Connection) -> None:
     """Raise ``StoreUnavailable`` if the server takes no changes: after a failover, a standby."""
     row = await connection.row(_SQL["may_write"])
-    if row is not None and (fault := Server(**dict(row)).writes_fault()) is not None:
+    if row is not None and (fault := ServerFacts(**dict(row)).writes_fault()) is not None:
         raise fault.error()

@@ -22,7 +22,7 @@ _INBOX = queries("inbox")
 _OUTBOX = queries("outbox")
 
 
-class Part:
+class PostgresPart:
     """One noun's share of ``PostgresStore``."""
 
     def __init__(self, pool: Pool) -> None:

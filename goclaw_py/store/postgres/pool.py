@@ -16,7 +16,13 @@ from typing import Any, Final
 import asyncpg
 
 from goclaw_py.model.errors import SessionShared, StoreError, StoreUnavailable
-from goclaw_py.store.postgres.refusals import OLDEST, Kind, refusal, refusal_to_connect, too_old
+from goclaw_py.store.postgres.refusals import (
+    OLDEST,
+    RefusalKind,
+    refusal,
+    refusal_to_connect,
+    too_old,
+)
 from goclaw_py.store.text import storable
 
 Row = Mapping[str, Any]
@@ -98,9 +104,9 @@ def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
     found = (refusal if at_work else refusal_to_connect)(state, str(error))
     if found is None:
         return None
-    if found.kind is Kind.SHARED:
+    if found.kind is RefusalKind.SHARED:
         return SessionShared(found.words)
-    is_over = found.kind is Kind.REFUSED and not at_work
+    is_over = found.kind is RefusalKind.REFUSED and not at_work
     return (StoreError if is_over else StoreUnavailable)(found.words)
 
 

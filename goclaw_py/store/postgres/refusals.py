@@ -49,7 +49,7 @@ def too_old(major: int) -> str:
     return f"PostgreSQL {OLDEST} or newer is needed, this is {major}"
 
 
-class Kind(Enum):
+class RefusalKind(Enum):
     """What a refusal means for whoever asked."""
 
     AWAY = "away"
@@ -61,33 +61,33 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ServerRefusal:
     """A refusal, in a line for operators."""
 
-    kind: Kind
+    kind: RefusalKind
     words: str
 
 
-def refusal(state: str, said: str) -> Refusal | None:
+def refusal(state: str, said: str) -> ServerRefusal | None:
     """What an answer means, by its SQLSTATE; None if the statement itself is wrong.
 
     ``said``: the server's own words, of which the first line counts.
     """
     said = said.partition("\n")[0]
     if state in _NO_STATEMENT:
-        return Refusal(Kind.SHARED, POOLED)
+        return ServerRefusal(RefusalKind.SHARED, POOLED)
     if state in _CURES:
         what, cure = _CURES[state]
-        kind = Kind.AWAY if state.startswith(("25", "53")) else Kind.REFUSED
-        return Refusal(kind, f"{what}: {said}; {cure}")
+        kind = RefusalKind.AWAY if state.startswith(("25", "53")) else RefusalKind.REFUSED
+        return ServerRefusal(kind, f"{what}: {said}; {cure}")
     if state.startswith(("28", "3D")):
-        return Refusal(Kind.REFUSED, f"the database refused us: {said}")
+        return ServerRefusal(RefusalKind.REFUSED, f"the database refused us: {said}")
     if state.startswith(_UNAVAILABLE_CLASSES) or state in _UNAVAILABLE_STATES:
-        return Refusal(Kind.AWAY, f"the database cannot work now: {said}")
+        return ServerRefusal(RefusalKind.AWAY, f"the database cannot work now: {said}")
     return None
 
 
-def refusal_to_connect(state: str, said: str) -> Refusal:
+def refusal_to_connect(state: str, said: str) -> ServerRefusal:
     """What an answer to a connection means. We have stated nothing yet, so nothing of it is wrong.
 
     ``said``: as for ``refusal``.
@@ -96,11 +96,13 @@ def refusal_to_connect(state: str, said: str) -> Refusal:
     if state == "42501":
         name = first.partition('"')[2].partition('"')[0] or "its name"
         cure = f"GRANT CONNECT ON DATABASE {name} TO the user of database.url"
-        return Refusal(Kind.REFUSED, f"the database refused us: {first}; {cure}")
+        return ServerRefusal(RefusalKind.REFUSED, f"the database refused us: {first}; {cure}")
     # PgBouncer has one SQLSTATE for all that it refuses; its words are never translated.
     if state == "08P01" and "unsupported startup parameter" in first:
         cure = f"{_PARAMETER}, or add it to ignore_startup_parameters of the pooler"
-        return Refusal(Kind.REFUSED, f"the database refused us: {first}; {cure}")
+        return ServerRefusal(RefusalKind.REFUSED, f"the database refused us: {first}; {cure}")
     if state in ("42704", "22023", "55P02"):
-        return Refusal(Kind.REFUSED, f"the database refused us: {first}; {_PARAMETER}")
-    return refusal(state, said) or Refusal(Kind.REFUSED, f"the database refused us: {first}")
+        return ServerRefusal(RefusalKind.REFUSED, f"the database refused us: {first}; {_PARAMETER}")
+    return refusal(state, said) or ServerRefusal(
+        RefusalKind.REFUSED, f"the database refused us: {first}"
+    )

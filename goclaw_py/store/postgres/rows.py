@@ -14,12 +14,12 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     Chat,
+    DeadLetter,
     Draft,
-    Dropped,
-    Heard,
+    DroppedMessage,
     InboxKind,
     InboxRow,
-    Letter,
+    LastActivity,
     NewInbox,
     Node,
     NodeState,
@@ -27,11 +27,11 @@ from goclaw_py.ports.store import (
     OutboxState,
     PairingRequest,
     Person,
-    Run,
     RunSpan,
     Session,
     Standing,
     StoredEntry,
+    StoredRun,
     Topic,
     Unanswered,
 )
@@ -43,7 +43,7 @@ from goclaw_py.store.text import storable
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetColumns:
     """A target as the four columns that hold it, all null for none."""
 
     channel: str | None
@@ -52,7 +52,7 @@ class Place:
     thread: str | None
 
     @classmethod
-    def of(cls, target: Target | None) -> Place:
+    def of(cls, target: Target | None) -> TargetColumns:
         """Its columns."""
         if target is None:
             return cls(None, None, None, None)
@@ -104,7 +104,7 @@ def inbox_row(row: Row) -> InboxRow:
         mode=queue_mode(row),
         dropped=None
         if row["outcome"] is None
-        else Dropped(row["id"], Outcome(row["outcome"]), _reason(row)),
+        else DroppedMessage(row["id"], Outcome(row["outcome"]), _reason(row)),
     )
 
 
@@ -132,9 +132,9 @@ def _reason(row: Row) -> Reason | None:
     return None if row["reason"] is None else Reason(row["reason"])
 
 
-def letter(row: Row) -> Letter:
+def letter(row: Row) -> DeadLetter:
     """A row of ``inbox`` for operators."""
-    return Letter(
+    return DeadLetter(
         row=unanswered(row),
         session=SessionKey(row["session"]),
         agent=AgentName(row["agent"]),
@@ -164,9 +164,9 @@ def usage(row: Row) -> Usage:
     )
 
 
-def run(row: Row) -> Run:
+def run(row: Row) -> StoredRun:
     """A row of ``runs``."""
-    return Run(
+    return StoredRun(
         id=RunId(row["id"]),
         session=SessionKey(row["session"]),
         agent=AgentName(row["agent"]),
@@ -348,9 +348,9 @@ def topic(row: Row) -> Topic:
     )
 
 
-def heard(row: Row) -> Heard:
+def heard(row: Row) -> LastActivity:
     """A row of ``sessions`` in which somebody spoke."""
-    return Heard(
+    return LastActivity(
         target=Target(row["channel"], row["account"], row["chat"], row["thread"]),
         peer=PeerKind(row["peer"]),
         agent=AgentName(row["agent"]),

@@ -8,29 +8,29 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from goclaw_py.ports.store import Notice
-from goclaw_py.store.postgres.cluster.calls import Calls
-from goclaw_py.store.postgres.cluster.lanes import Lanes
-from goclaw_py.store.postgres.cluster.nodes import Nodes
-from goclaw_py.store.postgres.delivery.drafts import Drafts
-from goclaw_py.store.postgres.delivery.outbox import Outbox
+from goclaw_py.store.postgres.cluster.calls import PostgresNodeCalls
+from goclaw_py.store.postgres.cluster.lanes import PostgresLanes
+from goclaw_py.store.postgres.cluster.nodes import PostgresNodes
+from goclaw_py.store.postgres.delivery.drafts import PostgresDrafts
+from goclaw_py.store.postgres.delivery.outbox import PostgresOutbox
 from goclaw_py.store.postgres.fitness import ensure_writable
-from goclaw_py.store.postgres.heartbeat.heartbeats import Heartbeats
-from goclaw_py.store.postgres.heartbeat.runs import Beats
-from goclaw_py.store.postgres.jobs.jobs import Jobs
-from goclaw_py.store.postgres.jobs.occurrences import Occurrences
-from goclaw_py.store.postgres.jobs.work import WorkItems
+from goclaw_py.store.postgres.heartbeat.heartbeats import PostgresHeartbeats
+from goclaw_py.store.postgres.heartbeat.runs import PostgresHeartbeatRuns
+from goclaw_py.store.postgres.jobs.jobs import PostgresJobs
+from goclaw_py.store.postgres.jobs.occurrences import PostgresOccurrences
+from goclaw_py.store.postgres.jobs.work import PostgresWorkItems
 from goclaw_py.store.postgres.listener import Listener
-from goclaw_py.store.postgres.messages.background import Background
-from goclaw_py.store.postgres.messages.chats import Chats
-from goclaw_py.store.postgres.messages.dead_letters import Letters
-from goclaw_py.store.postgres.messages.inbox import Inbox
-from goclaw_py.store.postgres.messages.incidents import Incidents
-from goclaw_py.store.postgres.messages.people import People
+from goclaw_py.store.postgres.messages.background import PostgresBackground
+from goclaw_py.store.postgres.messages.chats import PostgresChats
+from goclaw_py.store.postgres.messages.dead_letters import PostgresDeadLetters
+from goclaw_py.store.postgres.messages.inbox import PostgresInbox
+from goclaw_py.store.postgres.messages.incidents import PostgresIncidents
+from goclaw_py.store.postgres.messages.people import PostgresPeople
 from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
-from goclaw_py.store.postgres.runs.records import Records
-from goclaw_py.store.postgres.runs.runs import Runs
-from goclaw_py.store.postgres.runs.usage import UsageSums
-from goclaw_py.store.postgres.upkeep import Upkeep
+from goclaw_py.store.postgres.runs.records import PostgresRunRecords
+from goclaw_py.store.postgres.runs.runs import PostgresRuns
+from goclaw_py.store.postgres.runs.usage import PostgresUsageSums
+from goclaw_py.store.postgres.upkeep import PostgresUpkeep
 
 
 @asynccontextmanager
@@ -44,26 +44,26 @@ async def connection(address: Address) -> AsyncIterator[Connection]:
 
 
 class PostgresStore(
-    Nodes,
-    Calls,
-    Lanes,
-    Inbox,
-    Letters,
-    Background,
-    Runs,
-    Records,
-    Drafts,
-    Outbox,
-    People,
-    Chats,
-    Incidents,
-    Jobs,
-    Occurrences,
-    WorkItems,
-    Heartbeats,
-    Beats,
-    UsageSums,
-    Upkeep,
+    PostgresNodes,
+    PostgresNodeCalls,
+    PostgresLanes,
+    PostgresInbox,
+    PostgresDeadLetters,
+    PostgresBackground,
+    PostgresRuns,
+    PostgresRunRecords,
+    PostgresDrafts,
+    PostgresOutbox,
+    PostgresPeople,
+    PostgresChats,
+    PostgresIncidents,
+    PostgresJobs,
+    PostgresOccurrences,
+    PostgresWorkItems,
+    PostgresHeartbeats,
+    PostgresHeartbeatRuns,
+    PostgresUsageSums,
+    PostgresUpkeep,
 ):
     """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""
 

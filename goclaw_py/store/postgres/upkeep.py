@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.ports.store.upkeep import Swept
+from goclaw_py.ports.store.upkeep import RetentionReport
 from goclaw_py.store import upkeep_rules
-from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.sql import queries
 
 _SQL = queries("upkeep")
 _BACKGROUND = queries("background")
 
 
-class Upkeep(Part):
+class PostgresUpkeep(PostgresPart):
     """Implements ``UpkeepStore``."""
 
-    async def sweep_inbox(self, *, now: datetime, after: int = 0) -> Swept:
+    async def sweep_inbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
         """One statement."""
         return await self._sweep_stretch(_SQL["sweep_inbox"], now, after)
 
-    async def sweep_outbox(self, *, now: datetime, after: int = 0) -> Swept:
+    async def sweep_outbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
         """One statement."""
         return await self._sweep_stretch(_SQL["sweep_outbox"], now, after)
 
@@ -62,7 +62,7 @@ class Upkeep(Part):
             rows = await connection.fetch(_BACKGROUND["sweep"], before, upkeep_rules.MOST_SWEPT)
         return len(rows)
 
-    async def _sweep_stretch(self, query: str, now: datetime, after: int) -> Swept:
+    async def _sweep_stretch(self, query: str, now: datetime, after: int) -> RetentionReport:
         async with self._pool.connection() as connection:
             row = await connection.row(
                 query,

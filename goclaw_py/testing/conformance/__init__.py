@@ -15,10 +15,10 @@ comes as it is. They wait on the loop's clock, so they pass in real time and on
 
 from goclaw_py.testing.conformance import drafts, files, manners, receiving, sending, texts
 from goclaw_py.testing.conformance.check import CHECKS, Check, checks_for
-from goclaw_py.testing.conformance.rig import Offer, Rig, Seen, Trouble
+from goclaw_py.testing.conformance.rig import Offer, Rig, SeenMessage, Trouble
 from goclaw_py.testing.conformance.scene import NotKept
 
-__all__ = ["CHECKS", "Check", "NotKept", "Offer", "Rig", "Seen", "Trouble", "checks_for"]
+__all__ = ["CHECKS", "Check", "NotKept", "Offer", "Rig", "SeenMessage", "Trouble", "checks_for"]
 
 _REGISTERED = (receiving, sending, texts, drafts, files, manners)
 """Importing them has put their checks into ``CHECKS``."""

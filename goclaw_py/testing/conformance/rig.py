@@ -52,7 +52,7 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenMessage:
     """A message of ours as people see it now.
 
     ``id`` is what ``Channel.send`` returned for it, ``text`` what is shown, without markup.
@@ -103,7 +103,7 @@ class Rig(ABC):
         """
 
     @abstractmethod
-    def seen(self, chat: Target) -> list[Seen]:
+    def seen(self, chat: Target) -> list[SeenMessage]:
         """Our messages in a chat, oldest first."""
 
     @abstractmethod

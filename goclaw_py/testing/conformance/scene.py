@@ -38,7 +38,7 @@ class IntakeBroke(RuntimeError):
     """A bug of the runtime, as a channel may meet it."""
 
 
-class Inbox:
+class RecordingInbox:
     """An ``Intake`` that keeps what it is offered and fails as a check says."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class Scene:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        self.inbox = Inbox()
+        self.inbox = RecordingInbox()
         self._receiving: asyncio.Task[None] | None = None
         self._calls: _Tasks = []
         """What calls have begun, but for those of ``receive``."""

@@ -18,18 +18,18 @@ from goclaw_py.model.errors import (
 )
 from goclaw_py.model.messages import Button, OutboundMessage, Target
 from goclaw_py.testing.conformance.check import check
-from goclaw_py.testing.conformance.rig import Seen, Trouble
+from goclaw_py.testing.conformance.rig import SeenMessage, Trouble
 from goclaw_py.testing.conformance.scene import HOLD_S, NotKept, Scene, require
 
 
-async def arrives(scene: Scene, text: str, chat: Target | None = None) -> Seen:
+async def arrives(scene: Scene, text: str, chat: Target | None = None) -> SeenMessage:
     """Send a plain text and see it."""
     target = chat or scene.rig.ann
     number = await scene.call(scene.rig.channel.send(OutboundMessage(target, text)))
     return await shown(scene, target, number)
 
 
-async def shown(scene: Scene, chat: Target, number: str) -> Seen:
+async def shown(scene: Scene, chat: Target, number: str) -> SeenMessage:
     """The message with an id, as people see it."""
     require(_is_id(number), f"send returns an id, not {number!r}")
     found = {}

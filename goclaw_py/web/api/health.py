@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from goclaw_py.observability.readiness import Check, Readiness
+from goclaw_py.observability.readiness import Readiness, ReadinessCheck
 from goclaw_py.ports.health import Health
 from goclaw_py.web.api.wire import dump
 
@@ -30,7 +30,7 @@ class Ready:
     """What a probe is told when work may be sent here."""
 
     ready: bool
-    checks: tuple[Check, ...]
+    checks: tuple[ReadinessCheck, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class NotReady:
 
     error: str
     ready: bool
-    checks: tuple[Check, ...]
+    checks: tuple[ReadinessCheck, ...]
 
 
 _READY: dict[int | str, dict[str, Any]] = {503: {"model": NotReady}}

@@ -16,8 +16,8 @@ from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
 from goclaw_py.heartbeat.status_texts import state_words, why
 from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.errors import HeartbeatError
-from goclaw_py.model.ids import AgentName, BeatId
-from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
+from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.web.api.job_bodies import Body, ShortText, Text
 
 # ---------------------------------------------------------------------------- bodies
@@ -160,18 +160,24 @@ def checklist_answer(found: Checklist) -> ChecklistAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class RanBeat:
+class RanHeartbeat:
     """What a beat by hand came to: the beat that began, or why there is none."""
 
-    beat: BeatId | None = None
-    refused: NoBeat | None = None
+    beat: HeartbeatRunId | None = None
+    refused: NoHeartbeat | None = None
 
 
-def ran_beat(result: BeatBegun | NoBeat) -> RanBeat:
+def ran_beat(result: HeartbeatStarted | NoHeartbeat) -> RanHeartbeat:
     """The answer to a beat by hand."""
-    return RanBeat(refused=result) if isinstance(result, NoBeat) else RanBeat(result.beat)
+    return (
+        RanHeartbeat(refused=result)
+        if isinstance(result, NoHeartbeat)
+        else RanHeartbeat(result.beat)
+    )
 
 
-def begun_of(answer: RanBeat) -> BeatBegun | NoBeat:
+def begun_of(answer: RanHeartbeat) -> HeartbeatStarted | NoHeartbeat:
     """What was answered to a beat by hand."""
-    return answer.refused or NoBeat.OFF if answer.beat is None else BeatBegun(answer.beat)
+    return (
+        answer.refused or NoHeartbeat.OFF if answer.beat is None else HeartbeatStarted(answer.beat)
+    )

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from goclaw_py.heartbeat.checklist.checklist import Checklist
-from goclaw_py.heartbeat.models import Beat, Event
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
-from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.ports.control import Control, NotFound
 from goclaw_py.web.api.heartbeat_errors import HeartbeatFault
 from goclaw_py.web.api.heartbeat_json import (
@@ -23,7 +23,7 @@ from goclaw_py.web.api.heartbeat_json import (
     HeartbeatAnswer,
     ItemBody,
     MuteBody,
-    RanBeat,
+    RanHeartbeat,
     SwitchBody,
     answer_of,
     checklist_answer,
@@ -58,8 +58,8 @@ def _looking(api: APIRouter, control: Control) -> None:
     @api.get("", response_model=list[HeartbeatAnswer])
     async def every() -> Response:
         """How the heartbeats of all agents stand, in the order of the settings."""
-        desk = control.heartbeats
-        seen = [answer_of(await desk.view(agent)) for agent in desk.agents]
+        service = control.heartbeats
+        seen = [answer_of(await service.view(agent)) for agent in service.agents]
         return _answer(list[HeartbeatAnswer], seen)
 
     @api.get("/{agent}", response_model=HeartbeatAnswer)
@@ -67,26 +67,26 @@ def _looking(api: APIRouter, control: Control) -> None:
         """How one stands, why its last beat came to what it did, and when the next is due."""
         return await _view(control.heartbeats.view(AgentName(agent)))
 
-    @api.get("/{agent}/beats", response_model=list[Beat], responses=LINK)
+    @api.get("/{agent}/beats", response_model=list[HeartbeatRun], responses=LINK)
     async def beats(
         request: Request, agent: Agent, before: Before, limit: Limit = 50, outcome: Outcome = None
     ) -> Response:
         """What became of its beats, the newest first; `outcome` as in `skipped:empty`."""
         name = AgentName(agent)
         rows = await control.heartbeats.log(name, limit=limit + 1, outcome=outcome, before=before)
-        return page(Beat, rows, limit, request, cursor)
+        return page(HeartbeatRun, rows, limit, request, cursor)
 
-    @api.get("/{agent}/rehearsal", response_model=Rehearsal)
+    @api.get("/{agent}/rehearsal", response_model=DryRunReport)
     async def rehearsal(agent: Agent) -> Response:
         """What a run by hand would do now: all checks, no model."""
-        return _answer(Rehearsal, await control.heartbeats.rehearse(AgentName(agent)))
+        return _answer(DryRunReport, await control.heartbeats.rehearse(AgentName(agent)))
 
 
 def _changing(api: APIRouter, control: Control) -> None:
-    @api.post("/{agent}/run", response_model=RanBeat)
+    @api.post("/{agent}/run", response_model=RanHeartbeat)
     async def run(agent: Agent) -> Response:
         """Let it beat now; its beat is found below ``/api/beats``."""
-        return _answer(RanBeat, ran_beat(await control.heartbeats.run_now(AgentName(agent))))
+        return _answer(RanHeartbeat, ran_beat(await control.heartbeats.run_now(AgentName(agent))))
 
     @api.put("/{agent}/switch", response_model=HeartbeatAnswer)
     async def switch(agent: Agent, body: SwitchBody) -> Response:
@@ -96,9 +96,9 @@ def _changing(api: APIRouter, control: Control) -> None:
     @api.put("/{agent}/mute", response_model=HeartbeatAnswer)
     async def mute(agent: Agent, body: MuteBody) -> Response:
         """Let it be silent for a while."""
-        desk, name = control.heartbeats, AgentName(agent)
-        until = muted_until(body, (await desk.view(name)).now)
-        return await _view(desk.mute(name, until))
+        service, name = control.heartbeats, AgentName(agent)
+        until = muted_until(body, (await service.view(name)).now)
+        return await _view(service.mute(name, until))
 
 
 def _checklist(api: APIRouter, control: Control) -> None:
@@ -110,8 +110,8 @@ def _checklist(api: APIRouter, control: Control) -> None:
     @api.put("/{agent}/checklist", response_model=ChecklistAnswer)
     async def write(agent: Agent, body: ChecklistBody) -> Response:
         """Write the whole file anew; with `version` only if it has not changed since (409)."""
-        desk, name = control.heartbeats, AgentName(agent)
-        return await _list(desk.write_checklist(name, body.text, expected=body.version))
+        service, name = control.heartbeats, AgentName(agent)
+        return await _list(service.write_checklist(name, body.text, expected=body.version))
 
     @api.post("/{agent}/checklist/items", response_model=ChecklistAnswer)
     async def add(agent: Agent, body: ItemBody) -> Response:
@@ -121,30 +121,30 @@ def _checklist(api: APIRouter, control: Control) -> None:
     @api.post("/{agent}/checklist/items/{number}/done", response_model=ChecklistAnswer)
     async def done(agent: Agent, number: Number, body: DoneBody | None = None) -> Response:
         """Tick an item off, by its number in the list; with `version` only in that list (409)."""
-        desk, name = control.heartbeats, AgentName(agent)
+        service, name = control.heartbeats, AgentName(agent)
         seen = None if body is None else body.version
-        return await _list(desk.complete_item(name, number, expected=seen))
+        return await _list(service.complete_item(name, number, expected=seen))
 
 
 def beat_routes(control: Control) -> APIRouter:
     """The routes below ``/api/beats``."""
     api = APIRouter(tags=["heartbeats"])
 
-    @api.get("", response_model=list[Beat], responses=LINK)
+    @api.get("", response_model=list[HeartbeatRun], responses=LINK)
     async def log(
         request: Request, before: Before, limit: Limit = 50, outcome: Outcome = None
     ) -> Response:
         """What became of the beats of all agents, the newest first."""
         rows = await control.heartbeats.log(None, limit=limit + 1, outcome=outcome, before=before)
-        return page(Beat, rows, limit, request, cursor)
+        return page(HeartbeatRun, rows, limit, request, cursor)
 
-    @api.get("/{beat}", response_model=Beat)
+    @api.get("/{beat}", response_model=HeartbeatRun)
     async def one(beat: Beats) -> Response:
         """One of them, by its whole id."""
-        found = await control.heartbeats.beat(BeatId(beat))
+        found = await control.heartbeats.beat(HeartbeatRunId(beat))
         if found is None:
             raise NotFound(f"there is no heartbeat run {beat!r}")
-        return _answer(Beat, found)
+        return _answer(HeartbeatRun, found)
 
     return api
 
@@ -158,16 +158,16 @@ def agent_routes(control: Control) -> APIRouter:
         """All agents, in the order of the settings."""
         return _answer(list[AgentView], [AgentView(name) for name in control.heartbeats.agents])
 
-    @api.get("/{agent}/events", response_model=list[Event])
+    @api.get("/{agent}/events", response_model=list[HeartbeatEvent])
     async def events(agent: Agent) -> Response:
         """What it is told with its next beat, the oldest first."""
-        return _answer(list[Event], await control.heartbeats.events(AgentName(agent)))
+        return _answer(list[HeartbeatEvent], await control.heartbeats.events(AgentName(agent)))
 
-    @api.post("/{agent}/events", response_model=Event, status_code=201)
+    @api.post("/{agent}/events", response_model=HeartbeatEvent, status_code=201)
     async def tell(agent: Agent, body: EventBody) -> Response:
         """Tell it something with its next beat, with ``now`` as soon as may be."""
         event = await control.heartbeats.add_event(AgentName(agent), body.text, wake=body.now)
-        return _answer(Event, event, status_code=201)
+        return _answer(HeartbeatEvent, event, status_code=201)
 
     return api
 

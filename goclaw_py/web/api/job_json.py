@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from goclaw_py.jobs.job_json import spec_json, spec_of
-from goclaw_py.jobs.models import JobSpec, Message
+from goclaw_py.jobs.models import FixedMessage, JobSpec
 from goclaw_py.jobs.policy import Profile
 from goclaw_py.jobs.schedule import Cron
 from goclaw_py.model.errors import BadJob, BadMoment
@@ -23,13 +23,13 @@ from goclaw_py.model.ids import AgentName, OccurrenceId, Owner, RunId
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.targets import parse_target, target_text
-from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.web.api.job_bodies import Body, ChangeBody, DraftBody
 
 MAX_TIMES: Final = 100
 """How many coming times are told at once."""
 
-_BLANK: Final = JobSpec(slug="", schedule=Cron(""), zone="", payload=Message(""))
+_BLANK: Final = JobSpec(slug="", schedule=Cron(""), zone="", payload=FixedMessage(""))
 _FOUND: Final = ("payload", "agent", "target", "peer")
 """Keys of a draft that the settings find if they are None."""
 _SPEC_KEYS: Final = frozenset(each.name for each in fields(JobSpec))
@@ -108,7 +108,7 @@ def _utc(at: datetime | None) -> datetime | None:
 # ---------------------------------------------------------------------------- who asks
 
 
-def asker_params(by: Asker) -> dict[str, str]:
+def asker_params(by: Requester) -> dict[str, str]:
     """Who asks, as the parameters of ``asker_of``."""
     params = {"maker": by.maker.value, "peer": by.peer.value}
     if by.owner is not None:
@@ -126,7 +126,7 @@ def asker_of(
     maker: Maker | None,
     chat: str | None,
     peer: PeerKind,
-) -> Asker:
+) -> Requester:
     """Who asks: a person, if they ask as somebody and do not say as what.
 
     Raises ``BadJob`` for a chat of another form.
@@ -136,7 +136,7 @@ def asker_of(
     target = None if chat is None else parse_target(chat)
     if chat is not None and target is None:
         raise BadJob("chat", "must be a chat such as telegram:12345")
-    return Asker(
+    return Requester(
         owner=None if asker is None else Owner(asker),
         maker=maker,
         agent=None if asker_agent is None else AgentName(asker_agent),
@@ -149,7 +149,7 @@ def asker_of(
 
 
 @dataclass(frozen=True, slots=True)
-class DeskView:
+class JobSettingsView:
     """What the settings say of all jobs, and what time it is for the gateway."""
 
     profile: Profile

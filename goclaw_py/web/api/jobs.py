@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 
-from goclaw_py.jobs.execution_models import JobStats, Logged, Status
+from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.job_json import job_json
 from goclaw_py.jobs.models import Job, JobState, Notify
 from goclaw_py.model.errors import BadJob
@@ -22,13 +22,13 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.control import Control
-from goclaw_py.ports.jobs import Asker
+from goclaw_py.ports.jobs import Requester
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.api.job_bodies import ChangeBody, DraftBody, JobView, PageView
 from goclaw_py.web.api.job_errors import JobFault
 from goclaw_py.web.api.job_json import (
     MAX_TIMES,
-    DeskView,
+    JobSettingsView,
     RanNow,
     RouteView,
     Times,
@@ -60,11 +60,11 @@ async def _asker(
     maker: Maker | None = None,
     chat: Part = None,
     peer: PeerKind = PeerKind.DIRECT,
-) -> Asker:
+) -> Requester:
     return asker_of(asker, asker_agent, maker, chat, peer)
 
 
-By = Annotated[Asker, Depends(_asker)]
+By = Annotated[Requester, Depends(_asker)]
 
 
 async def _query(
@@ -129,18 +129,18 @@ def _looking(api: APIRouter, control: Control) -> None:
 
 
 def _history(api: APIRouter, control: Control) -> None:
-    @api.get("/{job}/log", response_model=list[Logged], responses=LINK)
+    @api.get("/{job}/log", response_model=list[LoggedOccurrence], responses=LINK)
     async def log(
         request: Request,
         job: Asked,
         by: By,
         before: Before,
         limit: Limit = 50,
-        status: Status | None = None,
+        status: OccurrenceStatus | None = None,
     ) -> Response:
         """What became of the times it was due, the newest first."""
         rows = await control.jobs.log(job, by, limit=limit + 1, status=status, before=before)
-        return page(Logged, rows, limit, request, cursor)
+        return page(LoggedOccurrence, rows, limit, request, cursor)
 
     @api.get("/{job}/stats", response_model=JobStats)
     async def stats(job: Asked, since: Since, by: By) -> Response:
@@ -150,9 +150,9 @@ def _history(api: APIRouter, control: Control) -> None:
     @api.get("/{job}/upcoming", response_model=Times)
     async def upcoming(job: Asked, by: By, count: Count = 3) -> Response:
         """Its next times; none unless it is active."""
-        desk = control.jobs
-        found = await desk.get(job, by)
-        return _answer(Times, Times(desk.upcoming(found, count)))
+        service = control.jobs
+        found = await service.get(job, by)
+        return _answer(Times, Times(service.upcoming(found, count)))
 
     @api.get("/{job}/route", response_model=RouteView)
     async def route(job: Asked, by: By) -> Response:
@@ -186,22 +186,22 @@ def occurrence_routes(control: Control) -> APIRouter:
     """The routes below ``/api/occurrences``."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
 
-    @api.get("", response_model=list[Logged], responses=LINK)
+    @api.get("", response_model=list[LoggedOccurrence], responses=LINK)
     async def log(
         request: Request,
         by: By,
         before: Before,
         limit: Limit = 50,
-        status: Status | None = None,
+        status: OccurrenceStatus | None = None,
     ) -> Response:
         """What became of the times that jobs were due, of all of them, the newest first."""
         rows = await control.jobs.log(None, by, limit=limit + 1, status=status, before=before)
-        return page(Logged, rows, limit, request, cursor)
+        return page(LoggedOccurrence, rows, limit, request, cursor)
 
-    @api.get("/{occurrence}", response_model=Logged)
+    @api.get("/{occurrence}", response_model=LoggedOccurrence)
     async def one(occurrence: Asked, by: By) -> Response:
         """One of them, by its whole id."""
-        return _answer(Logged, await control.jobs.logged(OccurrenceId(occurrence), by))
+        return _answer(LoggedOccurrence, await control.jobs.logged(OccurrenceId(occurrence), by))
 
     return api
 
@@ -210,11 +210,14 @@ def scheduler_routes(control: Control) -> APIRouter:
     """The routes below ``/api/scheduler``: what concerns no single job."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
 
-    @api.get("", response_model=DeskView)
+    @api.get("", response_model=JobSettingsView)
     async def view() -> Response:
         """What the settings say of all jobs."""
-        desk = control.jobs
-        return _answer(DeskView, DeskView(desk.profile, desk.enabled, desk.most, desk.now()))
+        service = control.jobs
+        return _answer(
+            JobSettingsView,
+            JobSettingsView(service.profile, service.enabled, service.most, service.now()),
+        )
 
     @api.get("/stats", response_model=JobStats)
     async def stats(since: Since, by: By) -> Response:

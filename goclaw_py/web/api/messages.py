@@ -9,10 +9,10 @@ from fastapi.responses import Response
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import Letter, OutboxRow, OutboxState
+from goclaw_py.ports.store import DeadLetter, OutboxRow, OutboxState
 from goclaw_py.web.api.answers import answer
 from goclaw_py.web.api.paging import LINK, Limit, RowBefore, page
-from goclaw_py.web.api.wire import MAX_ROW_ID, Dropped, Retried, RowsBody
+from goclaw_py.web.api.wire import MAX_ROW_ID, DroppedRows, Retried, RowsBody
 
 RowPath = Annotated[int, Path(ge=0, le=MAX_ROW_ID, examples=[120])]
 OfRun = Annotated[
@@ -47,10 +47,10 @@ def outbox_routes(control: Control) -> APIRouter:
         """Try dead and dropped messages again."""
         return answer(Retried, Retried(await control.retry_outbox(body.ids)))
 
-    @api.post("/drop", response_model=Dropped)
+    @api.post("/drop", response_model=DroppedRows)
     async def drop(body: RowsBody) -> Response:
         """Give up messages that are dead or wait."""
-        return answer(Dropped, Dropped(await control.drop_outbox(body.ids)))
+        return answer(DroppedRows, DroppedRows(await control.drop_outbox(body.ids)))
 
     return api
 
@@ -59,27 +59,27 @@ def inbox_routes(control: Control) -> APIRouter:
     """The routes below ``/api/inbox``."""
     api = APIRouter(tags=["inbox"])
 
-    @api.get("", response_model=list[Letter], responses=LINK)
+    @api.get("", response_model=list[DeadLetter], responses=LINK)
     async def inbox(
         request: Request, limit: Limit = 50, before: RowBefore = None, *, waiting: bool = False
     ) -> Response:
         """Messages that could not be worked on, or those that are not done; the newest first."""
         found = await control.letters(waiting=waiting, limit=limit + 1, before=before)
-        return page(Letter, found, limit, request, lambda letter: letter.row.id)
+        return page(DeadLetter, found, limit, request, lambda letter: letter.row.id)
 
-    @api.get("/{row_id}", response_model=Letter)
+    @api.get("/{row_id}", response_model=DeadLetter)
     async def one(row_id: RowPath) -> Response:
         """One message that came in, whatever became of it."""
-        return answer(Letter, await control.letter(row_id))
+        return answer(DeadLetter, await control.letter(row_id))
 
     @api.post("/retry", response_model=Retried)
     async def retry(body: RowsBody) -> Response:
         """Let messages that ended without an answer run again."""
         return answer(Retried, Retried(await control.retry_letters(body.ids)))
 
-    @api.post("/drop", response_model=Dropped)
+    @api.post("/drop", response_model=DroppedRows)
     async def drop(body: RowsBody) -> Response:
         """Show messages that ended without an answer no more."""
-        return answer(Dropped, Dropped(await control.dismiss_letters(body.ids)))
+        return answer(DroppedRows, DroppedRows(await control.dismiss_letters(body.ids)))
 
     return api

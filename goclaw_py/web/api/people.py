@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from goclaw_py.ports.control import Asking, Control
-from goclaw_py.ports.store import Chat, Heard, Person
+from goclaw_py.ports.control import Control, PairingApplicant
+from goclaw_py.ports.store import Chat, LastActivity, Person
 from goclaw_py.web.api.answers import answer
 from goclaw_py.web.api.paging import LINK, ChatBefore, HeardBefore, Limit, cursor, page
 from goclaw_py.web.api.wire import MAX_LIMIT, AllowBody, ApproveBody, RevokeBody
@@ -27,10 +27,10 @@ def people_routes(control: Control) -> APIRouter:
         """Forget a person."""
         await control.revoke(body.channel, body.account, body.sender_id)
 
-    @api.get("/pairing", response_model=list[Asking])
+    @api.get("/pairing", response_model=list[PairingApplicant])
     async def pairing() -> Response:
         """Who asked to talk to the agent."""
-        return answer(list[Asking], await control.pairing_requests())
+        return answer(list[PairingApplicant], await control.pairing_requests())
 
     @api.post("/pairing/approve", response_model=Person)
     async def approve(body: ApproveBody) -> Response:
@@ -44,11 +44,11 @@ def chat_routes(control: Control) -> APIRouter:
     """The routes about chats, below ``/api``."""
     api = APIRouter(tags=["people"])
 
-    @api.get("/heard", response_model=list[Heard], responses=LINK)
+    @api.get("/heard", response_model=list[LastActivity], responses=LINK)
     async def heard(request: Request, before: HeardBefore, limit: Limit = 50) -> Response:
         """Chats and threads in which somebody who may talk spoke, the last one first."""
         found = await control.heard(limit=limit + 1, before=before)
-        return page(Heard, found, limit, request, cursor)
+        return page(LastActivity, found, limit, request, cursor)
 
     @api.get("/chats", response_model=list[Chat], responses=LINK)
     async def chats(request: Request, before: ChatBefore, limit: Limit = MAX_LIMIT) -> Response:

@@ -22,7 +22,7 @@ from goclaw_py.ports.control import (
 )
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
-from goclaw_py.scheduler.views import LanesView, Status
+from goclaw_py.scheduler.views import GatewayStatus, LanesView
 from goclaw_py.web.api.answers import answer
 from goclaw_py.web.api.errors import handle_errors
 from goclaw_py.web.api.health import alive_routes, health_routes
@@ -130,10 +130,10 @@ def closing_of(app: FastAPI) -> asyncio.Event:
 def _gateway(control: Control) -> APIRouter:
     api = APIRouter(tags=["gateway"])
 
-    @api.get("/status", response_model=Status)
+    @api.get("/status", response_model=GatewayStatus)
     async def status() -> Response:
         """What the gateway is doing."""
-        return answer(Status, await control.status())
+        return answer(GatewayStatus, await control.status())
 
     return api
 

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import Control, QueueView, RunRecord
-from goclaw_py.ports.store import Run, RunFilter, RunSpan, Session, StoredEntry
+from goclaw_py.ports.store import RunFilter, RunSpan, Session, StoredEntry, StoredRun
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.api.answers import answer
 from goclaw_py.web.api.paging import LINK, After, Before, Limit, cursor, page
@@ -73,7 +73,7 @@ def run_routes(control: Control) -> APIRouter:
 
 
 def _lists_of_runs(api: APIRouter, control: Control) -> None:
-    @api.get("", response_model=list[Run], responses=LINK)
+    @api.get("", response_model=list[StoredRun], responses=LINK)
     async def runs(
         request: Request,
         only: Only,
@@ -92,7 +92,7 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
         found = await control.runs(
             limit=limit + 1, session=key, active=active, only=only, before=before
         )
-        return page(Run, found, limit, request, cursor)
+        return page(StoredRun, found, limit, request, cursor)
 
     @api.get("/active", response_model=ActiveRuns)
     async def active() -> Response:
@@ -113,10 +113,10 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
 
 
 def _one_run(api: APIRouter, control: Control) -> None:
-    @api.get("/{prefix}", response_model=Run)
+    @api.get("/{prefix}", response_model=StoredRun)
     async def run(prefix: RunPath) -> Response:
         """One run, by its id or the beginning of its id."""
-        return answer(Run, await control.run(prefix))
+        return answer(StoredRun, await control.run(prefix))
 
     @api.get("/{prefix}/record", response_model=RunRecord)
     async def record(prefix: RunPath) -> Response:

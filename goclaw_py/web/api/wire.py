@@ -23,8 +23,8 @@ from goclaw_py.ports.control import (
     NoGateway,
     NotAChat,
     NotFound,
-    Said,
     SessionBusy,
+    TerminalMessage,
 )
 from goclaw_py.runs.live_events import (
     LiveAsked,
@@ -116,7 +116,7 @@ class Retried:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedRows:
     """How many of the rows could be given up, and are."""
 
     dropped: int
@@ -236,7 +236,7 @@ CHAT_EVENTS: Mapping[str, type[ChatEvent]] = {
     "run_text": RunText,
     "run_tool": RunTool,
     "run_ended": RunEnded,
-    "said": Said,
+    "said": TerminalMessage,
 }
 """What happens in a chat, by the name of the server-sent event."""
 

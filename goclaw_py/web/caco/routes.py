@@ -31,16 +31,16 @@ from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.session_keys import job_of
 from goclaw_py.ports.control import Control
-from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDesk, JobDraft, Keep, RunNow
+from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, JobService, Keep, Requester, RunNow
 from goclaw_py.ports.store import JobQuery, Session
 from goclaw_py.web.api.wire import DISPATCH_FAILED, MAX_LIMIT
 from goclaw_py.web.caco.texts import PROMPT_REQUIRED, not_found, said_of, words
 from goclaw_py.web.caco.wire import (
-    Accepted,
+    CacoError,
+    CacoMessageBody,
     Deleted,
     Executed,
-    Fault,
-    MessageBody,
+    MessageAccepted,
     PatchBody,
     Put,
     PutBody,
@@ -56,8 +56,8 @@ from goclaw_py.web.caco.wire import (
 )
 from goclaw_py.web.content import NOT_JSON, is_json
 
-BY: Final = Asker(owner=OPERATOR, maker=Maker.OPERATOR)
-EVERYBODY: Final = Asker(owner=None, maker=Maker.OPERATOR)
+BY: Final = Requester(owner=OPERATOR, maker=Maker.OPERATOR)
+EVERYBODY: Final = Requester(owner=None, maker=Maker.OPERATOR)
 
 Slug = Annotated[str, Path(examples=["daily-standup"])]
 KeyPath = Annotated[str, Path(min_length=1, max_length=512)]
@@ -72,7 +72,7 @@ _REFUSED: Final = {
     RunNow.OFF: "No jobs run here: there is no gateway, or the scheduler is switched off",
 }
 _FAULTS: Final[dict[int | str, dict[str, Any]]] = {
-    code: {"model": Fault} for code in (400, 404, 409, 413, 503)
+    code: {"model": CacoError} for code in (400, 404, 409, 413, 503)
 }
 
 
@@ -87,17 +87,17 @@ class _Route(APIRoute):
                 return await handler(request)
             except RequestValidationError as error:
                 if not is_json(request):
-                    return _fault(415, Fault(error=NOT_JSON))
-                return _fault(400, Fault(error=words(error.errors())))
+                    return _fault(415, CacoError(error=NOT_JSON))
+                return _fault(400, CacoError(error=words(error.errors())))
             except Wrong as error:
-                return _fault(400, Fault(error=str(error)))
+                return _fault(400, CacoError(error=str(error)))
             except UnknownJob:
-                return _fault(404, Fault(error=not_found(request.path_params.get("slug", ""))))
+                return _fault(404, CacoError(error=not_found(request.path_params.get("slug", ""))))
             except _CONFLICTS as error:
-                return _fault(409, Fault(error=str(error)))
+                return _fault(409, CacoError(error=str(error)))
             except JobError as error:
                 text, detail = said_of(error)
-                return _fault(400, Fault(error=text, detail=detail))
+                return _fault(400, CacoError(error=text, detail=detail))
 
         return handle
 
@@ -106,7 +106,7 @@ def _answer(value: Wire) -> Response:
     return Response(value.model_dump_json(by_alias=True), media_type="application/json")
 
 
-def _fault(status: int, fault: Fault) -> Response:
+def _fault(status: int, fault: CacoError) -> Response:
     body = fault.model_dump_json(by_alias=True, exclude_none=True)
     return Response(body, status_code=status, media_type="application/json")
 
@@ -123,17 +123,17 @@ def _looking(api: APIRouter, control: Control) -> None:
     @api.get("", response_model=list[ScheduleView])
     async def schedules(limit: Limit = MAX_LIMIT, offset: Offset = 0) -> Response:
         """All schedules of the operator, the next one to run first."""
-        desk = control.jobs
-        page = await desk.search(JobQuery(owner=OPERATOR, limit=limit, offset=offset), BY)
-        profile = desk.profile
+        service = control.jobs
+        page = await service.search(JobQuery(owner=OPERATOR, limit=limit, offset=offset), BY)
+        profile = service.profile
         shown = (view_of(job, profile).model_dump_json(by_alias=True) for job in page.jobs)
         return Response(f"[{','.join(shown)}]", media_type="application/json")
 
     @api.get("/{slug}", response_model=ScheduleView)
     async def schedule(slug: Slug) -> Response:
         """One schedule, with its state."""
-        desk = control.jobs
-        return _answer(view_of(await _found(desk, slug), desk.profile))
+        service = control.jobs
+        return _answer(view_of(await _found(service, slug), service.profile))
 
 
 def _changing(api: APIRouter, control: Control) -> None:
@@ -144,47 +144,47 @@ def _changing(api: APIRouter, control: Control) -> None:
         Of one that is there ``enabled``, ``sessionConfig`` and the time zone stay as they are if
         they are not given.
         """
-        desk = control.jobs
+        service = control.jobs
         _same(slug, body)
-        prompt = _prompt(body.prompt if body.prompt is not None else desk.profile.default_prompt)
-        after, created = await _put(desk, slug, body.model_copy(update={"prompt": prompt}))
+        prompt = _prompt(body.prompt if body.prompt is not None else service.profile.default_prompt)
+        after, created = await _put(service, slug, body.model_copy(update={"prompt": prompt}))
         return _answer(Put(slug=slug, next_run=moment(after.next_run_at), created=created))
 
     @api.patch("/{slug}", response_model=ScheduleView)
     async def patch(slug: Slug, body: PatchBody) -> Response:
         """Change some of it; the schedule is given as a whole or not at all."""
-        desk = control.jobs
+        service = control.jobs
         _same(slug, body)
-        before = await _found(desk, slug)
-        after = await desk.edit(before.id, _change(desk, before, body), BY)
-        return _answer(view_of(after, desk.profile))
+        before = await _found(service, slug)
+        after = await service.edit(before.id, _change(service, before, body), BY)
+        return _answer(view_of(after, service.profile))
 
     @api.delete("/{slug}", response_model=Deleted)
     async def delete(slug: Slug) -> Response:
         """Delete it; a run of it goes on."""
-        desk = control.jobs
-        await desk.delete((await _found(desk, slug)).id, BY)
+        service = control.jobs
+        await service.delete((await _found(service, slug)).id, BY)
         return _answer(Deleted(slug=slug))
 
     @api.post("/{slug}/run", response_model=Executed)
     async def run(slug: Slug) -> Response:
         """Run it now, in whatever state it is; its next run stays when it is."""
-        desk = control.jobs
-        started = await desk.run_now((await _found(desk, slug)).id, BY)
+        service = control.jobs
+        started = await service.run_now((await _found(service, slug)).id, BY)
         if isinstance(started, RunNow):
-            return _fault(409, Fault(error=_REFUSED[started], code=started.name))
+            return _fault(409, CacoError(error=_REFUSED[started], code=started.name))
         session = started.session or None
         return _answer(Executed(slug=slug, run_id=started.run, session_id=session))
 
 
 def message_routes(control: Control) -> APIRouter:
     """``POST /sessions/{key}/messages``."""
-    faults: dict[int | str, dict[str, Any]] = {**_FAULTS, 500: {"model": Fault}}
+    faults: dict[int | str, dict[str, Any]] = {**_FAULTS, 500: {"model": CacoError}}
     del faults[503]
     api = APIRouter(route_class=_Route, responses=faults, tags=["schedule"])
 
-    @api.post("/sessions/{key:path}/messages", response_model=Accepted)
-    async def send(key: KeyPath, body: MessageBody, *, queue: bool = False) -> Response:
+    @api.post("/sessions/{key:path}/messages", response_model=MessageAccepted)
+    async def send(key: KeyPath, body: CacoMessageBody, *, queue: bool = False) -> Response:
         """Let the agent work on a message, as if it had come into the chat of this session.
 
         409 with ``SESSION_BUSY`` when a run of it waits or works, unless it may ``queue``; with
@@ -198,32 +198,32 @@ def message_routes(control: Control) -> APIRouter:
         try:
             sent = await control.send_message(key, text, queue=queue)
         except StoreUnavailable as error:
-            return _fault(500, Fault(error=str(error), code=DISPATCH_FAILED))
-        return _answer(Accepted(session_id=sent.session, run_id=sent.run))
+            return _fault(500, CacoError(error=str(error), code=DISPATCH_FAILED))
+        return _answer(MessageAccepted(session_id=sent.session, run_id=sent.run))
 
     return api
 
 
-async def _put(desk: JobDesk, slug: str, body: PutBody) -> tuple[Job, bool]:
+async def _put(service: JobService, slug: str, body: PutBody) -> tuple[Job, bool]:
     """The job as the body wants it, and whether it was made for that. Raises ``JobError``."""
     try:
-        before = await _found(desk, slug)
+        before = await _found(service, slug)
     except UnknownJob:
         try:
-            return await desk.create(_draft(desk, slug, body), BY), True
+            return await service.create(_draft(service, slug, body), BY), True
         except SlugTaken:
             # Another request has made it meanwhile.
-            before = await _found(desk, slug)
-    return await desk.edit(before.id, _change(desk, before, body), BY), False
+            before = await _found(service, slug)
+    return await service.edit(before.id, _change(service, before, body), BY), False
 
 
-async def _found(desk: JobDesk, slug: str) -> Job:
+async def _found(service: JobService, slug: str) -> Job:
     """The operator's job with exactly this slug. Raises ``UnknownJob``."""
     if not SLUG.fullmatch(slug):
         raise UnknownJob(slug)
     # The desk also takes an id, and the beginning of one.
     try:
-        job = await desk.get(slug, BY)
+        job = await service.get(slug, BY)
     except NotYours as error:
         raise UnknownJob(slug) from error
     if job.spec.slug != slug:
@@ -244,14 +244,14 @@ def _prompt(text: str | None) -> str:
     return text
 
 
-def _draft(desk: JobDesk, slug: str, body: PutBody) -> JobDraft:
+def _draft(service: JobService, slug: str, body: PutBody) -> JobDraft:
     config = body.session_config or SessionConfig()
     policy: dict[str, object] = {}
     if config.persist_session is not None:
         kind = SessionKind.JOB if config.persist_session else SessionKind.FRESH
         policy["session"] = kind.value
     return JobDraft(
-        schedule=schedule_from(body.schedule, desk.profile.policy.min_interval_s),
+        schedule=schedule_from(body.schedule, service.profile.policy.min_interval_s),
         payload=Prompt(_prompt(body.prompt), config.model or ""),
         slug=slug,
         zone=body.schedule.timezone or "",
@@ -260,11 +260,11 @@ def _draft(desk: JobDesk, slug: str, body: PutBody) -> JobDraft:
     )
 
 
-def _change(desk: JobDesk, job: Job, body: PatchBody) -> JobChange:
+def _change(service: JobService, job: Job, body: PatchBody) -> JobChange:
     """What an edit of this job is to change."""
     change = JobChange(payload=_payload(job, body))
     if body.schedule is not None:
-        least_s = job.policy(desk.profile.policy).min_interval_s
+        least_s = job.policy(service.profile.policy).min_interval_s
         change = replace(change, schedule=schedule_from(body.schedule, least_s))
         if body.schedule.timezone is not None:
             change = replace(change, zone=body.schedule.timezone)
@@ -272,7 +272,7 @@ def _change(desk: JobDesk, job: Job, body: PatchBody) -> JobChange:
         state = JobState.ACTIVE if body.enabled else JobState.PAUSED
         change = replace(change, state=state)
     keeps = None if body.session_config is None else body.session_config.persist_session
-    kept = job.policy(desk.profile.policy).session is not SessionKind.FRESH
+    kept = job.policy(service.profile.policy).session is not SessionKind.FRESH
     if keeps is not None and keeps is not kept:
         kind = SessionKind.JOB if keeps else SessionKind.FRESH
         change = replace(change, session="", policy={"session": kind.value})
@@ -309,14 +309,14 @@ class ListedSession(Session):
     scheduleNextRun: str | None = None  # noqa: N815
 
 
-async def listed(desk: JobDesk, sessions: Sequence[Session]) -> list[ListedSession]:
+async def listed(service: JobService, sessions: Sequence[Session]) -> list[ListedSession]:
     """The sessions, with the jobs to which they belong."""
-    return list(await asyncio.gather(*(_listed(desk, session) for session in sessions)))
+    return list(await asyncio.gather(*(_listed(service, session) for session in sessions)))
 
 
-async def _listed(desk: JobDesk, session: Session) -> ListedSession:
+async def _listed(service: JobService, session: Session) -> ListedSession:
     plain = {field.name: getattr(session, field.name) for field in fields(Session)}
-    job = await _job_of(desk, session.key)
+    job = await _job_of(service, session.key)
     if job is None:
         return ListedSession(**plain)
     return ListedSession(
@@ -324,11 +324,11 @@ async def _listed(desk: JobDesk, session: Session) -> ListedSession:
     )
 
 
-async def _job_of(desk: JobDesk, session: SessionKey) -> Job | None:
+async def _job_of(service: JobService, session: SessionKey) -> Job | None:
     job_id = job_of(session)
     if job_id is None:
         return None
     try:
-        return await desk.get(job_id, EVERYBODY)
+        return await service.get(job_id, EVERYBODY)
     except UnknownJob:
         return None

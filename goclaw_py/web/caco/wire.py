@@ -72,7 +72,7 @@ class Wire(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
 
-class Given(Wire):
+class StrictBody(Wire):
     """A body that comes in. A key that is not known is refused: it may be a misspelled one.
 
     What GET has given can be sent back: its keys that nobody can set are ignored, and in a schedule
@@ -106,7 +106,7 @@ Zone = Annotated[
 ]
 
 
-class CronSchedule(Given):
+class CronSchedule(StrictBody):
     """By the clock on the wall of its zone."""
 
     type: Literal["cron"]
@@ -114,7 +114,7 @@ class CronSchedule(Given):
     timezone: Zone = None
 
 
-class IntervalSchedule(Given):
+class IntervalSchedule(StrictBody):
     """Again and again; one of the two lengths is given."""
 
     type: Literal["interval"]
@@ -125,7 +125,7 @@ class IntervalSchedule(Given):
     timezone: Zone = None
 
 
-class AtSchedule(Given):
+class AtSchedule(StrictBody):
     """Once."""
 
     type: Literal["at"]
@@ -140,14 +140,14 @@ AnySchedule = Annotated[
 ]
 
 
-class SessionConfig(Given):
+class SessionConfig(StrictBody):
     """How it runs. ``model``: null is the agent's own; ``persistSession``: it keeps its context."""
 
     model: Annotated[str | None, Field(max_length=256)] = None
     persist_session: StrictBool | None = None
 
 
-class PatchBody(Given):
+class PatchBody(StrictBody):
     """What is to be changed."""
 
     model_config = _example({"enabled": False})
@@ -243,7 +243,7 @@ class Executed(Wire):
     session_id: str | None
 
 
-class Accepted(Wire):
+class MessageAccepted(Wire):
     """A message is stored. ``runId`` is null if another process works on its session."""
 
     model_config = _example(
@@ -259,7 +259,7 @@ class Accepted(Wire):
     run_id: str | None
 
 
-class MessageBody(Given):
+class CacoMessageBody(StrictBody):
     """What the agent is told; one of the two is given."""
 
     model_config = _example({"prompt": "what did I miss?"})
@@ -268,7 +268,7 @@ class MessageBody(Given):
     message: Annotated[str | None, Field(max_length=MAX_TEXT_CHARS)] = None
 
 
-class Fault(Wire):
+class CacoError(Wire):
     """Why not. ``code`` is for programs; ``detail`` says more than ``error``."""
 
     model_config = _example({"error": "Schedule not found: daily-standup"})

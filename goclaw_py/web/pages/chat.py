@@ -13,7 +13,7 @@ from starlette.routing import Route
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.session_keys import CHAT_NAME
 from goclaw_py.ports.store import StoredEntry
-from goclaw_py.web.pages.desk import Desk
+from goclaw_py.web.pages.services import PageServices
 
 CHAT: Final = "browser"
 """The name of the chat unless the address says another one."""
@@ -24,14 +24,16 @@ LOOKED_AT: Final = 1000
 """So many sessions, the last active ones, are searched for what was said in a chat."""
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """The page; its script talks by the routes that terminals have."""
 
     async def show(request: Request) -> Response:
         name = request.query_params.get("name", CHAT)
         _check(name)
         facts = {"title": "Chat", "path": "/chat", "chat": name}
-        return desk.answer(request, "chat.html", facts | {"history": await _history(desk, name)})
+        return service.answer(
+            request, "chat.html", facts | {"history": await _history(service, name)}
+        )
 
     return [Route("/chat", show)]
 
@@ -41,13 +43,13 @@ def _check(name: str) -> None:
         raise HTTPException(422, "a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
 
 
-async def _history(desk: Desk, name: str) -> list[StoredEntry]:
+async def _history(service: PageServices, name: str) -> list[StoredEntry]:
     """What was said so far; nothing where nobody has said anything, or the database is away."""
     try:
-        sessions = await desk.control.sessions(limit=LOOKED_AT)
+        sessions = await service.control.sessions(limit=LOOKED_AT)
         for session in sessions:
             if session.key.endswith(f":console:direct:{name}"):
-                return await desk.control.history(session.key, limit=SHOWN)
+                return await service.control.history(session.key, limit=SHOWN)
     except StoreUnavailable:
         return []
     return []

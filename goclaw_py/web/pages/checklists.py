@@ -14,11 +14,11 @@ from starlette.exceptions import HTTPException
 from goclaw_py.heartbeat.checklist.marks import marks, without
 from goclaw_py.model.errors import BadChecklist, ChecklistChanged
 from goclaw_py.model.ids import AgentName
-from goclaw_py.web.pages.desk import Desk, Facts
+from goclaw_py.web.pages.services import Facts, PageServices
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ChecklistDraft:
     """What was typed into the page of an agent. ``text``: the whole file; None: as it is."""
 
     text: str | None = None
@@ -27,13 +27,13 @@ class Draft:
     mute: str = ""
 
 
-class Checklists:
+class ChecklistPages:
     """Shows and changes the checklists of agents."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, service: PageServices) -> None:
+        self._desk = service
 
-    async def facts(self, agent: AgentName, draft: Draft) -> Facts:
+    async def facts(self, agent: AgentName, draft: ChecklistDraft) -> Facts:
         """What the editor shows; with a ``draft`` of the text, beside it what the file says now."""
         try:
             found = await self._desk.control.heartbeats.checklist(agent)

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.web.api.wire import MAX_ROW_ID
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN: Final = 50
 
@@ -29,9 +29,9 @@ _STATES: Final = {
 Act = Callable[[Collection[int]], Awaitable[int]]
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """The page, and trying again or giving up."""
-    control = desk.control
+    control = service.control
 
     async def look(query: Query) -> Facts:
         show = query.get("show", "failed")
@@ -65,7 +65,7 @@ def routes(desk: Desk) -> list[Route]:
     }
     page = Page("/deliveries", "deliveries", "Deliveries", look, ("show", "before"), every_s=3.0)
     return [
-        *desk.routes(page),
+        *service.routes(page),
         Route("/deliveries/all", _all(control), methods=["POST"]),
         *(
             Route(f"/deliveries{path}", act(how, notice), methods=["POST"])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from goclaw_py.web.pages.job_words import LoggedLine
+from goclaw_py.web.pages.job_texts import LoggedLine
 from goclaw_py.web.pages.rendering import seconds
 
 HEIGHT: Final = 100
@@ -17,7 +17,7 @@ _LEAST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class DurationBar:
     """A run as a bar; ``meaning`` is its colour."""
 
     x: int
@@ -33,7 +33,7 @@ class Plot:
     """Bars in the order of time, the oldest first; the longest reaches the top."""
 
     width: int
-    bars: tuple[Bar, ...]
+    bars: tuple[DurationBar, ...]
     longest_s: float
 
 
@@ -47,11 +47,11 @@ def plot_of(newest_first: Sequence[LoggedLine]) -> Plot | None:
     return Plot(STEP * len(bars), bars, longest)
 
 
-def _bar(number: int, line: LoggedLine, longest: float) -> Bar:
+def _bar(number: int, line: LoggedLine, longest: float) -> DurationBar:
     took = line.took_s or 0.0
     height = _LEAST + (HEIGHT - _LEAST) * (took / longest if longest else 0.0)
     said = line.row.status.value + (f", {line.why}" if line.why else "")
     lasted = f", {seconds(line.took_s)}" if line.took_s is not None else ""
     x = number * STEP + (STEP - _WIDTH) // 2
     title = f"{line.due_at}: {said}{lasted}"
-    return Bar(x, round(HEIGHT - height, 2), _WIDTH, round(height, 2), line.meaning, title)
+    return DurationBar(x, round(HEIGHT - height, 2), _WIDTH, round(height, 2), line.meaning, title)

@@ -12,28 +12,30 @@ from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
-from goclaw_py.web.pages.desk import MEANINGS, Desk, Facts, Page, Query
+from goclaw_py.web.pages.services import MEANINGS, Facts, Page, PageServices, Query
 
 _OWN: Final = "console"
 """The channel that is always there: terminals, and the chat of the dashboard."""
 
 
-async def _nodes(desk: Desk) -> NodesView | None:
+async def _nodes(service: PageServices) -> NodesView | None:
     """All gateways on the database, None while it is away."""
     try:
-        return await desk.control.nodes()
+        return await service.control.nodes()
     except StoreUnavailable:
         return None
 
 
-def routes(desk: Desk, health: Health | None, settings: Sequence[Setting]) -> list[Route]:
+def routes(
+    service: PageServices, health: Health | None, settings: Sequence[Setting]
+) -> list[Route]:
     """One page."""
 
     async def look(_query: Query) -> Facts:
-        status = await desk.control.status()
+        status = await service.control.status()
         return {
             "status": status,
-            "nodes": await _nodes(desk),
+            "nodes": await _nodes(service),
             "checks": () if health is None else health.readiness().checks,
             "meanings": MEANINGS,
             "settings": settings,
@@ -41,4 +43,4 @@ def routes(desk: Desk, health: Health | None, settings: Sequence[Setting]) -> li
             "alone": all(one.name == _OWN for one in status.channels),
         }
 
-    return desk.routes(Page("/health", "health", "Health", look, every_s=3.0))
+    return service.routes(Page("/health", "health", "Health", look, every_s=3.0))

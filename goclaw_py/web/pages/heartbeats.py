@@ -14,31 +14,38 @@ from starlette.routing import Route
 from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.errors import HeartbeatError, StoreUnavailable, UnknownAgent
-from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.ports.control import NotFound
-from goclaw_py.ports.heartbeat import NoBeat
+from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.web.api.heartbeat_errors import STATUS_OF
-from goclaw_py.web.pages.beat_words import OUTCOMES, BeatLine, Card, beat_line, card_of, steps_of
-from goclaw_py.web.pages.checklists import Checklists, Draft
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form, place
-from goclaw_py.web.pages.job_words import sentence
+from goclaw_py.web.pages.checklists import ChecklistDraft, ChecklistPages
+from goclaw_py.web.pages.heartbeat_texts import (
+    OUTCOMES,
+    Card,
+    HeartbeatLine,
+    beat_line,
+    card_of,
+    steps_of,
+)
+from goclaw_py.web.pages.job_texts import sentence
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 STRIP: Final = 100
 SHOWN: Final = 15
 _BEAT_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _REFUSED: Final = {
-    NoBeat.ALREADY_RUNNING: "A heartbeat is already running.",
-    NoBeat.OFF: "No gateway runs heartbeats at the moment. Start one with: goclaw run.",
+    NoHeartbeat.ALREADY_RUNNING: "A heartbeat is already running.",
+    NoHeartbeat.OFF: "No gateway runs heartbeats at the moment. Start one with: goclaw run.",
 }
 _CHOSEN: Final = {"yes": True, "no": False, "settings": None}
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """The cards, one agent, and what is done with it."""
-    hearts = _Hearts(desk)
+    hearts = _Hearts(service)
     return [
-        *desk.routes(Page("/heartbeats", "heartbeats", "Heartbeats", hearts.look, every_s=2.0)),
-        *desk.routes(hearts.one),
+        *service.routes(Page("/heartbeats", "heartbeats", "Heartbeats", hearts.look, every_s=2.0)),
+        *service.routes(hearts.one),
         Route("/heartbeats/{agent}", hearts.show, methods=["GET"]),
         Route("/heartbeats/{agent}/dry-run", hearts.rehearse, methods=["GET"]),
         Route("/heartbeats/{agent}/checklist/{action}", hearts.list_, methods=["POST"]),
@@ -49,9 +56,9 @@ def routes(desk: Desk) -> list[Route]:
 class _Hearts:
     """Answers what is asked of heartbeats."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._checklists = Checklists(desk)
+    def __init__(self, service: PageServices) -> None:
+        self._desk = service
+        self._checklists = ChecklistPages(service)
         params = ("agent", "beat", "outcome", "before")
         self.one = Page("/heartbeats/-/view", "heartbeat", "Heartbeat", self.look_at, params, 2.0)
 
@@ -87,7 +94,7 @@ class _Hearts:
 
     async def show(self, request: Request) -> Response:
         """One agent."""
-        return await self._page(request, Draft())
+        return await self._page(request, ChecklistDraft())
 
     async def rehearse(self, request: Request) -> Response:
         """What a beat by hand would do now; nothing happens, and no model is asked."""
@@ -104,7 +111,7 @@ class _Hearts:
         return self._desk.answer(request, "rehearsal.html", facts)
 
     async def _page(
-        self, request: Request, draft: Draft, error: str = "", status: int = 200
+        self, request: Request, draft: ChecklistDraft, error: str = "", status: int = 200
     ) -> Response:
         agent = self._known(request.path_params["agent"])
         # After an action that failed there is no list to be looked for in the address.
@@ -133,11 +140,11 @@ class _Hearts:
         view, beats = await asyncio.gather(hearts.view(agent), hearts.log(agent, limit=STRIP))
         return card_of(view, beats)
 
-    async def _chosen(self, view: HeartbeatView, beat: str) -> BeatLine | None:
+    async def _chosen(self, view: HeartbeatView, beat: str) -> HeartbeatLine | None:
         """The beat that was clicked on, if this agent has one of that id."""
         if not _BEAT_ID.fullmatch(beat):
             return None
-        found = await self._desk.control.heartbeats.beat(BeatId(beat))
+        found = await self._desk.control.heartbeats.beat(HeartbeatRunId(beat))
         if found is None or found.agent != view.heartbeat.agent:
             return None
         return beat_line(found, view)
@@ -155,7 +162,7 @@ class _Hearts:
         """What the buttons and forms of a card say."""
         fields = await form(request)
         agent = self._known(request.path_params["agent"])
-        draft = Draft(event=fields.get("text", ""), mute=fields.get("for", ""))
+        draft = ChecklistDraft(event=fields.get("text", ""), mute=fields.get("for", ""))
         here = "/heartbeats" if fields.get("back") == "all" else f"/heartbeats/{agent}"
         try:
             match request.path_params["action"]:
@@ -182,14 +189,14 @@ class _Hearts:
         try:
             await self._checklists.change(agent, request.path_params["action"], fields)
         except HeartbeatError as error:
-            draft = Draft(text=fields.get("text"), item=fields.get("item", ""))
+            draft = ChecklistDraft(text=fields.get("text"), item=fields.get("item", ""))
             return await self._page(request, draft, _sentence(error), _status_of(error))
         return back_to(f"/heartbeats/{agent}", "saved")
 
     async def _run(self, request: Request, agent: AgentName) -> Response:
         begun = await self._desk.control.heartbeats.run_now(agent)
-        if isinstance(begun, NoBeat):
-            return await self._page(request, Draft(), _REFUSED[begun], 409)
+        if isinstance(begun, NoHeartbeat):
+            return await self._page(request, ChecklistDraft(), _REFUSED[begun], 409)
         return back_to(f"/heartbeats/{agent}", "asked", beat=begun.beat)
 
     async def _switch(self, agent: AgentName, on: str) -> str:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LivePart:
     """One live part of one page: what makes it, and how often it is looked at, in seconds.
 
     ``make`` gives HTML. Parts with the same ``key`` are the same part.
@@ -57,7 +57,7 @@ class Hub:
         """How many parts somebody looks at."""
         return len(self._parts)
 
-    async def stream(self, part: Part, seen: str = "") -> AsyncGenerator[bytes]:
+    async def stream(self, part: LivePart, seen: str = "") -> AsyncGenerator[bytes]:
         """Server-sent events with the part, now and whenever it has changed. Close the iterator.
 
         ``seen`` is the id of the event that the reader had last; the same is not sent again.
@@ -84,7 +84,7 @@ class Hub:
             closed.cancel()
             self._leave(part, shared)
 
-    def _enter(self, part: Part) -> _Shared:
+    def _enter(self, part: LivePart) -> _Shared:
         shared = self._parts.get(part.key)
         if shared is None:
             shared = self._parts[part.key] = _Shared()
@@ -92,14 +92,14 @@ class Hub:
         shared.watchers += 1
         return shared
 
-    def _leave(self, part: Part, shared: _Shared) -> None:
+    def _leave(self, part: LivePart, shared: _Shared) -> None:
         shared.watchers -= 1
         if shared.watchers == 0:
             self._parts.pop(part.key, None)
             if shared.keeper is not None:
                 shared.keeper.cancel()
 
-    async def _keep(self, part: Part, shared: _Shared) -> None:
+    async def _keep(self, part: LivePart, shared: _Shared) -> None:
         while True:
             try:
                 _change(shared, b"part", await part.make())

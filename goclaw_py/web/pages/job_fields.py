@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 from goclaw_py.common.datetimes import parse_moment
 from goclaw_py.common.time_texts import zone_or_utc
 from goclaw_py.jobs.models import (
+    FixedMessage,
     Job,
     JobTarget,
-    Message,
     Notify,
     Payload,
     Program,
@@ -130,7 +130,7 @@ def timing_of(typed: Typed, *, now: datetime, zone: str) -> JobDraft:
     zone = typed["zone"].strip() or zone
     return JobDraft(
         schedule=_schedule(typed, now=now, zone=zone),
-        payload=Message("-"),
+        payload=FixedMessage("-"),
         zone=zone,
         not_after=_end(typed["not_after"], now=now, zone=zone),
     )
@@ -186,7 +186,7 @@ def _payload(typed: Typed) -> Payload:
         case "prompt":
             return Prompt(typed["text"], typed["model"].strip())
         case "message":
-            return Message(typed["text"])
+            return FixedMessage(typed["text"])
     raise BadJob("does", "must be prompt or message")
 
 
@@ -283,7 +283,7 @@ def _does(payload: Payload) -> str:
     match payload:
         case Prompt():
             return "prompt"
-        case Message():
+        case FixedMessage():
             return "message"
         case Program():
             return "command"

@@ -28,9 +28,9 @@ from goclaw_py.model.ids import AgentName
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.control import NotFound
 from goclaw_py.web.pages import job_fields
-from goclaw_py.web.pages.desk import Desk, Facts, back_to, form
 from goclaw_py.web.pages.job_page import AHEAD, BY, found, status_of
-from goclaw_py.web.pages.job_words import sentence
+from goclaw_py.web.pages.job_texts import sentence
+from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 
 _SUGGESTED: Final = 50
 _FIELD_OF: Final = {"prompt": "text", "message": "text", "key": "session_key"}
@@ -52,45 +52,45 @@ class Preview:
     error: str = ""
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """The form for a new job, for one that there is, and the preview of both."""
 
     async def new(request: Request) -> Response:
-        typed = job_fields.blank(await desk.control.jobs.zone(BY))
-        return await _answer(desk, request, typed, None)
+        typed = job_fields.blank(await service.control.jobs.zone(BY))
+        return await _answer(service, request, typed, None)
 
     async def create(request: Request) -> Response:
         fields = await form(request)
         typed = job_fields.given(fields)
         if fields.get("do") == "preview":
-            return await _answer(desk, request, typed, None)
+            return await _answer(service, request, typed, None)
         try:
-            job = await _create(desk, typed)
+            job = await _create(service, typed)
         except (JobError, StoreUnavailable) as error:
-            return await _answer(desk, request, typed, None, error)
+            return await _answer(service, request, typed, None, error)
         return back_to(f"/jobs/{job.id}", "made")
 
     async def edit(request: Request) -> Response:
-        job = await found(desk, request.path_params["job"])
-        return await _answer(desk, request, job_fields.typed_of(job), job)
+        job = await found(service, request.path_params["job"])
+        return await _answer(service, request, job_fields.typed_of(job), job)
 
     async def save(request: Request) -> Response:
         fields = await form(request)
         typed = job_fields.given(fields)
         job: Job | None = None
         try:
-            job = await found(desk, request.path_params["job"])
+            job = await found(service, request.path_params["job"])
             if fields.get("do") == "preview":
-                return await _answer(desk, request, typed, job)
-            await _save(desk, job, typed)
+                return await _answer(service, request, typed, job)
+            await _save(service, job, typed)
         except (JobError, NotFound, StoreUnavailable) as error:
-            return await _answer(desk, request, typed, job, error)
+            return await _answer(service, request, typed, job, error)
         return back_to(f"/jobs/{job.id}", "saved")
 
     async def preview(request: Request) -> Response:
         typed = job_fields.given(request.query_params)
-        facts = {"preview": await _preview(desk, typed)}
-        return HTMLResponse(desk.render("job_preview.html", facts))
+        facts = {"preview": await _preview(service, typed)}
+        return HTMLResponse(service.render("job_preview.html", facts))
 
     return [
         Route("/jobs/new", new, methods=["GET"]),
@@ -101,24 +101,24 @@ def routes(desk: Desk) -> list[Route]:
     ]
 
 
-async def _create(desk: Desk, typed: job_fields.Typed) -> Job:
-    jobs = desk.control.jobs
-    chats = await desk.control.chats()
+async def _create(service: PageServices, typed: job_fields.Typed) -> Job:
+    jobs = service.control.jobs
+    chats = await service.control.chats()
     zone = await jobs.zone(BY)
     return await jobs.create(job_fields.draft_of(typed, chats, now=jobs.now(), zone=zone), BY)
 
 
-async def _save(desk: Desk, job: Job, typed: job_fields.Typed) -> None:
-    jobs = desk.control.jobs
-    chats = await desk.control.chats()
+async def _save(service: PageServices, job: Job, typed: job_fields.Typed) -> None:
+    jobs = service.control.jobs
+    chats = await service.control.chats()
     await jobs.edit(job.id, job_fields.change_of(job, typed, chats, now=jobs.now()), BY)
 
 
-async def _preview(desk: Desk, typed: job_fields.Typed) -> Preview | None:
+async def _preview(service: PageServices, typed: job_fields.Typed) -> Preview | None:
     """None while nothing is said of when it runs."""
     if not typed["expression"].strip():
         return None
-    jobs = desk.control.jobs
+    jobs = service.control.jobs
     try:
         zone = typed["zone"].strip() or await jobs.zone(BY)
         draft = job_fields.timing_of(typed, now=jobs.now(), zone=zone)
@@ -130,7 +130,7 @@ async def _preview(desk: Desk, typed: job_fields.Typed) -> Preview | None:
 
 
 async def _answer(
-    desk: Desk,
+    service: PageServices,
     request: Request,
     typed: Mapping[str, str],
     job: Job | None,
@@ -157,10 +157,10 @@ async def _answer(
         "error": "" if error is None else _sentence(error),
         "hint": hint,
         "wrong": _wrong(error),
-        "preview": await _preview(desk, typed),
-        **await _suggestions(desk, typed),
+        "preview": await _preview(service, typed),
+        **await _suggestions(service, typed),
     }
-    return desk.answer(request, "job_form.html", facts, _status(error))
+    return service.answer(request, "job_form.html", facts, _status(error))
 
 
 def _status(error: _Refusal | None) -> int:
@@ -175,14 +175,14 @@ def _status(error: _Refusal | None) -> int:
             return 503
 
 
-async def _suggestions(desk: Desk, typed: Mapping[str, str]) -> dict[str, object]:
+async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[str, object]:
     """What may be chosen, and what holds where nothing is."""
-    known = (*desk.control.heartbeats.agents, AgentName(typed["agent"]))
+    known = (*service.control.heartbeats.agents, AgentName(typed["agent"]))
     try:
-        heard = await desk.control.heard(limit=_SUGGESTED)
+        heard = await service.control.heard(limit=_SUGGESTED)
     except StoreUnavailable:
         heard = []
-    profile = desk.control.jobs.profile
+    profile = service.control.jobs.profile
     return {
         "agents": list(dict.fromkeys(name for name in known if name)),
         "targets": list(dict.fromkeys(target_text(each.target) for each in heard)),

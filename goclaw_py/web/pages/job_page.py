@@ -8,25 +8,25 @@ from decimal import Decimal
 from typing import Final
 
 from goclaw_py.common.time_texts import at
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.models import SLUG, Job, Notify, Prompt
 from goclaw_py.jobs.view_texts import kind_and_text, plan
 from goclaw_py.model.errors import JobError, UnknownJob
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.control import NotFound
-from goclaw_py.ports.jobs import Asker
+from goclaw_py.ports.jobs import Requester
 from goclaw_py.web.api.job_errors import STATUS_OF
-from goclaw_py.web.pages.desk import Desk, Facts, Query
-from goclaw_py.web.pages.desk import place as place_in
 from goclaw_py.web.pages.durations import plot_of
-from goclaw_py.web.pages.job_words import (
+from goclaw_py.web.pages.job_texts import (
     STATES,
     logged_line,
     place,
     remark,
 )
+from goclaw_py.web.pages.services import Facts, PageServices, Query
+from goclaw_py.web.pages.services import place as place_in
 
-BY: Final = Asker(owner=None, maker=Maker.OPERATOR)
+BY: Final = Requester(owner=None, maker=Maker.OPERATOR)
 """Whoever looks at the dashboard is an operator."""
 
 SHOWN: Final = 50
@@ -45,21 +45,21 @@ def status_of(error: JobError) -> int:
     return next(status for kind, status in STATUS_OF if isinstance(error, kind))
 
 
-async def found(desk: Desk, asked: str) -> Job:
+async def found(service: PageServices, asked: str) -> Job:
     """A job by id, beginning of an id, or slug. Raises ``NotFound``."""
     if not SLUG.fullmatch(asked):
         raise NotFound("there is no such job")
     try:
-        return await desk.control.jobs.get(asked, BY)
+        return await service.control.jobs.get(asked, BY)
     except UnknownJob as error:
         raise NotFound(str(error)) from error
 
 
-async def look_at(desk: Desk, query: Query) -> Facts:
+async def look_at(service: PageServices, query: Query) -> Facts:
     """The job that ``id`` names, with a page of its history."""
-    jobs = desk.control.jobs
-    job = await found(desk, query.get("id", ""))
-    status = next((one for one in Status if one == query.get("status")), None)
+    jobs = service.control.jobs
+    job = await found(service, query.get("id", ""))
+    status = next((one for one in OccurrenceStatus if one == query.get("status")), None)
     before = place_in(query.get("before"))
     since = jobs.now() - timedelta(days=STATISTICS_DAYS)
     rows, stats = await asyncio.gather(
@@ -77,7 +77,7 @@ async def look_at(desk: Desk, query: Query) -> Facts:
         "remark": remark(jobs, job),
         "kind": kind,
         "text": text,
-        "ahead": _ahead(desk, job),
+        "ahead": _ahead(service, job),
         "facts": _facts(job),
         "stats": stats,
         "days": STATISTICS_DAYS,
@@ -85,15 +85,15 @@ async def look_at(desk: Desk, query: Query) -> Facts:
         "plot": plot_of(lines),
         "next": rows[SHOWN - 1].cursor if len(rows) > SHOWN else None,
         "later": before is not None,
-        "statuses": list(Status),
+        "statuses": list(OccurrenceStatus),
         "status": status,
     }
 
 
-def _ahead(desk: Desk, job: Job) -> list[tuple[str, datetime]]:
+def _ahead(service: PageServices, job: Job) -> list[tuple[str, datetime]]:
     """Its next times, in its zone and as they are."""
     try:
-        coming = desk.control.jobs.upcoming(job, AHEAD)
+        coming = service.control.jobs.upcoming(job, AHEAD)
     except JobError:
         # What is wrong with it is told where its schedule is.
         return []

@@ -16,9 +16,9 @@ from goclaw_py.model.errors import JobError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
 from goclaw_py.web.pages.job_page import BY, found, look_at, status_of
-from goclaw_py.web.pages.job_words import line_of
+from goclaw_py.web.pages.job_texts import line_of
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN: Final = 50
 
@@ -31,14 +31,14 @@ _REFUSED: Final[Mapping[RunNow, str]] = {
 }
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """The list, one job, and what is done with it."""
 
     async def look(query: Query) -> Facts:
-        return await _list(desk, query)
+        return await _list(service, query)
 
     async def look_one(query: Query) -> Facts:
-        return await look_at(desk, query)
+        return await look_at(service, query)
 
     one = Page("/jobs/view", "job", "Job", look_one, ("id", "status", "before"), every_s=2.0)
 
@@ -50,14 +50,14 @@ def routes(desk: Desk) -> list[Route]:
     async def _show(
         request: Request, query: Mapping[str, str], error: str = "", status: int = 200
     ) -> Response:
-        whole = await desk.facts(one, {**query, "id": request.path_params["job"][:512]})
-        return desk.answer(request, "job.html", {**whole, "error": error}, status)
+        whole = await service.facts(one, {**query, "id": request.path_params["job"][:512]})
+        return service.answer(request, "job.html", {**whole, "error": error}, status)
 
     async def act(request: Request) -> Response:
         fields = await form(request)
-        job = await found(desk, request.path_params["job"])
+        job = await found(service, request.path_params["job"])
         try:
-            done = await _do(desk, job.id, request.path_params["action"])
+            done = await _do(service, job.id, request.path_params["action"])
         except JobError as error:
             return await _show(request, {}, str(error), status_of(error))
         if isinstance(done, RunNow):
@@ -69,16 +69,16 @@ def routes(desk: Desk) -> list[Route]:
 
     page = Page("/jobs", "jobs", "Jobs", look, (*_FILTERS, "page"), every_s=2.0)
     return [
-        *desk.routes(page),
-        *desk.routes(one),
+        *service.routes(page),
+        *service.routes(one),
         Route("/jobs/{job}", show, methods=["GET"]),
         Route("/jobs/{job}/{action}", act, methods=["POST"]),
     ]
 
 
-async def _do(desk: Desk, job: str, action: str) -> str | RunNow:
+async def _do(service: PageServices, job: str, action: str) -> str | RunNow:
     """Do what a button says: the notice for that, or why it was not done."""
-    jobs = desk.control.jobs
+    jobs = service.control.jobs
     match action:
         case "run":
             started = await jobs.run_now(job, BY)
@@ -98,8 +98,8 @@ async def _do(desk: Desk, job: str, action: str) -> str | RunNow:
             raise HTTPException(404)
 
 
-async def _list(desk: Desk, query: Query) -> Facts:
-    jobs = desk.control.jobs
+async def _list(service: PageServices, query: Query) -> Facts:
+    jobs = service.control.jobs
     number = _page_number(query.get("page", ""))
     asked = JobQuery(
         agent=_agent(query.get("agent", "")),
@@ -118,7 +118,7 @@ async def _list(desk: Desk, query: Query) -> Facts:
         "filters": {key: query[key] for key in _FILTERS if key in query},
         "shown": dict(query),
         "states": list(JobState),
-        "agents": desk.control.heartbeats.agents,
+        "agents": service.control.heartbeats.agents,
     }
 
 

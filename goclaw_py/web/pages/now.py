@@ -16,7 +16,7 @@ from starlette.routing import Route
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.scheduler.snapshots import in_line, lane_uses
 from goclaw_py.scheduler.views import LaneUse, RunView, WaitsFor
-from goclaw_py.web.pages.desk import MEANINGS, Desk, Facts, Page, Query, back_to, form
+from goclaw_py.web.pages.services import MEANINGS, Facts, Page, PageServices, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40
 """A bar with more slots than these is drawn with as many pieces."""
@@ -36,7 +36,7 @@ _WAITS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RequestRow:
     """One request as a row: ``since`` is when it entered its state."""
 
     run: RunView
@@ -45,7 +45,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class LaneBar:
     """A lane as a bar of ``slots`` pieces of which ``taken`` are in use.
 
     ``inside`` are the first of the runs in it, ``more`` says how many others there are.
@@ -58,12 +58,12 @@ class Bar:
     more: int
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """The first page, and stopping."""
 
     async def look(_query: Query) -> Facts:
         # All that the page shows is of one instant.
-        status = await desk.control.status()
+        status = await service.control.status()
         working = [run for run in status.runs if run.waits_for is None]
         waiting = in_line(status.runs)
         return {
@@ -80,7 +80,7 @@ def routes(desk: Desk) -> list[Route]:
         session = fields.get("session", "")
         if not session:
             raise HTTPException(422, "session: is required")
-        report = await desk.control.stop(
+        report = await service.control.stop(
             SessionKey(session), everything=fields.get("everything") == "yes"
         )
         did = report.stopped or report.dropped or report.already_stopping
@@ -88,21 +88,21 @@ def routes(desk: Desk) -> list[Route]:
         return _back(fields, "stopped" if did else otherwise)
 
     page = Page("/", "now", "Now", look)
-    return [*desk.routes(page), Route("/stop", stop, methods=["POST"])]
+    return [*service.routes(page), Route("/stop", stop, methods=["POST"])]
 
 
-def _line(run: RunView, at: datetime) -> Line:
+def _line(run: RunView, at: datetime) -> RequestRow:
     # Whole seconds: the same state gives the same text, so nothing is sent while nothing happens.
     since = (at - timedelta(seconds=run.for_s)).replace(microsecond=0)
-    return Line(run, since, "" if run.waits_for is None else _WAITS[run.waits_for])
+    return RequestRow(run, since, "" if run.waits_for is None else _WAITS[run.waits_for])
 
 
-def _bar(use: LaneUse) -> Bar:
+def _bar(use: LaneUse) -> LaneBar:
     lane = use.lane
     slots = min(lane.concurrency, SHOWN_SLOTS)
     taken = -(-min(lane.taken, lane.concurrency) * slots // lane.concurrency)
     more = max(0, len(use.inside) - SHOWN_INSIDE)
-    return Bar(use, slots, taken, use.inside[:SHOWN_INSIDE], more)
+    return LaneBar(use, slots, taken, use.inside[:SHOWN_INSIDE], more)
 
 
 def _back(fields: Mapping[str, str], notice: str) -> Response:

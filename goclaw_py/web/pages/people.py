@@ -13,14 +13,14 @@ from starlette.routing import Route
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.ports.control import Control, NotFound
 from goclaw_py.ports.store import Chat, unapproved
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 _ROLES = ("owner", "guest")
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """The page, and letting in, forgetting, and choosing groups."""
-    control = desk.control
+    control = service.control
 
     page = Page("/people", "people", "People", partial(_look, control), every_s=3.0)
 
@@ -32,9 +32,9 @@ def routes(desk: Desk) -> list[Route]:
         try:
             await control.approve(code, guest=role == "guest")
         except NotFound as error:
-            facts = await desk.facts(page, {})
+            facts = await service.facts(page, {})
             typed = {"error": str(error), "code": code, "role": role}
-            return desk.answer(request, "people.html", {**facts, **typed}, 404)
+            return service.answer(request, "people.html", {**facts, **typed}, 404)
         return back_to("/people", "approved")
 
     async def revoke(request: Request) -> Response:
@@ -59,7 +59,7 @@ def routes(desk: Desk) -> list[Route]:
         return back_to("/people", "saved")
 
     return [
-        *desk.routes(page),
+        *service.routes(page),
         Route("/people/approve", approve, methods=["POST"]),
         Route("/people/revoke", revoke, methods=["POST"]),
         Route("/people/groups", allow, methods=["POST"]),

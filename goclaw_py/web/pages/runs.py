@@ -7,16 +7,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 _SHOWN_TOOLS = 200
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """One page; its address has the id of the run, or the beginning of it."""
 
     async def look(query: Query) -> Facts:
-        record = await desk.control.run_record(query.get("id", ""))
+        record = await service.control.run_record(query.get("id", ""))
         run = record.run
         return {
             "path": "/timeline",
@@ -33,6 +33,6 @@ def routes(desk: Desk) -> list[Route]:
         prefix = request.path_params["prefix"]
         if len(prefix) > 64:
             raise HTTPException(404)
-        return desk.answer(request, "run.html", await desk.facts(page, {"id": prefix}))
+        return service.answer(request, "run.html", await service.facts(page, {"id": prefix}))
 
-    return [*desk.routes(page), Route("/runs/{prefix}", show)]
+    return [*service.routes(page), Route("/runs/{prefix}", show)]

@@ -9,15 +9,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.model.ids import SessionKey
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query, back_to, form, place
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN = 50
 HISTORY = 100
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """The list, one of them, and its fresh start."""
-    control = desk.control
+    control = service.control
 
     async def look(query: Query) -> Facts:
         found = await control.sessions(limit=SHOWN + 1, before=place(query.get("before")))
@@ -41,7 +41,9 @@ def routes(desk: Desk) -> list[Route]:
         return back_to("/sessions/view", "saved", key=session.key)
 
     return [
-        *desk.routes(Page("/sessions", "sessions", "Sessions", look, ("before",), every_s=3.0)),
-        *desk.routes(Page("/sessions/view", "session", "Session", look_at, ("key",), every_s=2.0)),
+        *service.routes(Page("/sessions", "sessions", "Sessions", look, ("before",), every_s=3.0)),
+        *service.routes(
+            Page("/sessions/view", "session", "Session", look_at, ("key",), every_s=2.0)
+        ),
         Route("/sessions/reset", reset, methods=["POST"]),
     ]

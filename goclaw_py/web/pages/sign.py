@@ -11,27 +11,27 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.web.pages.desk import Desk, back_to, form
+from goclaw_py.web.pages.services import PageServices, back_to, form
 from goclaw_py.web.signin import COOKIE, LASTS_S, make_cookie
 
 SIGN_IN = "/login"
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class SignInContext:
     """What a browser has to know. ``now_s`` tells the Unix time in seconds."""
 
     token: str = field(repr=False)
     now_s: Callable[[], float]
 
 
-def sign_routes(desk: Desk, gate: Gate | None) -> list[Route]:
+def sign_routes(service: PageServices, gate: SignInContext | None) -> list[Route]:
     """The page with the question, and what answers it; without a gate nothing is asked."""
 
     async def ask(request: Request) -> Response:
         if gate is None:
             return RedirectResponse("/", status_code=303)
-        return _page(desk, request, request.query_params.get("next", ""))
+        return _page(service, request, request.query_params.get("next", ""))
 
     async def answer(request: Request) -> Response:
         if gate is None:
@@ -39,7 +39,7 @@ def sign_routes(desk: Desk, gate: Gate | None) -> list[Route]:
         given = await form(request)
         token = gate.token.encode()
         if not hmac.compare_digest(given.get("token", "").strip().encode(), token):
-            return _page(desk, request, given.get("next", ""), "This is not the token.")
+            return _page(service, request, given.get("next", ""), "This is not the token.")
         path, _, query = own_place(given.get("next", "")).partition("?")
         response = back_to(path, "welcome", **dict(parse_qsl(query)))
         # A browser says with each form from where it comes: by that we know of a proxy's TLS.
@@ -76,6 +76,6 @@ def own_place(wanted: str) -> str:
     return place if is_ours and place.isprintable() else "/"
 
 
-def _page(desk: Desk, request: Request, wanted: str, error: str = "") -> Response:
+def _page(service: PageServices, request: Request, wanted: str, error: str = "") -> Response:
     facts = {"title": "Sign in", "path": "", "next": own_place(wanted), "error": error}
-    return desk.answer(request, "login.html", facts, 403 if error else 200)
+    return service.answer(request, "login.html", facts, 403 if error else 200)

@@ -22,7 +22,7 @@ from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
 from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.api.wire import STATUS_OF, ApiError, dump
-from goclaw_py.web.front import Access
+from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import (
     chat,
     deliveries,
@@ -37,10 +37,10 @@ from goclaw_py.web.pages import (
     why,
 )
 from goclaw_py.web.pages import health as health_page
-from goclaw_py.web.pages.desk import Desk
 from goclaw_py.web.pages.hub import Hub
 from goclaw_py.web.pages.rendering import Assets, Pages, Read
-from goclaw_py.web.pages.sign import Gate, sign_routes
+from goclaw_py.web.pages.services import PageServices
+from goclaw_py.web.pages.sign import SignInContext, sign_routes
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ _MODULES: Final = (
 def make_site(
     control: Control,
     api: FastAPI,
-    access: Access,
+    access: WebAccess,
     *,
     health: Health | None = None,
     settings: Sequence[Setting] = (),
@@ -102,13 +102,13 @@ def make_site(
     """
     assets = Assets()
     pages = Pages(assets, read=read, signs_out=bool(access.token))
-    desk = Desk(control, Hub(closing_of(api)), pages, access.now_s)
-    gate = Gate(access.token, access.now_s) if access.token else None
-    routes = [Route("/static/{name}", _static(assets)), *sign_routes(desk, gate)]
+    service = PageServices(control, Hub(closing_of(api)), pages, access.now_s)
+    gate = SignInContext(access.token, access.now_s) if access.token else None
+    routes = [Route("/static/{name}", _static(assets)), *sign_routes(service, gate)]
     for module in _MODULES:
-        routes += module.routes(desk)
-    routes += health_page.routes(desk, health, settings)
-    handlers = _Faults(desk)
+        routes += module.routes(service)
+    routes += health_page.routes(service, health, settings)
+    handlers = _Faults(service)
     app = Starlette(
         routes=routes,
         exception_handlers={
@@ -124,7 +124,7 @@ def make_site(
 class _Faults:
     """Errors as pages for people, and as the API has them for programs."""
 
-    desk: Desk
+    service: PageServices
 
     async def refused(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -149,7 +149,7 @@ class _Faults:
                 "error": text,
                 "status": status,
             }
-            answer = self.desk.answer(request, "error.html", facts, status)
+            answer = self.service.answer(request, "error.html", facts, status)
         else:
             body = dump(ApiError, ApiError(text))
             answer = Response(body, status, media_type="application/json")

@@ -13,8 +13,8 @@ from goclaw_py.model.ids import LaneName
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import RunSpan
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query
 from goclaw_py.web.pages.rendering import seconds
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 SPANS: Final = {
     "10m": timedelta(minutes=10),
@@ -63,7 +63,7 @@ class Swim:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class AxisTick:
     """A moment below the picture."""
 
     x: float
@@ -75,11 +75,11 @@ class Picture:
     """All of it: ``height`` in the same units as everything in it."""
 
     swims: tuple[Swim, ...]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[AxisTick, ...]
     height: float
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """The page; ``span`` chooses how far back it looks."""
 
     async def look(query: Query) -> Facts:
@@ -87,9 +87,9 @@ def routes(desk: Desk) -> list[Route]:
         span = SPANS.get(name, SPANS["1h"])
         # In steps, so that nothing is sent anew only because the picture has moved by a hair.
         step = span.total_seconds() / 200
-        until = datetime.fromtimestamp((desk.now().timestamp() // step + 1) * step, UTC)
+        until = datetime.fromtimestamp((service.now().timestamp() // step + 1) * step, UTC)
         since = until - span
-        runs, drawn = await newest(desk.control, since, until)
+        runs, drawn = await newest(service.control, since, until)
         return {
             "spans": tuple(SPANS),
             "span": name if name in SPANS else "1h",
@@ -100,7 +100,7 @@ def routes(desk: Desk) -> list[Route]:
             "until": until,
         }
 
-    return desk.routes(Page("/timeline", "timeline", "Timeline", look, ("span",), every_s=2.0))
+    return service.routes(Page("/timeline", "timeline", "Timeline", look, ("span",), every_s=2.0))
 
 
 async def newest(
@@ -127,7 +127,7 @@ def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Picture:
         swims.append(Swim(lane, top, height, tuple(strokes)))
         top += height
     step = (until - since) / _TICKS
-    ticks = tuple(Tick(WIDTH * n / _TICKS, since + n * step) for n in range(_TICKS + 1))
+    ticks = tuple(AxisTick(WIDTH * n / _TICKS, since + n * step) for n in range(_TICKS + 1))
     return Picture(tuple(swims), ticks, top)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from goclaw_py.web.pages.desk import Desk, Facts, Page, Query
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(service: PageServices) -> list[Route]:
     """One page; ``about`` names what is asked about, without it the gateway as a whole."""
 
     async def look(query: Query) -> Facts:
-        return {"why": await desk.control.why(query.get("about"))}
+        return {"why": await service.control.why(query.get("about"))}
 
-    return desk.routes(Page("/why", "why", "Why?", look, ("about",), every_s=5.0))
+    return service.routes(Page("/why", "why", "Why?", look, ("about",), every_s=5.0))

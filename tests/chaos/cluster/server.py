@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from goclaw_py.store.embedded import EmbeddedPostgres
-from goclaw_py.store.embedded import Server as Started
+from goclaw_py.store.embedded import RunningServer as Started
 from goclaw_py.store.postgres import Address
 from tests.support.process import wait_for
 

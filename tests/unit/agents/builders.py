@@ -11,8 +11,8 @@ from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import (
     HistoryEntry,
     LoopEvent,
+    ModelStep,
     RunRequest,
-    Step,
     TakeMessages,
     TextPart,
     no_messages,
@@ -25,10 +25,10 @@ class Events(list[LoopEvent]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.steps: list[Step] = []
+        self.steps: list[ModelStep] = []
 
-    def __call__(self, event: LoopEvent | Step) -> None:
-        if isinstance(event, Step):
+    def __call__(self, event: LoopEvent | ModelStep) -> None:
+        if isinstance(event, ModelStep):
             self.steps.append(event)
         else:
             self.append(event)

@@ -16,8 +16,8 @@ from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import TextDelta, Usage
-from goclaw_py.ports.agent import HistoryEntry, LoopEvent, Role, Step
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.ports.agent import HistoryEntry, LoopEvent, ModelStep, Role
+from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.testing.clock import LoopClock
 from tests.unit.agents.programs import agent, ask, python, refused, request, until
 
@@ -257,7 +257,7 @@ async def cut_after(
     spec: CommandSpec, words: str, folder: Path, note: Outcome
 ) -> list[HistoryEntry]:
     """What is remembered of a run that is cut after these words."""
-    progress, clock = Progress(), LoopClock()
+    progress, clock = RunRecorder(), LoopClock()
 
     def hear(event: LoopEvent) -> None:
         progress.hear(event, clock)
@@ -284,7 +284,7 @@ async def test_a_stop_does_not_end_the_conversation(tmp_path: Path) -> None:
 
 async def test_one_that_has_failed_at_once_is_not_gone_on_with(tmp_path: Path) -> None:
     """It may have said only that it cannot: what it would go on with may not be there."""
-    progress, clock = Progress(), LoopClock()
+    progress, clock = RunRecorder(), LoopClock()
     spec = CommandSpec(python("print('no key'); exit(1)"))
     with pytest.raises(AgentError):
         await agent(spec).run(request("Hi", tmp_path), lambda event: progress.hear(event, clock))
@@ -320,7 +320,7 @@ async def test_what_it_tells_that_it_has_used_counts(tmp_path: Path) -> None:
     result = await agent(spec).run(request("", tmp_path), seen.append)
     assert result.usage == Usage(3, 107, 5, cost_usd=Decimal("0.0125"))
     last = seen[-1]
-    assert isinstance(last, Step)
+    assert isinstance(last, ModelStep)
     assert (last.usage, last.done) == (result.usage, True)
 
 
@@ -353,4 +353,4 @@ async def test_a_run_that_fails_has_used_what_it_told(tmp_path: Path) -> None:
     seen: list[LoopEvent] = []
     with pytest.raises(AgentError):
         await agent(spec).run(request("", tmp_path), seen.append)
-    assert [one.usage for one in seen if isinstance(one, Step)][-1] == Usage(1, 9)
+    assert [one.usage for one in seen if isinstance(one, ModelStep)][-1] == Usage(1, 9)

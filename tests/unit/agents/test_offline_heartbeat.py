@@ -14,7 +14,7 @@ from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.offline.beating import needs_attention
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK, AckPosition, judge
 from goclaw_py.heartbeat.checklist.checklist import parse, with_done, with_item
-from goclaw_py.heartbeat.models import Event
+from goclaw_py.heartbeat.models import HeartbeatEvent
 from goclaw_py.heartbeat.texts import beat_prompt
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.outcomes import Trigger
@@ -25,10 +25,10 @@ from tests.unit.agents.builders import Events, request
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def happened(*texts: str) -> list[Event]:
+def happened(*texts: str) -> list[HeartbeatEvent]:
     """Events, each a second later than the one before."""
     return [
-        Event(number, MAIN_AGENT, text, NOW + timedelta(seconds=number))
+        HeartbeatEvent(number, MAIN_AGENT, text, NOW + timedelta(seconds=number))
         for number, text in enumerate(texts)
     ]
 
@@ -167,10 +167,10 @@ async def test_the_same_words_in_a_chat_are_no_beat() -> None:
 # ---------------------------------------------------------------------------- in a chat
 
 
-async def said(desk: Desk, text: str) -> str:
+async def said(service: Desk, text: str) -> str:
     """What it replies to a person. What was streamed is the same."""
     heard = Events()
-    result = await OfflineAgent().run(replace(request(text), tools=desk.tools()), heard)
+    result = await OfflineAgent().run(replace(request(text), tools=service.tools()), heard)
     assert heard.text == result.text
     return result.text
 
@@ -181,7 +181,7 @@ def beats() -> FakeHeartbeats:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, beats: FakeHeartbeats) -> Desk:
+def service(tmp_path: Path, beats: FakeHeartbeats) -> Desk:
     return Desk(tmp_path, heartbeats=beats)
 
 
@@ -194,35 +194,35 @@ def desk(tmp_path: Path, beats: FakeHeartbeats) -> Desk:
         "add to your checklist:\nLook at the mail",
     ],
 )
-async def test_an_item_is_added(desk: Desk, beats: FakeHeartbeats, phrase: str) -> None:
-    assert await said(desk, phrase) == "On the checklist: “Look at the mail”."
+async def test_an_item_is_added(service: Desk, beats: FakeHeartbeats, phrase: str) -> None:
+    assert await said(service, phrase) == "On the checklist: “Look at the mail”."
     assert beats.items[MAIN_AGENT] == ["Look at the mail"]
 
 
 @pytest.mark.parametrize("phrase", ["show the checklist", "Show checklist", "my checklist"])
-async def test_the_list_is_shown(desk: Desk, beats: FakeHeartbeats, phrase: str) -> None:
+async def test_the_list_is_shown(service: Desk, beats: FakeHeartbeats, phrase: str) -> None:
     beats.items[MAIN_AGENT] = ["Mail", "Tea"]
-    assert "\n2. Tea\n" in await said(desk, phrase)
+    assert "\n2. Tea\n" in await said(service, phrase)
 
 
-async def test_an_item_is_ticked_off(desk: Desk, beats: FakeHeartbeats) -> None:
+async def test_an_item_is_ticked_off(service: Desk, beats: FakeHeartbeats) -> None:
     beats.items[MAIN_AGENT] = ["Mail", "Tea"]
-    assert await said(desk, "Done 2") == "Ticked off: “Tea”."
-    assert (await said(desk, "done 2")).startswith("That did not work: there is no such item")
-    assert (await said(desk, "done 0")).startswith("That did not work: wrong arguments")
+    assert await said(service, "Done 2") == "Ticked off: “Tea”."
+    assert (await said(service, "done 2")).startswith("That did not work: there is no such item")
+    assert (await said(service, "done 0")).startswith("That did not work: wrong arguments")
     assert beats.items[MAIN_AGENT] == ["Mail"]
 
 
-async def test_how_the_heartbeat_stands_is_told(desk: Desk) -> None:
-    assert (await said(desk, "heartbeat")).startswith("Heartbeat of main: ")
+async def test_how_the_heartbeat_stands_is_told(service: Desk) -> None:
+    assert (await said(service, "heartbeat")).startswith("Heartbeat of main: ")
 
 
 @pytest.mark.parametrize("phrase", ["done", "done two", "add to the checklist:", "checklists"])
 async def test_what_is_no_phrase_changes_nothing(
-    desk: Desk, beats: FakeHeartbeats, phrase: str
+    service: Desk, beats: FakeHeartbeats, phrase: str
 ) -> None:
     beats.items[MAIN_AGENT] = ["Mail", "Tea"]
-    assert "I am the offline agent" in await said(desk, phrase)
+    assert "I am the offline agent" in await said(service, phrase)
     assert beats.items[MAIN_AGENT] == ["Mail", "Tea"]
 
 

@@ -36,7 +36,7 @@ async def said(world: Schedules, text: str, *, events: Events | None = None) -> 
 
 
 async def jobs(world: Schedules) -> list[Job]:
-    return list((await world.desk.search(JobQuery(), OPERATORS)).jobs)
+    return list((await world.service.search(JobQuery(), OPERATORS)).jobs)
 
 
 async def only_job(world: Schedules) -> Job:
@@ -83,7 +83,7 @@ async def test_a_reminder_is_a_one_off_that_says_its_text(
 
 
 async def test_the_zone_is_the_one_that_the_user_has_chosen(world: Schedules) -> None:
-    await world.desk.choose_zone("Europe/Berlin", asker())
+    await world.service.choose_zone("Europe/Berlin", asker())
     assert "at 2026-01-02 18:00:00 CET" in await said(world, "remind me at 18:00 to rest")
 
 
@@ -171,7 +171,7 @@ async def test_a_schedule_is_paused_resumed_and_deleted_by_any_of_its_names(
     (job,) = [job for job in await jobs(world) if job.spec.slug == "drink-water"]
     called = {"slug": "drink-water", "name": "Drink Water", "id": job.id}[by]
     assert await said(world, f"pause schedule {called}") == f"`{called}` is paused."
-    assert (await world.desk.get(job.id, asker())).state is JobState.PAUSED
+    assert (await world.service.get(job.id, asker())).state is JobState.PAUSED
     await asyncio.sleep(60)
     resumed = await said(world, f"resume schedule {called}")
     assert resumed == f"`{called}` runs again, next at 2026-01-02 08:45:05 IST."

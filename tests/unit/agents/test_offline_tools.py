@@ -24,12 +24,12 @@ RIGHTS = Permissions(
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def service(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
 async def said(
-    desk: Desk,
+    service: Desk,
     *texts: str,
     permissions: Permissions = RIGHTS,
     pinned: tuple[str, ...] = (),
@@ -38,7 +38,10 @@ async def said(
     """What it replies. What was streamed is the same."""
     heard = Events() if events is None else events
     asked = replace(
-        request(*texts), tools=desk.tools(permissions), workspace=desk.workspace, pinned=pinned
+        request(*texts),
+        tools=service.tools(permissions),
+        workspace=service.workspace,
+        pinned=pinned,
     )
     result = await OfflineAgent().run(asked, heard)
     assert heard.text == result.text
@@ -46,18 +49,18 @@ async def said(
     return result.text
 
 
-async def test_a_text_is_written_and_sent_back_as_a_file(desk: Desk) -> None:
+async def test_a_text_is_written_and_sent_back_as_a_file(service: Desk) -> None:
     """SPEC CHAN-6."""
     for _ in range(2):
-        assert await said(desk, "file  Buy milk\nand bread") == "Here it is."
-    path = desk.workspace / "sent/run-1.txt"
+        assert await said(service, "file  Buy milk\nand bread") == "Here it is."
+    path = service.workspace / "sent/run-1.txt"
     assert path.read_text("utf-8") == "Buy milk\nand bread\n"
-    assert desk.attached == [OutFile(FileKind.DOCUMENT, str(path), "note.txt", "text/plain")] * 2
+    assert service.attached == [OutFile(FileKind.DOCUMENT, str(path), "note.txt", "text/plain")] * 2
 
 
-async def test_every_call_is_reported_from_its_start_to_its_end(desk: Desk) -> None:
+async def test_every_call_is_reported_from_its_start_to_its_end(service: Desk) -> None:
     events = Events()
-    await said(desk, "file Grüße", events=events)
+    await said(service, "file Grüße", events=events)
     written = json.dumps({"path": "sent/run-1.txt", "text": "Grüße\n"}, ensure_ascii=False)
     sent = json.dumps({"path": "sent/run-1.txt", "name": "note.txt"})
     assert events == [
@@ -69,69 +72,69 @@ async def test_every_call_is_reported_from_its_start_to_its_end(desk: Desk) -> N
     ]
 
 
-async def test_a_tool_that_fails_is_reported_and_told_politely(desk: Desk) -> None:
+async def test_a_tool_that_fails_is_reported_and_told_politely(service: Desk) -> None:
     events = Events()
-    reply = await said(desk, "read notes.md", events=events)
+    reply = await said(service, "read notes.md", events=events)
     reason = "notes.md: there is no such file or folder"
     assert reply == f"That did not work: {reason}"
     assert events[1] == ToolEnded("call-1", "read_file", ok=False, result=reason)
 
 
-async def test_without_any_tool_it_says_so_and_goes_on_talking(desk: Desk) -> None:
+async def test_without_any_tool_it_says_so_and_goes_on_talking(service: Desk) -> None:
     nothing = Permissions(allow=frozenset())
-    assert await said(desk, "tools", permissions=nothing) == "I may not call any tools here."
-    reply = await said(desk, "file x", permissions=nothing)
+    assert await said(service, "tools", permissions=nothing) == "I may not call any tools here."
+    reply = await said(service, "file x", permissions=nothing)
     assert reply == "That did not work: there is no tool 'write_file'; there are: none"
-    assert await said(desk, "echo x", permissions=nothing) == "x"
+    assert await said(service, "echo x", permissions=nothing) == "x"
 
 
-async def test_it_lists_what_it_may_call(desk: Desk) -> None:
-    reply = await said(desk, "tools")
-    specs = desk.tools(RIGHTS).specs
+async def test_it_lists_what_it_may_call(service: Desk) -> None:
+    reply = await said(service, "tools")
+    specs = service.tools(RIGHTS).specs
     assert all(f"- `{spec.name}`: {spec.description}" in reply for spec in specs)
     assert len(specs) > 5
 
 
-async def test_files_are_written_read_and_listed(desk: Desk) -> None:
-    assert await said(desk, "files") == "[the folder is empty]"
-    assert await said(desk, "write notes/a.md  one\ntwo ") == "Wrote notes/a.md, 8 bytes."
-    assert await said(desk, "READ notes/a.md") == "one\ntwo\n"
-    assert await said(desk, "files") == "notes/"
-    assert "must not have .. in it" in await said(desk, "read ../secret")
+async def test_files_are_written_read_and_listed(service: Desk) -> None:
+    assert await said(service, "files") == "[the folder is empty]"
+    assert await said(service, "write notes/a.md  one\ntwo ") == "Wrote notes/a.md, 8 bytes."
+    assert await said(service, "READ notes/a.md") == "one\ntwo\n"
+    assert await said(service, "files") == "notes/"
+    assert "must not have .. in it" in await said(service, "read ../secret")
 
 
-async def test_a_subagent_is_sent_off_or_waited_for(desk: Desk) -> None:
-    assert (await said(desk, "subagent count to 3")).startswith("Started. Its result will come")
-    assert await said(desk, "ask subagent echo hi") == "My subagent says: did: echo hi"
-    assert desk.children.asked == [
+async def test_a_subagent_is_sent_off_or_waited_for(service: Desk) -> None:
+    assert (await said(service, "subagent count to 3")).startswith("Started. Its result will come")
+    assert await said(service, "ask subagent echo hi") == "My subagent says: did: echo hi"
+    assert service.children.asked == [
         ("spawn", "count to 3", "count to 3"),
         ("subagent", "echo hi"),
     ]
 
 
-async def test_another_agent_is_asked_if_that_is_allowed(desk: Desk) -> None:
-    assert await said(desk, "delegate researcher echo hi") == "researcher says: did: echo hi"
-    assert desk.children.asked == [("delegate", "echo hi", "researcher")]
-    assert "must be one of researcher" in await said(desk, "delegate writer echo hi")
+async def test_another_agent_is_asked_if_that_is_allowed(service: Desk) -> None:
+    assert await said(service, "delegate researcher echo hi") == "researcher says: did: echo hi"
+    assert service.children.asked == [("delegate", "echo hi", "researcher")]
+    assert "must be one of researcher" in await said(service, "delegate writer echo hi")
 
 
-async def test_a_message_is_sent_to_another_chat_if_that_is_allowed(desk: Desk) -> None:
-    assert await said(desk, "send telegram:-100:7 Hello,\nall") == (
+async def test_a_message_is_sent_to_another_chat_if_that_is_allowed(service: Desk) -> None:
+    assert await said(service, "send telegram:-100:7 Hello,\nall") == (
         "It is on its way to telegram:-100:7."
     )
-    assert desk.post.sent == [(Target("telegram", "default", "-100", "7"), "Hello,\nall")]
-    assert "must be one of telegram:-100:7" in await said(desk, "send telegram:1 Hello")
+    assert service.post.sent == [(Target("telegram", "default", "-100", "7"), "Hello,\nall")]
+    assert "must be one of telegram:-100:7" in await said(service, "send telegram:1 Hello")
 
 
-async def test_facts_are_remembered_listed_and_forgotten(desk: Desk) -> None:
+async def test_facts_are_remembered_listed_and_forgotten(service: Desk) -> None:
     """SPEC AGENT-4."""
-    assert await said(desk, "facts") == "You have not asked me to remember anything here."
-    assert await said(desk, "remember Mia is 4") == "Remembered as fact 1 of 1."
-    assert await said(desk, "remember tea") == "Remembered as fact 2 of 2."
-    assert await said(desk, "facts", pinned=desk.pins.facts) == "1. Mia is 4\n2. tea"
-    assert await said(desk, "forget 1") == "Forgotten: Mia is 4"
-    assert await said(desk, "forget tea") == "Forgotten: tea"
-    assert "no fact is remembered" in await said(desk, "forget " + "9" * 300)
+    assert await said(service, "facts") == "You have not asked me to remember anything here."
+    assert await said(service, "remember Mia is 4") == "Remembered as fact 1 of 1."
+    assert await said(service, "remember tea") == "Remembered as fact 2 of 2."
+    assert await said(service, "facts", pinned=service.pins.facts) == "1. Mia is 4\n2. tea"
+    assert await said(service, "forget 1") == "Forgotten: Mia is 4"
+    assert await said(service, "forget tea") == "Forgotten: tea"
+    assert "no fact is remembered" in await said(service, "forget " + "9" * 300)
 
 
 @pytest.mark.parametrize(
@@ -150,35 +153,35 @@ async def test_facts_are_remembered_listed_and_forgotten(desk: Desk) -> None:
         ),
     ],
 )
-async def test_the_result_of_a_subagent_is_passed_on(desk: Desk, text: str, reply: str) -> None:
-    assert await said(desk, text) == reply
+async def test_the_result_of_a_subagent_is_passed_on(service: Desk, text: str, reply: str) -> None:
+    assert await said(service, text) == reply
 
 
-async def test_several_results_that_became_one_turn_are_all_passed_on(desk: Desk) -> None:
+async def test_several_results_that_became_one_turn_are_all_passed_on(service: Desk) -> None:
     one = wording.subagent_said("a", Outcome.COMPLETED, "first\nresult")
     two = wording.subagent_said("b", Outcome.COMPLETED, "second")
-    assert await said(desk, one, two) == (
+    assert await said(service, one, two) == (
         "Your subagent a says: first\nresult\nYour subagent b says: second"
     )
 
 
-async def test_what_only_mentions_a_subagent_is_no_result(desk: Desk) -> None:
+async def test_what_only_mentions_a_subagent_is_no_result(service: Desk) -> None:
     for text in ("what is [Subagent “a” finished]", "hello\n[Subagent “a” finished]\nx"):
-        assert "I am the offline agent" in await said(desk, text)
+        assert "I am the offline agent" in await said(service, text)
 
 
 @pytest.mark.parametrize("trigger", [Trigger.SUBAGENT, Trigger.DELEGATE])
 async def test_as_a_subagent_or_delegate_it_just_does_what_it_is_told(
-    desk: Desk, trigger: Trigger
+    service: Desk, trigger: Trigger
 ) -> None:
-    asked = replace(request("count to 3"), trigger=trigger, tools=desk.tools())
+    asked = replace(request("count to 3"), trigger=trigger, tools=service.tools())
     assert (await OfflineAgent().run(asked, Events())).text == "1 2 3"
 
 
-async def test_what_a_subagent_of_a_subagent_says_is_waited_for(desk: Desk) -> None:
+async def test_what_a_subagent_of_a_subagent_says_is_waited_for(service: Desk) -> None:
     """Nothing can come into a conversation that ends with its run."""
-    desk.children.can_announce = False
-    assert await said(desk, "subagent echo hi") == "did: echo hi"
+    service.children.can_announce = False
+    assert await said(service, "subagent echo hi") == "did: echo hi"
 
 
 def test_every_phrase_understands_what_it_shows() -> None:

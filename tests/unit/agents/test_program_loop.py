@@ -16,7 +16,7 @@ from goclaw_py.agents import program_loop
 from goclaw_py.agents.command import once
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.run_events import NO_USAGE, TextDelta
-from goclaw_py.ports.agent import AgentLoop, AgentResult, LoopEvent, Step
+from goclaw_py.ports.agent import AgentLoop, AgentResult, LoopEvent, ModelStep
 from tests.unit.agents.programs import NOTE, python, request, survivors, until
 
 pytestmark = pytest.mark.real_time
@@ -43,7 +43,7 @@ async def test_what_it_writes_is_the_reply_and_it_is_streamed(tmp_path: Path) ->
     assert result.text == "grüß\nGott"
     deltas = [event.text for event in heard if isinstance(event, TextDelta)]
     assert "".join(deltas) == result.text
-    assert heard[-1] == Step(NO_USAGE, done=True)
+    assert heard[-1] == ModelStep(NO_USAGE, done=True)
     assert result.usage == NO_USAGE
     assert result.entries == ()
 

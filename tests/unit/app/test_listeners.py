@@ -12,7 +12,7 @@ from goclaw_py.config import Settings
 from goclaw_py.config.web import Web
 from goclaw_py.model.errors import SettingError
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
-from goclaw_py.web.front import Access
+from goclaw_py.web.front import WebAccess
 from goclaw_py.web.tcp import CannotListen, listen_tcp
 
 TOKEN = "0123456789abcdef"
@@ -77,7 +77,7 @@ def test_the_api_is_opened_with_its_names_and_its_token(tmp_path: Path) -> None:
     listener = listen_web(settings(tmp_path, **web), [], {"MINE": TOKEN}, say)
     assert listener is not None
     with closing(listener):
-        assert listener.access == Access("127.0.0.1", ("bot.example.org",), TOKEN)
+        assert listener.access == WebAccess("127.0.0.1", ("bot.example.org",), TOKEN)
     with pytest.raises(SettingError, match="MINE"):
         listen_web(settings(tmp_path, **web), [], {}, say)
 

@@ -34,7 +34,7 @@ from goclaw_py.model.ids import LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Ending
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy, Request
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.scheduler import RunScheduler
 
 TOKEN = "123456789:" + "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_"
 PASSWORD = 'p/ss "wörd"\\n@home'
@@ -458,7 +458,7 @@ async def test_every_line_of_a_run_has_its_id_and_its_session(tmp_path: Path) ->
     """SPEC OPS-5: also those of libraries, and of a run that begins where another ends."""
     configure(Settings(log=Log(format=LogFormat.JSON)), file=tmp_path / "log")
     main = LaneName("main")
-    dispatcher = Dispatcher(Scheduler({main: 1}), Working())
+    dispatcher = Dispatcher(RunScheduler({main: 1}), Working())
     names = ("a", "b", "c")
     for name in names:
         session = SessionKey(f"session {name}")

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from goclaw_py.app.cluster_settings import settings_digest
 from goclaw_py.config import Settings
 from goclaw_py.config.lanes import LaneSettings
-from goclaw_py.config.models import Database, Log, LogLevel, State
+from goclaw_py.config.models import DatabaseSettings, Log, LogLevel, State
 from goclaw_py.config.show import shown
 from goclaw_py.config.web import Web
 
@@ -31,7 +31,7 @@ def test_only_the_section_that_differs_differs() -> None:
 def test_where_a_node_is_and_what_it_writes_is_its_own_affair() -> None:
     own = Settings(
         home=Path("/elsewhere"),
-        database=Database(url=SecretStr("postgresql://h/d")),
+        database=DatabaseSettings(url=SecretStr("postgresql://h/d")),
         log=Log(level=LogLevel.DEBUG),
         state=State(folder=Path("/var/tmp/x")),
         web=Web(port=9000),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.app.parts import chat_rules
-from goclaw_py.chats.context_usage import Contexts
-from goclaw_py.chats.session_settings import ChatRules, Policies
+from goclaw_py.chats.context_usage import ContextUsage
+from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.config import load
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.messages import PeerKind, Target
@@ -19,15 +19,17 @@ from goclaw_py.testing.channel import RecordingChannel
 AGENTS = "[agents.helper]\n[agents.other]\n[agents.helper.queue]\ncapacity = 3\n"
 
 
-def rules_of(folder: Path, text: str, *, trusted: bool = False, **env: str) -> Policies:
+def rules_of(folder: Path, text: str, *, trusted: bool = False, **env: str) -> SessionSettings:
     """The rules that follow from a file with one account of telegram."""
     (folder / "goclaw.toml").write_text(AGENTS + text, "utf-8")
     settings = load(env={"GOCLAW_HOME": str(folder), **env})
     channel = RecordingChannel(trusted=trusted)
-    return Policies(chat_rules(settings, {(channel.name, channel.account): channel}), Contexts({}))
+    return SessionSettings(
+        chat_rules(settings, {(channel.name, channel.account): channel}), ContextUsage({})
+    )
 
 
-def at(policies: Policies, chat: str = "1", thread: str | None = None) -> ChatRules:
+def at(policies: SessionSettings, chat: str = "1", thread: str | None = None) -> ChatRules:
     return policies.rules(Target("telegram", "default", chat, thread))
 
 

@@ -19,19 +19,19 @@ import pytest
 from goclaw_py.app.jobs import job_rules
 from goclaw_py.app.simulation import heartbeats as simulated_beats
 from goclaw_py.app.simulation import simulation
-from goclaw_py.app.simulation.heartbeats import ForeseenBeats, KnownHeartbeat
-from goclaw_py.app.simulation.simulation import Assumed, Forecast, Given, simulate
-from goclaw_py.common.jitter import beat_offset
+from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, KnownHeartbeat
+from goclaw_py.app.simulation.simulation import Assumed, Forecast, SimulationInput, simulate
+from goclaw_py.common.jitter import heartbeat_offset
 from goclaw_py.config import Settings, load
-from goclaw_py.heartbeat.models import BeatStatus, Heartbeat, Skip
+from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.preconditions import Checks
 from goclaw_py.jobs.creation import made
 from goclaw_py.jobs.models import Job, Prompt
 from goclaw_py.jobs.schedule import Cron
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, BeatId, JobId, NodeId
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, HeartbeatRunId, JobId, NodeId
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.ports.jobs import JobDraft, Requester
 
 SINCE = datetime(2026, 3, 16, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -63,9 +63,11 @@ class Case:
         agents = map(AgentName, self.settings.agents)
         known = [self.known.get(one, KnownHeartbeat(Heartbeat(one, None))) for one in agents]
         taken: Mapping[JobId, Assumed] = {}
-        return simulate(self.settings, Given(self.jobs, taken, known), since=SINCE, days=days)
+        return simulate(
+            self.settings, SimulationInput(self.jobs, taken, known), since=SINCE, days=days
+        )
 
-    def one(self, days: int = 30) -> ForeseenBeats:
+    def one(self, days: int = 30) -> ForecastHeartbeats:
         """Simulate the only agent."""
         (found,) = self.run(days).heartbeats
         return found
@@ -98,7 +100,9 @@ def asking(usd: str | None = None, tokens: int = 0, seconds: float = 20.0) -> Kn
 def test_a_fresh_install_calls_no_model_in_thirty_days(tmp_path: Path) -> None:
     """SPEC HB-3: the settings as they are without a file, and the shipped checklist."""
     fresh = case(tmp_path, checklist=EXAMPLE.read_text("utf-8"))
-    assert fresh.one() == ForeseenBeats(MAIN_AGENT, beats=1440, skipped=Counter({Skip.EMPTY: 1440}))
+    assert fresh.one() == ForecastHeartbeats(
+        MAIN_AGENT, beats=1440, skipped=Counter({Skip.EMPTY: 1440})
+    )
 
 
 def test_an_agent_without_a_checklist_calls_no_model(tmp_path: Path) -> None:
@@ -116,7 +120,7 @@ def test_one_item_is_looked_at_with_each_beat(tmp_path: Path) -> None:
 def test_beats_come_on_their_grid(tmp_path: Path) -> None:
     """SPEC HB-1: the first one after the offset of the agent, then each half hour."""
     beats = case(tmp_path).run(1).beats
-    first = SINCE + beat_offset(MAIN_AGENT, HALF_HOUR)
+    first = SINCE + heartbeat_offset(MAIN_AGENT, HALF_HOUR)
     assert [beat.due_at for beat in beats] == [first + k * HALF_HOUR for k in range(48)]
     assert {beat.finished_at - beat.due_at for beat in beats} == {timedelta(seconds=20)}
 
@@ -178,13 +182,13 @@ def test_in_a_lane_of_one_beats_wait_for_each_other(tmp_path: Path) -> None:
 def test_a_heartbeat_that_the_settings_switch_off_does_nothing(tmp_path: Path, text: str) -> None:
     played = case(tmp_path, f"[heartbeat]\n{text}\n")
     played.know(hearts())
-    assert played.one(2) == ForeseenBeats(MAIN_AGENT, is_on=False)
+    assert played.one(2) == ForecastHeartbeats(MAIN_AGENT, is_on=False)
 
 
 def test_a_heartbeat_that_people_have_switched_off_does_nothing(tmp_path: Path) -> None:
     played = case(tmp_path)
     played.know(hearts(switched=False, next_at=None))
-    assert played.one(2) == ForeseenBeats(MAIN_AGENT, is_on=False)
+    assert played.one(2) == ForecastHeartbeats(MAIN_AGENT, is_on=False)
 
 
 def test_a_muted_heartbeat_is_silent_until_then(tmp_path: Path) -> None:
@@ -205,7 +209,7 @@ def test_a_heartbeat_keeps_its_grid_and_what_is_overdue_comes_once(tmp_path: Pat
 
 def test_a_beat_that_is_in_hand_now_hinders_none(tmp_path: Path) -> None:
     played = case(tmp_path)
-    played.know(hearts(beat=BeatId("now"), node=NodeId("gateway")))
+    played.know(hearts(beat=HeartbeatRunId("now"), node=NodeId("gateway")))
     assert played.one(1).beats == 48
 
 
@@ -220,7 +224,7 @@ def test_events_that_wait_are_told_with_the_next_beat(tmp_path: Path) -> None:
 def test_a_wake_that_waits_comes_besides(tmp_path: Path) -> None:
     """SPEC HB-11."""
     played = case(tmp_path)
-    played.know(hearts(wake_at=SINCE, wake_kind=BeatKind.EVENT))
+    played.know(hearts(wake_at=SINCE, wake_kind=HeartbeatRunKind.EVENT))
     beats = played.run(1).beats
     assert (beats[0].due_at, len(beats)) == (SINCE, 49)
 
@@ -231,14 +235,14 @@ def test_jobs_wake_the_heartbeat_of_their_agent(tmp_path: Path) -> None:
     played.know(hearts())
     draft = JobDraft(Cron("30 * * * *"), Prompt("news?"), slug="news", wake_heartbeat=True)
     rules = job_rules(played.settings)
-    played.jobs.append(made(rules, draft, Asker(None), "UTC", job_id=JobId("j"), now=SINCE))
+    played.jobs.append(made(rules, draft, Requester(None), "UTC", job_id=JobId("j"), now=SINCE))
     found = played.run(1)
     assert (found.jobs[0].runs, found.heartbeats[0].model_calls) == (24, 48 + 24)
 
 
 def test_heartbeats_that_are_not_named_or_not_there_do_nothing(tmp_path: Path) -> None:
     settings = case(tmp_path, "[agents.main]\n[agents.ann]\n").settings
-    found = simulate(settings, Given([], {}, [hearts("gone")]), since=SINCE, days=1)
+    found = simulate(settings, SimulationInput([], {}, [hearts("gone")]), since=SINCE, days=1)
     assert (found.heartbeats, found.beats) == ((), ())
 
 
@@ -274,7 +278,7 @@ def test_beats_that_take_longer_than_they_may_fail(tmp_path: Path) -> None:
     played = case(tmp_path, '[runs]\ntimeout = "5m"\n[heartbeat]\ninterval = "6h"\n')
     played.know(replace(asking(seconds=600), heartbeat=Heartbeat(MAIN_AGENT, None)))
     found = played.run(1)
-    assert [beat.status for beat in found.beats] == [BeatStatus.FAILED] * 4
+    assert [beat.status for beat in found.beats] == [HeartbeatRunStatus.FAILED] * 4
     assert (found.heartbeats[0].failed, found.heartbeats[0].worked_s) == (4, 4 * 300)
 
 
@@ -309,20 +313,20 @@ def test_each_of_many_agents_beats_as_if_it_were_alone(tmp_path: Path) -> None:
     assert {(one.beats, one.skipped[Skip.NO_FILE]) for one in found.heartbeats} == {(12, 12)}
     for one in found.heartbeats:
         first = next(beat.due_at for beat in found.beats if beat.agent == one.agent)
-        assert first == SINCE + beat_offset(one.agent, 2 * HOUR)
+        assert first == SINCE + heartbeat_offset(one.agent, 2 * HOUR)
 
 
 def test_the_log_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real log keeps each row that was paid for: thousands of them would be slow."""
     monkeypatch.setattr(simulated_beats, "_TIDY_EVERY", 50)
     stores = []
-    begun = simulated_beats.WatchedBeats.__init__
+    begun = simulated_beats.ObservedHeartbeats.__init__
 
-    def begin(store: simulated_beats.WatchedBeats) -> None:
+    def begin(store: simulated_beats.ObservedHeartbeats) -> None:
         begun(store)
         stores.append(store)
 
-    monkeypatch.setattr(simulated_beats.WatchedBeats, "__init__", begin)
+    monkeypatch.setattr(simulated_beats.ObservedHeartbeats, "__init__", begin)
     played = case(tmp_path, "[heartbeat.budget.day]\nusd = 100\n")
     played.know(asking("0.10"))
     assert played.one(10).model_calls == 480

@@ -20,16 +20,22 @@ import pytest
 
 from goclaw_py.app.jobs import job_rules
 from goclaw_py.app.simulation import simulation
-from goclaw_py.app.simulation.simulation import Assumed, Forecast, Foreseen, Given, simulate
+from goclaw_py.app.simulation.simulation import (
+    Assumed,
+    Forecast,
+    Foreseen,
+    SimulationInput,
+    simulate,
+)
 from goclaw_py.config import Settings, load
 from goclaw_py.jobs.creation import made
-from goclaw_py.jobs.execution_models import Status, Why
-from goclaw_py.jobs.models import Job, JobState, Message, Payload, Program, Prompt
-from goclaw_py.jobs.poller import DueLoop
+from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
+from goclaw_py.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
+from goclaw_py.jobs.poller import JobPoller
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.model.ids import AgentName, JobId
 from goclaw_py.model.messages import Target
-from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.ports.jobs import JobDraft, Requester
 
 SINCE = datetime(2026, 3, 16, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -60,7 +66,7 @@ class Case:
         payload = payload or Prompt("What is new?")
         draft = JobDraft(schedule, payload, slug=slug, zone="Europe/Berlin", **more)
         rules = job_rules(self.settings)
-        job = made(rules, draft, Asker(None), "UTC", job_id=job_id, now=self.since)
+        job = made(rules, draft, Requester(None), "UTC", job_id=job_id, now=self.since)
         self.jobs.append(job)
         cost = None if usd is None else Decimal(usd)
         self.assumed[job_id] = Assumed(takes.total_seconds(), cost)
@@ -71,7 +77,9 @@ class Case:
 
     def run(self, days: int = 30) -> Forecast:
         """Simulate."""
-        return simulate(self.settings, Given(self.jobs, self.assumed), since=self.since, days=days)
+        return simulate(
+            self.settings, SimulationInput(self.jobs, self.assumed), since=self.since, days=days
+        )
 
     def one(self, days: int = 30) -> Foreseen:
         """Simulate the only job."""
@@ -96,7 +104,7 @@ def test_thirty_days_of_all_kinds_of_jobs(tmp_path: Path) -> None:
     played.add(At(SINCE + 5 * DAY), "tea")
     played.add(Cron("0 6 * * *"), "paused", paused=True)
     played.add(Every(HOUR), "thrice", max_runs=3)
-    played.add(Cron("0 8 * * *"), "greeting", payload=Message("Good morning!"))
+    played.add(Cron("0 8 * * *"), "greeting", payload=FixedMessage("Good morning!"))
     found = played.run()
     assert figures(found) == {
         # 5 + 5 + 5 + 5 working days, Monday and Tuesday.
@@ -167,7 +175,7 @@ def test_a_busy_agent_lets_jobs_be_skipped_if_they_say_so(tmp_path: Path) -> Non
         (24, {}),
         (0, {Why.AT_CAPACITY: 24}),
     ]
-    skipped = [event for event in found.events if event.status is Status.SKIPPED]
+    skipped = [event for event in found.events if event.status is OccurrenceStatus.SKIPPED]
     assert {(event.job, event.started_at) for event in skipped} == {("id-1", None)}
 
 
@@ -203,7 +211,7 @@ def test_runs_that_take_longer_than_they_may_are_cut(tmp_path: Path) -> None:
     played = case(tmp_path)
     played.add(Cron("0 7 * * *"), takes=2 * HOUR)
     found = played.run(2)
-    assert [event.status for event in found.events] == [Status.TIMED_OUT] * 2
+    assert [event.status for event in found.events] == [OccurrenceStatus.TIMED_OUT] * 2
     assert found.jobs[0].worked_s == 2 * 1800
 
 
@@ -272,7 +280,7 @@ def test_how_far_it_is_is_told(tmp_path: Path) -> None:
     played = case(tmp_path)
     played.add(HOURLY)
     parts: list[float] = []
-    given = Given(played.jobs, played.assumed)
+    given = SimulationInput(played.jobs, played.assumed)
     simulate(played.settings, given, since=SINCE, days=30, tell=parts.append)
     assert parts == sorted(parts)
     assert len(parts) >= 100
@@ -322,10 +330,10 @@ def test_runs_that_take_no_time_end_at_once(tmp_path: Path) -> None:
 def test_a_bug_of_the_services_is_no_empty_forecast(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def look(loop: DueLoop) -> float:
+    async def look(loop: JobPoller) -> float:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(DueLoop, "look", look)
+    monkeypatch.setattr(JobPoller, "look", look)
     with pytest.raises(ZeroDivisionError):
         case(tmp_path).run(1)
 

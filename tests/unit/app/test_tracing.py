@@ -27,8 +27,8 @@ from goclaw_py.config.models import Log, LogFormat
 from goclaw_py.model.ids import MAIN_AGENT, LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Trigger
 from goclaw_py.ports.store import NewRun
-from goclaw_py.runs.run_recorder import Progress
-from goclaw_py.runs.tracing_port import NO_SPANS, Spans
+from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.testing.clock import START
 from tests.support.collector import Collector, collector, texts
 
@@ -69,11 +69,11 @@ def lines(log_file: Path) -> list[dict[str, object]]:
     return [orjson.loads(line) for line in log_file.read_text().splitlines()]
 
 
-def work(spans: Spans) -> None:
+def work(spans: Tracer) -> None:
     """A run from begin to end."""
     with spans.work(RUN):
         pass
-    spans.ended(Ending(RUN.id, Outcome.COMPLETED), Progress(), None)
+    spans.ended(Ending(RUN.id, Outcome.COMPLETED), RunRecorder(), None)
 
 
 @pytest.mark.parametrize(

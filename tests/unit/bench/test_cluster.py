@@ -20,7 +20,7 @@ from bench.cluster.takeover import Waits
 from bench.cluster.throughput import Load
 from bench.cluster.watched import Statement, Watch, names
 from bench.scheduler.report import Report
-from goclaw_py.model.chat_commands import Stop, command_of
+from goclaw_py.model.chat_commands import StopCommand, command_of
 from goclaw_py.model.ids import MAIN_AGENT, RunId
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import RunRequest, TextPart
@@ -52,7 +52,7 @@ def test_a_note_that_is_being_written_is_left_out(tmp_path: Path) -> None:
 
 def test_a_stop_is_one_and_has_an_id_of_its_own() -> None:
     message = said("7", 3, START)
-    assert isinstance(command_of(stop(message), None), Stop)
+    assert isinstance(command_of(stop(message), None), StopCommand)
     assert stop(message).external_id != message.external_id
 
 

@@ -27,10 +27,10 @@ from bench.soak.series import FEWEST, Fold, Point, Series, Trend, Verdict, trend
 from bench.soak.structures import sizes
 from bench.soak.townsfolk import Day, Town
 from goclaw_py.common import retention
-from goclaw_py.common.lru import Recent
-from goclaw_py.delivery.rate_limit import Pace, Pacer
+from goclaw_py.common.lru import LruCache
+from goclaw_py.delivery.rate_limit import RateLimit, TokenWindow
 from goclaw_py.model.ids import RunId
-from goclaw_py.runs.budget_tracker import Ledger
+from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.store import job_rules, upkeep_rules
 from goclaw_py.store.memory import upkeep as memory_upkeep
 from goclaw_py.testing.clock import LoopClock
@@ -201,21 +201,21 @@ def test_page_and_samples_are_written(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ what is counted
 
 
-class Outer(Pacer):
+class Outer(TokenWindow):
     """Somebody else's class over one of ours."""
 
     def __init__(self) -> None:
         super().__init__()
         self.nested: dict[str, list[int]] = {"a": [1, 2], "b": [3]}
-        self.recent: Recent[int, int] = Recent(2)
+        self.recent: LruCache[int, int] = LruCache(2)
         self.newest: deque[int] = deque([1, 2, 3], maxlen=5)
-        self.call = partial(lambda one: one, Pacer())
+        self.call = partial(lambda one: one, TokenWindow())
 
 
 def test_every_container_is_found_and_counted() -> None:
     outer = Outer()
     for chat in range(3):
-        outer.take(f"chat-{chat}", Pace(gap_s=1.0, per_minute=5), 0.0)
+        outer.take(f"chat-{chat}", RateLimit(gap_s=1.0, per_minute=5), 0.0)
         outer.recent[chat] = chat
     held = sizes(outer)
     assert held.items["Outer._gaps"] == 3
@@ -224,20 +224,20 @@ def test_every_container_is_found_and_counted() -> None:
     assert held.items["_Window.all"] == 3
     assert held.limits == {"Outer.recent": 2, "Outer.newest": 5}
     # Behind a call, too: another one, which holds nothing.
-    assert "Pacer._gaps" in held.items
-    assert held.items["Pacer._gaps"] == 0
+    assert "TokenWindow._gaps" in held.items
+    assert held.items["TokenWindow._gaps"] == 0
 
 
 def test_what_is_apart_is_not_looked_into() -> None:
     outer = Outer()
-    outer.take("chat", Pace(gap_s=1.0), 0.0)
+    outer.take("chat", RateLimit(gap_s=1.0), 0.0)
     assert not sizes(outer, apart=("goclaw_py.delivery.",)).items
 
 
 def test_an_object_is_counted_once_though_many_hold_it() -> None:
-    pacer = Pacer()
-    pacer.take("chat", Pace(gap_s=1.0), 0.0)
-    assert sizes(pacer, pacer, [pacer]).items["Pacer._gaps"] == 1
+    pacer = TokenWindow()
+    pacer.take("chat", RateLimit(gap_s=1.0), 0.0)
+    assert sizes(pacer, pacer, [pacer]).items["TokenWindow._gaps"] == 1
 
 
 def test_things_are_kept_for_minutes_only_within_the_block() -> None:
@@ -265,16 +265,16 @@ async def test_a_gateway_notes_what_it_holds(
 ) -> None:
     monkeypatch.setattr(gateway, "EVERY_S", 0.001)
     monkeypatch.setattr(gateway, "_TICK_S", 0.001)
-    file, pacer = tmp_path / "notes", Pacer()
+    file, pacer = tmp_path / "notes", TokenWindow()
     assert list(gateway.read(file)) == []
-    pacer.take("chat", Pace(gap_s=1.0), 0.0)
+    pacer.take("chat", RateLimit(gap_s=1.0), 0.0)
     noting = asyncio.create_task(gateway.note_all(pacer, file))
     while len(notes := list(gateway.read(file))) < 2:
         await asyncio.sleep(0.01)
     noting.cancel()
     await asyncio.gather(noting, return_exceptions=True)
     counted, other = notes[:2]
-    assert counted.held["Pacer._gaps"] == 1
+    assert counted.held["TokenWindow._gaps"] == 1
     assert not other.held
     assert counted.tasks == 2
 
@@ -306,19 +306,19 @@ def test_a_short_time_is_played_and_every_message_is_answered() -> None:
     assert facts["messages"] == facts["answered once"] > 20
     assert not report.soaked.problems
     known = {line.series.name for line in report.lines}
-    assert {"resident memory", "InHand._rows", "MemoryDatabase.inbox"} <= known
+    assert {"resident memory", "ClaimedMessages._rows", "MemoryDatabase.inbox"} <= known
 
 
 def test_a_leak_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forget_to_close(self: Ledger, run_id: RunId) -> None:
+    def forget_to_close(self: BudgetTracker, run_id: RunId) -> None:
         """The account stays."""
 
-    monkeypatch.setattr(Ledger, "close", forget_to_close)
+    monkeypatch.setattr(BudgetTracker, "close", forget_to_close)
     plans = virtual.Plans(
         hours=0.15, day_s=60.0, per_s=0.2, kept_s=60.0, tidy_s=20.0, sample_s=60.0
     )
     growing = judged(virtual.soak(plans)).growing
-    assert "Ledger._accounts" in [line.series.name for line in growing]
+    assert "BudgetTracker._accounts" in [line.series.name for line in growing]
 
 
 @pytest.mark.parametrize(

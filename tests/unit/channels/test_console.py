@@ -17,7 +17,7 @@ from goclaw_py.model.messages import Inbound, InboundMessage, OutboundMessage, P
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunSignal, RunStarted, RunText
 from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.control import ChatEvent, Said, Terminals
+from goclaw_py.ports.control import ChatEvent, TerminalMessage, Terminals
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 LOCAL = Target("console", "default", "local")
@@ -50,7 +50,7 @@ class Terminal:
         try:
             async for event in events:
                 self.events.append(event)
-                if isinstance(event, Said) and self._confirming:
+                if isinstance(event, TerminalMessage) and self._confirming:
                     self._terminals.confirm(event.receipt)
         finally:
             await events.aclose()  # type: ignore[attr-defined]  # an async generator
@@ -61,7 +61,7 @@ class Terminal:
 
     @property
     def said(self) -> list[str]:
-        return [event.text for event in self.events if isinstance(event, Said)]
+        return [event.text for event in self.events if isinstance(event, TerminalMessage)]
 
     @property
     def streamed(self) -> str:
@@ -151,7 +151,7 @@ async def test_a_message_is_sent_once_the_terminal_has_confirmed_it() -> None:
     async with attached(channel) as terminal:
         receipt = await channel.send(message("hi"))
     (event,) = terminal.events
-    assert event == Said(receipt, "hi", None)
+    assert event == TerminalMessage(receipt, "hi", None)
 
 
 async def test_without_a_terminal_a_message_is_certainly_not_sent() -> None:
@@ -180,7 +180,7 @@ async def test_a_terminal_that_stands_still_shows_what_it_took_once_when_it_goes
         sending = asyncio.ensure_future(channel.send(message("hi")))
         await asyncio.sleep(86_400)
         assert not sending.done()
-        (said,) = (event for event in terminal.events if isinstance(event, Said))
+        (said,) = (event for event in terminal.events if isinstance(event, TerminalMessage))
         channel.confirm(said.receipt)
         assert await sending == said.receipt
     assert terminal.said == ["hi"]
@@ -259,7 +259,7 @@ async def test_a_terminal_that_leaves_does_not_disturb_the_message_of_another() 
         await settle()
         await older.close()
         assert not sending.done()
-        (said,) = (event for event in newer.events if isinstance(event, Said))
+        (said,) = (event for event in newer.events if isinstance(event, TerminalMessage))
         channel.confirm(said.receipt)
         await sending
     assert newer.said == ["hi"]
@@ -346,7 +346,7 @@ async def test_a_stuck_terminal_loses_streamed_text_but_no_message_and_takes_bou
     for n in range(console.SIGNALS * 2):
         channel.signal(RunStarted(RunId(f"other{n}"), LOCAL))
     got: list[ChatEvent] = []
-    while not isinstance(event := await anext(events), Said):
+    while not isinstance(event := await anext(events), TerminalMessage):
         got.append(event)
     channel.confirm(event.receipt)
     await sending

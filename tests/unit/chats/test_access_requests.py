@@ -15,7 +15,7 @@ from goclaw_py.chats import access_texts
 from goclaw_py.chats.access_requests import MOST_ASKED
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.model.pairing_codes import Verdict
+from goclaw_py.model.pairing_codes import AccessVerdict
 from goclaw_py.model.run_events import ButtonsUsed, PressAnswered
 from goclaw_py.ports.store import Standing
 from goclaw_py.store.memory import MemoryDatabase
@@ -214,7 +214,7 @@ async def test_owners_of_another_account_are_not_asked_and_decide_nothing() -> N
         for place in (("telegram", "second"), ("web", "default")):
             decided = await gateway.store.decide(
                 request.id,
-                Verdict.APPROVE,
+                AccessVerdict.APPROVE,
                 place=place,
                 by="Zoe",
                 now=gateway.clock.now(),

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.chats.context_usage import Contexts
-from goclaw_py.chats.session_settings import ChatRules, Policies
+from goclaw_py.chats.context_usage import ContextUsage
+from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.delivery import texts
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import AgentName
@@ -154,7 +154,7 @@ async def test_an_approved_person_is_not_listed_again() -> None:
             [], node=gateway.node(), now=now, pairings=[NewPairing(request, (greeting,))]
         )
         await gateway.store.approve("hash", guest=True, now=now)
-        await gateway.doorkeeper.refresh()
+        await gateway.access_control.refresh()
         assert await hears(gateway, message("1", chat="ann", sender="ann")) == ["1"]
         assert await gateway.store.chats() == []
 
@@ -356,7 +356,7 @@ def rules(agent: str, **narrower: ChatRules) -> ChatRules:
 def test_the_narrowest_rules_hold(chat: str, thread: str | None, agent: str) -> None:
     """SPEC CHAN-5, AGENT-3."""
     tree = rules("account", chat=rules("chat", **{"7": rules("inner")}))
-    policies = Policies({("telegram", "default"): tree}, Contexts({}))
+    policies = SessionSettings({("telegram", "default"): tree}, ContextUsage({}))
     place = Target("telegram", "default", chat, thread)
     assert policies.rules(place).agent == agent
     spoken = replace(message("x"), target=place)
@@ -385,13 +385,13 @@ async def test_a_bug_that_one_message_meets_costs_only_that_message(
 ) -> None:
     """What comes again and again with the whole batch would make the channel deaf."""
     async with a_process(ways=OPEN, channels=strangers()) as gateway:
-        known = gateway.doorkeeper.decided
+        known = gateway.access_control.decided
 
         def decided(target: Target) -> bool | None:
             if target.chat == "-666":
                 raise RuntimeError("a bug")
             return known(target)
 
-        monkeypatch.setattr(gateway.doorkeeper, "decided", decided)
+        monkeypatch.setattr(gateway.access_control, "decided", decided)
         assert await hears(gateway, said("cursed", chat="-666"), said("hello")) == ["hello"]
         assert "inbound_event_skipped" in caplog.messages

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from goclaw_py.chats.incident_alerts import LASTS_S, LOOK_S, Incidents
+from goclaw_py.chats.incident_alerts import LASTS_S, LOOK_S, IncidentAlerts
 from goclaw_py.model.messages import OutboundMessage, Sender, Target
 from goclaw_py.ports.store import NewPairing, PairingRequest
 from goclaw_py.scheduler.views import ChannelState, ChannelView
@@ -34,14 +34,14 @@ async def watched(*owners: str) -> AsyncIterator[tuple[GatewayProcess, Shown]]:
     """A gateway whose channel shows what the test says; owners have spoken in their chats."""
     async with a_process(channels=(RecordingChannel(trusted=False),)) as process:
         for owner in owners:
-            await let_in(process, owner)
+            await admit(process, owner)
             await process.ask("hello", chat=owner)
         shown = Shown()
-        incidents = Incidents(
+        incidents = IncidentAlerts(
             process.store,
             process.clock,
             process.works.policies,
-            process.doorkeeper,
+            process.access_control,
             lambda: [shown.view],
         )
         watching = asyncio.create_task(incidents.watch())
@@ -52,7 +52,7 @@ async def watched(*owners: str) -> AsyncIterator[tuple[GatewayProcess, Shown]]:
             await asyncio.wait({watching})
 
 
-async def let_in(process: GatewayProcess, person: str, *, guest: bool = False) -> None:
+async def admit(process: GatewayProcess, person: str, *, guest: bool = False) -> None:
     now = process.clock.now()
     until = now.replace(year=2100)
     request = PairingRequest(
@@ -62,7 +62,7 @@ async def let_in(process: GatewayProcess, person: str, *, guest: bool = False) -
     pairings = [NewPairing(request, (greeting,))]
     await process.store.accept([], node=process.node(), now=now, pairings=pairings)
     assert await process.store.approve(person, guest=guest, now=now) is not None
-    await process.doorkeeper.refresh()
+    await process.access_control.refresh()
 
 
 def told(process: GatewayProcess, chat: str) -> list[str]:
@@ -111,7 +111,7 @@ async def test_a_trouble_that_comes_again_is_told_again() -> None:
 
 async def test_every_owner_is_told_and_no_guest() -> None:
     async with watched("ann", "bob") as (process, shown):
-        await let_in(process, "gus", guest=True)
+        await admit(process, "gus", guest=True)
         await process.ask("hello", chat="gus")
         shown.becomes(ChannelState.STOPPED, "no token")
         await until(lambda: len(told(process, "ann")) == 1)
@@ -123,11 +123,11 @@ async def test_after_a_restart_nobody_is_told_twice() -> None:
     async with watched("ann") as (process, shown):
         shown.becomes(ChannelState.STOPPED, "no token")
         await until(lambda: len(told(process, "ann")) == 1)
-        again = Incidents(
+        again = IncidentAlerts(
             process.store,
             process.clock,
             process.works.policies,
-            process.doorkeeper,
+            process.access_control,
             lambda: [shown.view],
         )
         watching = asyncio.create_task(again.watch())

@@ -52,7 +52,7 @@ async def test_an_unknown_sender_gets_one_code_and_nothing_else() -> None:
         assert code_in(text) not in request.code_hash
 
 
-async def let_in(gateway: GatewayProcess, chat: str = "ann") -> None:
+async def admit(gateway: GatewayProcess, chat: str = "ann") -> None:
     """Approve somebody; they are told, and what they wrote is answered."""
     known = len(gateway.channel.texts(chat))
     code = code_in(await gateway.ask("hi", chat))
@@ -159,7 +159,7 @@ async def test_somebody_who_was_revoked_is_a_stranger_again() -> None:
 async def test_a_batch_of_known_and_unknown_people_serves_both() -> None:
     agent = ScriptedAgent()
     async with a_process(agent, channels=strangers()) as gateway:
-        await let_in(gateway)
+        await admit(gateway)
         await gateway.gateway.accept([message("hello"), message("hello", chat="bob")])
         await until(lambda: agent.prompts == ["hi", "hello"])
         assert code_in(gateway.channel.texts("bob")[0])
@@ -236,8 +236,8 @@ async def test_a_thousand_strangers_find_no_end_of_room_and_known_people_notice_
 ) -> None:
     """SPEC CHAN-5: a bound on what is kept of strangers."""
     async with a_process(channels=strangers()) as gateway:
-        await let_in(gateway)
-        gateway.doorkeeper._asked["telegram", "default"] = {
+        await admit(gateway)
+        gateway.access_control._asked["telegram", "default"] = {
             f"s{number}": gateway.clock.now() + timedelta(hours=1) for number in range(MAX_WAITING)
         }
         await gateway.gateway.accept([message("hello", chat="late"), message("work")])
@@ -251,7 +251,7 @@ async def test_expired_strangers_make_room_for_others() -> None:
     async with a_process(channels=strangers()) as gateway:
         past = gateway.clock.now() - timedelta(seconds=1)
         asked = {f"s{number}": past for number in range(MAX_WAITING)}
-        gateway.doorkeeper._asked["telegram", "default"] = asked
+        gateway.access_control._asked["telegram", "default"] = asked
         assert code_in(await gateway.ask("hello"))
         assert len(asked) == 1
 
@@ -271,7 +271,7 @@ async def test_people_who_are_known_stay_so_while_the_policy_store_is_away() -> 
     """SPEC CHAN-5, DB-4: what was loaded holds; nobody new gets in."""
     agent = ScriptedAgent()
     async with a_process(agent, channels=strangers()) as gateway:
-        await let_in(gateway)
+        await admit(gateway)
         gateway.store.broken = {"people", "chats"}
         await asyncio.sleep(60)
         assert await gateway.ask("hello") == "re: hello"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from goclaw_py.chats.context_usage import Contexts
-from goclaw_py.chats.session_settings import Asking, ChatRules, Policies
+from goclaw_py.chats.context_usage import ContextUsage
+from goclaw_py.chats.session_settings import ChatRules, OperatorDecidedAccounts, SessionSettings
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import Target
 from goclaw_py.model.session_keys import AccessRules, GroupPolicy
@@ -21,8 +21,10 @@ def rules(access: AccessRules, **narrower: AccessRules) -> ChatRules:
     return ChatRules(AgentName("main"), access, policy, policy, narrower=within)
 
 
-def asking(accounts: Mapping[str, ChatRules]) -> Asking:
-    made = Policies({("telegram", name): own for name, own in accounts.items()}, Contexts({}))
+def asking(accounts: Mapping[str, ChatRules]) -> OperatorDecidedAccounts:
+    made = SessionSettings(
+        {("telegram", name): own for name, own in accounts.items()}, ContextUsage({})
+    )
     return made.asking()
 
 

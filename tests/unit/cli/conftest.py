@@ -17,7 +17,7 @@ from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.ports.control import Control, Said
+from goclaw_py.ports.control import Control, TerminalMessage
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.web.server import ApiServer
 from goclaw_py.web.sockets import listen_unix, socket_path
@@ -73,7 +73,7 @@ class Echo(FakeTerminals):
             RunText(fakes.RUN_ID, fakes.LOCAL, "you said: "),
             RunText(fakes.RUN_ID, fakes.LOCAL, text),
             RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.COMPLETED),
-            Said(message_id, f"you said: {text}", fakes.RUN_ID),
+            TerminalMessage(message_id, f"you said: {text}", fakes.RUN_ID),
         ):
             self.events.put_nowait(event)
 

@@ -8,24 +8,30 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from goclaw_py.common.clock import new_id
-from goclaw_py.jobs.creation import Rules
-from goclaw_py.jobs.execution_models import Claimed, JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.execution_models import (
+    JobUpdate,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+    Why,
+)
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import Cron
-from goclaw_py.jobs.service import JobDesk
+from goclaw_py.jobs.service import GatewayJobService
 from goclaw_py.model.ids import NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import EndedOccurrence, JobQuery, Node
 from goclaw_py.store.memory import MemoryStore
 from tests.unit.web.fakes import FakeControl
 
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 """A Friday, 13:00 in Berlin."""
-OPERATOR = Asker(None)
-ANN = Asker(Owner("telegram:direct:5"), Maker.MODEL)
+OPERATOR = Requester(None)
+ANN = Requester(Owner("telegram:direct:5"), Maker.MODEL)
 NODE = NodeId("node-1")
 
 
@@ -60,16 +66,16 @@ class JobControl(FakeControl):
         self.clock = StandingClock()
         self.store = MemoryStore()
         self.hand = Hand()
-        self.rules = Rules(PROFILES["goclaw"], sources=("issues",))
+        self.rules = JobCreationRules(PROFILES["goclaw"], sources=("issues",))
         self.connected = True
         self.knows_chats = False
 
     @property
-    def jobs(self) -> JobDesk:
+    def jobs(self) -> GatewayJobService:
         """What it has besides."""
         hand = self.hand if self.connected else None
         chats = self.store if self.knows_chats else None
-        return JobDesk(self.store, self.clock, self.rules, hand, chats)
+        return GatewayJobService(self.store, self.clock, self.rules, hand, chats)
 
     # ------------------------------------------------------------------ for tests
 
@@ -87,7 +93,7 @@ class JobControl(FakeControl):
         (job,) = self.all().values()
         return job
 
-    def make(self, draft: JobDraft, by: Asker = OPERATOR) -> Job:
+    def make(self, draft: JobDraft, by: Requester = OPERATOR) -> Job:
         """Make a job."""
         return asyncio.run(self.jobs.create(draft, by))
 
@@ -102,11 +108,11 @@ class JobControl(FakeControl):
         spec = replace(job.spec, zone=zone or job.spec.zone, schedule=schedule or job.spec.schedule)
         asyncio.run(self.store.change_job(replace(job, spec=spec)))
 
-    def claim(self, slug: str) -> Claimed:
+    def claim(self, slug: str) -> OccurrenceClaim:
         """Let a run of a job begin."""
         job = self.all()[slug]
 
-        async def claim() -> Claimed | None:
+        async def claim() -> OccurrenceClaim | None:
             now = self.clock.now()
             await self.store.join(Node(NODE, "host", 1, "0", now, now + timedelta(days=1)))
             occurrence = OccurrenceId(new_id(self.clock))
@@ -119,7 +125,7 @@ class JobControl(FakeControl):
     def ran(
         self,
         slug: str,
-        status: Status = Status.OK,
+        status: OccurrenceStatus = OccurrenceStatus.OK,
         *,
         output: str = "",
         error: str = "",

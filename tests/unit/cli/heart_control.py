@@ -11,11 +11,11 @@ from pathlib import Path
 from goclaw_py.app.heartbeat import heartbeat_setup
 from goclaw_py.common.clock import new_id
 from goclaw_py.config import load
-from goclaw_py.heartbeat.models import BeatEnd, BeatStatus
+from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
 from goclaw_py.heartbeat.module import desk_of
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, BeatId
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, HeartbeatRunId
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.heartbeat import HeartbeatDesk
+from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.store import Node
 from tests.unit.cli.cron_desk import NODE, JobControl
 
@@ -30,7 +30,7 @@ class HeartControl(JobControl):
         """Those that it knows; None: those of the settings as they are now."""
 
     @property
-    def heartbeats(self) -> HeartbeatDesk:
+    def heartbeats(self) -> HeartbeatService:
         """What it has besides."""
         setup = heartbeat_setup(load(env={"GOCLAW_HOME": str(self._home)}))
         names = setup.policies.keys() if self.agents is None else self.agents
@@ -73,13 +73,15 @@ class HeartControl(JobControl):
             now = self.clock.now()
             await self.heartbeats.switch(agent, on=True)
             await self.store.join(Node(NODE, "host", 1, "0", now, now + timedelta(days=1)))
-            claimed = await self.store.claim_beat_now(
-                NODE, agent, now=now, beat=BeatId(new_id(self.clock))
+            claimed = await self.store.claim_heartbeat_now(
+                NODE, agent, now=now, beat=HeartbeatRunId(new_id(self.clock))
             )
             assert claimed is not None
-            end = BeatEnd(claimed.id, agent, BeatStatus.OK, now, attempts=1)
+            end = HeartbeatRunEnd(claimed.id, agent, HeartbeatRunStatus.OK, now, attempts=1)
             used = Usage(1, 700, 300, cost_usd=Decimal(usd))
             began = now - timedelta(seconds=seconds)
-            await self.store.end_beats([replace(end, started_at=began, usage=used)], node=NODE)
+            await self.store.end_heartbeat_runs(
+                [replace(end, started_at=began, usage=used)], node=NODE
+            )
 
         asyncio.run(beat())

@@ -17,9 +17,9 @@ import typer
 
 from goclaw_py.app.backup.backup import Saved
 from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
-from goclaw_py.app.progress import Step, Tell
+from goclaw_py.app.progress import ProgressStep, Tell
 from goclaw_py.cli import composition
-from goclaw_py.cli.system.backup import telling
+from goclaw_py.cli.system.backup import notifications
 from goclaw_py.model.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
 from tests.unit.cli.conftest import Shell
@@ -49,12 +49,12 @@ class Work:
             raise self.failure
 
     async def back_up(self, _: object, to: Path | None, *, files: bool, tell: Tell) -> Saved:
-        tell(Step("inbox", 10))
+        tell(ProgressStep("inbox", 10))
         self._note("backup", to, files)
         return SAVED
 
     def examine(self, file: Path, tell: Tell) -> Backup:
-        tell(Step("checking", 10, 100))
+        tell(ProgressStep("checking", 10, 100))
         self._note("examine", file)
         return BACKUP
 
@@ -200,10 +200,10 @@ def test_a_file_that_is_there_is_not_overwritten(goclaw: Shell, tmp_path: Path) 
 
 
 SHOWING = """
-from goclaw_py.app.progress import Step
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.system.backup import telling
 with telling() as tell:
-    tell(Step("inbox [red]", 2_000_000, 4_000_000))
+    tell(ProgressStep("inbox [red]", 2_000_000, 4_000_000))
 print("done")
 """
 
@@ -224,7 +224,7 @@ def test_progress_is_shown_on_a_terminal_only() -> None:
 
 
 def test_the_same_holds_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
-    used: Callable[[Step], None]
-    with telling() as used:
-        used(Step("x", 1))
+    used: Callable[[ProgressStep], None]
+    with notifications() as used:
+        used(ProgressStep("x", 1))
     assert capsys.readouterr() == ("", "")

@@ -19,7 +19,7 @@ from goclaw_py.model.ids import LaneName, NodeId
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.scheduler.views import LaneView, PeerView, StopReport
-from goclaw_py.store.migrate import Status as Schema
+from goclaw_py.store.migrate import SchemaStatus as Schema
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl

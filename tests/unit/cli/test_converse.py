@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.cli.chats.conversation import SEEN_ROWS, Conversation, settled
+from goclaw_py.cli.chats.conversation import SEEN_ROWS, TerminalConversation, settled
 from goclaw_py.cli.chats.transcript import PROMPT
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunText
-from goclaw_py.ports.control import NoGateway, Said
+from goclaw_py.ports.control import NoGateway, TerminalMessage
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.web.api.wire import MAX_LIMIT
 from tests.unit.web import fakes
@@ -60,9 +60,9 @@ class Talk:
     """A conversation going on."""
 
     def __init__(self, *, interactive: bool = True, wait_s: float = 60) -> None:
-        self.desk = Desk(interactive=interactive)
+        self.service = Desk(interactive=interactive)
         self.terminals = FakeTerminals()
-        self.conversation = Conversation(self.terminals, self.desk, "local")
+        self.conversation = TerminalConversation(self.terminals, self.service, "local")
         self.looks = 0
         self.busy = 0
         self.task = asyncio.ensure_future(self.conversation.run(self._settled, wait_s))
@@ -77,13 +77,13 @@ class Talk:
                 await asyncio.sleep(0.01)
 
     async def end(self) -> bool:
-        self.desk.type(None)
+        self.service.type(None)
         return await self.task
 
 
 async def test_what_is_typed_is_said_line_by_line_and_blank_lines_are_not() -> None:
     talk = Talk()
-    talk.desk.type("hello", "  ", "again")
+    talk.service.type("hello", "  ", "again")
     assert await talk.end()
     assert talk.terminals.texts == ["hello", "again"]
     assert {chat for chat, _, _ in talk.terminals.said} == {"local"}
@@ -93,7 +93,7 @@ async def test_what_is_typed_is_said_line_by_line_and_blank_lines_are_not() -> N
 
 async def test_the_terminal_is_attached_before_the_first_line_is_said() -> None:
     talk = Talk()
-    talk.desk.type("hello")
+    talk.service.type("hello")
     await talk.until(lambda: talk.terminals.said)
     assert talk.terminals.attached == ["local"]
     await talk.end()
@@ -102,13 +102,13 @@ async def test_the_terminal_is_attached_before_the_first_line_is_said() -> None:
 async def test_a_message_is_confirmed_only_after_it_was_written() -> None:
     """SPEC IO-6."""
     talk = Talk()
-    talk.desk.slow = asyncio.Event()
-    talk.terminals.events.put_nowait(Said("r1", "slow", None))
+    talk.service.slow = asyncio.Event()
+    talk.terminals.events.put_nowait(TerminalMessage("r1", "slow", None))
     await asyncio.sleep(1)
     assert talk.terminals.confirmed == []
-    talk.desk.slow.set()
+    talk.service.slow.set()
     await talk.until(lambda: talk.terminals.confirmed)
-    assert "slow\n" in talk.desk.text
+    assert "slow\n" in talk.service.text
     await talk.end()
 
 
@@ -116,9 +116,9 @@ async def test_a_reply_grows_on_the_screen() -> None:
     talk = Talk()
     for words in ("Hel", "lo"):
         talk.terminals.events.put_nowait(RunText(fakes.RUN_ID, fakes.LOCAL, words))
-    talk.terminals.events.put_nowait(Said("r1", "Hello", fakes.RUN_ID))
+    talk.terminals.events.put_nowait(TerminalMessage("r1", "Hello", fakes.RUN_ID))
     await talk.until(lambda: talk.terminals.confirmed)
-    assert talk.desk.screen == [PROMPT, "\r\x1b[KHel", "lo", "\n" + PROMPT]
+    assert talk.service.screen == [PROMPT, "\r\x1b[KHel", "lo", "\n" + PROMPT]
     await talk.end()
 
 
@@ -126,10 +126,10 @@ async def test_a_line_that_is_not_committed_is_said_again_under_the_same_id() ->
     """SPEC IO-1: saying it again is harmless, losing it is not."""
     talk = Talk()
     talk.terminals.refusals = 6
-    talk.desk.type("hello", "second")
+    talk.service.type("hello", "second")
     await talk.until(lambda: len(talk.terminals.said) == 2)
     assert talk.terminals.texts == ["hello", "second"]
-    assert talk.desk.text.count("not sent yet") == 1
+    assert talk.service.text.count("not sent yet") == 1
     await talk.end()
 
 
@@ -139,7 +139,7 @@ async def test_ctrl_c_stops_the_run_past_a_line_that_waits() -> None:
     os.kill(os.getpid(), signal.SIGINT)
     await talk.until(lambda: talk.terminals.said)
     assert talk.terminals.texts == ["/stop"]
-    assert "Ctrl-C again quits" in talk.desk.text
+    assert "Ctrl-C again quits" in talk.service.text
     await asyncio.sleep(2.5)
     talk.conversation.interrupt()
     await talk.until(lambda: len(talk.terminals.said) == 2)
@@ -162,17 +162,17 @@ async def test_ctrl_d_leaves_a_terminal_at_once() -> None:
     talk.busy = 1000
     assert await talk.end()
     assert talk.looks == 0
-    assert talk.desk.text == PROMPT + "\n"
+    assert talk.service.text == PROMPT + "\n"
 
 
 async def test_the_end_of_a_pipe_waits_for_the_answers() -> None:
     talk = Talk(interactive=False)
     talk.busy = 20
-    talk.desk.type("hello", None)
+    talk.service.type("hello", None)
     await talk.until(lambda: talk.looks > 10)
-    talk.terminals.events.put_nowait(Said("r1", "Hi", None))
+    talk.terminals.events.put_nowait(TerminalMessage("r1", "Hi", None))
     assert await talk.task
-    assert talk.desk.text == "Hi\n"
+    assert talk.service.text == "Hi\n"
     assert talk.looks == 22
 
 
@@ -189,10 +189,10 @@ async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
         async def say(self, chat: str, message_id: str, text: str) -> None:
             raise NoGateway("the gateway has shut down or closed the connection")
 
-    desk = Desk()
-    desk.type("hello")
+    service = Desk()
+    service.type("hello")
     with pytest.raises(NoGateway):
-        await Conversation(Gone(), desk, "local").run(yes, 60)
+        await TerminalConversation(Gone(), service, "local").run(yes, 60)
 
 
 async def test_ctrl_c_without_a_gateway_leaves() -> None:
@@ -200,7 +200,7 @@ async def test_ctrl_c_without_a_gateway_leaves() -> None:
         async def say(self, chat: str, message_id: str, text: str) -> None:
             raise NoGateway("the gateway has shut down or closed the connection")
 
-    conversation = Conversation(Gone(), Desk(), "local")
+    conversation = TerminalConversation(Gone(), Desk(), "local")
     task = asyncio.ensure_future(conversation.run(yes, 60))
     await asyncio.sleep(0.01)
     conversation.interrupt()
@@ -215,8 +215,8 @@ async def test_events_that_end_end_the_conversation() -> None:
 
 async def test_a_screen_that_nobody_reads_ends_the_conversation() -> None:
     talk = Talk(interactive=False)
-    talk.desk.broken = True
-    talk.terminals.events.put_nowait(Said("r1", "Hi", None))
+    talk.service.broken = True
+    talk.terminals.events.put_nowait(TerminalMessage("r1", "Hi", None))
     assert await talk.task
     assert talk.terminals.confirmed == []
 
@@ -225,7 +225,7 @@ async def test_how_a_run_ended_is_shown() -> None:
     talk = Talk()
     talk.terminals.events.put_nowait(RunText(fakes.RUN_ID, fakes.LOCAL, "Hel"))
     talk.terminals.events.put_nowait(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.CANCELLED))
-    await talk.until(lambda: "cancelled" in talk.desk.text)
+    await talk.until(lambda: "cancelled" in talk.service.text)
     await talk.end()
 
 
@@ -233,9 +233,9 @@ async def test_how_a_run_ended_is_shown() -> None:
 async def test_in_another_thread_the_signals_stay_where_they_are() -> None:
     def talk() -> bool:
         async def leave() -> bool:
-            desk = Desk()
-            desk.type(None)
-            return await Conversation(FakeTerminals(), desk, "local").run(yes, 60)
+            service = Desk()
+            service.type(None)
+            return await TerminalConversation(FakeTerminals(), service, "local").run(yes, 60)
 
         return asyncio.run(leave())
 

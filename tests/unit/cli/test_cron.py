@@ -12,12 +12,12 @@ import typer
 from goclaw_py.cli.cron import listing as cron_list
 from goclaw_py.cli.cron import show
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.jobs.creation import Rules
-from goclaw_py.jobs.execution_models import JobUpdate, Status, Why
-from goclaw_py.jobs.models import JobState, Message, Prompt
+from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceStatus, Why
+from goclaw_py.jobs.models import FixedMessage, JobState, Prompt
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model.ids import OccurrenceId, Owner
-from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
 from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import ANN, NOW, JobControl
 from tests.unit.web import fakes
@@ -28,7 +28,7 @@ STANDUP = JobDraft(
     Cron("0 9 * * 1-5"), Prompt("What is new?", "opus"), slug="standup", zone="Europe/Berlin"
 )
 POLL = JobDraft(Every(timedelta(minutes=10)), Prompt("poll"), slug="poll")
-TEA = JobDraft(At(NOW + timedelta(hours=3)), Message("Tea!"), slug="tea", zone="Asia/Kolkata")
+TEA = JobDraft(At(NOW + timedelta(hours=3)), FixedMessage("Tea!"), slug="tea", zone="Asia/Kolkata")
 
 
 @pytest.fixture
@@ -81,7 +81,9 @@ def test_why_a_job_will_not_run_is_in_the_list(
     """SPEC OPS-4."""
     jobs.stand("tea", JobState.ACTIVE, failures=4 if state is JobState.DISABLED else 0)
     end = JobUpdate(None, state=state, failed=True, ran=True)
-    jobs.ran("tea", Status.FAILED if error else Status.OK, update=end, error=error)
+    jobs.ran(
+        "tea", OccurrenceStatus.FAILED if error else OccurrenceStatus.OK, update=end, error=error
+    )
     out = goclaw("cron", "list", "--all").out
     (row,) = (line for line in lines(out) if line.startswith("tea "))
     assert row.endswith(words)
@@ -118,11 +120,13 @@ def test_a_job_of_another_release_does_not_hide_the_others(goclaw: Shell, jobs: 
 def test_failures_and_a_scheduler_that_is_off_are_in_the_list(
     goclaw: Shell, jobs: JobControl
 ) -> None:
-    jobs.ran("poll", Status.FAILED, update=JobUpdate(NOW, failed=True, ran=True), error="boom")
+    jobs.ran(
+        "poll", OccurrenceStatus.FAILED, update=JobUpdate(NOW, failed=True, ran=True), error="boom"
+    )
     assert any(
         "poll" in line and line.endswith("boom") for line in lines(goclaw("cron", "list").out)
     )
-    jobs.rules = Rules(jobs.rules.profile, enabled=False)
+    jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
     assert goclaw("cron", "list").out.count("the scheduler is off (scheduler.enabled)") == 3
 
 
@@ -177,7 +181,7 @@ def test_without_jobs_that_is_said(goclaw: Shell, cron: JobControl) -> None:
 
 def test_the_names_of_states_are_those_that_there_are() -> None:
     assert set(cron_list._STATES) == set(JobState)
-    assert set(show._STATUSES) == set(Status)
+    assert set(show._STATUSES) == set(OccurrenceStatus)
 
 
 # ---------------------------------------------------------------------------- show
@@ -188,7 +192,7 @@ def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> Non
     jobs.clock.at += timedelta(minutes=1)
     jobs.ran("standup", output="all\nis well")
     jobs.clock.at += timedelta(minutes=1)
-    jobs.ran("standup", Status.SKIPPED, why=Why.NO_WORK)
+    jobs.ran("standup", OccurrenceStatus.SKIPPED, why=Why.NO_WORK)
     got = goclaw("cron", "show", "standup")
     assert (got.code, got.err) == (0, "")
     shown = lines(got.out)
@@ -236,7 +240,7 @@ def test_a_job_of_somebody_else_is_found_by_an_operator(goclaw: Shell, jobs: Job
 
 def test_one_name_of_two_people_needs_the_id(goclaw: Shell, cron: JobControl) -> None:
     for owner in ("a", "b"):
-        cron.make(POLL, Asker(Owner(owner)))
+        cron.make(POLL, Requester(Owner(owner)))
     got = goclaw("cron", "show", "poll")
     assert (got.code, got.err) == (1, "goclaw: several jobs begin with 'poll'\n")
 
@@ -288,7 +292,7 @@ def test_runs_of_all_jobs_are_listed_each_in_the_zone_of_its_job(
     """SPEC CRON-12."""
     jobs.ran("tea")
     jobs.clock.at += timedelta(minutes=1)
-    jobs.ran("poll", Status.FAILED, error="boom\nbang")
+    jobs.ran("poll", OccurrenceStatus.FAILED, error="boom\nbang")
     head, first, second = lines(goclaw("cron", "runs").out)
     assert head == "JOB DUE TOOK STATUS TRIES DELIVERY COST RUN OUTPUT"
     assert first.startswith("poll Fri 2026-01-02 12:01:00 manual 1m 30s failed 1")
@@ -310,7 +314,7 @@ def test_runs_are_picked(
 ) -> None:
     jobs.ran("tea")
     jobs.clock.at += timedelta(minutes=1)
-    jobs.ran("poll", Status.FAILED)
+    jobs.ran("poll", OccurrenceStatus.FAILED)
     got = json.loads(goclaw("cron", "runs", *arguments, "--json").out)
     assert [one["slug"] for one in got] == slugs
 
@@ -417,7 +421,7 @@ def test_without_a_gateway_nothing_can_be_run(goclaw: Shell, jobs: JobControl) -
     got = goclaw("cron", "run", "poll")
     assert (got.code, got.out) == (ExitCode.UNREACHABLE, "off\n")
     assert got.err == "goclaw: no gateway is running here\n"
-    jobs.rules = Rules(jobs.rules.profile, enabled=False)
+    jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
     got = goclaw("cron", "run", "poll")
     assert (got.code, got.err) == (
         1,

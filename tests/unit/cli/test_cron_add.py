@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.jobs.creation import Rules
-from goclaw_py.jobs.models import JobState, Message, Notify, Program, Prompt, TargetKind
+from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.models import FixedMessage, JobState, Notify, Program, Prompt, TargetKind
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model.messages import PeerKind, Target
 from tests.unit.cli.conftest import Shell
@@ -131,7 +131,7 @@ def test_a_job_that_would_tell_nobody_is_told_at_once(goclaw: Shell, cron: JobCo
 
 def test_a_scheduler_that_is_off_is_told(goclaw: Shell, cron: JobControl) -> None:
     """SPEC CRON-4: jobs can be made all the same."""
-    cron.rules = Rules(cron.rules.profile, enabled=False)
+    cron.rules = JobCreationRules(cron.rules.profile, enabled=False)
     got = goclaw("cron", "add", "a", *EVERY, "--", "x")
     assert got.code == 0
     assert "no upcoming run: the scheduler is off (scheduler.enabled)" in got.out
@@ -160,7 +160,7 @@ def test_results_can_go_to_no_named_chat(goclaw: Shell, cron: JobControl, kind: 
 
 def test_a_message_needs_no_model(goclaw: Shell, cron: JobControl) -> None:
     assert goclaw("cron", "add", "a", "--at", "in 5m", "--message", "Tea!").code == 0
-    assert cron.one().spec.payload == Message("Tea!")
+    assert cron.one().spec.payload == FixedMessage("Tea!")
 
 
 def test_a_program_gets_its_arguments_as_they_are(goclaw: Shell, cron: JobControl) -> None:
@@ -278,7 +278,7 @@ def job(goclaw: Shell, cron: JobControl) -> JobControl:
         (["--agent", "ops"], "agent", "ops"),
         (["--to", "none"], "target", TargetKind.NONE),
         (["--notify", "never"], "notify", Notify.NEVER),
-        (["--message", "hi"], "payload", Message("hi")),
+        (["--message", "hi"], "payload", FixedMessage("hi")),
         (["--", "y"], "payload", Prompt("y", "opus")),
         (["--model", "haiku"], "payload", Prompt("x", "haiku")),
         (["--model", ""], "payload", Prompt("x")),
@@ -383,4 +383,4 @@ def test_a_wrong_edit_changes_nothing(
 def test_only_a_prompt_has_a_model(goclaw: Shell, cron: JobControl) -> None:
     goclaw("cron", "add", "a", *EVERY, "--message", "hi")
     got = goclaw("cron", "edit", "a", "--model", "opus")
-    assert (got.code, cron.one().spec.payload) == (2, Message("hi"))
+    assert (got.code, cron.one().spec.payload) == (2, FixedMessage("hi"))

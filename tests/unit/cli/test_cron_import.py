@@ -10,8 +10,8 @@ import pytest
 
 from goclaw_py.cli.cron import files as cron_files
 from goclaw_py.cli.cron import yaml_format
-from goclaw_py.jobs.creation import Rules
-from goclaw_py.jobs.models import JobState, Message, Program, Prompt, TargetKind
+from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.models import FixedMessage, JobState, Program, Prompt, TargetKind
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model.ids import AgentName, Owner
@@ -209,7 +209,9 @@ def test_a_fleet_may_have_its_agents_in_one_file(
 
 
 def test_one_agent_can_take_all_jobs(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
-    cron.rules = Rules(cron.rules.profile, agents=(AgentName("main"),), sources=("issues",))
+    cron.rules = JobCreationRules(
+        cron.rules.profile, agents=(AgentName("main"),), sources=("issues",)
+    )
     (tmp_path / "coder.yaml").write_text(HERDCTL)
     got = goclaw("cron", "import", str(tmp_path / "coder.yaml"))
     assert (got.code, cron.all()) == (1, {})
@@ -267,7 +269,7 @@ def test_what_is_exported_can_be_imported_elsewhere(
             source="",
         )
     )
-    cron.make(JobDraft(hour, Message("hi"), slug="hi", target=TargetKind.NONE, paused=True))
+    cron.make(JobDraft(hour, FixedMessage("hi"), slug="hi", target=TargetKind.NONE, paused=True))
     cron.make(JobDraft(hour, Prompt("x"), slug="hi"), ANN)
     cron.make(JobDraft(At(NOW + timedelta(hours=1)), Prompt("x"), slug="over"))
     cron.stand("over", JobState.COMPLETED)
@@ -311,7 +313,7 @@ def test_where_the_grid_of_an_interval_begins_is_no_change(
     goclaw: Shell, cron: JobControl, tmp_path: Path
 ) -> None:
     """It is decided when the job is made, and no other file knows it."""
-    cron.rules = Rules(PROFILES["halo"])
+    cron.rules = JobCreationRules(PROFILES["halo"])
     schedule = {"type": "interval", "intervalMinutes": 60}
     caco(tmp_path / "in", {"schedule": schedule})
     goclaw("cron", "import", str(tmp_path / "in"))

@@ -15,23 +15,23 @@ import pytest
 
 from goclaw_py.cli import composition
 from goclaw_py.cli.doctor import gather as gathering
-from goclaw_py.cli.doctor.checks import CHECKS, FIRST, Check, found
-from goclaw_py.cli.doctor.finding import Finding, Level, Work, World
+from goclaw_py.cli.doctor.checks import CHECKS, FIRST, DoctorCheck, found
+from goclaw_py.cli.doctor.finding import DatabaseFacts, DoctorFacts, Finding, Level
 from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings, load
-from goclaw_py.jobs.models import OPERATOR, Job, JobSpec, JobState, Message
+from goclaw_py.jobs.models import OPERATOR, FixedMessage, Job, JobSpec, JobState
 from goclaw_py.jobs.schedule import Every
 from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
 from goclaw_py.model.ids import AgentName, JobId
 from goclaw_py.model.messages import PeerKind, Sender, Target
 from goclaw_py.model.owners import Maker
-from goclaw_py.ports.control import Asking
+from goclaw_py.ports.control import PairingApplicant
 from goclaw_py.ports.store import Chat
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.store import embedded_files
-from goclaw_py.store.migrate import Status as Schema
+from goclaw_py.store.migrate import SchemaStatus as Schema
 from goclaw_py.store.postgres.checkup import Checkup
-from goclaw_py.store.postgres.fitness import Server
+from goclaw_py.store.postgres.fitness import ServerFacts
 from goclaw_py.testing.clock import START
 from tests.support.doctor import CHECKUP, MACHINE, Place, checkup, machine, place, server
 from tests.support.guides import ROOT
@@ -50,14 +50,14 @@ JOB = Job(
     JobId("j-1"),
     OPERATOR,
     Maker.OPERATOR,
-    JobSpec("tea", Every(timedelta(hours=1)), "UTC", Message("tea")),
+    JobSpec("tea", Every(timedelta(hours=1)), "UTC", FixedMessage("tea")),
     START,
     START,
     next_run_at=START,
 )
 GROUP = Chat("telegram", "default", "-5", PeerKind.GROUP, "The group", None, "", START, START)
 FRESH = replace(STATUS, started_at=datetime.now(UTC) + timedelta(days=1), release="1.0")
-ASKS = Asking("telegram", "default", Sender("7", "Bob"), START, START, "7")
+ASKS = PairingApplicant("telegram", "default", Sender("7", "Bob"), START, START, "7")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,51 +65,51 @@ class Case:
     """How a world is broken, and what is said of it. ``cure`` "" is a world where all is well."""
 
     check: str
-    make: Callable[[Place], World]
+    make: Callable[[Place], DoctorFacts]
     fact: str
     cure: str = ""
     level: Level = Level.WRONG
 
 
-def ok(check: str, make: Callable[[Place], World], fact: str) -> Case:
+def ok(check: str, make: Callable[[Place], DoctorFacts], fact: str) -> Case:
     return Case(check, make, fact, "", Level.OK)
 
 
-def hint(check: str, make: Callable[[Place], World], fact: str, cure: str) -> Case:
+def hint(check: str, make: Callable[[Place], DoctorFacts], fact: str, cure: str) -> Case:
     return Case(check, make, fact, cure, Level.HINT)
 
 
-def plain(at: Place) -> World:
+def plain(at: Place) -> DoctorFacts:
     return at.world()
 
 
-def says(text: str, **env: str) -> Callable[[Place], World]:
+def says(text: str, **env: str) -> Callable[[Place], DoctorFacts]:
     return lambda at: at.world(text, **env)
 
 
-def on(**changes: object) -> Callable[[Place], World]:
+def on(**changes: object) -> Callable[[Place], DoctorFacts]:
     return lambda at: machine(at.world(), **changes)
 
 
-def asked(text: str = MANAGED, **changes: object) -> Callable[[Place], World]:
+def asked(text: str = MANAGED, **changes: object) -> Callable[[Place], DoctorFacts]:
     return lambda at: server(at.world(text), **changes)
 
 
-def told(text: str = MANAGED, **changes: object) -> Callable[[Place], World]:
+def told(text: str = MANAGED, **changes: object) -> Callable[[Place], DoctorFacts]:
     return lambda at: checkup(at.world(text), **changes)
 
 
-def behind(**changes: object) -> Callable[[Place], World]:
+def behind(**changes: object) -> Callable[[Place], DoctorFacts]:
     """A server that waits for a migration."""
     waits = Schema(0, 1, ("0001",))
     return lambda at: server(checkup(at.world(MANAGED), schema=waits), **changes)
 
 
-def working(text: str = "", **changes: object) -> Callable[[Place], World]:
-    return lambda at: replace(at.world(text), work=Work(**changes))  # type: ignore[arg-type]
+def working(text: str = "", **changes: object) -> Callable[[Place], DoctorFacts]:
+    return lambda at: replace(at.world(text), work=DatabaseFacts(**changes))  # type: ignore[arg-type]
 
 
-def running(text: str = "", **changes: object) -> Callable[[Place], World]:
+def running(text: str = "", **changes: object) -> Callable[[Place], DoctorFacts]:
     return lambda at: replace(
         at.world(text),
         gateway=replace(FRESH, **changes),  # type: ignore[arg-type]
@@ -118,12 +118,12 @@ def running(text: str = "", **changes: object) -> Callable[[Place], World]:
 
 def channel_is(
     state: ChannelState, detail: str = "x", warning: str = ""
-) -> Callable[[Place], World]:
+) -> Callable[[Place], DoctorFacts]:
     view = ChannelView("telegram", "default", state, detail, warning)
     return running(TELEGRAM, channels=(view,))
 
 
-def probed(text: str, answer: str | ChannelError) -> Callable[[Place], World]:
+def probed(text: str, answer: str | ChannelError) -> Callable[[Place], DoctorFacts]:
     return lambda at: replace(at.world(text), probes=[("telegram/default", answer)])
 
 
@@ -137,8 +137,8 @@ def a_file(name: str, mode: int, text: str = "x") -> Callable[[Place], None]:
     return write
 
 
-def after(*steps: Callable[[Place], None], text: str = "") -> Callable[[Place], World]:
-    def make(at: Place) -> World:
+def after(*steps: Callable[[Place], None], text: str = "") -> Callable[[Place], DoctorFacts]:
+    def make(at: Place) -> DoctorFacts:
         for step in steps:
             step(at)
         return at.world(text.replace("HOME", str(at.home)))
@@ -163,7 +163,7 @@ def no_checklist(at: Place) -> None:
     (at.workspace / "HEARTBEAT.md").unlink()
 
 
-def a_taken_port(at: Place) -> World:
+def a_taken_port(at: Place) -> DoctorFacts:
     taken = socket.create_server(("127.0.0.1", 0))
     HELD.append(taken)
     return at.world(f"[web]\napi = true\nport = {taken.getsockname()[1]}\n")
@@ -422,7 +422,7 @@ CASES = [
         "transaction mode",
         "pool_mode = session",
     ),
-    ok("database-notices", told(notices=False, server=Server(is_standby=True)), "a standby"),
+    ok("database-notices", told(notices=False, server=ServerFacts(is_standby=True)), "a standby"),
     ok("database-clock", asked(), "in sync"),
     ok("database-clock", told(skew_s=1.9), "in sync"),
     hint("database-clock", told(skew_s=300.0), "300.0 s ahead of this machine", "timedatectl"),
@@ -497,7 +497,7 @@ CASES = [
 ]
 
 
-def _open(world: World) -> World:
+def _open(world: DoctorFacts) -> DoctorFacts:
     assert world.settings.file is not None
     world.settings.file.chmod(0o644)
     return world
@@ -595,11 +595,11 @@ def test_every_command_that_is_named_exists_with_its_options(
 
 
 def test_a_check_that_breaks_is_a_finding_and_the_others_come(whole: Place) -> None:
-    def broken(world: World) -> Iterator[Finding]:
+    def broken(world: DoctorFacts) -> Iterator[Finding]:
         yield Finding("so far", "so good")
         raise RuntimeError("a bug")
 
-    (finding,) = found(Check("broken", broken), whole.world())
+    (finding,) = found(DoctorCheck("broken", broken), whole.world())
     assert finding.fact == "this check failed with a bug: RuntimeError: a bug"
     assert finding.level is Level.HINT
 

@@ -19,7 +19,7 @@ from goclaw_py.cli.entry import app
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import table_text
 from goclaw_py.cli.readers import cut_without_a_reader
-from goclaw_py.cli.tree import PLACES, Commands
+from goclaw_py.cli.tree import PLACES, CommandTree
 from tests.unit.cli.conftest import Shell
 
 pytestmark = pytest.mark.real_time
@@ -46,7 +46,7 @@ def test_only_the_module_of_a_command_is_imported() -> None:
 
 def test_the_help_has_all_commands_in_their_order() -> None:
     group = typer.main.get_command(app)
-    assert isinstance(group, Commands)
+    assert isinstance(group, CommandTree)
     assert group.list_commands(None) == list(PLACES)
     assert [command.name for command in group.commands.values()] == list(PLACES)
 

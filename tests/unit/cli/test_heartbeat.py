@@ -11,14 +11,14 @@ import pytest
 from goclaw_py.cli.heartbeat import run as heartbeat_run
 from goclaw_py.cli.heartbeat import show
 from goclaw_py.heartbeat.chat_texts import mute_too_long, unknown_duration
-from goclaw_py.heartbeat.models import Beat, BeatStatus, Skip
+from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.mute import LONGEST_MUTE
 from goclaw_py.heartbeat.status_texts import BY_SETTINGS, why
-from goclaw_py.heartbeat.views import Rehearsal
+from goclaw_py.heartbeat.views import DryRunReport
 from goclaw_py.model.errors import HeartbeatError, StoreUnavailable
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.routes import Route
-from goclaw_py.ports.heartbeat import NoBeat
+from goclaw_py.ports.heartbeat import NoHeartbeat
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web.fake_heartbeats import (
     AT,
@@ -38,7 +38,7 @@ NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one\
 
 
 @pytest.fixture
-def desk(database: FakeControl) -> FakeHeartbeats:
+def service(database: FakeControl) -> FakeHeartbeats:
     """No gateway, and a database with two heartbeats."""
     return database.hearts
 
@@ -59,7 +59,7 @@ def lines(text: str) -> list[str]:
 
 
 def test_the_status_of_all_is_a_table_in_the_zone_of_each(
-    goclaw: Shell, desk: FakeHeartbeats
+    goclaw: Shell, service: FakeHeartbeats
 ) -> None:
     """SPEC OPS-1."""
     got = goclaw("heartbeat", "status")
@@ -76,7 +76,7 @@ def test_the_status_of_all_is_a_table_in_the_zone_of_each(
 
 
 def test_the_status_of_one_has_its_last_beats_and_the_reasons(
-    goclaw: Shell, desk: FakeHeartbeats
+    goclaw: Shell, service: FakeHeartbeats
 ) -> None:
     """SPEC HB-9, OPS-4."""
     got = goclaw("heartbeat", "status", "main")
@@ -98,7 +98,7 @@ def test_the_status_of_one_has_its_last_beats_and_the_reasons(
 
 
 def test_nothing_that_was_stored_takes_the_terminal_over(
-    goclaw: Shell, desk: FakeHeartbeats
+    goclaw: Shell, service: FakeHeartbeats
 ) -> None:
     """SPEC SEC-1."""
     commands = (["status"], ["status", "main"], ["why"], ["logs"], ["show"], ["run", "--dry-run"])
@@ -108,7 +108,7 @@ def test_nothing_that_was_stored_takes_the_terminal_over(
         assert not {"\x1b", "\u202e"} & set(got.out), command
 
 
-def test_programs_get_what_the_api_answers(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_programs_get_what_the_api_answers(goclaw: Shell, service: FakeHeartbeats) -> None:
     one = json.loads(goclaw("heartbeat", "status", "main", "--json").out)
     both = json.loads(goclaw("heartbeat", "status", "--json").out)
     assert both[0] == one
@@ -127,23 +127,23 @@ def test_programs_get_what_the_api_answers(goclaw: Shell, desk: FakeHeartbeats) 
 # ---------------------------------------------------------------------------- why, logs
 
 
-def test_why_says_it_in_two_lines(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_why_says_it_in_two_lines(goclaw: Shell, service: FakeHeartbeats) -> None:
     """SPEC HB-9."""
-    desk.views[MAIN] = replace(view(MAIN), route=Route(None, "x", "nobody has spoken to it"))
+    service.views[MAIN] = replace(view(MAIN), route=Route(None, "x", "nobody has spoken to it"))
     got = goclaw("heartbeat", "why", "main")
-    assert (got.code, tuple(got.out.splitlines())) == (0, why(desk.views[MAIN]))
+    assert (got.code, tuple(got.out.splitlines())) == (0, why(service.views[MAIN]))
     assert got.out.endswith("Alerts cannot be sent: nobody has spoken to it.\n")
 
 
-def test_why_of_all_names_the_agents(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_why_of_all_names_the_agents(goclaw: Shell, service: FakeHeartbeats) -> None:
     found = goclaw("heartbeat", "why").out.splitlines()
     assert (found[0], found[3], found[4]) == ("main", "", "helper")
     assert len(found) == 7
-    del desk.views[HELPER]
-    assert tuple(goclaw("heartbeat", "why").out.splitlines()) == why(desk.views[MAIN])
+    del service.views[HELPER]
+    assert tuple(goclaw("heartbeat", "why").out.splitlines()) == why(service.views[MAIN])
 
 
-def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, service: FakeHeartbeats) -> None:
     """SPEC HB-9."""
     every = lines(goclaw("heartbeat", "logs").out)
     assert [line.split()[0] for line in every] == ["AGENT", "main", "main", "helper"]
@@ -159,22 +159,26 @@ def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, desk: FakeHeart
 
 
 def test_beats_of_an_agent_that_is_gone_are_shown_in_utc(
-    goclaw: Shell, desk: FakeHeartbeats
+    goclaw: Shell, service: FakeHeartbeats
 ) -> None:
-    desk.beats = [replace(OK, agent=AgentName("gone"))]
+    service.beats = [replace(OK, agent=AgentName("gone"))]
     assert "gone   Tue 2026-03-03 07:30:00" in goclaw("heartbeat", "logs").out
 
 
 def test_every_outcome_can_be_asked_for() -> None:
     """SPEC HB-9."""
-    statuses = {status.value for status in BeatStatus if status is not BeatStatus.SKIPPED}
+    statuses = {
+        status.value for status in HeartbeatRunStatus if status is not HeartbeatRunStatus.SKIPPED
+    }
     assert set(show.OUTCOMES) == statuses | {f"skipped:{skip}" for skip in Skip}
 
 
 # ---------------------------------------------------------------------------- run
 
 
-def came_to(status: BeatStatus, skip: Skip | None = None, **facts: object) -> list[Beat]:
+def came_to(
+    status: HeartbeatRunStatus, skip: Skip | None = None, **facts: object
+) -> list[HeartbeatRun]:
     ended = replace(OK, id=RUNNING.id, status=status, skip=skip, **facts)  # type: ignore[arg-type]
     return [RUNNING, RUNNING, ended]
 
@@ -183,27 +187,31 @@ def came_to(status: BeatStatus, skip: Skip | None = None, **facts: object) -> li
     ("coming", "code", "words"),
     [
         (
-            came_to(BeatStatus.OK),
+            came_to(HeartbeatRunStatus.OK),
             0,
             "ok (1m 0s, $0.0123): nothing needed attention, so no message was sent",
         ),
-        (came_to(BeatStatus.ALERTED, detail="x"), 0, "alerted (1m 0s, $0.0123): it had"),
-        (came_to(BeatStatus.DUPLICATE), 0, "duplicate"),
-        (came_to(BeatStatus.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped:empty"),
-        (came_to(BeatStatus.SKIPPED, Skip.NO_FILE), 0, "skipped:no_file"),
-        (came_to(BeatStatus.SKIPPED, Skip.NOTHING_DUE), 0, "skipped:nothing_due"),
-        (came_to(BeatStatus.SKIPPED, Skip.BUDGET), 1, "skipped:budget"),
-        (came_to(BeatStatus.SKIPPED, Skip.DISABLED), 1, "skipped:disabled"),
-        (came_to(BeatStatus.SKIPPED, Skip.UNREADABLE), 1, "skipped:unreadable"),
-        (came_to(BeatStatus.FAILED, detail="no key"), 1, "failed (1m 0s, $0.0123): it failed: no"),
-        (came_to(BeatStatus.LOST), 1, "lost"),
-        (came_to(BeatStatus.CANCELLED), 1, "cancelled"),
-        (came_to(BeatStatus.NO_ROUTE), 1, "no_route"),
-        (came_to(BeatStatus.ALERTED, delivery="dead"), 1, "delivery_failed"),
+        (came_to(HeartbeatRunStatus.ALERTED, detail="x"), 0, "alerted (1m 0s, $0.0123): it had"),
+        (came_to(HeartbeatRunStatus.DUPLICATE), 0, "duplicate"),
+        (came_to(HeartbeatRunStatus.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped:empty"),
+        (came_to(HeartbeatRunStatus.SKIPPED, Skip.NO_FILE), 0, "skipped:no_file"),
+        (came_to(HeartbeatRunStatus.SKIPPED, Skip.NOTHING_DUE), 0, "skipped:nothing_due"),
+        (came_to(HeartbeatRunStatus.SKIPPED, Skip.BUDGET), 1, "skipped:budget"),
+        (came_to(HeartbeatRunStatus.SKIPPED, Skip.DISABLED), 1, "skipped:disabled"),
+        (came_to(HeartbeatRunStatus.SKIPPED, Skip.UNREADABLE), 1, "skipped:unreadable"),
+        (
+            came_to(HeartbeatRunStatus.FAILED, detail="no key"),
+            1,
+            "failed (1m 0s, $0.0123): it failed: no",
+        ),
+        (came_to(HeartbeatRunStatus.LOST), 1, "lost"),
+        (came_to(HeartbeatRunStatus.CANCELLED), 1, "cancelled"),
+        (came_to(HeartbeatRunStatus.NO_ROUTE), 1, "no_route"),
+        (came_to(HeartbeatRunStatus.ALERTED, delivery="dead"), 1, "delivery_failed"),
     ],
 )
 def test_a_beat_by_hand_is_waited_for_and_its_end_is_the_exit_code(
-    goclaw: Shell, hand: FakeHeartbeats, coming: list[Beat], code: int, words: str
+    goclaw: Shell, hand: FakeHeartbeats, coming: list[HeartbeatRun], code: int, words: str
 ) -> None:
     """SPEC HB-11, OPS-1."""
     hand.coming = coming
@@ -219,15 +227,15 @@ SAID = "**HEARTBEAT_OK**\nThe backup is *missing*.\nLook at it\x1b[2J."
 @pytest.mark.parametrize(
     ("status", "facts"),
     [
-        (BeatStatus.ALERTED, {"detail": "x"}),
-        (BeatStatus.ALERTED, {"delivery": "dead"}),
-        (BeatStatus.DUPLICATE, {}),
-        (BeatStatus.NO_ROUTE, {}),
-        (BeatStatus.FAILED, {}),
+        (HeartbeatRunStatus.ALERTED, {"detail": "x"}),
+        (HeartbeatRunStatus.ALERTED, {"delivery": "dead"}),
+        (HeartbeatRunStatus.DUPLICATE, {}),
+        (HeartbeatRunStatus.NO_ROUTE, {}),
+        (HeartbeatRunStatus.FAILED, {}),
     ],
 )
 def test_what_the_agent_had_to_say_is_below_the_outcome(
-    goclaw: Shell, hand: FakeHeartbeats, status: BeatStatus, facts: dict[str, object]
+    goclaw: Shell, hand: FakeHeartbeats, status: HeartbeatRunStatus, facts: dict[str, object]
 ) -> None:
     """SPEC HB-6: without the token."""
     hand.coming = came_to(status, None, reply=SAID, **facts)
@@ -240,20 +248,22 @@ def test_what_the_agent_had_to_say_is_below_the_outcome(
 @pytest.mark.parametrize(
     "coming",
     [
-        came_to(BeatStatus.OK, reply=SAID),
-        came_to(BeatStatus.FAILED, reply=""),
-        came_to(BeatStatus.FAILED, reply="HEARTBEAT_OK"),
+        came_to(HeartbeatRunStatus.OK, reply=SAID),
+        came_to(HeartbeatRunStatus.FAILED, reply=""),
+        came_to(HeartbeatRunStatus.FAILED, reply="HEARTBEAT_OK"),
     ],
 )
 def test_a_beat_without_anything_to_say_quotes_nothing(
-    goclaw: Shell, hand: FakeHeartbeats, coming: list[Beat]
+    goclaw: Shell, hand: FakeHeartbeats, coming: list[HeartbeatRun]
 ) -> None:
     hand.coming = coming
     assert "Reply:" not in goclaw("heartbeat", "run").out
 
 
-def test_the_log_ends_with_what_was_said_in_one_line(goclaw: Shell, desk: FakeHeartbeats) -> None:
-    desk.beats = [replace(OK, reply=SAID), replace(OK, reply="word " * 1000), OK]
+def test_the_log_ends_with_what_was_said_in_one_line(
+    goclaw: Shell, service: FakeHeartbeats
+) -> None:
+    service.beats = [replace(OK, reply=SAID), replace(OK, reply="word " * 1000), OK]
     head, said, long, silent = lines(goclaw("heartbeat", "logs", "main").out)
     assert head.endswith(" RESULT REPLY")
     assert said.endswith(" was sent The backup is *missing*. Look at it[2J.")
@@ -262,17 +272,17 @@ def test_the_log_ends_with_what_was_said_in_one_line(goclaw: Shell, desk: FakeHe
     assert silent.endswith(" was sent")
 
 
-def switched_off_by_the_settings(desk: FakeHeartbeats) -> None:
+def switched_off_by_the_settings(service: FakeHeartbeats) -> None:
     seen = view(MAIN)
-    desk.views[MAIN] = replace(seen, heartbeat=replace(seen.heartbeat, interval=None))
+    service.views[MAIN] = replace(seen, heartbeat=replace(seen.heartbeat, interval=None))
 
 
 def test_what_the_settings_switch_off_is_not_switched_on(
     goclaw: Shell, hand: FakeHeartbeats
 ) -> None:
     switched_off_by_the_settings(hand)
-    hand.rehearsal = Rehearsal(BeatStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
-    hand.coming = came_to(BeatStatus.SKIPPED, Skip.DISABLED)
+    hand.rehearsal = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
+    hand.coming = came_to(HeartbeatRunStatus.SKIPPED, Skip.DISABLED)
     for options in ([], ["--dry-run"]):
         out = goclaw("heartbeat", "run", *options).out
         assert BY_SETTINGS in out
@@ -284,12 +294,14 @@ def test_what_the_settings_switch_off_is_not_switched_on(
 
 
 def test_what_people_switched_off_can_be_switched_on(goclaw: Shell, hand: FakeHeartbeats) -> None:
-    hand.coming = came_to(BeatStatus.SKIPPED, Skip.DISABLED)
+    hand.coming = came_to(HeartbeatRunStatus.SKIPPED, Skip.DISABLED)
     assert "goclaw heartbeat on" in goclaw("heartbeat", "run").out
 
 
 def test_an_alert_is_shown_once_it_is_sent(goclaw: Shell, hand: FakeHeartbeats) -> None:
-    pending, sent = (came_to(BeatStatus.ALERTED, delivery=one)[-1] for one in ("pending", "sent"))
+    pending, sent = (
+        came_to(HeartbeatRunStatus.ALERTED, delivery=one)[-1] for one in ("pending", "sent")
+    )
     hand.coming = [RUNNING, pending, pending, sent]
     got = goclaw("heartbeat", "run", "--json")
     assert (got.code, json.loads(got.out)["delivery"]) == (0, "sent")
@@ -314,12 +326,12 @@ def test_a_beat_that_is_not_waited_for_is_only_begun(goclaw: Shell, hand: FakeHe
 @pytest.mark.parametrize(
     ("refused", "code", "words"),
     [
-        (NoBeat.ALREADY_RUNNING, 1, "a heartbeat run is already in progress"),
-        (NoBeat.OFF, 3, "no gateway is running here"),
+        (NoHeartbeat.ALREADY_RUNNING, 1, "a heartbeat run is already in progress"),
+        (NoHeartbeat.OFF, 3, "no gateway is running here"),
     ],
 )
 def test_a_beat_that_cannot_begin_says_why(
-    goclaw: Shell, hand: FakeHeartbeats, refused: NoBeat, code: int, words: str
+    goclaw: Shell, hand: FakeHeartbeats, refused: NoHeartbeat, code: int, words: str
 ) -> None:
     hand.hand = refused
     got = goclaw("heartbeat", "run")
@@ -328,7 +340,7 @@ def test_a_beat_that_cannot_begin_says_why(
     assert (got.code, json.loads(got.out)) == (code, {"status": refused.value})
 
 
-def test_a_rehearsal_runs_nothing(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_a_rehearsal_runs_nothing(goclaw: Shell, service: FakeHeartbeats) -> None:
     """SPEC OPS-4."""
     got = goclaw("heartbeat", "run", "--dry-run")
     assert (got.code, got.out.splitlines()) == (
@@ -341,11 +353,13 @@ def test_a_rehearsal_runs_nothing(goclaw: Shell, desk: FakeHeartbeats) -> None:
             "- [2J",
         ],
     )
-    desk.rehearsal = Rehearsal(BeatStatus.SKIPPED, Skip.BUDGET, "", "", Route(None, "x"))
+    service.rehearsal = DryRunReport(
+        HeartbeatRunStatus.SKIPPED, Skip.BUDGET, "", "", Route(None, "x")
+    )
     assert goclaw("heartbeat", "run", "--dry-run").out.startswith(
         "It would be skipped: the daily budget "
     )
-    assert not any(call[0] == "run_now" for call in desk.calls)
+    assert not any(call[0] == "run_now" for call in service.calls)
 
 
 # ---------------------------------------------------------------------------- on, off, mute
@@ -353,11 +367,11 @@ def test_a_rehearsal_runs_nothing(goclaw: Shell, desk: FakeHeartbeats) -> None:
 
 @pytest.mark.parametrize(("word", "switched"), [("on", True), ("off", False), ("auto", None)])
 def test_a_heart_is_switched(
-    goclaw: Shell, desk: FakeHeartbeats, word: str, switched: bool | None
+    goclaw: Shell, service: FakeHeartbeats, word: str, switched: bool | None
 ) -> None:
     got = goclaw("heartbeat", word, "helper")
     assert (got.code, got.err) == (0, NO_GATEWAY)
-    assert desk.views[HELPER].heartbeat.switched is switched
+    assert service.views[HELPER].heartbeat.switched is switched
     state, ahead = got.out.splitlines()
     if word == "off":
         assert state.startswith("helper: off")
@@ -384,10 +398,10 @@ def test_a_heart_is_switched(
     ],
 )
 def test_a_heartbeat_is_muted_in_its_zone(
-    goclaw: Shell, desk: FakeHeartbeats, given: list[str], until: object
+    goclaw: Shell, service: FakeHeartbeats, given: list[str], until: object
 ) -> None:
     assert goclaw("heartbeat", "mute", *given).code == 0
-    assert desk.views[MAIN].heartbeat.muted_until == until
+    assert service.views[MAIN].heartbeat.muted_until == until
 
 
 @pytest.mark.parametrize(
@@ -408,17 +422,17 @@ def test_a_heartbeat_is_muted_in_its_zone(
     ],
 )
 def test_a_wrong_duration_mutes_nothing(
-    goclaw: Shell, desk: FakeHeartbeats, given: list[str]
+    goclaw: Shell, service: FakeHeartbeats, given: list[str]
 ) -> None:
     got = goclaw("heartbeat", "mute", *given)
     assert (got.code, got.out) == (2, "")
     assert "\x1b" not in got.err
-    assert desk.views[MAIN] == view(MAIN)
+    assert service.views[MAIN] == view(MAIN)
 
 
 @pytest.mark.parametrize("given", ["2 parsecs", "366d"])
 def test_a_wrong_duration_is_explained_without_commands_of_the_chat(
-    given: str, goclaw: Shell, desk: FakeHeartbeats
+    given: str, goclaw: Shell, service: FakeHeartbeats
 ) -> None:
     """SPEC CMD-5: it says how a duration is written."""
     got = goclaw("heartbeat", "mute", *given.split())
@@ -432,7 +446,7 @@ def test_a_wrong_duration_is_explained_without_commands_of_the_chat(
 # ---------------------------------------------------------------------------- the checklist
 
 
-def test_items_are_listed_added_and_ticked_off(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_items_are_listed_added_and_ticked_off(goclaw: Shell, service: FakeHeartbeats) -> None:
     mail = "1 each run look at the mail[2J"
     assert lines(goclaw("heartbeat", "show").out) == ["ITEM EVERY TEXT", mail]
     got = goclaw("heartbeat", "add", "every", "2h: is the build green?")
@@ -443,23 +457,23 @@ def test_items_are_listed_added_and_ticked_off(goclaw: Shell, desk: FakeHeartbea
         "1 every 2h every 2h: is the build green?",
     )
     goclaw("heartbeat", "add", "--agent", "helper", "x")
-    assert desk.texts == {MAIN: ["every 2h: is the build green?"], HELPER: ["x"]}
+    assert service.texts == {MAIN: ["every 2h: is the build green?"], HELPER: ["x"]}
     assert goclaw("heartbeat", "show", "helper", "--file").out == "- [ ] x\n"
 
 
-def test_an_item_that_is_open_is_not_added_again(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_an_item_that_is_open_is_not_added_again(goclaw: Shell, service: FakeHeartbeats) -> None:
     goclaw("heartbeat", "add", "look at the backup")
     got = goclaw("heartbeat", "add", " look  at the", "backup ")
-    assert (got.code, len(desk.texts[MAIN])) == (0, 2)
+    assert (got.code, len(service.texts[MAIN])) == (0, 2)
     assert lines(got.out)[0] == "item 2 already exists: look at the backup"
     assert len(lines(got.out)) == 4
     goclaw("heartbeat", "done", "2")
     assert "already" not in goclaw("heartbeat", "add", "look at the backup").out
-    assert len(desk.texts[MAIN]) == 2
+    assert len(service.texts[MAIN]) == 2
 
 
 def test_programs_get_only_the_checklist_on_standard_output(
-    goclaw: Shell, desk: FakeHeartbeats
+    goclaw: Shell, service: FakeHeartbeats
 ) -> None:
     goclaw("heartbeat", "add", "x")
     again = goclaw("heartbeat", "add", "x", "--json")
@@ -468,14 +482,14 @@ def test_programs_get_only_the_checklist_on_standard_output(
     assert (len(json.loads(done.out)["items"]), done.err) == (1, "done: x\n")
 
 
-def test_an_empty_checklist_says_so(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_an_empty_checklist_says_so(goclaw: Shell, service: FakeHeartbeats) -> None:
     assert goclaw("heartbeat", "show", "helper").out == "HEARTBEAT.md has no open items\n"
 
 
 # ---------------------------------------------------------------------------- events
 
 
-def test_an_event_is_told_and_waits(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_an_event_is_told_and_waits(goclaw: Shell, service: FakeHeartbeats) -> None:
     """SPEC HB-13."""
     got = goclaw("event", "the build", "is red")
     assert (got.code, got.err) == (0, NO_GATEWAY)
@@ -485,7 +499,7 @@ def test_an_event_is_told_and_waits(goclaw: Shell, desk: FakeHeartbeats) -> None
         0,
         "helper reads the event now, in a heartbeat run.",
     )
-    added = [call for call in desk.calls if call[0] == "add_event"]
+    added = [call for call in service.calls if call[0] == "add_event"]
     assert added == [
         ("add_event", MAIN, "the build is red", False),
         ("add_event", HELPER, "x", True),
@@ -497,7 +511,7 @@ def test_an_event_is_told_and_waits(goclaw: Shell, desk: FakeHeartbeats) -> None
     assert json.loads(goclaw("event", "y", "--json").out)["text"] == "y"
 
 
-def test_no_more_events_wait_than_are_allowed(goclaw: Shell, desk: FakeHeartbeats) -> None:
+def test_no_more_events_wait_than_are_allowed(goclaw: Shell, service: FakeHeartbeats) -> None:
     """SPEC HB-13."""
     for _ in range(20):
         assert goclaw("event", "x").code == 0
@@ -515,13 +529,13 @@ def test_the_help_of_an_event_names_no_clause(goclaw: Shell) -> None:
 # ---------------------------------------------------------------------------- whose
 
 
-def test_without_main_the_only_agent_is_meant(goclaw: Shell, desk: FakeHeartbeats) -> None:
-    del desk.views[MAIN]
+def test_without_main_the_only_agent_is_meant(goclaw: Shell, service: FakeHeartbeats) -> None:
+    del service.views[MAIN]
     assert goclaw("event", "x").out.startswith("helper ")
-    desk.views[AgentName("third")] = view(AgentName("third"))
+    service.views[AgentName("third")] = view(AgentName("third"))
     got = goclaw("event", "x")
     assert (got.code, got.err) == (2, "goclaw: name an agent: helper, third\n")
-    desk.views.clear()
+    service.views.clear()
     assert goclaw("event", "x").code == 2
     assert goclaw("heartbeat", "status").out == "no agents\n"
 
@@ -559,22 +573,22 @@ def test_without_main_the_only_agent_is_meant(goclaw: Shell, desk: FakeHeartbeat
     ],
 )
 def test_mistakes_are_named(
-    goclaw: Shell, desk: FakeHeartbeats, arguments: list[str], code: int, words: str
+    goclaw: Shell, service: FakeHeartbeats, arguments: list[str], code: int, words: str
 ) -> None:
     got = goclaw(*arguments)
     assert (got.code, got.out) == (code, "")
     assert words in got.err
     assert "\x1b" not in got.err
-    assert desk.told == {MAIN: [], HELPER: []}
+    assert service.told == {MAIN: [], HELPER: []}
 
 
 def test_a_database_that_is_away_is_told_by_the_exit_code(
-    goclaw: Shell, desk: FakeHeartbeats
+    goclaw: Shell, service: FakeHeartbeats
 ) -> None:
-    desk.failure = StoreUnavailable("the database does not answer")
+    service.failure = StoreUnavailable("the database does not answer")
     for command in (["heartbeat", "status"], ["heartbeat", "run"], ["event", "x"]):
         assert goclaw(*command).code == 3
-    desk.failure = HeartbeatError("no")
+    service.failure = HeartbeatError("no")
     assert goclaw("event", "x").code == 2
 
 
@@ -583,9 +597,9 @@ def test_a_database_that_is_away_is_told_by_the_exit_code(
 
 def test_all_of_it_works_through_a_gateway(goclaw: Shell, gateway: ThreadGateway) -> None:
     """SPEC OPS-1."""
-    desk = gateway.control.hearts
+    service = gateway.control.hearts
     assert len(lines(goclaw("heartbeat", "status").out)) == 3
-    assert tuple(goclaw("heartbeat", "why", "main").out.splitlines()) == why(desk.views[MAIN])
+    assert tuple(goclaw("heartbeat", "why", "main").out.splitlines()) == why(service.views[MAIN])
     assert len(lines(goclaw("heartbeat", "logs").out)) == 4
     got = goclaw("heartbeat", "run", "--wait", "20")
     assert (got.code, got.err, got.out[:3]) == (0, "", "ok ")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py.model.messages import Sender
-from goclaw_py.ports.control import Asking
+from goclaw_py.ports.control import PairingApplicant
 from goclaw_py.ports.store import Person, Standing
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_post, fakes
@@ -76,7 +76,7 @@ def test_a_name_cannot_add_a_row_or_take_over_the_terminal(
     """SPEC SEC-1."""
     known(database, monkeypatch, GUEST)
 
-    async def asked() -> list[Asking]:
+    async def asked() -> list[PairingApplicant]:
         return []
 
     monkeypatch.setattr(database, "pairing_requests", asked)
@@ -93,7 +93,7 @@ def test_where_nobody_is_known_the_way_in_is_told(
     known(database, monkeypatch)
     database.known_chats = []
 
-    async def asked() -> list[Asking]:
+    async def asked() -> list[PairingApplicant]:
         return []
 
     monkeypatch.setattr(database, "pairing_requests", asked)

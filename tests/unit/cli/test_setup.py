@@ -33,7 +33,7 @@ from goclaw_py.model.errors import (
 )
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.control import Control
-from goclaw_py.store.migrate import Status as Schema
+from goclaw_py.store.migrate import SchemaStatus as Schema
 from goclaw_py.store.postgres.checkup import Checkup
 from tests.support.doctor import CHECKUP, Place
 from tests.unit.cli.conftest import Shell, ThreadGateway

@@ -18,7 +18,7 @@ import pytest
 from goclaw_py.app.simulation import simulation
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.simulate import known as command
-from goclaw_py.jobs.models import Message, Prompt
+from goclaw_py.jobs.models import FixedMessage, Prompt
 from goclaw_py.jobs.schedule import Cron, Every
 from goclaw_py.ports.jobs import JobDraft
 from tests.unit.cli.conftest import Shell, ThreadGateway
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.real_time
 
 STANDUP = JobDraft(Cron("0 9 * * 1-5"), Prompt("news?"), slug="standup", zone="Europe/Berlin")
 POLL = JobDraft(Every(timedelta(hours=6)), Prompt("poll"), slug="poll")
-GREETING = JobDraft(Cron("0 8 * * *"), Message("Hello!"), slug="greeting")
+GREETING = JobDraft(Cron("0 8 * * *"), FixedMessage("Hello!"), slug="greeting")
 EVIL = '<script src="https://evil.example/x.js">alert(1)</script> & "co"'
 
 

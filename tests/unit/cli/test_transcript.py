@@ -9,7 +9,7 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.ports.control import ChatEvent, Said
+from goclaw_py.ports.control import ChatEvent, TerminalMessage
 
 HERE = Target("console", "default", "local")
 A, B = RunId("a"), RunId("b")
@@ -28,7 +28,7 @@ def ended(run: RunId = A, outcome: Outcome = Outcome.COMPLETED) -> ChatEvent:
 
 
 def said(words: str, run: RunId | None = A) -> ChatEvent:
-    return Said("receipt", words, run)
+    return TerminalMessage("receipt", words, run)
 
 
 def piped(*events: ChatEvent) -> str:

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from goclaw_py.cli import watch as watching
 from goclaw_py.cli.entry import run
 from goclaw_py.cli.output import clock
-from goclaw_py.cli.watch import Display, Lines, Paper
+from goclaw_py.cli.watch import Display, JsonDocuments, Paper
 from goclaw_py.ports.control import NoGateway
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
@@ -108,7 +108,7 @@ def test_on_paper_the_same_remark_is_made_once(capsys: pytest.CaptureFixture[str
 
 
 def test_for_programs_each_look_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = JsonDocuments()
     lines.show('{\n "a": "b\\nc"\n}')
     lines.show("[]")
     assert capsys.readouterr().out == '{"a":"b\\nc"}\n[]\n'

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from goclaw_py.cli.doctor.checks import Report
+from goclaw_py.cli.doctor.checks import DoctorReport
 from goclaw_py.cli.doctor.finding import Level
 from goclaw_py.cli.runs import why
 from tests.unit.cli.conftest import Shell, ThreadGateway
@@ -62,8 +62,10 @@ def test_it_cannot_take_over_the_terminal(goclaw: Shell, gateway: ThreadGateway)
 def test_without_a_name_the_checks_of_the_doctor_come_first(
     goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = Report("models", Level.WRONG, "agent main", "no key for anthropic", "set an API key")
-    fine = Report("disk", Level.OK, "disk", "10 GB free", "")
+    wrong = DoctorReport(
+        "models", Level.WRONG, "agent main", "no key for anthropic", "set an API key"
+    )
+    fine = DoctorReport("disk", Level.OK, "disk", "10 GB free", "")
     monkeypatch.setattr("goclaw_py.cli.doctor.checks.examine", lambda _: [fine, wrong])
     got = goclaw("why")
     assert got.out.startswith("Agent main: no key for anthropic.\n")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.cluster.membership import Cluster, differences
+from goclaw_py.cluster.membership import Membership, differences
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import Node, NodeState
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
@@ -56,7 +56,7 @@ async def test_only_live_others_count_and_only_as_long_as_they_differ(
 ) -> None:
     database = MemoryDatabase()
     store, clock = MemoryStore(database), LoopClock()
-    cluster = Cluster(
+    cluster = Membership(
         store,
         clock,
         "1.0",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.cluster.membership import LEASE, Cluster, host_identity
+from goclaw_py.cluster.membership import LEASE, Membership, host_identity
 from goclaw_py.common.clock import SharedClock
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import NodeId
@@ -521,10 +521,10 @@ class StoreWithClock(MemoryStore):
         return LoopClock().now() + timedelta(seconds=self.ahead_s)
 
 
-async def joined_with_clock() -> tuple[StoreWithClock, Cluster]:
+async def joined_with_clock() -> tuple[StoreWithClock, Membership]:
     store = StoreWithClock()
     clock = SharedClock(LoopClock(), asyncio.get_running_loop().time)
-    cluster = Cluster(store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda: None)
+    cluster = Membership(store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda: None)
     await cluster.join()
     return store, cluster
 
@@ -593,7 +593,9 @@ async def test_joining_waits_for_the_database() -> None:
     """SPEC DB-4."""
     store = FlakyStore()
     store.away = True
-    cluster = Cluster(store, LoopClock(), "test", on_recovery=lambda _: None, on_lost=lambda: None)
+    cluster = Membership(
+        store, LoopClock(), "test", on_recovery=lambda _: None, on_lost=lambda: None
+    )
     joining = asyncio.create_task(cluster.join())
     await asyncio.sleep(60)
     assert not joining.done()

@@ -17,7 +17,7 @@ from goclaw_py.common.redaction import (
     LIKE_A_KEY,
     LIKE_A_SECRET,
     MIN_SECRET,
-    Hider,
+    Redactor,
     _spelled,
     is_name_of_secret,
 )
@@ -48,18 +48,18 @@ def test_a_secret_is_never_read_whatever_is_around_it(
     spelling: str, before: str, secret: str, after: str
 ) -> None:
     spelled = SPELLINGS[spelling](secret)
-    shown = Hider([secret])(f"{before}{spelled}{after}")
+    shown = Redactor([secret])(f"{before}{spelled}{after}")
     # What is around may be, or make, the secret once more, or a part of the word for it.
     assert spelled not in shown.replace(HIDDEN, "") or spelled in before + after
     assert HIDDEN in shown
 
 
 def test_a_longer_secret_is_hidden_before_the_one_inside_of_it() -> None:
-    assert Hider(["abcdefgh", "abcdefgh-ijkl"])("say abcdefgh-ijkl!") == f"say {HIDDEN}!"
+    assert Redactor(["abcdefgh", "abcdefgh-ijkl"])("say abcdefgh-ijkl!") == f"say {HIDDEN}!"
 
 
 def test_what_is_short_stays_where_it_is_a_word() -> None:
-    hide = Hider(["goclaw"])
+    hide = Redactor(["goclaw"])
     assert hide("goclaw_py is ready") == "goclaw_py is ready"
     assert hide("postgresql://goclaw:goclaw@db/goclaw") == f"postgresql://goclaw:{HIDDEN}@db/goclaw"
 
@@ -87,7 +87,7 @@ def test_what_is_short_stays_where_it_is_a_word() -> None:
     ],
 )
 def test_what_looks_like_a_secret_is_hidden_and_nothing_else(text: str, shown: str) -> None:
-    assert Hider()(text) == shown
+    assert Redactor()(text) == shown
 
 
 @pytest.mark.parametrize(

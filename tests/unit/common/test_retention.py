@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.common.retention import FIRST_S, TIDY_S, forget_what_is_old, keep_tidy
+from goclaw_py.common.retention import FIRST_S, TIDY_S, delete_expired, run_retention
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxState, Unmentioned
 from goclaw_py.store import upkeep_rules
@@ -24,7 +24,7 @@ OLD = timedelta(days=1000)
 
 @asynccontextmanager
 async def forgetting(store: FlakyStore) -> AsyncIterator[None]:
-    task = asyncio.create_task(forget_what_is_old(store, LoopClock()))
+    task = asyncio.create_task(delete_expired(store, LoopClock()))
     try:
         yield
     finally:
@@ -100,7 +100,7 @@ async def test_logs_are_swept_in_steps_until_nothing_goes() -> None:
         asked += 1
         return left.pop(0) if left else 0
 
-    task = asyncio.create_task(keep_tidy(sweep))
+    task = asyncio.create_task(run_retention(sweep))
     await asyncio.sleep(FIRST_S + 1)
     assert asked == 3
     await asyncio.sleep(TIDY_S)

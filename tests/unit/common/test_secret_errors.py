@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goclaw_py.common.redaction import HIDDEN, Hider
-from goclaw_py.heartbeat.models import BeatStatus
+from goclaw_py.common.redaction import HIDDEN, Redactor
+from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.testing.agents import Do, Fail, ScriptedAgent
 from tests.support.beats import beating, saying, until_ended, write
@@ -13,7 +13,7 @@ from tests.support.harness import Ways, a_process, here, until
 from tests.support.jobs import Wanted, every, log_of, make
 
 SECRET = "hunter2-hunter2"
-HIDING = Hider([SECRET])
+HIDING = Redactor([SECRET])
 BROKEN = Fail(ValueError(f"the server refused {SECRET}"))
 TOLD = f"ValueError: the server refused {HIDDEN}"
 
@@ -41,7 +41,7 @@ async def test_of_a_job_and_its_time() -> None:
     async with a_process(ScriptedAgent(BROKEN), Ways(hide=HIDING)) as gateway:
         job = await make(gateway, Wanted(every(600)))
         await until(lambda: bool(gateway.database.runs), within_s=700)
-        await until(lambda: not gateway.works.office.occurrences.load)
+        await until(lambda: not gateway.works.job_module.occurrences.load)
         assert [run.error for run in await gateway.store.runs()] == [TOLD]
         assert SECRET not in str(await log_of(gateway, job))
         stored = await gateway.store.job(job.id)
@@ -54,5 +54,5 @@ async def test_of_a_beat() -> None:
         write(gateway)
         (beat,) = await until_ended(gateway, 1)
         assert [run.error for run in await gateway.store.runs()] == [TOLD]
-        assert beat.status is BeatStatus.FAILED
+        assert beat.status is HeartbeatRunStatus.FAILED
         assert SECRET not in str(beat)

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goclaw_py.common.dst import Change, change_at, change_between, passes
+from goclaw_py.common.dst import ClockChange, change_at, change_between, passes
 from goclaw_py.common.timezones import zone
 from goclaw_py.model.errors import UnknownZone
 
@@ -67,10 +67,10 @@ def test_a_label_has_one_instant_none_or_two() -> None:
 
 
 def test_a_change_is_found_from_any_label_that_it_touches() -> None:
-    gap = Change(
+    gap = ClockChange(
         datetime(2026, 3, 29, 1, tzinfo=UTC), label("2026-03-29 03:00"), timedelta(hours=1)
     )
-    again = Change(
+    again = ClockChange(
         datetime(2026, 10, 25, 1, tzinfo=UTC), label("2026-10-25 02:00"), timedelta(hours=-1)
     )
     assert change_at(label("2026-03-29 02:00"), BERLIN) == gap

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.common.jitter import beat_offset
+from goclaw_py.common.jitter import heartbeat_offset
 from goclaw_py.config import Settings, heartbeat_policy, load, plans, switched_off
 from goclaw_py.config.heartbeat import HeartbeatSettings
 from goclaw_py.delivery.ok_token import AckPosition
@@ -17,11 +17,11 @@ from goclaw_py.heartbeat.active_hours import ActiveHours
 from goclaw_py.heartbeat.decisions import (
     HeartbeatPolicy,
     HeartbeatTarget,
+    LastChat,
     LastScope,
-    LastUsed,
-    Nowhere,
+    NoTarget,
 )
-from goclaw_py.heartbeat.models import Plan
+from goclaw_py.heartbeat.models import HeartbeatConfig
 from goclaw_py.heartbeat.target import heartbeat_target_text, parse_heartbeat_target
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import SettingError
@@ -58,7 +58,7 @@ def test_without_anything_a_heartbeat_is_as_by_default(tmp_path: Path) -> None:
     """SPEC HB-1, HB-6, HB-8, HB-12."""
     got = policy(tmp_path)
     assert got == HeartbeatPolicy() == heartbeat_policy(Settings(), MAIN_AGENT, {})
-    assert (got.interval, got.hours, got.target) == (timedelta(minutes=30), None, LastUsed())
+    assert (got.interval, got.hours, got.target) == (timedelta(minutes=30), None, LastChat())
     assert got.day == Budget(tokens=200_000, usd=Decimal(1))
     assert got.run == Budget(turns=10, usd=Decimal("0.50"))
 
@@ -144,7 +144,7 @@ active_hours.start = "23:00"
 budget.day.usd = 9
 """
     got = policy(tmp_path, text)
-    assert (got.interval, got.target) == (timedelta(hours=2), LastUsed())
+    assert (got.interval, got.target) == (timedelta(hours=2), LastChat())
     assert got.hours == ActiveHours(1380, 390, "Asia/Kolkata")
     assert got.day == Budget(tokens=300_000, usd=Decimal(9))
     assert (got.run, got.lane, got.model) == (EXPECTED.run, EXPECTED.lane, EXPECTED.model)
@@ -166,7 +166,7 @@ target = "last"
     got = policy(tmp_path, text)
     assert got.interval == timedelta(minutes=30)
     assert got.hours == ActiveHours(0, 1440, "UTC")
-    assert got.target == LastUsed()
+    assert got.target == LastChat()
 
 
 @pytest.mark.parametrize(
@@ -224,12 +224,12 @@ def test_the_zone_of_the_machine_is_taken_where_the_profile_says_so(tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("last", LastUsed()),
-        ("none", Nowhere.NONE),
-        ("telegram", LastUsed("telegram")),
-        ("telegram.work", LastUsed("telegram", "work")),
-        ("telegram.default", LastUsed("telegram", "default")),
-        ("console", LastUsed("console")),
+        ("last", LastChat()),
+        ("none", NoTarget.NONE),
+        ("telegram", LastChat("telegram")),
+        ("telegram.work", LastChat("telegram", "work")),
+        ("telegram.default", LastChat("telegram", "default")),
+        ("console", LastChat("console")),
         ("telegram:12345", Target("telegram", "default", "12345")),
         ("telegram:-100123:7", Target("telegram", "default", "-100123", "7")),
         ("telegram.work:12345", Target("telegram", "work", "12345")),
@@ -244,7 +244,7 @@ def test_a_target_is_read(tmp_path: Path, text: str, expected: HeartbeatTarget) 
 
 def test_a_channel_whose_token_is_in_the_environment_is_set_up(tmp_path: Path) -> None:
     got = policy(tmp_path, "[heartbeat]\ntarget = 'telegram'\n", GOCLAW_TELEGRAM_TOKEN="t")
-    assert got.target == LastUsed("telegram")
+    assert got.target == LastChat("telegram")
 
 
 @pytest.mark.parametrize(
@@ -304,9 +304,9 @@ enabled = false
     hour, two = timedelta(hours=1), timedelta(seconds=2)
     main, quick, still = MAIN_AGENT, AgentName("quick"), AgentName("still")
     assert got == {
-        main: Plan(main, hour, beat_offset(main, hour)),
-        quick: Plan(quick, two, beat_offset(quick, two)),
-        still: Plan(still, None, timedelta()),
+        main: HeartbeatConfig(main, hour, heartbeat_offset(main, hour)),
+        quick: HeartbeatConfig(quick, two, heartbeat_offset(quick, two)),
+        still: HeartbeatConfig(still, None, timedelta()),
     }
     assert got[quick].offset < two
 
@@ -504,7 +504,7 @@ target = "telegram:12345"
 """
     said = refused(tmp_path, text)
     assert "there are last, none, console, telegram.work, such as" in said
-    assert policy(tmp_path, text.replace("telegram:12345", "telegram")).target == LastUsed(
+    assert policy(tmp_path, text.replace("telegram:12345", "telegram")).target == LastChat(
         "telegram"
     )
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from goclaw_py.config import Settings, load, shown
-from goclaw_py.config.models import Agent, Database
+from goclaw_py.config.models import Agent, DatabaseSettings
 from goclaw_py.ports.settings import MASK, OriginKind, Setting
 
 SECRET = "hush9-hush9-hush9-hush9-hush9"
@@ -130,7 +130,7 @@ def test_no_secret_is_ever_shown_nor_a_part_of_it(tmp_path: Path) -> None:
 def test_settings_made_in_code_show_no_secret_either() -> None:
     made = Settings(
         agents={"main": Agent(api_key=SecretStr(SECRET), base_url=f"https://{SECRET}@h")},
-        database=Database(url=SecretStr(SECRET)),
+        database=DatabaseSettings(url=SecretStr(SECRET)),
     )
     assert "hush" not in repr(shown(made))
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from goclaw_py.delivery.albums import in_albums
-from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.delivery.rate_limit import RateLimit
 from goclaw_py.model.errors import ChatMoved, MaybeSent, NotSent, RateLimited, Undeliverable
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import FileKind, OutboundMessage, OutFile, Target
@@ -183,7 +183,7 @@ async def test_an_album_of_a_channel_that_has_none_any_more_is_sent_one_by_one()
 
 async def test_an_album_counts_as_many_messages_as_it_has_files() -> None:
     """SPEC IO-4."""
-    channel = RecordingChannel(albums=True, limits=Pace(per_minute=5))
+    channel = RecordingChannel(albums=True, limits=RateLimit(per_minute=5))
     loop = asyncio.get_running_loop()
     with TemporaryDirectory() as folder:
         async with a_process(channels=(channel,)) as gateway:

@@ -8,7 +8,7 @@ import pytest
 
 from goclaw_py.delivery.ok_token import (
     AckPosition,
-    Judgement,
+    AckResult,
     alert_key,
     conversation_text,
     judge,
@@ -18,11 +18,11 @@ from goclaw_py.delivery.ok_token import (
 T = "HEARTBEAT_OK"
 LONG = "The disk of node seven is full. " * 10 + "Do something."
 """More than 300 characters, without markup."""
-ALERT = Judgement(is_ok=False, text=LONG)
-OK = Judgement(is_ok=True)
+ALERT = AckResult(is_ok=False, text=LONG)
+OK = AckResult(is_ok=True)
 
 
-def judged(reply: str, most: int = 300, position: AckPosition = AckPosition.ANYWHERE) -> Judgement:
+def judged(reply: str, most: int = 300, position: AckPosition = AckPosition.ANYWHERE) -> AckResult:
     return judge(reply, ack_max_chars=most, position=position)
 
 
@@ -253,7 +253,7 @@ OTHERS = [
 @pytest.mark.parametrize("reply", OTHERS)
 def test_what_is_no_token_is_delivered_as_it_is(reply: str) -> None:
     """SPEC HB-6."""
-    assert judged(reply) == Judgement(is_ok=False, text=reply)
+    assert judged(reply) == AckResult(is_ok=False, text=reply)
     assert without_token(reply) == reply
 
 
@@ -270,7 +270,7 @@ def test_an_empty_reply_is_ok(reply: str) -> None:
     "reply", ["All is well.", "0", "**x**", "---", "🔥", "\ud800", "ổ đĩa đầy"]
 )
 def test_a_short_reply_without_the_token_is_an_alert(reply: str) -> None:
-    assert judged(reply) == Judgement(is_ok=False, text=reply)
+    assert judged(reply) == AckResult(is_ok=False, text=reply)
 
 
 # ---------------------------------------------------------------------- how long the rest is
@@ -296,14 +296,14 @@ def test_a_rest_is_measured_in_characters(char: str, size: int, frame: str) -> N
     most = 100 * size
     assert judged(frame.format(T, char * 100), most) == OK
     longer = judged(frame.format(T, char * 101), most)
-    assert longer == Judgement(is_ok=False, text=char * 101)
+    assert longer == AckResult(is_ok=False, text=char * 101)
 
 
 @pytest.mark.parametrize("char", ["a", "ổ", unicodedata.normalize("NFD", "ổ"), "🔥", "磁"])
 def test_three_hundred_characters_are_short_and_one_more_is_not(char: str) -> None:
     """SPEC HB-6."""
     assert judged(f"{T}\n{char * 300}") == OK
-    assert judged(f"{T}\n{char * 301}") == Judgement(is_ok=False, text=char * 301)
+    assert judged(f"{T}\n{char * 301}") == AckResult(is_ok=False, text=char * 301)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_markup_of_the_rest_is_not_counted(wrap: str) -> None:
 
 def test_no_rest_at_all_may_be_asked_for() -> None:
     assert judged(f"**{T}**.", most=0) == OK
-    assert judged(f"{T} x", most=0) == Judgement(is_ok=False, text="x")
+    assert judged(f"{T} x", most=0) == AckResult(is_ok=False, text="x")
 
 
 # ---------------------------------------------------------------------- where it stands
@@ -401,7 +401,7 @@ CLEANED = [
 def test_the_rest_of_an_alert_stays_as_it_was(reply: str, delivered: str) -> None:
     """SPEC HB-6: a longer rest is delivered without the token."""
     said = judged(reply.format(LONG))
-    assert said == Judgement(is_ok=False, text=delivered.format(LONG))
+    assert said == AckResult(is_ok=False, text=delivered.format(LONG))
 
 
 HALVES = [

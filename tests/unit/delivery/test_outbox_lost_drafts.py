@@ -14,7 +14,7 @@ from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import ButtonsUsed
 from goclaw_py.ports.store import OutboxRow, OutboxState
-from goclaw_py.testing.channel import Failure, RecordingChannel
+from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.again import SENT_AGAIN
 from tests.support.harness import a_process, message, until
 
@@ -88,14 +88,14 @@ async def test_a_look_that_fails_costs_no_reply(trouble: Exception, attempts: in
 async def test_an_edit_whose_answer_is_lost_is_repeated_in_the_draft() -> None:
     """It is not looked for again: it shows the reply, and no button."""
     channel = Looking("55")
-    channel.fail(Failure(NotSent("reset"), arrives=True))
+    channel.fail(SendFailure(NotSent("reset"), arrives=True))
     assert (await sent_through(channel)).external_id == "55"
     assert channel.sent == 2 * [replace(REPLY, draft="55")]
 
 
 async def test_a_reply_that_may_be_there_says_so_in_the_draft_that_is_found_later() -> None:
     channel = Looking(None, "55")
-    channel.fail(Failure(MaybeSent("reset"), arrives=True))
+    channel.fail(SendFailure(MaybeSent("reset"), arrives=True))
     assert (await sent_through(channel)).external_id == "55"
     assert channel.texts() == ["the reply", "the reply" + SENT_AGAIN]
 

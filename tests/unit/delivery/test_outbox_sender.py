@@ -26,7 +26,7 @@ from goclaw_py.ports.store import OutboxRow, OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Say, ScriptedAgent
-from goclaw_py.testing.channel import Failure, RecordingChannel
+from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.again import SENT_AGAIN
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 
@@ -195,7 +195,7 @@ async def test_what_was_certainly_not_sent_is_tried_again_freely() -> None:
 async def test_what_was_perhaps_sent_is_sent_again_with_a_line_that_says_so() -> None:
     """SPEC IO-5: only what may be there twice; the stored text stays as it is."""
     async with a_process() as gateway:
-        gateway.channel.fail(Failure(MaybeSent("no answer"), arrives=True))
+        gateway.channel.fail(SendFailure(MaybeSent("no answer"), arrives=True))
         await put(gateway, to("ann", "hello"), to("ann", "part two"))
         await ends(gateway, OutboxState.SENT, OutboxState.SENT)
         row, _ = await rows(gateway)
@@ -218,7 +218,7 @@ async def test_a_line_that_something_is_sent_again_is_written_as_the_channel_tak
 async def test_a_repeated_edit_says_nothing_of_that() -> None:
     """SPEC IO-5: it is seen once."""
     async with a_process() as gateway:
-        gateway.channel.fail(Failure(MaybeSent("no answer"), arrives=True))
+        gateway.channel.fail(SendFailure(MaybeSent("no answer"), arrives=True))
         await put(gateway, replace(to("ann", "hello"), draft="5"))
         await ends(gateway, OutboxState.SENT)
         assert gateway.channel.texts() == ["hello", "hello"]

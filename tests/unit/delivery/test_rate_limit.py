@@ -5,21 +5,21 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.delivery.rate_limit import UNPACED, Pace, Pacer
+from goclaw_py.delivery.rate_limit import UNPACED, RateLimit, TokenWindow
 
-DIRECT = Pace(gap_s=1.0, account_per_s=30)
-GROUP = Pace(gap_s=1.0, per_minute=20, account_per_s=30)
+DIRECT = RateLimit(gap_s=1.0, account_per_s=30)
+GROUP = RateLimit(gap_s=1.0, per_minute=20, account_per_s=30)
 
 
 class Line:
     """Sends everything as early as it may be sent, in the order in which it is asked to."""
 
     def __init__(self) -> None:
-        self.pacer = Pacer()
+        self.pacer = TokenWindow()
         self.now = 0.0
         self.sent: list[tuple[str, float, bool]] = []
 
-    def send(self, chat: str, pace: Pace, *, draft: bool = False) -> float:
+    def send(self, chat: str, pace: RateLimit, *, draft: bool = False) -> float:
         self.now = self.pacer.chat_ready_at(chat, pace, self.now, draft=draft)
         self.now = self.pacer.account_ready_at(pace, self.now, draft=draft)
         self.now = self.pacer.chat_ready_at(chat, pace, self.now, draft=draft)
@@ -64,7 +64,7 @@ def test_a_group_gets_twenty_messages_a_minute() -> None:
 
 
 def test_drafts_leave_half_of_a_group_to_messages() -> None:
-    pacer = Pacer()
+    pacer = TokenWindow()
     for second in range(10):
         pacer.take("-100", GROUP, float(second), draft=True)
     assert pacer.chat_ready_at("-100", GROUP, 10.0, draft=True) == 60.0
@@ -72,7 +72,7 @@ def test_drafts_leave_half_of_a_group_to_messages() -> None:
 
 
 def test_drafts_leave_half_of_the_account_to_messages() -> None:
-    pacer = Pacer()
+    pacer = TokenWindow()
     for number in range(15):
         pacer.take(f"chat {number}", DIRECT, 0.0, draft=True)
     assert pacer.account_ready_at(DIRECT, 0.0, draft=True) == 1.0
@@ -80,13 +80,13 @@ def test_drafts_leave_half_of_the_account_to_messages() -> None:
 
 
 def test_an_edit_counts_like_a_message() -> None:
-    pacer = Pacer()
+    pacer = TokenWindow()
     pacer.take("ann", DIRECT, 0.0, draft=True)
     assert pacer.chat_ready_at("ann", DIRECT, 0.0) == 1.0
 
 
 def test_a_ticket_that_is_given_back_was_never_taken() -> None:
-    pacer = Pacer()
+    pacer = TokenWindow()
     pacer.give_back(pacer.take("-100", GROUP, 5.0))
     assert pacer.chat_ready_at("-100", GROUP, 5.0) == 5.0
     for number in range(30):
@@ -95,14 +95,14 @@ def test_a_ticket_that_is_given_back_was_never_taken() -> None:
 
 
 def test_giving_back_keeps_the_gap_that_was_there_before() -> None:
-    pacer = Pacer()
+    pacer = TokenWindow()
     pacer.take("ann", DIRECT, 0.0)
     pacer.give_back(pacer.take("ann", DIRECT, 0.5))
     assert pacer.chat_ready_at("ann", DIRECT, 0.5) == 1.0
 
 
 def test_silent_chats_are_forgotten() -> None:
-    pacer = Pacer()
+    pacer = TokenWindow()
     for number in range(5_000):
         pacer.take(f"-{number}", GROUP, number * 1.0)
     assert len(pacer._chats) < 1_100

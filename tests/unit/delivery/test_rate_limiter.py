@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goclaw_py.delivery import texts as wording
-from goclaw_py.delivery.rate_limit import Pace
-from goclaw_py.delivery.rate_limiter import Pacing
+from goclaw_py.delivery.rate_limit import RateLimit
+from goclaw_py.delivery.rate_limiter import RateLimiter
 from goclaw_py.model.errors import NotSent, RateLimited
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
@@ -26,8 +26,8 @@ from goclaw_py.testing.loop import VirtualLoop
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
 
 AT_ONCE = Ways(QueuePolicy())
-DIRECT = Pace(gap_s=1.0, account_per_s=30)
-GROUP = Pace(gap_s=1.0, per_minute=20, account_per_s=30)
+DIRECT = RateLimit(gap_s=1.0, account_per_s=30)
+GROUP = RateLimit(gap_s=1.0, per_minute=20, account_per_s=30)
 JITTER_S = 1e-6
 
 
@@ -38,7 +38,7 @@ class PacedChannel(RecordingChannel):
         super().__init__(trusted=trusted)
         self.sent_at: list[float] = []
 
-    def pace(self, chat: str) -> Pace:
+    def pace(self, chat: str) -> RateLimit:
         return GROUP if chat.startswith("-") else DIRECT
 
     async def send(self, message: OutboundMessage) -> str:
@@ -272,7 +272,7 @@ async def test_a_thousand_strangers_at_once_delay_nobody_who_is_known() -> None:
 class Line:
     """What went through a pacing, and when."""
 
-    pacing: Pacing
+    pacing: RateLimiter
     passed: list[tuple[str, str, float]] = field(default_factory=list)
 
     async def message(self, chat: str, *, last: bool = False) -> None:
@@ -290,7 +290,7 @@ class Line:
 
 def line() -> Line:
     channel = PacedChannel()
-    return Line(Pacing({(channel.name, channel.account): channel}))
+    return Line(RateLimiter({(channel.name, channel.account): channel}))
 
 
 async def test_a_message_goes_before_a_draft_of_the_same_chat_that_came_first() -> None:
@@ -384,7 +384,7 @@ def test_no_limit_is_ever_exceeded_and_everything_passes(
 @pytest.mark.parametrize("kind", ["message", "draft"])
 async def test_an_account_without_limits_waits_for_nothing(kind: str) -> None:
     channel = RecordingChannel()
-    one = Line(Pacing({(channel.name, channel.account): channel}))
+    one = Line(RateLimiter({(channel.name, channel.account): channel}))
     for _ in range(1000):
         await (one.message("ann") if kind == "message" else one.draft("ann"))
     assert asyncio.get_running_loop().time() == 0

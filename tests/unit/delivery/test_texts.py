@@ -163,14 +163,14 @@ def view(state: RunState, for_s: float = 0) -> RunView:
 def test_the_status_of_an_idle_session_shows_zeros() -> None:
     """SPEC CMD-5."""
     text = "Agent: main\nRunning: 0\nWaiting: 0\nMessages in this conversation: 12"
-    assert texts.status([], texts.Conversation(12), agent=MAIN_AGENT) == text
+    assert texts.status([], texts.SessionMemory(12), agent=MAIN_AGENT) == text
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.0, "0%"), (0.604, "60%"), (1.3, "130%")])
 def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: str) -> None:
     """SPEC CMD-5."""
     assert (
-        texts.status([], texts.Conversation(0, share), agent=MAIN_AGENT).splitlines()[-1]
+        texts.status([], texts.SessionMemory(0, share), agent=MAIN_AGENT).splitlines()[-1]
         == f"Context used: {shown}"
     )
 
@@ -178,7 +178,7 @@ def test_the_status_tells_how_much_of_the_context_is_used(share: float, shown: s
 def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None:
     """SPEC CMD-5."""
     runs = [view(state, 61.4) for state in RunState if state is not RunState.DONE]
-    said = texts.status(runs, texts.Conversation(0), agent=MAIN_AGENT)
+    said = texts.status(runs, texts.SessionMemory(0), agent=MAIN_AGENT)
     assert said.splitlines() == [
         "Agent: main",
         "Running: 2",
@@ -194,10 +194,10 @@ def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None
     """SPEC CMD-5."""
     said = texts.status(
         [view(RunState.RUNNING, 61.4)],
-        texts.Conversation(0),
+        texts.SessionMemory(0),
         agent=MAIN_AGENT,
         model="openai:gpt-4o",
-        works={RunId("a"): texts.Work("find the bill", ("read_file",))},
+        works={RunId("a"): texts.RunActivity("find the bill", ("read_file",))},
     )
     assert said.splitlines()[:3] == [
         "Agent: main, model openai:gpt-4o",

@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.gateway.service import StoreControl
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.control import Asking, Control, NotFound
+from goclaw_py.ports.control import Control, NotFound, PairingApplicant
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, SeenChat
 from tests.support.stores import (
     ANN,
@@ -180,7 +180,7 @@ async def test_who_asks_is_told_without_the_hash_of_their_code(
     request = pairing("50", "hash", now=at(90)).request
     await world.a.accept([], node=A, now=at(90), pairings=[pairing("50", "hash", now=at(90))])
     assert await control.pairing_requests() == [
-        Asking(
+        PairingApplicant(
             *("telegram", "default"), request.sender, request.created_at, request.expires_at, "50"
         )
     ]

@@ -15,7 +15,14 @@ from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.ports.control import Control, NoGateway, NotFound
 from goclaw_py.ports.store import NewRun, OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.views import MAX_LANE_SIZE, Backlog, RunState, Status, StopReport, WaitsFor
+from goclaw_py.scheduler.views import (
+    MAX_LANE_SIZE,
+    Backlog,
+    GatewayStatus,
+    RunState,
+    StopReport,
+    WaitsFor,
+)
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.clock import START, LoopClock
@@ -76,7 +83,7 @@ async def test_without_a_gateway_there_is_no_status_and_nothing_to_stop(
 
 
 async def test_the_status_is_what_the_application_sees(gateway: GatewayProcess) -> None:
-    seen = Status(
+    seen = GatewayStatus(
         node=gateway.node(),
         release="1",
         pid=1,
@@ -91,7 +98,7 @@ async def test_the_status_is_what_the_application_sees(gateway: GatewayProcess) 
         warnings=(),
     )
 
-    async def look() -> Status:
+    async def look() -> GatewayStatus:
         return seen
 
     control = GatewayControl(gateway.store, gateway.clock, gateway.works, look)

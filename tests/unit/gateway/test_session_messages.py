@@ -17,7 +17,7 @@ from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.session_keys import child_session, job_session
 from goclaw_py.ports.agent import Role
 from goclaw_py.ports.control import NoGateway, NotAChat, NotFound, SessionBusy
-from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent, echo
@@ -116,13 +116,13 @@ async def test_the_session_of_a_job_can_be_asked(told: str) -> None:
     async with a_process(ScriptedAgent(otherwise=echo)) as gateway:
         if told == "in a chat":
             await gateway.ask("hello")
-        desk = gateway.control.jobs
-        job = await desk.create(JobDraft(EVERY, Prompt("look"), slug="look"), Asker(None))
+        service = gateway.control.jobs
+        job = await service.create(JobDraft(EVERY, Prompt("look"), slug="look"), Requester(None))
         session = job_session(MAIN_AGENT, job.id)
-        await desk.run_now(job.id, Asker(None))
+        await service.run_now(job.id, Requester(None))
         await until(lambda: gateway.dispatcher.runs() == ())
         if told == "deleted":
-            await desk.delete(job.id, Asker(None))
+            await service.delete(job.id, Requester(None))
         before = len(gateway.channel.texts("ann"))
         sent = await gateway.control.send_message(session, "and now?", queue=False)
         assert sent.session == session
@@ -139,10 +139,10 @@ async def test_a_message_into_the_session_of_a_job_outlives_a_crash() -> None:
     """SPEC IO-1."""
     database = MemoryDatabase()
     async with a_process(blocking(), database=database) as first:
-        desk = first.control.jobs
-        job = await desk.create(JobDraft(EVERY, Prompt("block"), slug="look"), Asker(None))
+        service = first.control.jobs
+        job = await service.create(JobDraft(EVERY, Prompt("block"), slug="look"), Requester(None))
         session = job_session(MAIN_AGENT, job.id)
-        await desk.run_now(job.id, Asker(None))
+        await service.run_now(job.id, Requester(None))
         await asyncio.sleep(2)
         with pytest.raises(SessionBusy):
             await first.control.send_message(session, "keep me", queue=False)

@@ -46,7 +46,7 @@ async def hello(gateway: GatewayProcess) -> object:
 
 async def switched_off() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
-        await gateway.works.heartbeats.desk.switch(MAIN_AGENT, on=False)
+        await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=False)
         return await ask(gateway, "main")
 
 
@@ -58,7 +58,7 @@ async def off_by_settings() -> Explanation:
 async def muted() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
         until = gateway.clock.now() + timedelta(hours=2)
-        await gateway.works.heartbeats.desk.mute(MAIN_AGENT, until)
+        await gateway.works.heartbeats.service.mute(MAIN_AGENT, until)
         return await ask(gateway, "main")
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.models import Job, JobState, Notify, TargetKind
 from goclaw_py.jobs.module import JobSetup
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
@@ -20,7 +20,7 @@ from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process
-from tests.support.jobs import OPERATOR, Wanted, at, desk, every, make, setup
+from tests.support.jobs import OPERATOR, Wanted, at, every, make, service, setup
 from tests.support.why import EXTRA, Case, ask, ask_database, check
 
 AT_ONCE = Ways(QueuePolicy())
@@ -40,7 +40,7 @@ async def with_job(
 
 async def paused() -> Explanation:
     async with with_job(Wanted(every(60))) as (gateway, job):
-        await desk(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
+        await service(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
         return await ask(gateway, "job")
 
 
@@ -98,7 +98,7 @@ async def tells_nobody() -> Explanation:
 
 
 async def scheduler_off() -> Explanation:
-    off = JobSetup(Rules(DEFAULT_PROFILE, enabled=False))
+    off = JobSetup(JobCreationRules(DEFAULT_PROFILE, enabled=False))
     async with with_job(Wanted(every(60)), jobs=off) as (gateway, _):
         return await ask(gateway, "job")
 

@@ -16,7 +16,7 @@ from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Ignore, Say, ScriptedAgent
-from goclaw_py.testing.channel import Failure
+from goclaw_py.testing.channel import SendFailure
 from tests.support.harness import Ways, a_process, message, until
 from tests.support.why import EXTRA, Case, ask, ask_database, check
 
@@ -268,7 +268,7 @@ async def over_budget() -> Explanation:
 
 async def sent_again() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
-        lost = Failure(MaybeSent("the connection was lost"), arrives=True)
+        lost = SendFailure(MaybeSent("the connection was lost"), arrives=True)
         gateway.channel.fail(lost, chat="ann")
         await gateway.say("hello")
         await asyncio.sleep(30)

@@ -32,8 +32,8 @@ async def test_a_claim_whose_answer_was_lost_is_given_back_however_long_the_outa
     async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
         write(gateway)
         await asyncio.sleep(30)
-        gateway.store.lose_answer["claim_beats"] = 1
-        await until(lambda: gateway.store.calls["claim_beats"] > 0)
+        gateway.store.lose_answer["claim_heartbeats"] = 1
+        await until(lambda: gateway.store.calls["claim_heartbeats"] > 0)
         gateway.store.away = True
         await asyncio.sleep(120)
         gateway.store.away = False
@@ -46,8 +46,8 @@ async def test_a_beat_by_hand_is_carried_out_though_nobody_waits_for_it_any_more
     async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
-        gateway.store.slow_after_s["claim_beat_now"] = 1.0
-        asking = asyncio.ensure_future(gateway.works.heartbeats.desk.run_now(MAIN_AGENT))
+        gateway.store.slow_after_s["claim_heartbeat_now"] = 1.0
+        asking = asyncio.ensure_future(gateway.works.heartbeats.service.run_now(MAIN_AGENT))
         await asyncio.sleep(0.5)
         asking.cancel()
         await until_ended(gateway, 2)
@@ -70,10 +70,10 @@ async def test_a_beat_that_waits_for_its_lane_heeds_what_people_say_meanwhile() 
     async with a_process(saying(ALERT), beating(None, other), others={other: blocker}) as gateway:
         write(gateway)
         await gateway.ask("hello")
-        await gateway.works.heartbeats.desk.run_now(other)
+        await gateway.works.heartbeats.service.run_now(other)
         await until(lambda: bool(blocker.active))
         await asyncio.sleep(70)
-        await gateway.works.heartbeats.desk.switch(MAIN_AGENT, on=False)
+        await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=False)
         await gateway.control.stop(blocker.requests[0].session, everything=False)
         await until_ended(gateway, 1)
         assert await outcomes(gateway) == ["skipped:disabled"]

@@ -8,15 +8,15 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastScope, LastUsed, Nowhere
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastChat, LastScope, NoTarget
 from goclaw_py.heartbeat.status_texts import SAME_WAITS, outcome_words
 from goclaw_py.model.errors import AgentError, ChatGone, Undeliverable
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import FileKind, OutFile, PeerKind, Target
-from goclaw_py.model.outcomes import BeatKind, Trigger
+from goclaw_py.model.outcomes import HeartbeatRunKind, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.testing.agents import Block, Do, Fail, Return, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
@@ -243,7 +243,7 @@ async def test_a_muted_heartbeat_is_silent_until_its_time() -> None:
     async with a_process(saying(ALERT), beating()) as gateway:
         write(gateway)
         await asyncio.sleep(1)
-        await gateway.works.heartbeats.desk.mute(MAIN_AGENT, after(600))
+        await gateway.works.heartbeats.service.mute(MAIN_AGENT, after(600))
         await until_ended(gateway, 3)
         assert await outcomes(gateway) == ["skipped:muted", "skipped:muted", "no_route"]
 
@@ -253,10 +253,10 @@ async def test_a_heartbeat_that_is_switched_off_does_not_beat_and_comes_back_on_
     async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
         write(gateway)
         await asyncio.sleep(100)
-        view = await gateway.works.heartbeats.desk.switch(MAIN_AGENT, on=False)
+        view = await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=False)
         assert view.heartbeat.next_at is None
         await asyncio.sleep(2_000)
-        view = await gateway.works.heartbeats.desk.switch(MAIN_AGENT, on=True)
+        view = await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=True)
         next_at = view.heartbeat.next_at
         assert next_at is not None
         assert (next_at - after(60)) % EVERY == timedelta()
@@ -308,13 +308,13 @@ async def test_a_beat_by_hand_comes_at_once_and_moves_nothing() -> None:
     async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
-        desk = gateway.works.heartbeats.desk
-        begun = await desk.run_now(MAIN_AGENT)
-        assert isinstance(begun, BeatBegun)
+        service = gateway.works.heartbeats.service
+        begun = await service.run_now(MAIN_AGENT)
+        assert isinstance(begun, HeartbeatStarted)
         await until_ended(gateway, 2)
         first, second = await log_of(gateway)
-        assert (first.id, first.kind, first.outcome) == (begun.beat, BeatKind.MANUAL, "ok")
-        assert (second.kind, second.due_at) == (BeatKind.INTERVAL, after(60))
+        assert (first.id, first.kind, first.outcome) == (begun.beat, HeartbeatRunKind.MANUAL, "ok")
+        assert (second.kind, second.due_at) == (HeartbeatRunKind.INTERVAL, after(60))
 
 
 async def test_only_one_beat_of_an_agent_is_under_way() -> None:
@@ -323,10 +323,10 @@ async def test_only_one_beat_of_an_agent_is_under_way() -> None:
     async with a_process(agent, beating()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
-        desk = gateway.works.heartbeats.desk
-        assert isinstance(await desk.run_now(MAIN_AGENT), BeatBegun)
+        service = gateway.works.heartbeats.service
+        assert isinstance(await service.run_now(MAIN_AGENT), HeartbeatStarted)
         await asyncio.sleep(1)
-        assert await desk.run_now(MAIN_AGENT) is NoBeat.ALREADY_RUNNING
+        assert await service.run_now(MAIN_AGENT) is NoHeartbeat.ALREADY_RUNNING
         await asyncio.sleep(120)
         assert len(await log_of(gateway)) == 1
 
@@ -335,12 +335,12 @@ async def test_an_event_is_told_once_with_the_next_beat() -> None:
     """SPEC HB-13: events need no checklist."""
     async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
         await asyncio.sleep(1)
-        desk = gateway.works.heartbeats.desk
-        await desk.add_event(MAIN_AGENT, "the backup has failed", wake=False)
+        service = gateway.works.heartbeats.service
+        await service.add_event(MAIN_AGENT, "the backup has failed", wake=False)
         await until_ended(gateway, 2)
         (request,) = asked(gateway)
         assert "the backup has failed" in request.prompt
-        assert await desk.events(MAIN_AGENT) == []
+        assert await service.events(MAIN_AGENT) == []
         assert await outcomes(gateway) == ["ok", "skipped:no_file"]
 
 
@@ -348,11 +348,11 @@ async def test_an_event_that_wakes_does_not_wait_for_the_interval() -> None:
     """SPEC HB-13, HB-11: but half a minute lies between two beats."""
     async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
         await asyncio.sleep(65)
-        desk = gateway.works.heartbeats.desk
-        await desk.add_event(MAIN_AGENT, "fire", wake=True)
+        service = gateway.works.heartbeats.service
+        await service.add_event(MAIN_AGENT, "fire", wake=True)
         await until_ended(gateway, 2)
         _, woken = await log_of(gateway)
-        assert woken.kind is BeatKind.EVENT
+        assert woken.kind is HeartbeatRunKind.EVENT
         assert after(90) <= woken.claimed_at < after(92)
 
 
@@ -361,7 +361,7 @@ async def test_events_of_a_failed_beat_are_told_again() -> None:
     agent = saying(Fail(OSError("broken")), "HEARTBEAT_OK")
     async with a_process(agent, beating()) as gateway:
         await asyncio.sleep(1)
-        await gateway.works.heartbeats.desk.add_event(MAIN_AGENT, "fire", wake=False)
+        await gateway.works.heartbeats.service.add_event(MAIN_AGENT, "fire", wake=False)
         await until_ended(gateway, 2)
         assert await outcomes(gateway) == ["failed", "ok"]
         assert ["fire" in request.prompt for request in asked(gateway)] == [True, True]
@@ -406,7 +406,7 @@ async def test_files_of_an_alert_are_an_album() -> None:
 
 async def test_a_target_of_none_only_logs() -> None:
     """SPEC HB-8."""
-    ways = beating(HeartbeatPolicy(target=Nowhere.NONE))
+    ways = beating(HeartbeatPolicy(target=NoTarget.NONE))
     async with a_process(saying(ALERT), ways) as gateway:
         write(gateway)
         await gateway.ask("hello")
@@ -418,7 +418,7 @@ async def test_a_target_of_none_only_logs() -> None:
 
 async def test_groups_can_be_left_out() -> None:
     """SPEC HB-8: ``last_scope = direct``."""
-    policy = HeartbeatPolicy(target=LastUsed(), last_scope=LastScope.DIRECT)
+    policy = HeartbeatPolicy(target=LastChat(), last_scope=LastScope.DIRECT)
     async with a_process(saying(ALERT), beating(policy)) as gateway:
         write(gateway)
         await gateway.ask("hello", chat="ann")

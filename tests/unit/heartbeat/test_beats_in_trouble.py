@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.model.ids import MAIN_AGENT, AgentName
-from goclaw_py.model.outcomes import BeatKind, Outcome
+from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore
 from goclaw_py.testing.channel import RecordingChannel
@@ -26,7 +26,7 @@ from tests.support.beats import (
     write,
 )
 from tests.support.harness import a_process, until
-from tests.support.jobs import OPERATOR, Wanted, at, desk, make
+from tests.support.jobs import OPERATOR, Wanted, at, make, service
 
 ALERT = "The meeting with Ann begins in ten minutes."
 
@@ -171,7 +171,7 @@ async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None
         gateway.store.on_its_way_s["begin_run"] = 5
         await until(lambda: gateway.store.calls["begin_run"] > 0)
         gateway.store.on_its_way_s.clear()
-        gateway.store.slow_before_s["tell_of_beat"] = 10
+        gateway.store.slow_before_s["notify_of_heartbeat"] = 10
         (run,) = gateway.works.dispatcher.runs()
         await gateway.control.stop(run.session, everything=False)
         await asyncio.sleep(60)
@@ -220,9 +220,9 @@ async def test_a_job_that_says_so_wakes_the_heart() -> None:
         job = await make(gateway, Wanted(at(10)))
         assert not job.spec.wake_heartbeat
         draft = replace(Wanted(at(20), slug="waking").draft(), wake_heartbeat=True)
-        await desk(gateway).create(draft, OPERATOR)
+        await service(gateway).create(draft, OPERATOR)
         ended = await until_ended(gateway, 2)
-        assert [beat.kind for beat in ended] == [BeatKind.JOB, BeatKind.INTERVAL]
+        assert [beat.kind for beat in ended] == [HeartbeatRunKind.JOB, HeartbeatRunKind.INTERVAL]
         assert after(20) <= ended[0].claimed_at < after(22)
 
 
@@ -237,10 +237,10 @@ async def test_no_more_than_five_wakes_come_in_a_minute() -> None:
     ) as gateway:
         await asyncio.sleep(1)
         for name in names:
-            await gateway.works.heartbeats.desk.add_event(name, "fire", wake=True)
+            await gateway.works.heartbeats.service.add_event(name, "fire", wake=True)
         await asyncio.sleep(10)
         assert len(agent.requests) == 5
-        view = await gateway.works.heartbeats.desk.view(names[-1])
+        view = await gateway.works.heartbeats.service.view(names[-1])
         assert view.wake_from is not None
         await asyncio.sleep(60)
         assert len(agent.requests) == 7
@@ -256,8 +256,8 @@ async def test_a_beat_that_is_given_to_others_while_it_is_deferred_is_no_failure
     async with a_process(agent, beating(), database=database) as gateway:
         write(gateway)
         await gateway.say("think about it")
-        gateway.store.slow_before_s["defer_beat"] = 2
-        await until(lambda: gateway.store.calls["defer_beat"] == 1)
+        gateway.store.slow_before_s["defer_heartbeat"] = 2
+        await until(lambda: gateway.store.calls["defer_heartbeat"] == 1)
         (row,) = database.beats.rows.values()
         database.beats.rows[row.id] = replace(row, node=None)
         await asyncio.sleep(10)

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.system.setup import heartbeat_example
-from goclaw_py.heartbeat.checklist.checklist import ITEM_CHARS, Due, parse, with_done, with_item
-from goclaw_py.heartbeat.checklist.intervals import FRESH, Clock, Span, read_interval
+from goclaw_py.heartbeat.checklist.checklist import (
+    ITEM_CHARS,
+    DueItems,
+    parse,
+    with_done,
+    with_item,
+)
+from goclaw_py.heartbeat.checklist.intervals import FRESH, DailyTimes, FixedInterval, read_interval
 from goclaw_py.model.errors import BadChecklist, UnknownZone
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday
@@ -70,7 +76,7 @@ def test_a_file_in_which_nothing_is_to_be_done_is_empty(file: str) -> None:
     checklist = parse(file)
     assert checklist.is_empty
     assert checklist.items == ()
-    assert checklist.due({}, now=NOON, zone="UTC") == Due("")
+    assert checklist.due({}, now=NOON, zone="UTC") == DueItems("")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +231,7 @@ def test_an_item_says_after_what_time_it_is_looked_at_again(words: str, length: 
         assert item.key
     read = read_interval(f"{words}:look")
     assert read is not None
-    assert (read.interval, read.rest) == (Span(length), "look")
+    assert (read.interval, read.rest) == (FixedInterval(length), "look")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +256,7 @@ def test_an_item_says_at_what_time_it_is_looked_at(words: str, days: str, times:
     assert (item.text, item.every) == (f"{words}: look at mail", words)
     read = read_interval(item.text)
     assert read is not None
-    assert isinstance(read.interval, Clock)
+    assert isinstance(read.interval, DailyTimes)
     assert read.interval.days == set(map(int, days))
     assert [f"{each:%H:%M}" for each in read.interval.times] == times
 
@@ -295,7 +301,7 @@ def test_what_is_no_interval_is_text_and_due_with_every_beat(words: str) -> None
     file = f"- {words}: look"
     (item,) = parse(file).items
     assert (item.text, item.every, item.key) == (f"{words}: look", "", "")
-    assert parse(file).due({}, now=NOON, zone="UTC") == Due(file)
+    assert parse(file).due({}, now=NOON, zone="UTC") == DueItems(file)
 
 
 def test_an_interval_needs_its_colon() -> None:
@@ -344,8 +350,8 @@ def test_an_item_is_due_when_its_interval_is_over_or_nearly(
     file = f"- {words}: look"
     (item,) = parse(file).items
     due = parse(file).due({item.key: NOON - ago}, now=NOON, zone="UTC")
-    assert due == (Due(file, (item.key,)) if is_due else Due(""))
-    assert parse(file).due({}, now=NOON, zone="UTC") == Due(file, (item.key,))
+    assert due == (DueItems(file, (item.key,)) if is_due else DueItems(""))
+    assert parse(file).due({}, now=NOON, zone="UTC") == DueItems(file, (item.key,))
 
 
 @pytest.mark.parametrize(
@@ -374,13 +380,13 @@ def test_an_item_with_a_time_is_due_once_after_it(
     file = f"- {words}: look"
     (item,) = parse(file).items
     due = parse(file).due({item.key: noted}, now=NOON, zone="UTC")
-    assert due == (Due(file, (item.key,)) if is_due else Due(""))
+    assert due == (DueItems(file, (item.key,)) if is_due else DueItems(""))
 
 
 def test_an_item_with_a_time_that_is_new_is_noted_and_waits_for_it() -> None:
     checklist = parse("- daily 11:00: look")
     key = checklist.items[0].key
-    assert checklist.due({}, now=NOON, zone="UTC") == Due("", (key,))
+    assert checklist.due({}, now=NOON, zone="UTC") == DueItems("", (key,))
     noted = {key: NOON}
     assert not checklist.due(noted, now=NOON + 23 * HOUR - MINUTE, zone="UTC").text
     assert checklist.due(noted, now=NOON + 23 * HOUR, zone="UTC").text
@@ -452,8 +458,10 @@ def test_what_belongs_to_an_item_that_is_not_due_is_left_out_with_it() -> None:
         "part",
         "every 1h: part",
     )
-    assert checklist.due({look.key: NOON}, now=NOON, zone="UTC") == Due("## News\n\n- [ ] read")
-    assert checklist.due({every.key: NOON}, now=NOON, zone="UTC") == Due(
+    assert checklist.due({look.key: NOON}, now=NOON, zone="UTC") == DueItems(
+        "## News\n\n- [ ] read"
+    )
+    assert checklist.due({every.key: NOON}, now=NOON, zone="UTC") == DueItems(
         "## Mail\n\n- every 2h: look\n  at it\nall\n\n  really\n  - part\n\n## News\n\n- [ ] read",
         (look.key,),
     )
@@ -463,7 +471,7 @@ def test_a_time_of_an_item_inside_of_one_that_is_not_due_is_noted() -> None:
     checklist = parse("- every 2h: look\n  - daily 09:00: part")
     look, part = checklist.items
     due = checklist.due({look.key: NOON}, now=NOON, zone="UTC")
-    assert due == Due("", (part.key,))
+    assert due == DueItems("", (part.key,))
 
 
 def test_equal_items_are_noted_once() -> None:
@@ -474,7 +482,7 @@ def test_nothing_due_is_not_an_empty_list() -> None:
     """SPEC HB-9: ``skipped:nothing_due`` is another reason than ``skipped:empty``."""
     checklist = parse("# Title\n- daily 09:00:\n  - look")
     assert not checklist.is_empty
-    assert checklist.due({}, now=NOON, zone="UTC") == Due("", (checklist.items[0].key,))
+    assert checklist.due({}, now=NOON, zone="UTC") == DueItems("", (checklist.items[0].key,))
 
 
 # ---------------------------------------------------------------------------- edits

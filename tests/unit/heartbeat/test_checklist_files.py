@@ -13,7 +13,7 @@ import pytest
 from goclaw_py import workspace as files
 from goclaw_py.heartbeat import checklist_files as module
 from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
-from goclaw_py.heartbeat.checklist_files import MAX_BYTES, Checklists, Trouble
+from goclaw_py.heartbeat.checklist_files import MAX_BYTES, ChecklistFiles, ChecklistProblem
 from goclaw_py.heartbeat.models import Skip
 from goclaw_py.model.errors import BadChecklist, ChecklistChanged, UnknownAgent
 from goclaw_py.model.ids import AgentName
@@ -29,11 +29,11 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "ws" / "HEARTBEAT.md"
 
 
-def of(file: Path) -> Checklists:
-    return Checklists({MAIN: file.parent})
+def of(file: Path) -> ChecklistFiles:
+    return ChecklistFiles({MAIN: file.parent})
 
 
-async def listed(checklists: Checklists, agent: AgentName = MAIN) -> list[str]:
+async def listed(checklists: ChecklistFiles, agent: AgentName = MAIN) -> list[str]:
     found = await checklists.read(agent)
     assert isinstance(found, Checklist), found
     return [item.text for item in found.items]
@@ -51,14 +51,14 @@ async def test_the_list_is_that_of_the_agents_workspace(tmp_path: Path) -> None:
     for name in (MAIN, HELPER):
         (tmp_path / name).mkdir()
         (tmp_path / name / "HEARTBEAT.md").write_text(f"- [ ] of {name}")
-    checklists = Checklists({name: tmp_path / name for name in (MAIN, HELPER)})
+    checklists = ChecklistFiles({name: tmp_path / name for name in (MAIN, HELPER)})
     assert await listed(checklists, HELPER) == ["of helper"]
     assert await listed(checklists) == ["of main"]
 
 
 async def test_a_workspace_without_the_file_or_that_is_not_there_has_no_list(file: Path) -> None:
     for folder in (file.parent, file.parent / "nowhere"):
-        assert await Checklists({MAIN: folder}).read(MAIN) == Trouble(
+        assert await ChecklistFiles({MAIN: folder}).read(MAIN) == ChecklistProblem(
             Skip.NO_FILE, "HEARTBEAT.md: there is no such file or folder"
         )
 
@@ -143,7 +143,7 @@ async def test_what_cannot_be_read_is_a_reason_and_is_never_replaced(
     kept = os.lstat(file) if os.path.lexists(file) else None
     checklists = of(file)
     for _ in range(2):
-        assert await checklists.read(MAIN) == Trouble(Skip.UNREADABLE, detail)
+        assert await checklists.read(MAIN) == ChecklistProblem(Skip.UNREADABLE, detail)
     for change in (
         checklists.add(MAIN, "b"),
         checklists.complete(MAIN, 1),
@@ -169,7 +169,7 @@ async def test_a_file_that_may_not_be_opened_is_a_reason(
 
     monkeypatch.setattr(os, "open", refusing)
     found = await of(file).read(MAIN)
-    assert found == Trouble(Skip.UNREADABLE, "HEARTBEAT.md: permission denied")
+    assert found == ChecklistProblem(Skip.UNREADABLE, "HEARTBEAT.md: permission denied")
     with pytest.raises(BadChecklist, match="permission denied"):
         await of(file).add(MAIN, "b")
 
@@ -177,7 +177,7 @@ async def test_a_file_that_may_not_be_opened_is_a_reason(
 async def test_of_a_huge_file_nothing_is_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     as_large(file)
     monkeypatch.setattr(files.Workspace, "read", lambda *_: pytest.fail("it was read"))
-    assert isinstance(await of(file).read(MAIN), Trouble)
+    assert isinstance(await of(file).read(MAIN), ChecklistProblem)
 
 
 async def test_a_file_that_grows_while_it_is_read_is_not_read_to_its_end(
@@ -186,13 +186,13 @@ async def test_a_file_that_grows_while_it_is_read_is_not_read_to_its_end(
     file.write_text("- a\n")
     read = files.Workspace.read
 
-    def grown(self: files.Workspace, path: str, most_bytes: int) -> files.Content:
+    def grown(self: files.Workspace, path: str, most_bytes: int) -> files.FileContent:
         os.truncate(file, 1 << 40)  # takes no space
         return read(self, path, most_bytes)
 
     monkeypatch.setattr(files.Workspace, "read", grown)
     found = await of(file).read(MAIN)
-    assert isinstance(found, Trouble)
+    assert isinstance(found, ChecklistProblem)
     assert found.skip is Skip.UNREADABLE
     assert "the most that can be taken is 262,144" in found.detail
 
@@ -203,13 +203,13 @@ async def test_a_file_that_is_deleted_while_it_is_read_is_no_file(
     file.write_text("- a\n")
     read = files.Workspace.read
 
-    def gone(self: files.Workspace, path: str, most_bytes: int) -> files.Content:
+    def gone(self: files.Workspace, path: str, most_bytes: int) -> files.FileContent:
         file.unlink()
         return read(self, path, most_bytes)
 
     monkeypatch.setattr(files.Workspace, "read", gone)
     found = await of(file).read(MAIN)
-    assert isinstance(found, Trouble)
+    assert isinstance(found, ChecklistProblem)
     assert found.skip is Skip.NO_FILE
 
 
@@ -217,7 +217,7 @@ async def test_a_file_of_the_greatest_size_is_read(file: Path) -> None:
     file.write_text("- a\n" + "#" * (MAX_BYTES - 4))
     assert await listed(of(file)) == ["a"]
     file.write_text("- a\n" + "#" * (MAX_BYTES - 3))
-    assert isinstance(await of(file).read(MAIN), Trouble)
+    assert isinstance(await of(file).read(MAIN), ChecklistProblem)
 
 
 async def test_an_unchanged_file_is_not_read_again_and_a_changed_one_is(
@@ -239,7 +239,7 @@ async def test_an_unchanged_file_is_not_read_again_and_a_changed_one_is(
     os.utime(file, ns=(info.st_atime_ns, info.st_mtime_ns + 1))
     assert await listed(checklists) == ["b"]
     file.unlink()
-    assert isinstance(await checklists.read(MAIN), Trouble)
+    assert isinstance(await checklists.read(MAIN), ChecklistProblem)
     file.write_text("- [x] b")
     assert await listed(checklists) == []
 
@@ -247,10 +247,10 @@ async def test_an_unchanged_file_is_not_read_again_and_a_changed_one_is(
 async def test_what_became_readable_again_is_read(file: Path) -> None:
     checklists = of(file)
     file.write_bytes(b"\xff")
-    assert isinstance(await checklists.read(MAIN), Trouble)
+    assert isinstance(await checklists.read(MAIN), ChecklistProblem)
     file.unlink()
     file.mkdir()
-    assert isinstance(await checklists.read(MAIN), Trouble)
+    assert isinstance(await checklists.read(MAIN), ChecklistProblem)
     file.rmdir()
     file.write_text("- a")
     assert await listed(checklists) == ["a"]
@@ -289,7 +289,7 @@ async def test_an_edit_keeps_the_permissions_and_every_other_byte(file: Path) ->
 
 
 async def test_the_first_item_makes_the_workspace_too(tmp_path: Path) -> None:
-    checklists = Checklists({MAIN: tmp_path / "new" / "ws"})
+    checklists = ChecklistFiles({MAIN: tmp_path / "new" / "ws"})
     assert len((await checklists.add(MAIN, "a")).items) == 1
     assert await listed(checklists) == ["a"]
 

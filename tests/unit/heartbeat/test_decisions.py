@@ -10,22 +10,22 @@ from itertools import product
 import pytest
 
 from goclaw_py.heartbeat.active_hours import ActiveHours
-from goclaw_py.heartbeat.checklist.checklist import Due, parse
+from goclaw_py.heartbeat.checklist.checklist import DueItems, parse
 from goclaw_py.heartbeat.decisions import (
-    Ask,
+    AskAgent,
     Deferred,
-    Facts,
-    Go,
+    HeartbeatFacts,
     HeartbeatPolicy,
+    Need,
     Skipped,
     decide,
     for_one,
     is_used_up,
 )
-from goclaw_py.heartbeat.models import Event, Looks, Skip
+from goclaw_py.heartbeat.models import HeartbeatEvent, PreconditionQuery, Skip
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -33,17 +33,19 @@ NIGHT = ActiveHours(22 * 60, 6 * 60, "UTC")
 LIST = parse("- [ ] look at the calendar\n")
 EMPTY = parse("# nothing\n")
 LATER = parse("- weekdays 09:00: plan the day\n")
-EVENT = Event(1, MAIN_AGENT, "fire", NOON)
+EVENT = HeartbeatEvent(1, MAIN_AGENT, "fire", NOON)
 DEAR = Usage(requests=9, input_tokens=10, cost_usd=Decimal(1))
 LONG = Usage(requests=9, input_tokens=150_000, output_tokens=50_000)
 POLICY = HeartbeatPolicy()
 
-ALL_WELL = Facts(BeatKind.INTERVAL, NOON, POLICY, checklist=LIST, looks=Looks())
+ALL_WELL = HeartbeatFacts(
+    HeartbeatRunKind.INTERVAL, NOON, POLICY, checklist=LIST, looks=PreconditionQuery()
+)
 
 
 def test_a_beat_with_something_to_do_comes_to_its_agent() -> None:
     decided = decide(ALL_WELL)
-    assert decided == Go(Due("- [ ] look at the calendar"), ())
+    assert decided == AskAgent(DueItems("- [ ] look at the calendar"), ())
 
 
 @pytest.mark.parametrize(
@@ -56,8 +58,8 @@ def test_a_beat_with_something_to_do_comes_to_its_agent() -> None:
         ({"checklist": Skip.UNREADABLE}, Skip.UNREADABLE),
         ({"checklist": EMPTY}, Skip.EMPTY),
         ({"checklist": LATER}, Skip.NOTHING_DUE),
-        ({"looks": Looks(spent=DEAR)}, Skip.BUDGET),
-        ({"looks": Looks(spent=LONG)}, Skip.BUDGET),
+        ({"looks": PreconditionQuery(spent=DEAR)}, Skip.BUDGET),
+        ({"looks": PreconditionQuery(spent=LONG)}, Skip.BUDGET),
     ],
 )
 def test_each_check_alone_stops_a_beat(change: dict[str, object], skip: Skip) -> None:
@@ -86,22 +88,22 @@ def test_the_first_check_that_stops_a_beat_is_its_reason() -> None:
             assert isinstance(decided, Skipped)
             assert decided.skip is reasons[0]
         else:
-            assert isinstance(decided, Go)
+            assert isinstance(decided, AskAgent)
 
 
 def test_nothing_is_found_out_for_a_beat_that_is_stopped_before() -> None:
     unknown = replace(ALL_WELL, checklist=None, looks=None)
     assert decide(replace(unknown, is_on=False)) == Skipped(Skip.DISABLED)
-    assert decide(unknown) is Ask.CHECKLIST
-    assert decide(replace(unknown, checklist=EMPTY)) is Ask.LOOKS
+    assert decide(unknown) is Need.CHECKLIST
+    assert decide(replace(unknown, checklist=EMPTY)) is Need.LOOKS
 
 
 @pytest.mark.parametrize("checklist", [Skip.NO_FILE, Skip.UNREADABLE, EMPTY, LATER])
 def test_events_are_told_without_any_checklist(checklist: object) -> None:
     """SPEC HB-1, HB-13."""
-    facts = replace(ALL_WELL, checklist=checklist, looks=Looks(events=(EVENT,)))  # type: ignore[arg-type]
+    facts = replace(ALL_WELL, checklist=checklist, looks=PreconditionQuery(events=(EVENT,)))  # type: ignore[arg-type]
     decided = decide(facts)
-    assert isinstance(decided, Go)
+    assert isinstance(decided, AskAgent)
     assert (decided.due.text, decided.events) == ("", (EVENT,))
 
 
@@ -115,17 +117,17 @@ def test_a_beat_by_hand_heeds_neither_mute_nor_quiet_hours() -> None:
     """SPEC HB-11."""
     facts = replace(
         ALL_WELL,
-        kind=BeatKind.MANUAL,
+        kind=HeartbeatRunKind.MANUAL,
         policy=replace(POLICY, hours=NIGHT),
         muted_until=NOON + timedelta(days=1),
     )
-    assert isinstance(decide(facts), Go)
-    assert decide(replace(facts, looks=Looks(spent=DEAR))) == Skipped(Skip.BUDGET)
+    assert isinstance(decide(facts), AskAgent)
+    assert decide(replace(facts, looks=PreconditionQuery(spent=DEAR))) == Skipped(Skip.BUDGET)
     assert decide(replace(facts, is_on=False)) == Skipped(Skip.DISABLED)
 
 
-@pytest.mark.parametrize("kind", [BeatKind.EVENT, BeatKind.JOB])
-def test_wakes_heed_quiet_hours(kind: BeatKind) -> None:
+@pytest.mark.parametrize("kind", [HeartbeatRunKind.EVENT, HeartbeatRunKind.JOB])
+def test_wakes_heed_quiet_hours(kind: HeartbeatRunKind) -> None:
     """SPEC HB-11."""
     facts = replace(ALL_WELL, kind=kind, policy=replace(POLICY, hours=NIGHT))
     assert decide(facts) == Skipped(Skip.QUIET_HOURS)
@@ -133,19 +135,21 @@ def test_wakes_heed_quiet_hours(kind: BeatKind) -> None:
 
 def test_a_busy_agent_is_waited_for_until_the_next_beat_is_due() -> None:
     """SPEC HB-4."""
-    busy = replace(ALL_WELL, looks=Looks(is_busy=True), next_at=NOON + timedelta(minutes=1))
+    busy = replace(
+        ALL_WELL, looks=PreconditionQuery(is_busy=True), next_at=NOON + timedelta(minutes=1)
+    )
     assert decide(busy) == Deferred()
-    assert isinstance(decide(replace(busy, now=NOON + timedelta(minutes=1))), Go)
+    assert isinstance(decide(replace(busy, now=NOON + timedelta(minutes=1))), AskAgent)
     assert decide(replace(busy, next_at=None)) == Deferred()
 
 
 def test_nobody_waits_for_a_busy_agent_who_has_nothing_to_ask() -> None:
-    facts = replace(ALL_WELL, checklist=EMPTY, looks=Looks(is_busy=True))
+    facts = replace(ALL_WELL, checklist=EMPTY, looks=PreconditionQuery(is_busy=True))
     assert decide(facts) == Skipped(Skip.EMPTY)
 
 
 def test_a_mute_ends_at_its_time() -> None:
-    assert isinstance(decide(replace(ALL_WELL, muted_until=NOON)), Go)
+    assert isinstance(decide(replace(ALL_WELL, muted_until=NOON)), AskAgent)
 
 
 @pytest.mark.parametrize(

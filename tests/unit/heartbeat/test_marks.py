@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.heartbeat.checklist.checklist import parse
-from goclaw_py.heartbeat.checklist.marks import Mark, marks, without
+from goclaw_py.heartbeat.checklist.marks import CheckboxItem, marks, without
 from goclaw_py.model.errors import BadChecklist
 
 LIST = (
@@ -33,10 +33,10 @@ lists = st.lists(st.sampled_from(PIECES), max_size=8).map("\n".join) | st.text(m
 
 def test_items_have_their_marks_and_the_numbers_of_the_open_ones() -> None:
     assert marks(LIST) == (
-        Mark(0, "a more", 1),
-        Mark(1, "inner", None, depth=1),
-        Mark(2, "done", None),
-        Mark(3, "every 2h: z", 2, every="every 2h"),
+        CheckboxItem(0, "a more", 1),
+        CheckboxItem(1, "inner", None, depth=1),
+        CheckboxItem(2, "done", None),
+        CheckboxItem(3, "every 2h: z", 2, every="every 2h"),
     )
 
 

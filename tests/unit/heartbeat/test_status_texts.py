@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from goclaw_py.common.time_texts import named
 from goclaw_py.heartbeat.active_hours import ActiveHours
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, Nowhere
-from goclaw_py.heartbeat.models import Beat, BeatStatus, Heartbeat, Skip
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, NoTarget
+from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.status_texts import (
     BY_SETTINGS,
     SAME_WAITS,
@@ -26,11 +26,11 @@ from goclaw_py.heartbeat.status_texts import (
     status_lines,
     why,
 )
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.budget import Budget
-from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.routes import Route
 from goclaw_py.model.run_events import Usage
 
@@ -44,8 +44,18 @@ DAY = ActiveHours(8 * 60, 22 * 60, BERLIN)
 NIGHT = ActiveHours(22 * 60, 6 * 60, BERLIN)
 
 
-def beat(status: BeatStatus = BeatStatus.OK, skip: Skip | None = None, **facts: Any) -> Beat:
-    made = Beat(BeatId("b"), MAIN, BeatKind.INTERVAL, NINE - HALF, NINE - HALF, status, skip=skip)
+def beat(
+    status: HeartbeatRunStatus = HeartbeatRunStatus.OK, skip: Skip | None = None, **facts: Any
+) -> HeartbeatRun:
+    made = HeartbeatRun(
+        HeartbeatRunId("b"),
+        MAIN,
+        HeartbeatRunKind.INTERVAL,
+        NINE - HALF,
+        NINE - HALF,
+        status,
+        skip=skip,
+    )
     return replace(made, **facts)
 
 
@@ -61,7 +71,7 @@ def view(**facts: Any) -> HeartbeatView:
     return replace(HeartbeatView(heartbeat, policy, Route(CHAT), NINE, last=beat()), **facts)
 
 
-def last(status: BeatStatus, skip: Skip | None = None, **facts: Any) -> str:
+def last(status: HeartbeatRunStatus, skip: Skip | None = None, **facts: Any) -> str:
     return why(view(last=beat(status, skip, **facts)))[0]
 
 
@@ -71,24 +81,24 @@ def last(status: BeatStatus, skip: Skip | None = None, **facts: Any) -> str:
 @pytest.mark.parametrize(
     ("status", "facts", "words"),
     [
-        (BeatStatus.OK, {}, "Nothing needed attention, so no message was sent."),
+        (HeartbeatRunStatus.OK, {}, "Nothing needed attention, so no message was sent."),
         (
-            BeatStatus.ALERTED,
+            HeartbeatRunStatus.ALERTED,
             {"target": CHAT, "delivery": "sent", "detail": "the chat used last"},
             "It sent an alert to telegram:5 (the chat used last).",
         ),
         (
-            BeatStatus.ALERTED,
+            HeartbeatRunStatus.ALERTED,
             {"target": CHAT, "delivery": "pending"},
             "It had an alert, which waits to be sent to telegram:5.",
         ),
         (
-            BeatStatus.ALERTED,
+            HeartbeatRunStatus.ALERTED,
             {"detail": "its target is none"},
             "It had an alert, which was only written to the log: its target is none.",
         ),
         (
-            BeatStatus.ALERTED,
+            HeartbeatRunStatus.ALERTED,
             {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
             (
                 "It had an alert, but the message could not be delivered to telegram:5: "
@@ -96,7 +106,7 @@ def last(status: BeatStatus, skip: Skip | None = None, **facts: Any) -> str:
             ),
         ),
         (
-            BeatStatus.DELIVERY_FAILED,
+            HeartbeatRunStatus.DELIVERY_FAILED,
             {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
             (
                 "It had an alert, but the message could not be delivered to telegram:5: "
@@ -104,17 +114,17 @@ def last(status: BeatStatus, skip: Skip | None = None, **facts: Any) -> str:
             ),
         ),
         (
-            BeatStatus.DUPLICATE,
+            HeartbeatRunStatus.DUPLICATE,
             {"target": CHAT, "detail": "it was told before"},
             ("It repeated an alert of the last 24 hours, which was not sent again."),
         ),
         (
-            BeatStatus.DUPLICATE,
+            HeartbeatRunStatus.DUPLICATE,
             {"target": CHAT, "detail": SAME_WAITS},
             "It repeated an alert that still waits to be sent, so nothing was sent.",
         ),
         (
-            BeatStatus.NO_ROUTE,
+            HeartbeatRunStatus.NO_ROUTE,
             {"detail": "nobody has spoken to this agent"},
             (
                 "It had an alert, but there was no chat to send it to: nobody has spoken "
@@ -123,18 +133,18 @@ def last(status: BeatStatus, skip: Skip | None = None, **facts: Any) -> str:
             ),
         ),
         (
-            BeatStatus.CANCELLED,
+            HeartbeatRunStatus.CANCELLED,
             {"detail": "/stop"},
             "It was stopped while it was running: /stop.",
         ),
         (
-            BeatStatus.FAILED,
+            HeartbeatRunStatus.FAILED,
             {"detail": "the model\n does not answer."},
             "It failed: the model does not answer. The next run tries again.",
         ),
-        (BeatStatus.FAILED, {}, "It failed. The next run tries again."),
+        (HeartbeatRunStatus.FAILED, {}, "It failed. The next run tries again."),
         (
-            BeatStatus.LOST,
+            HeartbeatRunStatus.LOST,
             {},
             (
                 "Its gateway process ended during the run. What it had done by then is "
@@ -144,7 +154,7 @@ def last(status: BeatStatus, skip: Skip | None = None, **facts: Any) -> str:
     ],
 )
 def test_the_first_line_says_what_came_of_the_last_beat(
-    status: BeatStatus, facts: dict[str, Any], words: str
+    status: HeartbeatRunStatus, facts: dict[str, Any], words: str
 ) -> None:
     """SPEC HB-9."""
     assert last(status, **facts) == f"Last heartbeat run, today 08:30 (Europe/Berlin): {words}"
@@ -191,19 +201,19 @@ def test_the_first_line_says_why_a_beat_was_skipped_and_what_to_do(
     skip: Skip, detail: str, words: str
 ) -> None:
     """SPEC HB-9."""
-    found = last(BeatStatus.SKIPPED, skip, detail=detail)
+    found = last(HeartbeatRunStatus.SKIPPED, skip, detail=detail)
     assert found == f"Last heartbeat run, today 08:30 (Europe/Berlin): {words}"
 
 
 @given(
-    st.sampled_from(BeatStatus),
+    st.sampled_from(HeartbeatRunStatus),
     st.none() | st.sampled_from(Skip),
     st.text(),
     st.none() | st.just(CHAT),
     st.sampled_from(["", "pending", "sent", "dead"]),
 )
 def test_there_are_words_for_whatever_a_row_holds(
-    status: BeatStatus, skip: Skip | None, detail: str, target: Target | None, delivery: str
+    status: HeartbeatRunStatus, skip: Skip | None, detail: str, target: Target | None, delivery: str
 ) -> None:
     row = beat(status, skip, detail=detail, target=target, delivery=delivery, undelivered=detail)
     words = outcome_words(row)
@@ -221,24 +231,24 @@ def test_without_a_beat_the_first_line_says_so() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (BeatKind.MANUAL, ", by hand: "),
-        (BeatKind.EVENT, ", for an event: "),
-        (BeatKind.JOB, ", after a job: "),
+        (HeartbeatRunKind.MANUAL, ", by hand: "),
+        (HeartbeatRunKind.EVENT, ", for an event: "),
+        (HeartbeatRunKind.JOB, ", after a job: "),
     ],
 )
-def test_the_first_line_says_who_asked_for_the_beat(kind: BeatKind, words: str) -> None:
-    assert words in last(BeatStatus.OK, kind=kind)
+def test_the_first_line_says_who_asked_for_the_beat(kind: HeartbeatRunKind, words: str) -> None:
+    assert words in last(HeartbeatRunStatus.OK, kind=kind)
 
 
 def test_failures_in_a_row_are_counted_for_a_failed_beat_only() -> None:
-    failed, skipped = beat(BeatStatus.FAILED), beat(BeatStatus.SKIPPED, Skip.EMPTY)
+    failed, skipped = beat(HeartbeatRunStatus.FAILED), beat(HeartbeatRunStatus.SKIPPED, Skip.EMPTY)
     assert why(view(last=failed, failures=3))[0].endswith(" It has failed 3 times in a row.")
     assert "in a row" not in why(view(last=failed, failures=1))[0]
     assert "in a row" not in why(view(last=skipped, failures=3))[0]
 
 
 def test_a_long_cause_is_cut() -> None:
-    assert len(last(BeatStatus.FAILED, detail="x" * 100_000)) < 500
+    assert len(last(HeartbeatRunStatus.FAILED, detail="x" * 100_000)) < 500
 
 
 # ---------------------------------------------------------------------------- the next beat
@@ -362,7 +372,7 @@ def test_no_earlier_beat_would_have_been_heard(
 
 
 def test_a_beat_at_work_is_told_of() -> None:
-    working = beat(BeatStatus.RUNNING, claimed_at=NINE - timedelta(minutes=1))
+    working = beat(HeartbeatRunStatus.RUNNING, claimed_at=NINE - timedelta(minutes=1))
     found = why(view(current=working))[1]
     assert found.startswith(
         "A heartbeat run has been in progress since today 08:59 (Europe/Berlin). The next "
@@ -388,7 +398,7 @@ def test_a_beat_that_waits_for_its_agent_is_told_of(
     detail: str, next_at: datetime | None, words: str
 ) -> None:
     """SPEC HB-4."""
-    waiting = beat(BeatStatus.DEFERRED, detail=detail)
+    waiting = beat(HeartbeatRunStatus.DEFERRED, detail=detail)
     found = why(view(current=waiting, next_at=next_at))[1]
     due = "The run that was due today 08:30 (Europe/Berlin) is waiting: "
     assert found.startswith(due + words)
@@ -398,11 +408,11 @@ def test_a_beat_that_waits_for_its_agent_is_told_of(
     ("facts", "words"),
     [
         (
-            {"wake_from": NINE - HALF, "wake_kind": BeatKind.EVENT},
+            {"wake_from": NINE - HALF, "wake_kind": HeartbeatRunKind.EVENT},
             "A run for an event starts soon.",
         ),
         (
-            {"wake_from": NINE + timedelta(seconds=20), "wake_kind": BeatKind.JOB},
+            {"wake_from": NINE + timedelta(seconds=20), "wake_kind": HeartbeatRunKind.JOB},
             (
                 "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 seconds at "
                 "the earliest."
@@ -420,7 +430,10 @@ def test_a_wake_that_waits_is_told_of(facts: dict[str, Any], words: str) -> None
 )
 def test_a_wake_that_will_be_skipped_is_not_promised(facts: dict[str, Any]) -> None:
     """SPEC HB-11."""
-    assert "for an event" not in why(view(wake_from=NINE, wake_kind=BeatKind.EVENT, **facts))[1]
+    assert (
+        "for an event"
+        not in why(view(wake_from=NINE, wake_kind=HeartbeatRunKind.EVENT, **facts))[1]
+    )
 
 
 def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> None:
@@ -433,7 +446,7 @@ def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> Non
     )
     nowhere = why(view(route=Route(None, "x", "nobody has spoken to this agent")))[1]
     assert nowhere.endswith("Alerts cannot be sent: nobody has spoken to this agent.")
-    wanted = why(view(route=Route(None, "only logged"), target=Nowhere.NONE))[1]
+    wanted = why(view(route=Route(None, "only logged"), target=NoTarget.NONE))[1]
     assert "nowhere" not in wanted
 
 
@@ -523,7 +536,7 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
             "Alerts go to telegram:5 (by the settings), but cannot be delivered: blocked.",
         ),
         (
-            {"route": Route(None, "only logged"), "target": Nowhere.NONE},
+            {"route": Route(None, "only logged"), "target": NoTarget.NONE},
             "Alerts go only to the log (heartbeat.target is none).",
         ),
     ],
@@ -541,11 +554,11 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
 @pytest.mark.parametrize(
     ("status", "skip", "detail", "words"),
     [
-        (BeatStatus.RUNNING, None, "", "It would ask its agent."),
-        (BeatStatus.DEFERRED, None, "", "It would wait: someone is talking to the agent."),
-        (BeatStatus.DEFERRED, None, "busy", "It would wait: busy."),
+        (HeartbeatRunStatus.RUNNING, None, "", "It would ask its agent."),
+        (HeartbeatRunStatus.DEFERRED, None, "", "It would wait: someone is talking to the agent."),
+        (HeartbeatRunStatus.DEFERRED, None, "busy", "It would wait: busy."),
         (
-            BeatStatus.SKIPPED,
+            HeartbeatRunStatus.SKIPPED,
             Skip.MUTED,
             "",
             (
@@ -554,7 +567,7 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
             ),
         ),
         (
-            BeatStatus.SKIPPED,
+            HeartbeatRunStatus.SKIPPED,
             Skip.DISABLED,
             "",
             (
@@ -563,7 +576,7 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
             ),
         ),
         (
-            BeatStatus.SKIPPED,
+            HeartbeatRunStatus.SKIPPED,
             Skip.UNREADABLE,
             "10 MB",
             (
@@ -571,20 +584,20 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
                 "is in the workspace of the agent."
             ),
         ),
-        *((BeatStatus.SKIPPED, skip, "", None) for skip in Skip),
+        *((HeartbeatRunStatus.SKIPPED, skip, "", None) for skip in Skip),
     ],
 )
 def test_a_rehearsal_says_what_would_happen(
-    status: BeatStatus, skip: Skip | None, detail: str, words: str | None
+    status: HeartbeatRunStatus, skip: Skip | None, detail: str, words: str | None
 ) -> None:
-    lines = rehearsal_lines(Rehearsal(status, skip, detail, "", Route(CHAT)))
+    lines = rehearsal_lines(DryRunReport(status, skip, detail, "", Route(CHAT)))
     assert lines[0] == words or (words is None and lines[0].startswith("It would be skipped: "))
     assert lines[1:] == ["An alert would go to telegram:5."]
 
 
 def test_only_the_settings_switch_on_what_they_switch_off() -> None:
-    row = beat(BeatStatus.SKIPPED, Skip.DISABLED)
-    rehearsal = Rehearsal(BeatStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
+    row = beat(HeartbeatRunStatus.SKIPPED, Skip.DISABLED)
+    rehearsal = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
     by_settings = view(interval=None, next_at=None).heartbeat
     by_people = view(switched=False, next_at=None).heartbeat
     assert advice(row, by_settings) == BY_SETTINGS
@@ -607,14 +620,17 @@ def test_only_the_settings_switch_on_what_they_switch_off() -> None:
 def test_the_file_is_named_once(skip: Skip, detail: str, words: str) -> None:
     detail = f"HEARTBEAT.md: {detail}"
     assert (
-        outcome_words(beat(BeatStatus.SKIPPED, skip, detail=detail)) == f"it was skipped: {words}"
+        outcome_words(beat(HeartbeatRunStatus.SKIPPED, skip, detail=detail))
+        == f"it was skipped: {words}"
     )
-    rehearsal = Rehearsal(BeatStatus.SKIPPED, skip, detail, "", Route(CHAT))
+    rehearsal = DryRunReport(HeartbeatRunStatus.SKIPPED, skip, detail, "", Route(CHAT))
     assert rehearsal_lines(rehearsal)[0].startswith(f"It would be skipped: {words}. ")
 
 
 def test_a_rehearsal_shows_what_the_agent_would_read() -> None:
-    rehearsal = Rehearsal(BeatStatus.RUNNING, None, "", "- mail\n- backup", Route(None, "x"))
+    rehearsal = DryRunReport(
+        HeartbeatRunStatus.RUNNING, None, "", "- mail\n- backup", Route(None, "x")
+    )
     assert rehearsal_lines(rehearsal) == [
         "It would ask its agent.",
         "An alert would go nowhere: x.",

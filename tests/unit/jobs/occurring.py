@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from goclaw_py.jobs.decisions import End, settled
-from goclaw_py.jobs.execution_models import Claimed, JobUpdate
+from goclaw_py.jobs.decisions import Finish, settled
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceClaim
 from goclaw_py.jobs.models import Job, JobSpec, Prompt
 from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.jobs.schedule import At, Every, Schedule
@@ -34,14 +34,14 @@ def a_job(schedule: Schedule = HOURLY, maker: Maker = Maker.OPERATOR, **facts: A
     return replace(job, **{"next_run_at": NOON, **facts})
 
 
-def claimed(job: Job | None = None, **facts: Any) -> Claimed:
+def claimed(job: Job | None = None, **facts: Any) -> OccurrenceClaim:
     """Its occurrence at noon, claimed in time unless told otherwise."""
-    one = Claimed(OccurrenceId("o1"), job or a_job(), due_at=NOON, claimed_at=NOON)
+    one = OccurrenceClaim(OccurrenceId("o1"), job or a_job(), due_at=NOON, claimed_at=NOON)
     return replace(one, **facts)
 
 
 def update(
-    job: Job, end: End, base: JobPolicy = PLAIN, *, took_s: float = 60.0, **facts: Any
+    job: Job, end: Finish, base: JobPolicy = PLAIN, *, took_s: float = 60.0, **facts: Any
 ) -> JobUpdate:
     """What an end makes of the job whose run began at noon and took so long."""
     one = claimed(job, **facts)

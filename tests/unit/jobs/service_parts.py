@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from goclaw_py import Due, JobService, MemoryDatabase, MemoryStore
-from goclaw_py.jobs.execution_models import Logged
+from goclaw_py import Due, JobScheduler, MemoryDatabase, MemoryStore
+from goclaw_py.jobs.execution_models import LoggedOccurrence
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 
@@ -88,10 +88,10 @@ class Script:
 
 def service(
     store: MemoryStore | MemoryDatabase | None = None, handler: Step | None = None, **options: Any
-) -> JobService:
+) -> JobScheduler:
     """A service in virtual time that was not started."""
     store = store if isinstance(store, MemoryStore) else MemoryStore(store)
-    jobs = JobService(store, clock=LoopClock(), **options)
+    jobs = JobScheduler(store, clock=LoopClock(), **options)
     jobs.on_due(handler or Script())
     return jobs
 
@@ -99,7 +99,7 @@ def service(
 @asynccontextmanager
 async def started(
     handler: Step, store: MemoryStore | MemoryDatabase | None = None, **options: Any
-) -> AsyncIterator[JobService]:
+) -> AsyncIterator[JobScheduler]:
     """A started service; in the end what it does is cut at once."""
     jobs = service(store, handler, **options)
     await jobs.start()
@@ -112,7 +112,7 @@ async def started(
 @asynccontextmanager
 async def process(
     database: MemoryDatabase, handler: Step
-) -> AsyncIterator[tuple[JobService, FlakyStore]]:
+) -> AsyncIterator[tuple[JobScheduler, FlakyStore]]:
     """A started service in a process that dies with ``cut`` of its store, or in the end."""
     others = asyncio.all_tasks()
     store = FlakyStore(database)
@@ -130,11 +130,11 @@ async def process(
                 await asyncio.sleep(0)
 
 
-async def log_of(jobs: JobService, job: str = "job") -> list[Logged]:
+async def log_of(jobs: JobScheduler, job: str = "job") -> list[LoggedOccurrence]:
     """What became of a job, the oldest first."""
     return list(reversed(await jobs.run_log(job)))
 
 
-async def ends(jobs: JobService, job: str = "job") -> list[str]:
+async def ends(jobs: JobScheduler, job: str = "job") -> list[str]:
     """How each occurrence stands, the oldest first."""
     return [row.status.value for row in await log_of(jobs, job)]

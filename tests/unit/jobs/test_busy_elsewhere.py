@@ -10,13 +10,13 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Logged, Status, Why
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.ports.jobs import JobChange, StartedNow
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
-from tests.support.jobs import OPERATOR, Wanted, after, at, desk, every, log_of, make, setup
+from tests.support.jobs import OPERATOR, Wanted, after, at, every, log_of, make, service, setup
 
 AT_ONCE_S = 0.3
 WAYS = Ways(jobs=setup(session="main", busy_delay_s=100.0, anchor="grid"), cron_lane=2)
@@ -56,7 +56,7 @@ async def due_while_busy(nodes: Nodes, wanted: Wanted = EACH_MINUTE) -> Job:
     return job
 
 
-async def first(gateway: GatewayProcess, job: Job) -> Logged:
+async def first(gateway: GatewayProcess, job: Job) -> LoggedOccurrence:
     """The one row of what was due at 60 s."""
     (row,) = [row for row in await log_of(gateway, job) if row.scheduled_at == after(60)]
     return row
@@ -66,7 +66,7 @@ async def began_after(gateway: GatewayProcess, job: Job, free_at: datetime) -> f
     """How long after its session became free the occurrence began, in seconds; it went well."""
     await asyncio.sleep(3)
     row = await first(gateway, job)
-    assert (row.status, row.why, row.attempts) == (Status.OK, None, 1)
+    assert (row.status, row.why, row.attempts) == (OccurrenceStatus.OK, None, 1)
     assert row.started_at is not None
     return (row.started_at - free_at).total_seconds()
 
@@ -105,8 +105,8 @@ async def test_other_policies_look_at_the_session_where_it_is(on_busy: str, next
             for row in await log_of(owner, job)
         ]
         assert rows[:2] == [
-            (Status.SKIPPED, Why.BUSY, after(60)),
-            (Status.OK, None, after(next_at)),
+            (OccurrenceStatus.SKIPPED, Why.BUSY, after(60)),
+            (OccurrenceStatus.OK, None, after(next_at)),
         ]
 
 
@@ -137,7 +137,7 @@ async def test_it_begins_elsewhere_when_the_owner_is_gone(
         await ends(nodes)
         await until(lambda: "report" in other.scripted.prompts, within_s=5)
         await asyncio.sleep(3)
-        assert (await first(other, job)).status is Status.OK
+        assert (await first(other, job)).status is OccurrenceStatus.OK
         assert owner.scripted.prompts == ["long"]
 
 
@@ -146,10 +146,10 @@ async def test_an_owner_without_jobs_releases_the_session_for_it() -> None:
         owner, other = nodes
         job = await due_while_busy(nodes)
         row = await first(owner, job)
-        assert (row.status, row.waits_for) == (Status.WAITING, session_of())
+        assert (row.status, row.waits_for) == (OccurrenceStatus.WAITING, session_of())
         owner.scripted.release()
         await asyncio.sleep(4)
-        assert (await first(owner, job)).status is Status.OK
+        assert (await first(owner, job)).status is OccurrenceStatus.OK
         assert other.scripted.prompts == ["report"]
 
 
@@ -166,11 +166,11 @@ async def test_what_people_change_while_it_waits_holds(change: str) -> None:
         owner, other = nodes
         job = await due_while_busy(nodes)
         if change in CHANGES:
-            await desk(other).edit(job.id, CHANGES[change], OPERATOR)
+            await service(other).edit(job.id, CHANGES[change], OPERATOR)
         else:
-            await desk(other).delete(job.id, OPERATOR)
+            await service(other).delete(job.id, OPERATOR)
         row = await first(owner, job)
-        assert (row.status, row.why) == (Status.SKIPPED, Why.BUSY)
+        assert (row.status, row.why) == (OccurrenceStatus.SKIPPED, Why.BUSY)
         assert row.finished_at is not None
         owner.scripted.release()
         await asyncio.sleep(10)
@@ -181,11 +181,11 @@ async def test_another_name_leaves_it_waiting() -> None:
     async with two(NO_JOBS) as nodes:
         owner, other = nodes
         job = await due_while_busy(nodes)
-        await desk(other).edit(job.id, JobChange(name="Weather"), OPERATOR)
-        assert (await first(owner, job)).status is Status.WAITING
+        await service(other).edit(job.id, JobChange(name="Weather"), OPERATOR)
+        assert (await first(owner, job)).status is OccurrenceStatus.WAITING
         owner.scripted.release()
         await asyncio.sleep(4)
-        assert (await first(owner, job)).status is Status.OK
+        assert (await first(owner, job)).status is OccurrenceStatus.OK
 
 
 @pytest.mark.parametrize("command", ["/stopall", "/stop"])
@@ -201,9 +201,9 @@ async def test_a_stop_reaches_what_no_node_has_in_hand(command: str) -> None:
         await owner.gateway.accept([message(command)])
         await asyncio.sleep(10)
         row = await first(owner, job)
-        assert (row.status, row.why) == (Status.CANCELLED, Why.STOPPED)
+        assert (row.status, row.why) == (OccurrenceStatus.CANCELLED, Why.STOPPED)
         assert other.scripted.prompts == []
-        kept = await desk(other).get(job.id, OPERATOR)
+        kept = await service(other).get(job.id, OPERATOR)
         assert (kept.state, kept.running, kept.next_run_at) == (JobState.ACTIVE, None, after(120))
 
 
@@ -212,14 +212,14 @@ async def test_a_run_by_hand_waits_too_and_has_the_id_that_was_told() -> None:
         owner, other = nodes
         job = await make(other, Wanted(at(10_000)))
         await busy_at(50, owner)
-        started = await desk(other).run_now(job.id, OPERATOR)
+        started = await service(other).run_now(job.id, OPERATOR)
         assert isinstance(started, StartedNow)
         await asyncio.sleep(20)
         owner.scripted.release()
         await until(lambda: owner.scripted.prompts == ["long", "report"], within_s=AT_ONCE_S)
         await asyncio.sleep(3)
         (row,) = await log_of(owner, job)
-        assert (row.status, row.runs, row.by_hand) == (Status.OK, (started.run,), True)
+        assert (row.status, row.runs, row.by_hand) == (OccurrenceStatus.OK, (started.run,), True)
 
 
 async def test_a_claim_by_hand_whose_answer_is_lost_waits_again() -> None:
@@ -227,13 +227,13 @@ async def test_a_claim_by_hand_whose_answer_is_lost_waits_again() -> None:
         owner, other = nodes
         job = await make(other, Wanted(at(10_000)))
         await busy_at(50, owner)
-        await desk(other).run_now(job.id, OPERATOR)
+        await service(other).run_now(job.id, OPERATOR)
         await asyncio.sleep(5)
         other.store.lose_answer["claim_waiting"] = 1
         owner.scripted.release()
         await asyncio.sleep(10)
         (row,) = await log_of(owner, job)
-        assert (row.status, row.attempts) == (Status.OK, 1)
+        assert (row.status, row.attempts) == (OccurrenceStatus.OK, 1)
 
 
 async def test_a_session_that_is_lost_between_claim_and_begin_is_waited_for() -> None:
@@ -271,15 +271,15 @@ async def test_what_ends_at_once_does_not_wait(caplog: pytest.LogCaptureFixture)
             gateway.store.broken -= {"claim_due"}
         await until(lambda: bool(rows_of(owner, job)))
         assert [(row.status, row.why) for row in rows_of(owner, job)] == [
-            (Status.SKIPPED, Why.MISSED)
+            (OccurrenceStatus.SKIPPED, Why.MISSED)
         ]
         assert "job_waits_for_session" not in caplog.messages
 
 
-def rows_of(gateway: GatewayProcess, job: Job) -> list[Logged]:
+def rows_of(gateway: GatewayProcess, job: Job) -> list[LoggedOccurrence]:
     """What is logged of a job and has ended or waits."""
     logs = gateway.database.cron.logs.values()
-    return [row for row in logs if row.job == job.id and row.status is not Status.RUNNING]
+    return [row for row in logs if row.job == job.id and row.status is not OccurrenceStatus.RUNNING]
 
 
 async def test_the_log_tells_what_it_waits_for() -> None:
@@ -289,7 +289,7 @@ async def test_the_log_tells_what_it_waits_for() -> None:
         job = await due_while_busy(nodes)
         told = await owner.control.why(f"job:{job.spec.slug}")
         assert told.answer.startswith(f"The job job waits for session {session_of()} (run ")
-        (row,) = await desk(other).log(job.id, OPERATOR)
+        (row,) = await service(other).log(job.id, OPERATOR)
         run = (await owner.store.runs(limit=1, session=session_of(), active=True))[0]
         assert (row.waits_for, row.blocking_run, row.blocking_node) == (
             session_of(),

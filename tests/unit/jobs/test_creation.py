@@ -7,24 +7,24 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.jobs.creation import Rules, changed, made
+from goclaw_py.jobs.creation import JobCreationRules, changed, made
 from goclaw_py.jobs.models import Job, JobState, Prompt
 from goclaw_py.jobs.policy import DEFAULT_PROFILE, JobPolicy, OnShort
 from goclaw_py.jobs.schedule import Cron, Every, Schedule
 from goclaw_py.model.errors import TooFrequent
 from goclaw_py.model.ids import JobId, Owner
 from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import Asker, JobChange, JobDraft
+from goclaw_py.ports.jobs import JobChange, JobDraft, Requester
 
 NOON = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
-HOURLY = Rules(replace(DEFAULT_PROFILE, policy=JobPolicy(min_interval_s=3600)))
+HOURLY = JobCreationRules(replace(DEFAULT_PROFILE, policy=JobPolicy(min_interval_s=3600)))
 FIVE_MINUTES = Every(timedelta(minutes=5))
 TEN_MINUTES = Every(timedelta(minutes=10))
 OTHERS = [Maker.PERSON, Maker.MODEL]
 
 
-def by(maker: Maker) -> Asker:
-    return Asker(Owner("telegram:direct:ann"), maker)
+def by(maker: Maker) -> Requester:
+    return Requester(Owner("telegram:direct:ann"), maker)
 
 
 def job(maker: Maker, schedule: Schedule = TEN_MINUTES, **policy: object) -> Job:

@@ -9,18 +9,24 @@ from typing import Any
 import pytest
 
 from goclaw_py.jobs.decisions import (
-    End,
-    GiveBack,
-    Go,
-    Retry,
-    Told,
+    Finish,
+    Recipients,
+    ReleaseClaim,
+    RetryLater,
+    StartNow,
     after,
     begin,
     settled,
     tells_failure,
     why_of,
 )
-from goclaw_py.jobs.execution_models import MAX_CLAIMS, Attempt, Claimed, Status, Why
+from goclaw_py.jobs.execution_models import (
+    MAX_CLAIMS,
+    Attempt,
+    OccurrenceClaim,
+    OccurrenceStatus,
+    Why,
+)
 from goclaw_py.jobs.models import JobState, Notify
 from goclaw_py.jobs.policy import Anchor, Busy, History, JobPolicy, Misfire, RetryOn
 from goclaw_py.jobs.schedule import MOST_COUNTED, Cron, Every, Schedule
@@ -30,18 +36,18 @@ from tests.unit.jobs.occurring import HOURLY, NOON, ONCE, PLAIN, a_job, after_s,
 
 SKIPPING = JobPolicy(misfire=Misfire.SKIP)
 GRID = JobPolicy(anchor=Anchor.GRID)
-OK = End(Status.OK)
-FAILED = End(Status.FAILED)
-SKIPPED = End(Status.SKIPPED, Why.BUSY)
+OK = Finish(OccurrenceStatus.OK)
+FAILED = Finish(OccurrenceStatus.FAILED)
+SKIPPED = Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
 
 
 def begun(
-    one: Claimed, base: JobPolicy = PLAIN, *, busy: Why | None = None, late_s: float = 0.0
-) -> Go | End:
+    one: OccurrenceClaim, base: JobPolicy = PLAIN, *, busy: Why | None = None, late_s: float = 0.0
+) -> StartNow | Finish:
     return begin(one, base, now=after_s(late_s), busy=busy)
 
 
-def late(seconds: float, **facts: Any) -> Claimed:
+def late(seconds: float, **facts: Any) -> OccurrenceClaim:
     return claimed(claimed_at=after_s(seconds), **facts)
 
 
@@ -49,64 +55,66 @@ def late(seconds: float, **facts: Any) -> Claimed:
 
 
 def test_a_due_job_runs() -> None:
-    assert begun(claimed()) == Go()
+    assert begun(claimed()) == StartNow()
 
 
 @pytest.mark.parametrize("misfire", Misfire)
 def test_a_job_that_is_claimed_within_the_grace_is_not_missed(misfire: Misfire) -> None:
     """SPEC CRON-6."""
-    assert begun(late(60), JobPolicy(misfire=misfire), late_s=60) == Go()
+    assert begun(late(60), JobPolicy(misfire=misfire), late_s=60) == StartNow()
 
 
 def test_a_missed_run_is_made_up_for() -> None:
     """SPEC CRON-6: ``misfire = once``."""
-    assert begun(late(86_400), late_s=86_400) == Go()
+    assert begun(late(86_400), late_s=86_400) == StartNow()
 
 
 def test_a_missed_run_is_left_out_where_the_policy_says_so() -> None:
     """SPEC CRON-6: ``misfire = skip``."""
-    assert begun(late(60.001), SKIPPING, late_s=60.001) == End(Status.SKIPPED, Why.MISSED)
+    assert begun(late(60.001), SKIPPING, late_s=60.001) == Finish(
+        OccurrenceStatus.SKIPPED, Why.MISSED
+    )
 
 
 def test_the_grace_can_be_chosen() -> None:
     """SPEC CRON-6, CRON-17."""
     patient = a_job(policy={"misfire_grace_s": 3600})
-    assert begun(late(3600, job=patient), SKIPPING) == Go()
+    assert begun(late(3600, job=patient), SKIPPING) == StartNow()
 
 
 @pytest.mark.parametrize("facts", [{"claims": 2}, {"attempts": 1}, {"interrupted": True}])
 def test_what_another_process_left_behind_runs_again(facts: dict[str, Any]) -> None:
     """SPEC CRON-5, CRON-6: with ``misfire = once`` the occurrence goes back."""
-    assert begun(late(600, **facts)) == Go()
+    assert begun(late(600, **facts)) == StartNow()
 
 
 @pytest.mark.parametrize(
     ("facts", "status"),
     [
-        ({"claims": 2}, Status.LOST),
-        ({"attempts": 1}, Status.LOST),
-        ({"interrupted": True}, Status.INTERRUPTED),
-        ({"interrupted": True, "attempts": 1}, Status.INTERRUPTED),
+        ({"claims": 2}, OccurrenceStatus.LOST),
+        ({"attempts": 1}, OccurrenceStatus.LOST),
+        ({"interrupted": True}, OccurrenceStatus.INTERRUPTED),
+        ({"interrupted": True, "attempts": 1}, OccurrenceStatus.INTERRUPTED),
     ],
 )
 def test_what_another_process_left_behind_ends_where_nothing_is_made_up_for(
-    facts: dict[str, Any], status: Status
+    facts: dict[str, Any], status: OccurrenceStatus
 ) -> None:
     """SPEC CRON-5, CRON-6."""
-    assert begun(claimed(**facts), SKIPPING) == End(status)
+    assert begun(claimed(**facts), SKIPPING) == Finish(status)
 
 
 def test_an_occurrence_that_ended_three_processes_is_given_up() -> None:
     """SPEC CRON-5: at most three attempts."""
-    assert begun(claimed(claims=MAX_CLAIMS)) == Go()
-    assert begun(claimed(claims=MAX_CLAIMS + 1)) == End(Status.LOST)
+    assert begun(claimed(claims=MAX_CLAIMS)) == StartNow()
+    assert begun(claimed(claims=MAX_CLAIMS + 1)) == Finish(OccurrenceStatus.LOST)
 
 
 def test_a_job_does_not_run_after_its_last_moment() -> None:
     """SPEC CRON-20."""
     job = a_job(not_after=NOON)
-    assert begun(claimed(job)) == Go()
-    assert begun(claimed(job), late_s=0.001) == End(Status.SKIPPED, Why.MISSED)
+    assert begun(claimed(job)) == StartNow()
+    assert begun(claimed(job), late_s=0.001) == Finish(OccurrenceStatus.SKIPPED, Why.MISSED)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +138,7 @@ def test_a_job_that_is_too_frequent_by_now_is_skipped(
 ) -> None:
     """SPEC CRON-15; an expression that nobody can read shows when its next run is looked for."""
     found = begun(claimed(a_job(schedule)), JobPolicy(min_interval_s=base_s))
-    assert found == (Go() if runs else End(Status.SKIPPED, Why.TOO_FREQUENT))
+    assert found == (StartNow() if runs else Finish(OccurrenceStatus.SKIPPED, Why.TOO_FREQUENT))
 
 
 def test_a_run_by_hand_asks_for_nothing() -> None:
@@ -138,27 +146,27 @@ def test_a_run_by_hand_asks_for_nothing() -> None:
     job = a_job(Every(timedelta(seconds=1)), not_after=NOON - timedelta(days=1))
     base = JobPolicy(misfire=Misfire.SKIP, on_busy=Busy.SKIP, min_interval_s=3600)
     by_hand = late(86_400, job=job, by_hand=True, claims=9)
-    assert begun(by_hand, base, busy=Why.BUSY, late_s=86_400) == Go()
+    assert begun(by_hand, base, busy=Why.BUSY, late_s=86_400) == StartNow()
 
 
 @pytest.mark.parametrize("busy", [Why.BUSY, Why.AT_CAPACITY])
 @pytest.mark.parametrize("schedule", [HOURLY, ONCE])
 def test_a_busy_job_waits_for_its_turn_where_it_queues(schedule: Schedule, busy: Why) -> None:
     """SPEC CRON-10."""
-    assert begun(claimed(a_job(schedule)), JobPolicy(on_busy=Busy.QUEUE), busy=busy) == Go()
+    assert begun(claimed(a_job(schedule)), JobPolicy(on_busy=Busy.QUEUE), busy=busy) == StartNow()
 
 
 @pytest.mark.parametrize("busy", [Why.BUSY, Why.AT_CAPACITY])
 def test_a_busy_job_is_left_out_where_it_skips(busy: Why) -> None:
     """SPEC CRON-10."""
     base = JobPolicy(on_busy=Busy.SKIP)
-    assert begun(claimed(), base, busy=busy) == End(Status.SKIPPED, busy)
-    assert begun(claimed(), base) == Go()
+    assert begun(claimed(), base, busy=busy) == Finish(OccurrenceStatus.SKIPPED, busy)
+    assert begun(claimed(), base) == StartNow()
 
 
 def test_what_is_due_once_waits_rather_than_never_to_come() -> None:
     """SPEC CRON-10."""
-    assert begun(claimed(a_job(ONCE)), JobPolicy(on_busy=Busy.SKIP), busy=Why.BUSY) == Go()
+    assert begun(claimed(a_job(ONCE)), JobPolicy(on_busy=Busy.SKIP), busy=Why.BUSY) == StartNow()
 
 
 @pytest.mark.parametrize("schedule", [HOURLY, ONCE])
@@ -166,7 +174,7 @@ def test_a_busy_job_comes_again_after_the_delay(schedule: Schedule) -> None:
     """SPEC CRON-10."""
     base = JobPolicy(on_busy=Busy.DELAY, busy_delay_s=3600)
     end = begun(claimed(a_job(schedule)), base, busy=Why.BUSY, late_s=5)
-    assert end == End(Status.SKIPPED, Why.BUSY, after_s(3605))
+    assert end == Finish(OccurrenceStatus.SKIPPED, Why.BUSY, after_s(3605))
 
 
 # ---------------------------------------------------------------------- after an attempt
@@ -179,23 +187,23 @@ def follows(outcome: Outcome, number: int = 1, base: JobPolicy = PLAIN, **facts:
 @pytest.mark.parametrize(
     ("outcome", "facts", "verdict"),
     [
-        (Outcome.COMPLETED, {}, End(Status.OK)),
-        (Outcome.INTERRUPTED, {"retryable": True}, GiveBack()),
-        (Outcome.DROPPED, {}, End(Status.SKIPPED, Why.BUSY)),
-        (Outcome.REJECTED, {}, End(Status.SKIPPED, Why.BUSY)),
-        (Outcome.CANCELLED, {"retryable": True}, End(Status.CANCELLED, Why.STOPPED)),
-        (Outcome.CANCELLED, {"why": Why.BUDGET}, End(Status.CANCELLED, Why.BUDGET)),
-        (Outcome.FAILED, {}, End(Status.FAILED)),
-        (Outcome.FAILED, {"why": Why.OUTAGE}, End(Status.FAILED, Why.OUTAGE)),
-        (Outcome.FAILED, {"retryable": True}, Retry()),
-        (Outcome.TIMED_OUT, {}, End(Status.TIMED_OUT)),
-        (Outcome.TIMED_OUT, {"retryable": True}, Retry()),
+        (Outcome.COMPLETED, {}, Finish(OccurrenceStatus.OK)),
+        (Outcome.INTERRUPTED, {"retryable": True}, ReleaseClaim()),
+        (Outcome.DROPPED, {}, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)),
+        (Outcome.REJECTED, {}, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)),
+        (Outcome.CANCELLED, {"retryable": True}, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)),
+        (Outcome.CANCELLED, {"why": Why.BUDGET}, Finish(OccurrenceStatus.CANCELLED, Why.BUDGET)),
+        (Outcome.FAILED, {}, Finish(OccurrenceStatus.FAILED)),
+        (Outcome.FAILED, {"why": Why.OUTAGE}, Finish(OccurrenceStatus.FAILED, Why.OUTAGE)),
+        (Outcome.FAILED, {"retryable": True}, RetryLater()),
+        (Outcome.TIMED_OUT, {}, Finish(OccurrenceStatus.TIMED_OUT)),
+        (Outcome.TIMED_OUT, {"retryable": True}, RetryLater()),
         (
             Outcome.TIMED_OUT,
             {"why": Why.BUDGET, "retryable": True},
-            End(Status.TIMED_OUT, Why.BUDGET),
+            Finish(OccurrenceStatus.TIMED_OUT, Why.BUDGET),
         ),
-        (Outcome.ABANDONED, {"retryable": True}, End(Status.TIMED_OUT)),
+        (Outcome.ABANDONED, {"retryable": True}, Finish(OccurrenceStatus.TIMED_OUT)),
     ],
 )
 def test_what_follows_an_attempt(outcome: Outcome, facts: dict[str, Any], verdict: object) -> None:
@@ -206,27 +214,27 @@ def test_what_follows_an_attempt(outcome: Outcome, facts: dict[str, Any], verdic
 def test_three_attempts_follow_the_first_one() -> None:
     """SPEC CRON-7."""
     verdicts = [follows(Outcome.FAILED, number, retryable=True) for number in (1, 2, 3, 4)]
-    assert verdicts == [Retry(), Retry(), Retry(), End(Status.FAILED)]
+    assert verdicts == [RetryLater(), RetryLater(), RetryLater(), Finish(OccurrenceStatus.FAILED)]
 
 
 def test_a_failure_that_would_repeat_itself_is_tried_again_only_if_the_policy_says_any() -> None:
     """SPEC CRON-7: ``retry.on``."""
-    assert follows(Outcome.FAILED) == End(Status.FAILED)
-    assert follows(Outcome.FAILED, base=JobPolicy(retry_on=RetryOn.ANY)) == Retry()
+    assert follows(Outcome.FAILED) == Finish(OccurrenceStatus.FAILED)
+    assert follows(Outcome.FAILED, base=JobPolicy(retry_on=RetryOn.ANY)) == RetryLater()
 
 
 def test_nothing_is_done_twice_that_had_effects() -> None:
     """SPEC CRON-7."""
     base = JobPolicy(retry_on=RetryOn.ANY)
     failed = follows(Outcome.FAILED, base=base, retryable=True, side_effects=True)
-    assert failed == End(Status.FAILED)
+    assert failed == Finish(OccurrenceStatus.FAILED)
 
 
 def test_what_used_up_its_budget_does_not_get_another_one() -> None:
     """SPEC CRON-7, AGENT-5."""
     base = JobPolicy(retry_on=RetryOn.ANY)
     spent = follows(Outcome.FAILED, base=base, why=Why.BUDGET, retryable=True)
-    assert spent == End(Status.FAILED, Why.BUDGET)
+    assert spent == Finish(OccurrenceStatus.FAILED, Why.BUDGET)
 
 
 @pytest.mark.parametrize(
@@ -278,36 +286,38 @@ def test_a_run_by_hand_leaves_no_trace_in_its_job() -> None:
 @pytest.mark.parametrize(
     ("status", "failed"),
     [
-        (Status.OK, False),
-        (Status.FAILED, True),
-        (Status.TIMED_OUT, True),
-        (Status.LOST, True),
-        (Status.CANCELLED, None),
-        (Status.SKIPPED, None),
-        (Status.INTERRUPTED, None),
+        (OccurrenceStatus.OK, False),
+        (OccurrenceStatus.FAILED, True),
+        (OccurrenceStatus.TIMED_OUT, True),
+        (OccurrenceStatus.LOST, True),
+        (OccurrenceStatus.CANCELLED, None),
+        (OccurrenceStatus.SKIPPED, None),
+        (OccurrenceStatus.INTERRUPTED, None),
     ],
 )
 @pytest.mark.parametrize("before", [0, 2])
 def test_only_bad_ends_count_as_failures_and_only_a_good_one_ends_the_row(
-    before: int, status: Status, *, failed: bool | None
+    before: int, status: OccurrenceStatus, *, failed: bool | None
 ) -> None:
     """SPEC CRON-8: one more than there are by then; None leaves the number as it is."""
-    assert update(a_job(failures=before), End(status)).failed is failed
+    assert update(a_job(failures=before), Finish(status)).failed is failed
 
 
 @pytest.mark.parametrize(
     ("status", "attempts", "ran"),
     [
-        (Status.OK, 0, True),
-        (Status.CANCELLED, 0, True),
-        (Status.LOST, 1, True),
-        (Status.LOST, 0, False),
-        (Status.SKIPPED, 0, False),
+        (OccurrenceStatus.OK, 0, True),
+        (OccurrenceStatus.CANCELLED, 0, True),
+        (OccurrenceStatus.LOST, 1, True),
+        (OccurrenceStatus.LOST, 0, False),
+        (OccurrenceStatus.SKIPPED, 0, False),
     ],
 )
-def test_a_run_counts_if_something_ran(status: Status, attempts: int, *, ran: bool) -> None:
+def test_a_run_counts_if_something_ran(
+    status: OccurrenceStatus, attempts: int, *, ran: bool
+) -> None:
     """SPEC CRON-20."""
-    assert update(a_job(), End(status), attempts=attempts).ran is ran
+    assert update(a_job(), Finish(status), attempts=attempts).ran is ran
 
 
 @pytest.mark.parametrize(("before", "delay_s"), [(0, 30), (1, 60), (2, 300), (3, 300), (99, 300)])
@@ -326,7 +336,7 @@ def test_backoff_never_brings_a_run_forward() -> None:
 def test_a_run_that_did_not_fail_is_not_put_off() -> None:
     """SPEC CRON-8."""
     job = a_job(Every(timedelta(seconds=10)), failures=2)
-    for end in (OK, SKIPPED, End(Status.CANCELLED)):
+    for end in (OK, SKIPPED, Finish(OccurrenceStatus.CANCELLED)):
         assert update(job, end, JobPolicy(backoff_s=(30,))).next_run_at == after_s(70)
 
 
@@ -384,13 +394,13 @@ def test_a_skipped_run_switches_nothing_off() -> None:
 @pytest.mark.parametrize(
     ("status", "state"),
     [
-        (Status.OK, JobState.COMPLETED),
-        (Status.CANCELLED, JobState.COMPLETED),
-        (Status.FAILED, JobState.FAILED),
-        (Status.TIMED_OUT, JobState.FAILED),
-        (Status.LOST, JobState.FAILED),
-        (Status.SKIPPED, JobState.FAILED),
-        (Status.INTERRUPTED, JobState.FAILED),
+        (OccurrenceStatus.OK, JobState.COMPLETED),
+        (OccurrenceStatus.CANCELLED, JobState.COMPLETED),
+        (OccurrenceStatus.FAILED, JobState.FAILED),
+        (OccurrenceStatus.TIMED_OUT, JobState.FAILED),
+        (OccurrenceStatus.LOST, JobState.FAILED),
+        (OccurrenceStatus.SKIPPED, JobState.FAILED),
+        (OccurrenceStatus.INTERRUPTED, JobState.FAILED),
     ],
 )
 @pytest.mark.parametrize(
@@ -402,12 +412,12 @@ def test_a_skipped_run_switches_nothing_off() -> None:
     ],
 )
 def test_what_runs_once_is_over_however_it_ended(
-    base: JobPolicy, status: Status, state: JobState
+    base: JobPolicy, status: OccurrenceStatus, state: JobState
 ) -> None:
     """SPEC CRON-9, CRON-11."""
-    made = update(a_job(ONCE), End(status), base)
+    made = update(a_job(ONCE), Finish(status), base)
     assert (made.state, made.next_run_at) == (state, None)
-    assert made.delete is (status is Status.OK)
+    assert made.delete is (status is OccurrenceStatus.OK)
 
 
 def test_what_failed_once_is_kept_as_failed_whatever_else_ends_it() -> None:
@@ -417,7 +427,7 @@ def test_what_failed_once_is_kept_as_failed_whatever_else_ends_it() -> None:
 
 def test_what_runs_once_and_was_put_off_is_not_over() -> None:
     """SPEC CRON-10."""
-    end = End(Status.SKIPPED, Why.BUSY, after_s(3600))
+    end = Finish(OccurrenceStatus.SKIPPED, Why.BUSY, after_s(3600))
     made = update(a_job(ONCE), end)
     assert (made.state, made.next_run_at, made.delete) == (JobState.ACTIVE, after_s(3600), False)
 
@@ -452,10 +462,10 @@ def test_a_job_that_comes_again_and_again_is_never_deleted_after_a_run() -> None
         (2, OK, JobState.COMPLETED),
         (2, FAILED, JobState.COMPLETED),
         (2, SKIPPED, JobState.ACTIVE),
-        (2, End(Status.LOST), JobState.ACTIVE),
+        (2, Finish(OccurrenceStatus.LOST), JobState.ACTIVE),
     ],
 )
-def test_a_job_is_completed_after_so_many_runs(runs: int, end: End, state: JobState) -> None:
+def test_a_job_is_completed_after_so_many_runs(runs: int, end: Finish, state: JobState) -> None:
     """SPEC CRON-20; what did not run does not count."""
     made = update(a_job(max_runs=3, runs=runs), end)
     assert made.state is state
@@ -467,11 +477,11 @@ def test_a_job_is_completed_after_so_many_runs(runs: int, end: End, state: JobSt
     [
         (OK, PLAIN),
         (FAILED, JobPolicy(backoff_s=(3000,))),
-        (End(Status.SKIPPED, Why.BUSY, after_s(3600)), PLAIN),
+        (Finish(OccurrenceStatus.SKIPPED, Why.BUSY, after_s(3600)), PLAIN),
     ],
 )
 def test_a_job_is_completed_when_nothing_lies_before_its_last_moment(
-    end: End, base: JobPolicy
+    end: Finish, base: JobPolicy
 ) -> None:
     """SPEC CRON-20."""
     job = a_job(Every(timedelta(minutes=30)), not_after=after_s(1859))
@@ -483,7 +493,7 @@ def test_a_job_is_completed_when_nothing_lies_before_its_last_moment(
 
 def test_a_delayed_run_coalesces_nothing() -> None:
     """SPEC CRON-10: it is the same run, later."""
-    end = End(Status.SKIPPED, Why.BUSY, after_s(3600))
+    end = Finish(OccurrenceStatus.SKIPPED, Why.BUSY, after_s(3600))
     made = update(a_job(), end, JobPolicy(anchor=Anchor.GRID), took_s=3 * 3600)
     assert made.coalesced == 0
 
@@ -502,14 +512,14 @@ def test_what_came_due_during_a_long_outage_is_counted_up_to_a_limit() -> None:
 @pytest.mark.parametrize(
     ("schedule", "notify", "told"),
     [
-        (HOURLY, Notify.ALWAYS, [Told.TARGET] * 4),
-        (ONCE, Notify.NEVER, [Told.TARGET] * 4),
-        (HOURLY, Notify.CONDITIONAL, [None, None, Told.OWNER, None]),
-        (HOURLY, Notify.NEVER, [None, None, Told.OWNER, None]),
+        (HOURLY, Notify.ALWAYS, [Recipients.TARGET] * 4),
+        (ONCE, Notify.NEVER, [Recipients.TARGET] * 4),
+        (HOURLY, Notify.CONDITIONAL, [None, None, Recipients.OWNER, None]),
+        (HOURLY, Notify.NEVER, [None, None, Recipients.OWNER, None]),
     ],
 )
 def test_who_is_told_of_the_first_four_failures_in_a_row(
-    schedule: Schedule, notify: Notify, told: list[Told | None]
+    schedule: Schedule, notify: Notify, told: list[Recipients | None]
 ) -> None:
     """SPEC CRON-13."""
     job = a_job(schedule, notify=notify)

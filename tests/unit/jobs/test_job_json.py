@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from goclaw_py.jobs.job_json import job_json, job_of, spec_json, spec_of
 from goclaw_py.jobs.models import (
+    FixedMessage,
     Job,
     JobSpec,
     JobState,
-    Message,
     Notify,
     Program,
     Prompt,
@@ -50,7 +50,7 @@ specs = st.builds(
     zone=texts,
     payload=st.one_of(
         st.builds(Prompt, texts, texts),
-        st.builds(Message, texts),
+        st.builds(FixedMessage, texts),
         st.builds(Program, st.lists(texts, max_size=3).map(tuple)),
     ),
     name=texts,
@@ -106,13 +106,13 @@ def test_a_job_that_went_through_json_is_the_same(job: Job) -> None:
 
 def test_instants_are_told_in_utc() -> None:
     kolkata = datetime.fromisoformat("2026-01-02T08:34:05+05:30")
-    spec = JobSpec("x", At(kolkata), "UTC", Message("x"), not_after=kolkata)
+    spec = JobSpec("x", At(kolkata), "UTC", FixedMessage("x"), not_after=kolkata)
     assert spec_json(spec)["not_after"] == "2026-01-02T03:04:05Z"
     assert spec_of(spec_json(spec)).not_after == NOW
 
 
 def test_money_is_a_text() -> None:
-    spec = JobSpec("x", At(NOW), "UTC", Message("x"), policy={"usd": Decimal("0.10")})
+    spec = JobSpec("x", At(NOW), "UTC", FixedMessage("x"), policy={"usd": Decimal("0.10")})
     assert spec_json(spec)["policy"] == {"usd": "0.10"}
 
 

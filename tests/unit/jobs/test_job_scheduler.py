@@ -15,7 +15,7 @@ from goclaw_py import (
     Due,
     Every,
     JobChange,
-    JobService,
+    JobScheduler,
     JobState,
     MemoryStore,
     Prompt,
@@ -208,7 +208,7 @@ async def test_what_is_no_text_is_a_failure() -> None:
     async def count(due: Due) -> int:
         return 7
 
-    jobs = JobService(MemoryStore(), clock=LoopClock())
+    jobs = JobScheduler(MemoryStore(), clock=LoopClock())
     jobs.on_due(count)  # type: ignore[type-var]
     async with jobs:
         await jobs.start()
@@ -219,7 +219,7 @@ async def test_what_is_no_text_is_a_failure() -> None:
 
 
 async def test_a_function_that_is_no_coroutine_function_is_a_failure() -> None:
-    jobs = JobService(MemoryStore(), clock=LoopClock())
+    jobs = JobScheduler(MemoryStore(), clock=LoopClock())
     jobs.on_due(lambda due: "done")  # type: ignore[type-var]
     async with jobs:
         await jobs.start()
@@ -420,7 +420,7 @@ async def test_a_job_that_is_removed_during_its_run_is_gone_and_its_log_stays() 
     ],
 )
 async def test_a_handler_may_change_jobs_its_own_too(
-    meddle: Callable[[JobService, str], Awaitable[object]],
+    meddle: Callable[[JobScheduler, str], Awaitable[object]],
 ) -> None:
     jobs = service()
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Status, Why
+from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.jobs.models import JobState, Notify, TargetKind
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.outcomes import Outcome, Trigger
@@ -23,11 +23,11 @@ from tests.support.jobs import (
     Wanted,
     after,
     at,
-    desk,
     ends,
     every,
     log_of,
     make,
+    service,
     setup,
 )
 
@@ -88,7 +88,7 @@ async def test_a_job_that_ran_once_is_deleted_and_its_log_stays() -> None:
     async with a_process() as gateway:
         job = await make(gateway, Wanted(at(60)))
         await gateway.channel.until_sent(1)
-        await until(lambda: not gateway.works.office.occurrences.load)
+        await until(lambda: not gateway.works.job_module.occurrences.load)
         # When its chat has the result, and not before.
         await asyncio.sleep(5)
         assert await gateway.store.job(job.id) is None
@@ -100,7 +100,7 @@ async def test_a_job_of_the_models_is_kept_as_completed() -> None:
     async with a_process() as gateway:
         job = await make(gateway, Wanted(at(60)), IN_CHAT)
         await gateway.channel.until_sent(1)
-        await until(lambda: not gateway.works.office.occurrences.load)
+        await until(lambda: not gateway.works.job_module.occurrences.load)
         stored = await gateway.store.job(job.id)
         assert stored is not None
         assert (stored.state, stored.next_run_at) == (JobState.COMPLETED, None)
@@ -118,7 +118,7 @@ async def test_a_transient_failure_is_tried_again_as_another_run() -> None:
         # 2 s and 4 s, each a quarter more or less.
         assert after(600 + 4.5) <= gateway.clock.now() <= after(600 + 7.6)
         (row,) = await log_of(gateway, job)
-        assert (row.status, row.attempts) == (Status.OK, 3)
+        assert (row.status, row.attempts) == (OccurrenceStatus.OK, 3)
         assert len(set(row.runs)) == 3
         assert await gateway.outcomes() == [Outcome.FAILED, Outcome.FAILED, Outcome.COMPLETED]
 
@@ -145,7 +145,7 @@ async def test_permanent_failures_are_not_tried_again(error: Exception, tries: i
         job = await make(gateway, Wanted(at(60)), OPERATOR)
         await gateway.channel.until_sent(1)
         (row,) = await log_of(gateway, job)
-        assert (row.status, row.attempts) == (Status.FAILED, tries)
+        assert (row.status, row.attempts) == (OccurrenceStatus.FAILED, tries)
         stored = await gateway.store.job(job.id)
         assert stored is not None
         assert stored.state is JobState.FAILED
@@ -159,7 +159,7 @@ async def test_nothing_is_tried_again_after_a_tool_with_side_effects() -> None:
         job = await make(gateway, Wanted(at(60)))
         await gateway.channel.until_sent(1)
         (row,) = await log_of(gateway, job)
-        assert (row.status, row.attempts) == (Status.FAILED, 1)
+        assert (row.status, row.attempts) == (OccurrenceStatus.FAILED, 1)
 
 
 # ---------------------------------------------------------------------------- what people are told
@@ -230,7 +230,7 @@ async def test_a_pause_during_a_run_wins() -> None:
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(every(600)))
         await until(lambda: bool(agent.active), within_s=700)
-        await desk(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
+        await service(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
         agent.release()
         await gateway.channel.until_sent(1)
         await asyncio.sleep(3000)
@@ -246,7 +246,7 @@ async def test_an_edit_during_a_run_wins_over_its_rescheduling() -> None:
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(every(600)))
         await until(lambda: bool(agent.active), within_s=700)
-        edited = await desk(gateway).edit(job.id, JobChange(schedule=every(5000)), OPERATOR)
+        edited = await service(gateway).edit(job.id, JobChange(schedule=every(5000)), OPERATOR)
         agent.release()
         await gateway.channel.until_sent(1)
         stored = await gateway.store.job(job.id)
@@ -262,7 +262,7 @@ async def test_a_job_that_is_deleted_during_its_run_ends_in_peace() -> None:
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(every(600)))
         await until(lambda: bool(agent.active), within_s=700)
-        await desk(gateway).delete(job.id, OPERATOR)
+        await service(gateway).delete(job.id, OPERATOR)
         agent.release()
         await gateway.channel.until_sent(1)
         await asyncio.sleep(3000)
@@ -291,14 +291,14 @@ async def test_a_run_by_hand_changes_nothing_of_the_job() -> None:
     agent = ScriptedAgent(Block())
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(at(5000)))
-        started = await desk(gateway).run_now("job", OPERATOR)
+        started = await service(gateway).run_now("job", OPERATOR)
         assert isinstance(started, StartedNow)
         assert started.run is not None
         await until(lambda: bool(agent.active))
-        assert await desk(gateway).run_now("job", OPERATOR) is RunNow.ALREADY_RUNNING
+        assert await service(gateway).run_now("job", OPERATOR) is RunNow.ALREADY_RUNNING
         agent.release()
         await gateway.channel.until_sent(1)
-        await until(lambda: not gateway.works.office.occurrences.load)
+        await until(lambda: not gateway.works.job_module.occurrences.load)
         stored = await gateway.store.job(job.id)
         assert stored is not None
         assert (stored.state, stored.next_run_at) == (JobState.ACTIVE, job.next_run_at)
@@ -330,10 +330,10 @@ async def test_a_busy_conversation_is_respected(on_busy: str) -> None:
         await gateway.say("hello")
         await asyncio.sleep(130)
         rows = [(row.status, row.why, row.scheduled_at) for row in await log_of(gateway, job)]
-    busy = (Status.SKIPPED, Why.BUSY, after(60))
+    busy = (OccurrenceStatus.SKIPPED, Why.BUSY, after(60))
     match on_busy:
         case "queue":
-            assert rows[0][:2] == (Status.OK, None)
+            assert rows[0][:2] == (OccurrenceStatus.OK, None)
         case "skip":
             assert rows[0] == busy
             assert rows[1][2] == after(120)
@@ -352,7 +352,7 @@ async def test_a_stop_in_its_chat_stops_a_job() -> None:
         job = await make(gateway, Wanted(every(600)))
         await until(lambda: bool(agent.active), within_s=700)
         await gateway.say("/stop")
-        await until(lambda: not gateway.works.office.occurrences.load)
+        await until(lambda: not gateway.works.job_module.occurrences.load)
         assert await ends(gateway, job) == ["cancelled:stopped"]
         stored = await gateway.store.job(job.id)
         assert stored is not None
@@ -373,7 +373,7 @@ async def test_a_shutdown_gives_a_run_back_and_it_runs_again() -> None:
     async with a_process(database=database) as second:
         await second.channel.until_sent(1)
         (row,) = await log_of(second, job)
-        assert (row.status, row.claims) == (Status.OK, 1)
+        assert (row.status, row.claims) == (OccurrenceStatus.OK, 1)
 
 
 async def test_a_crash_runs_an_occurrence_again_and_shows_it() -> None:
@@ -386,7 +386,7 @@ async def test_a_crash_runs_an_occurrence_again_and_shows_it() -> None:
         async with a_process(database=database) as second:
             await second.channel.until_sent(1)
             (row,) = await log_of(second, job)
-            assert (row.status, row.claims) == (Status.OK, 2)
+            assert (row.status, row.claims) == (OccurrenceStatus.OK, 2)
             assert await second.outcomes() == [Outcome.LOST, Outcome.COMPLETED]
             assert first.channel.texts("ann") == []
 
@@ -403,7 +403,7 @@ async def test_an_occurrence_that_kills_every_process_is_given_up() -> None:
         await last.channel.until_sent(1)
         assert last.scripted.requests == []
         (row,) = await log_of(last, job)
-        assert (row.status, row.claims) == (Status.LOST, 4)
+        assert (row.status, row.claims) == (OccurrenceStatus.LOST, 4)
         stored = await last.store.job(job.id)
         assert stored is not None
         assert stored.state is JobState.FAILED
@@ -484,7 +484,7 @@ async def test_jobs_go_on_when_the_database_is_back() -> None:
         gateway.store.away = False
         await asyncio.sleep(20)
         rows = await log_of(gateway, job)
-        assert [row.status for row in rows] == [Status.OK]
+        assert [row.status for row in rows] == [OccurrenceStatus.OK]
         assert ANN.chat == "ann"
 
 
@@ -498,15 +498,15 @@ async def test_a_crowd_is_claimed_before_its_time_and_runs_at_it() -> None:
     async with a_process(ways=Ways(cron_lane=CROWD)) as gateway:
         for n in range(CROWD):
             await make(gateway, Wanted(at(60), slug=f"j{n}", target=TargetKind.NONE))
-        await until(lambda: gateway.works.office.occurrences.load == CROWD)
+        await until(lambda: gateway.works.job_module.occurrences.load == CROWD)
         assert after(59) < gateway.clock.now() < after(60)
         assert len(await gateway.store.runs(limit=1000)) == CROWD
         assert gateway.scripted.requests == []
         await until(lambda: bool(gateway.scripted.requests))
         assert gateway.clock.now() >= after(60)
-        await until(lambda: not gateway.works.office.occurrences.load)
+        await until(lambda: not gateway.works.job_module.occurrences.load)
         logs = await gateway.store.log_of(limit=1000)
-        assert [row.status for row in logs] == [Status.OK] * CROWD
+        assert [row.status for row in logs] == [OccurrenceStatus.OK] * CROWD
         assert all(row.started_at and row.started_at >= row.scheduled_at for row in logs)
 
 
@@ -517,11 +517,11 @@ async def test_what_is_changed_in_the_last_moment_does_not_run() -> None:
             await make(gateway, Wanted(every(60), "x", f"j{n}", message=n % 2 == 0))
             for n in range(CROWD)
         ]
-        await until(lambda: gateway.works.office.occurrences.load == CROWD)
-        await desk(gateway).edit("j0", JobChange(state=JobState.PAUSED), OPERATOR)
-        await desk(gateway).edit("j1", JobChange(state=JobState.PAUSED), OPERATOR)
-        await desk(gateway).edit("j2", JobChange(name="renamed"), OPERATOR)
-        await until(lambda: not gateway.works.office.occurrences.load)
+        await until(lambda: gateway.works.job_module.occurrences.load == CROWD)
+        await service(gateway).edit("j0", JobChange(state=JobState.PAUSED), OPERATOR)
+        await service(gateway).edit("j1", JobChange(state=JobState.PAUSED), OPERATOR)
+        await service(gateway).edit("j2", JobChange(name="renamed"), OPERATOR)
+        await until(lambda: not gateway.works.job_module.occurrences.load)
         assert [await ends(gateway, job) for job in jobs[:4]] == [
             ["cancelled:stopped"],
             ["cancelled:stopped"],
@@ -539,11 +539,11 @@ async def test_a_shutdown_before_their_time_gives_a_crowd_back() -> None:
     async with a_process(ways=ways, database=database) as first:
         for n in range(CROWD):
             await make(first, Wanted(at(60), "x", f"j{n}", n % 2 == 0, TargetKind.NONE))
-        await until(lambda: first.works.office.occurrences.load == CROWD)
+        await until(lambda: first.works.job_module.occurrences.load == CROWD)
         await first.shut_down(wait_s=0)
         assert first.scripted.requests == []
     async with a_process(ways=ways, database=database) as second:
         await asyncio.sleep(30)
         logs = await second.store.log_of(limit=1000)
-        assert [row.status for row in logs] == [Status.OK] * CROWD
+        assert [row.status for row in logs] == [OccurrenceStatus.OK] * CROWD
         assert {row.claims for row in logs} == {1}

@@ -17,7 +17,7 @@ from goclaw_py.ports.jobs import JobChange
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Ignore, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, until
-from tests.support.jobs import OPERATOR, Wanted, after, at, desk, ends, every, make, setup
+from tests.support.jobs import OPERATOR, Wanted, after, at, ends, every, make, service, setup
 
 BUSY = AgentError("The model is busy.", "429", retryable=True)
 
@@ -48,7 +48,7 @@ async def test_a_job_that_cannot_be_made_out_is_switched_off_and_stops_no_other(
         await asyncio.sleep(3700)
         assert [await state_of(gateway, job) for job in bad] == [JobState.DISABLED] * 3
         assert len(await ends(gateway, good)) == 6
-        assert gateway.works.office.occurrences.load == 0
+        assert gateway.works.job_module.occurrences.load == 0
 
 
 async def test_neighbours_of_such_a_job_end_as_they_should() -> None:
@@ -79,10 +79,10 @@ async def test_a_run_by_hand_that_meets_an_outage_leaves_nothing_behind() -> Non
         await gateway.ask("hello")
         job = await make(gateway, Wanted(every(600), target=TargetKind.LAST))
         gateway.store.lose_answer["claim_now"] = 1
-        asked = asyncio.create_task(desk(gateway).run_now("job", OPERATOR))
+        asked = asyncio.create_task(service(gateway).run_now("job", OPERATOR))
         await asyncio.wait([asked], timeout=100)
         await asyncio.sleep(1300)
-        assert gateway.works.office.occurrences.load == 0
+        assert gateway.works.job_module.occurrences.load == 0
         assert (await ends(gateway, job))[-2:] == ["ok", "ok"]
 
 
@@ -91,12 +91,12 @@ async def test_whoever_asks_for_a_run_and_goes_away_leaves_nothing_behind() -> N
         await gateway.ask("hello")
         job = await make(gateway, Wanted(every(600), target=TargetKind.LAST))
         gateway.store.slow_before_s["heard"] = 5
-        asked = asyncio.create_task(desk(gateway).run_now("job", OPERATOR))
+        asked = asyncio.create_task(service(gateway).run_now("job", OPERATOR))
         await asyncio.sleep(1)
         asked.cancel()
         gateway.store.slow_before_s.clear()
         await asyncio.sleep(700)
-        assert gateway.works.office.occurrences.load == 0
+        assert gateway.works.job_module.occurrences.load == 0
         assert (await ends(gateway, job))[-1] == "ok"
 
 
@@ -182,7 +182,7 @@ async def test_a_begin_that_cannot_be_settled_keeps_no_end_from_being_stored(
         await gateway.say("/stopall")
         await asyncio.sleep(20)
         assert await ends(gateway, job) == ["cancelled:stopped"]
-        assert gateway.works.office.occurrences.load == 0
+        assert gateway.works.job_module.occurrences.load == 0
 
 
 # ---------------------------------------------------------------------------- minds that change
@@ -198,11 +198,11 @@ async def test_what_is_changed_while_it_waits_for_its_lane_does_not_run(how: str
         await asyncio.sleep(100)
         match how:
             case "delete":
-                await desk(gateway).delete("waits", OPERATOR)
+                await service(gateway).delete("waits", OPERATOR)
             case "pause":
-                await desk(gateway).edit("waits", JobChange(state=JobState.PAUSED), OPERATOR)
+                await service(gateway).edit("waits", JobChange(state=JobState.PAUSED), OPERATOR)
             case _:
-                await desk(gateway).edit("waits", JobChange(schedule=every(5000)), OPERATOR)
+                await service(gateway).edit("waits", JobChange(schedule=every(5000)), OPERATOR)
         agent.release()
         await asyncio.sleep(1000)
         assert agent.prompts == ["long"]
@@ -214,7 +214,7 @@ async def test_no_attempt_follows_when_a_job_is_deleted_meanwhile() -> None:
         job = await make(gateway, Wanted(every(60)))
         await until(lambda: bool(agent.requests), within_s=100)
         await asyncio.sleep(0.5)
-        await desk(gateway).delete(job.id, OPERATOR)
+        await service(gateway).delete(job.id, OPERATOR)
         await asyncio.sleep(100)
         assert len(agent.requests) == 1
 
@@ -255,7 +255,7 @@ async def test_a_stop_takes_what_waits_for_room_at_its_agent() -> None:
         await gateway.say("/stopall")
         await asyncio.sleep(100)
         assert agent.prompts == ["one"]
-        assert gateway.works.office.occurrences.load == 0
+        assert gateway.works.job_module.occurrences.load == 0
 
 
 # ---------------------------------------------------------------------------- busy and full
@@ -267,7 +267,7 @@ async def test_a_run_by_hand_that_ends_when_it_is_due_makes_it_skip_nothing() ->
     async with a_process(agent, Ways(cron_lane=5, jobs=setup(on_busy="skip"))) as gateway:
         job = await make(gateway, Wanted(every(60)))
         await asyncio.sleep(10)
-        await desk(gateway).run_now("job", OPERATOR)
+        await service(gateway).run_now("job", OPERATOR)
         await gateway.channel.until_sent(2)
         assert await ends(gateway, job) == ["ok", "ok"]
 
@@ -346,7 +346,7 @@ def with_source(source: Slow) -> Ways:
 
 async def _with_work(gateway: GatewayProcess) -> Job:
     draft = replace(Wanted(every(60), "do it", slug="works").draft(), source="todo")
-    return await desk(gateway).create(draft, OPERATOR)
+    return await service(gateway).create(draft, OPERATOR)
 
 
 @pytest.mark.parametrize("source", [Slow(done_s=500), Slow(bug=True)], ids=["slow", "bug"])

@@ -16,7 +16,7 @@ from goclaw_py import (
     Every,
     JobChange,
     JobQuery,
-    JobService,
+    JobScheduler,
     MemoryDatabase,
     MemoryStore,
     Prompt,
@@ -53,7 +53,7 @@ from tests.unit.jobs.service_parts import (
 
 
 async def test_a_service_needs_a_handler_and_is_started_once() -> None:
-    jobs = JobService(MemoryStore(), clock=LoopClock())
+    jobs = JobScheduler(MemoryStore(), clock=LoopClock())
     with pytest.raises(RuntimeError, match="on_due"):
         await jobs.start()
     jobs.on_due(Script())

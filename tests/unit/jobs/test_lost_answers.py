@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.models import TargetKind
 from goclaw_py.ports.jobs import StartedNow
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import a_process
-from tests.support.jobs import OPERATOR, Wanted, desk, every, log_of, make
+from tests.support.jobs import OPERATOR, Wanted, every, log_of, make, service
 
 SILENT = Wanted(every(60), target=TargetKind.NONE)
 
@@ -22,7 +22,7 @@ async def test_what_was_claimed_without_an_answer_runs_all_the_same() -> None:
         gateway.store.lose_answer["claim_due"] = 2
         await asyncio.sleep(150)
         log = await log_of(gateway, job)
-        assert [(row.status, row.claims) for row in log] == [(Status.OK, 1)] * 2
+        assert [(row.status, row.claims) for row in log] == [(OccurrenceStatus.OK, 1)] * 2
         assert log[0].scheduled_at == job.next_run_at
 
 
@@ -33,7 +33,7 @@ async def test_what_runs_while_an_answer_is_lost_goes_on_undisturbed() -> None:
 
     ran: list[str] = []
     store = FlakyStore()
-    async with JobService(store, clock=LoopClock()) as jobs:
+    async with JobScheduler(store, clock=LoopClock()) as jobs:
         jobs.on_due(slow)
         await jobs.add("first", every(60))
         await jobs.start()
@@ -51,10 +51,10 @@ async def test_a_run_by_hand_whose_claim_had_no_answer_begins_once() -> None:
     async with a_process() as gateway:
         job = await make(gateway, SILENT)
         gateway.store.lose_answer["claim_now"] = 1
-        assert isinstance(await desk(gateway).run_now(job.id, OPERATOR), StartedNow)
+        assert isinstance(await service(gateway).run_now(job.id, OPERATOR), StartedNow)
         await asyncio.sleep(30)
         (row,) = await log_of(gateway, job)
-        assert (row.status, row.by_hand) == (Status.OK, True)
+        assert (row.status, row.by_hand) == (OccurrenceStatus.OK, True)
         assert len(gateway.scripted.requests) == 1
 
 
@@ -64,7 +64,7 @@ async def test_a_service_runs_by_hand_what_it_claimed_without_an_answer() -> Non
 
     ran: list[bool] = []
     store = FlakyStore()
-    async with JobService(store, clock=LoopClock()) as jobs:
+    async with JobScheduler(store, clock=LoopClock()) as jobs:
         jobs.on_due(count)
         await jobs.add("first", every(60))
         await jobs.start()

@@ -16,9 +16,9 @@ from goclaw_py.jobs.models import (
     MAX_NAME_CHARS,
     MAX_TEXT_CHARS,
     SLUG,
+    FixedMessage,
     Job,
     JobSpec,
-    Message,
     Payload,
     Program,
     Prompt,
@@ -173,15 +173,18 @@ def test_a_proper_slug_is_taken(slug: str) -> None:
     [
         (Prompt(""), "prompt: must not be empty"),
         (Prompt(" \n"), "prompt: must not be empty"),
-        (Message(""), "message: must not be empty"),
+        (FixedMessage(""), "message: must not be empty"),
         (Prompt("x" * (MAX_TEXT_CHARS + 1)), "prompt: may have at most 100,000 characters"),
-        (Message("x" * 1_000_000), "message: may have at most 100,000 characters"),
+        (FixedMessage("x" * 1_000_000), "message: may have at most 100,000 characters"),
         (Program(()), "command: must be a program and its arguments"),
         (Program(("", "x")), "command: must be a program and its arguments"),
         (Program(("ls", "a\0b")), "command: must be a program and its arguments"),
         (Program(("ls", "a\ud800")), "command: must be a program and its arguments"),
         (Prompt("a\0b"), "prompt: must not contain NUL characters or unpaired surrogates"),
-        (Message("a\ud83d"), "message: must not contain NUL characters or unpaired surrogates"),
+        (
+            FixedMessage("a\ud83d"),
+            "message: must not contain NUL characters or unpaired surrogates",
+        ),
     ],
 )
 def test_a_payload_that_says_nothing_or_too_much_is_refused(payload: Payload, said: str) -> None:
@@ -191,7 +194,7 @@ def test_a_payload_that_says_nothing_or_too_much_is_refused(payload: Payload, sa
 
 @pytest.mark.parametrize(
     "payload",
-    [Prompt("x" * MAX_TEXT_CHARS), Message(" x\n\t\x1b👩‍🚀 "), Program(("ls", "", "a\nb"))],
+    [Prompt("x" * MAX_TEXT_CHARS), FixedMessage(" x\n\t\x1b👩‍🚀 "), Program(("ls", "", "a\nb"))],
 )
 def test_a_payload_is_kept_as_it_is_written(payload: Payload) -> None:
     """SPEC AGENT-7: the prompt is given unchanged."""

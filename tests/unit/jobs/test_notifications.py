@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Logged, Status, Why
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState, JobTarget, Notify, TargetKind
 from goclaw_py.jobs.schedule import Schedule
 from goclaw_py.model.errors import AgentError, ChatGone, TopicGone
@@ -16,15 +16,15 @@ from goclaw_py.model.ids import Owner
 from goclaw_py.model.messages import PeerKind, Target, TopicChanged, TopicState
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.ports.agent import RunRequest
-from goclaw_py.ports.jobs import Asker, JobChange
+from goclaw_py.ports.jobs import JobChange, Requester
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
-from tests.support.jobs import ANN, OPERATOR, Wanted, at, desk, every, log_of, make, setup
+from tests.support.jobs import ANN, OPERATOR, Wanted, at, every, log_of, make, service, setup
 
 BROKEN = AgentError("I have no key.", "401")
-BY_ANN = Asker(owner_of(ANN, PeerKind.DIRECT), Maker.PERSON)
+BY_ANN = Requester(owner_of(ANN, PeerKind.DIRECT), Maker.PERSON)
 CREW = Target("telegram", "default", "-7")
-BY_CREW = Asker(owner_of(CREW, PeerKind.GROUP), Maker.PERSON)
+BY_CREW = Requester(owner_of(CREW, PeerKind.GROUP), Maker.PERSON)
 NOWHERE = (TargetKind.NONE, TargetKind.LAST)
 
 
@@ -96,7 +96,7 @@ async def test_the_result_of_an_owner_that_is_no_chat_goes_nowhere() -> None:
     """SPEC SEC-3."""
     async with a_process() as gateway:
         await gateway.ask("hello", chat="bob")
-        by = Asker(Owner("elsewhere"), Maker.PERSON)
+        by = Requester(Owner("elsewhere"), Maker.PERSON)
         job = await make(gateway, wanted(every(600), TargetKind.LAST), by)
         await asyncio.sleep(700)
         stored = await gateway.store.job(job.id)
@@ -111,7 +111,7 @@ async def test_the_result_of_an_owner_that_is_no_chat_goes_nowhere() -> None:
 # ---------------------------------------------------------------------- what reaches nobody
 
 
-async def log_row(gateway: GatewayProcess, job: Job) -> Logged:
+async def log_row(gateway: GatewayProcess, job: Job) -> LoggedOccurrence:
     (row,) = await log_of(gateway, job)
     return row
 
@@ -125,18 +125,18 @@ async def test_a_result_without_a_chat_is_kept_until_there_is_one(*, message: bo
         await asyncio.sleep(70)
         row = await log_row(gateway, job)
         nobody = "nobody has spoken to this agent where it could answer"
-        assert (row.status, row.error, row.output) == (Status.NO_ROUTE, nobody, "Tea!")
+        assert (row.status, row.error, row.output) == (OccurrenceStatus.NO_ROUTE, nobody, "Tea!")
         kept = await gateway.store.job(job.id)
         assert kept is not None
         assert (kept.state, kept.last_status) == (JobState.COMPLETED, "no_route")
-        (warning,) = gateway.works.office.warnings()
+        (warning,) = gateway.works.job_module.warnings()
         see = "see: goclaw cron runs --job job"
         assert warning == f"the result of job could not be delivered: {nobody}; {see}"
         await gateway.ask("hello", chat="bob")
         await asyncio.sleep(5)
         (text,) = told(gateway, "bob")
         assert text.endswith("Tea!")
-        assert gateway.works.office.warnings() == ()
+        assert gateway.works.job_module.warnings() == ()
         await asyncio.sleep(100)
         assert len(told(gateway, "bob")) == 1
 
@@ -148,7 +148,7 @@ async def test_a_result_for_a_channel_that_is_gone_is_told_to_the_owners() -> No
         job = await make(gateway, Wanted(at(60), "Tea!", message=True, target=gone))
         await asyncio.sleep(70)
         row = await log_row(gateway, job)
-        assert (row.status, row.error) == (Status.NO_ROUTE, "this channel is not set up")
+        assert (row.status, row.error) == (OccurrenceStatus.NO_ROUTE, "this channel is not set up")
         assert told(gateway, "bob")[0].endswith("Tea!")
 
 
@@ -157,7 +157,7 @@ async def test_a_result_for_a_channel_that_is_gone_is_told_to_the_owners() -> No
     [(OPERATOR, ANN, True), (OPERATOR, TargetKind.LAST, True), (BY_ANN, TargetKind.LAST, False)],
 )
 async def test_a_result_that_its_chat_refuses_is_told_in_another_one(
-    by: Asker, target: JobTarget, *, with_text: bool
+    by: Requester, target: JobTarget, *, with_text: bool
 ) -> None:
     """SPEC CRON-9, SEC-3: what belongs to a chat is for nobody else."""
     async with a_process() as gateway:
@@ -168,7 +168,7 @@ async def test_a_result_that_its_chat_refuses_is_told_in_another_one(
         job = await make(gateway, Wanted(at(60), "Tea!", message=True, target=target), by)
         await asyncio.sleep(70)
         row = await log_row(gateway, job)
-        assert row.status is Status.UNDELIVERED
+        assert row.status is OccurrenceStatus.UNDELIVERED
         assert "blocked" in row.error
         (text,) = told(gateway, "bob")
         assert "could not be delivered to a private chat on Telegram" in text
@@ -204,7 +204,7 @@ async def test_a_result_that_nobody_can_be_told_of_stays_a_warning() -> None:
         gateway.channel.fail(ChatGone("bot was blocked by the user"), chat="ann")
         await make(gateway, Wanted(at(60), "Tea!", message=True))
         await asyncio.sleep(70)
-        (warning,) = gateway.works.office.warnings()
+        (warning,) = gateway.works.job_module.warnings()
         assert "the result of job could not be delivered: " in warning
 
 
@@ -217,7 +217,7 @@ async def test_a_conditional_job_that_says_nothing_tells_why(said: str, why: Why
         job = await make(gateway, wanted(at(60), ANN, Notify.CONDITIONAL))
         await asyncio.sleep(70)
         row = await log_row(gateway, job)
-        assert (row.status, row.why) == (Status.OK, why)
+        assert (row.status, row.why) == (OccurrenceStatus.OK, why)
 
 
 # ---------------------------------------------------------------------- failures
@@ -264,7 +264,7 @@ async def test_where_nobody_can_be_told_it_is_logged(caplog: pytest.LogCaptureFi
     """SPEC CRON-13, SEC-3."""
     async with a_process(broken()) as gateway:
         await gateway.ask("hello", chat="bob")
-        by = Asker(Owner("elsewhere"), Maker.PERSON)
+        by = Requester(Owner("elsewhere"), Maker.PERSON)
         with caplog.at_level(logging.WARNING, "goclaw_py.jobs.notifications"):
             await make(gateway, wanted(every(600), TargetKind.NONE), by)
             await asyncio.sleep(700)
@@ -296,7 +296,7 @@ async def test_a_job_that_was_resumed_during_its_run_goes_on_with_one_failure() 
         job = await make(gateway, wanted(every(600), ANN, auto_disable_after=2), BY_ANN)
         await until(lambda: len(agent.requests) == 2, within_s=1300)
         for state in (JobState.PAUSED, JobState.ACTIVE):
-            await desk(gateway).edit(job.id, JobChange(state=state), BY_ANN)
+            await service(gateway).edit(job.id, JobChange(state=state), BY_ANN)
         await asyncio.sleep(200)
         stored = await gateway.store.job(job.id)
         assert stored is not None

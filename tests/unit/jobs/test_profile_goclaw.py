@@ -24,7 +24,7 @@ from goclaw_py.model.errors import AgentError
 from goclaw_py.ports.jobs import JobChange
 from goclaw_py.testing.agents import Fail, Say
 from goclaw_py.testing.clock import START
-from tests.support.jobs import OPERATOR, Wanted, desk, every, log_of, make
+from tests.support.jobs import OPERATOR, Wanted, every, log_of, make, service
 from tests.unit.jobs.timeline import Timeline
 
 GOCLAW = PROFILES["goclaw"]
@@ -62,10 +62,10 @@ async def test_the_three_kinds_of_schedules_and_what_becomes_of_them() -> None:
             Fri 04:41:00 daily ok; next Fri 05:40:00
             Fri 04:41:00 ann reads: 🗓 daily done
         """)
-        paused = await desk(gateway).edit("daily", JobChange(state=JobState.PAUSED), OPERATOR)
+        paused = await service(gateway).edit("daily", JobChange(state=JobState.PAUSED), OPERATOR)
         assert paused.next_run_at is None
         await line.until("05:45")
-        resumed = await desk(gateway).edit("daily", JobChange(state=JobState.ACTIVE), OPERATOR)
+        resumed = await service(gateway).edit("daily", JobChange(state=JobState.ACTIVE), OPERATOR)
         assert resumed.next_run_at == START.replace(hour=6, minute=40, second=0)
         assert line.told("""
             Fri 05:01:00 fetch runs

@@ -31,7 +31,7 @@ from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId
 from goclaw_py.ports.jobs import JobDraft, RunNow, StartedNow
 from goclaw_py.testing.agents import Fail, Say
 from tests.support.harness import GatewayProcess
-from tests.support.jobs import OPERATOR, after, at, desk, every
+from tests.support.jobs import OPERATOR, after, at, every, service
 from tests.unit.jobs.timeline import OTHER, Timeline
 
 HERDCTL = PROFILES["herdctl"]
@@ -45,7 +45,7 @@ async def add(
     draft = JobDraft(
         every(60 * minutes), Prompt(slug), slug=slug, agent=agent, target=TargetKind.NONE
     )
-    await desk(gateway).create(replace(draft, **facts), OPERATOR)
+    await service(gateway).create(replace(draft, **facts), OPERATOR)
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ async def test_an_error_stops_nobody_and_changes_no_plan() -> None:
         await add(gateway, "broken", 5)
         await add(gateway, "fine", 10, agent=OTHER)
         await line.until("04:08")
-        assert (await desk(gateway).get("broken", OPERATOR)).last_error == "AgentError: 500"
+        assert (await service(gateway).get("broken", OPERATOR)).last_error == "AgentError: 500"
     assert [row for row in line.table if " fine " in row] == [
         "Fri 04:00:00 fine runs",
         "Fri 04:01:00 fine ok; next Fri 04:11:00",
@@ -184,7 +184,7 @@ async def test_a_schedule_without_prompt_and_one_triggered_by_hand() -> None:
         await add(gateway, "bare", 5, payload=None)
         await line.until("04:00:01")
         await add(gateway, "other", 30, paused=True)
-        work = desk(gateway)
+        work = service(gateway)
         await line.until("04:01")
         assert await work.run_now("other", OPERATOR) is RunNow.AT_CAPACITY
         await line.until("04:03")
@@ -264,7 +264,7 @@ async def test_jitter_adds_up_to_a_tenth_of_the_interval() -> None:
         delays = []
         for number in range(20):
             await add(gateway, f"job-{number}", 10, policy=policy)
-            job = await desk(gateway).get(f"job-{number}", OPERATOR)
+            job = await service(gateway).get(f"job-{number}", OPERATOR)
             assert job.next_run_at is not None
             delays.append(job.next_run_at - gateway.clock.now())
         assert all(timedelta(minutes=10) <= delay <= timedelta(minutes=11) for delay in delays)

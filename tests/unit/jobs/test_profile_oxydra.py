@@ -31,7 +31,7 @@ from goclaw_py.model.errors import AgentError, BadCron, TooFrequent, TooManyJobs
 from goclaw_py.ports.jobs import JobChange, RunNow
 from goclaw_py.testing.agents import Fail, Say
 from tests.support.harness import here
-from tests.support.jobs import IN_CHAT, OPERATOR, Wanted, desk, every, log_of, make
+from tests.support.jobs import IN_CHAT, OPERATOR, Wanted, every, log_of, make, service
 from tests.unit.jobs.timeline import Timeline
 
 OXYDRA = PROFILES["oxydra"]
@@ -44,9 +44,9 @@ async def test_nothing_runs_until_somebody_switches_it_on() -> None:
     line = Timeline()
     async with line.gateway(OXYDRA) as gateway:
         await make(gateway, Wanted(every(60), "report", "report"))
-        await desk(gateway).edit("report", JobChange(name="Report"), OPERATOR)
+        await service(gateway).edit("report", JobChange(name="Report"), OPERATOR)
         await line.until("03:30")
-        assert await desk(gateway).run_now("report", OPERATOR) is RunNow.OFF
+        assert await service(gateway).run_now("report", OPERATOR) is RunNow.OFF
         assert line.table == []
 
 
@@ -114,7 +114,7 @@ async def test_five_failures_in_a_row_switch_a_schedule_off() -> None:
     async with line.gateway(ON) as gateway:
         await make(gateway, Wanted(every(60), "report", "report", notify=Notify.NEVER))
         await line.until("04:30")
-        await desk(gateway).edit("report", JobChange(state=JobState.ACTIVE), OPERATOR)
+        await service(gateway).edit("report", JobChange(state=JobState.ACTIVE), OPERATOR)
         await line.until("04:31:30")
     assert line.told("""
         Fri 04:01:00 report runs
@@ -149,12 +149,12 @@ async def test_what_ran_once_is_completed_and_stays_until_it_is_deleted_with_its
         tea = await make(gateway, Wanted(At(now + timedelta(minutes=1)), "tea", "tea"))
         call = await make(gateway, Wanted(At(now + timedelta(minutes=2)), "call", "call"))
         await line.until("04:05")
-        assert (await desk(gateway).get("tea", OPERATOR)).state is JobState.COMPLETED
+        assert (await service(gateway).get("tea", OPERATOR)).state is JobState.COMPLETED
         assert [row.status for row in await log_of(gateway, call)] == ["failed"]
         for job in (tea, call):
-            await desk(gateway).delete(job.id, OPERATOR)
+            await service(gateway).delete(job.id, OPERATOR)
             with pytest.raises(UnknownJob):
-                await desk(gateway).log(job.id, OPERATOR)
+                await service(gateway).log(job.id, OPERATOR)
     assert line.told("""
         Fri 04:01:00 tea runs
         Fri 04:01:00 tea ok; completed
@@ -171,7 +171,7 @@ async def test_twenty_runs_are_kept() -> None:
     async with line.gateway(ON) as gateway:
         tick = await make(gateway, Wanted(every(60), "tick", "tick", notify=Notify.NEVER))
         await line.until("03:30")
-        assert (await desk(gateway).get("tick", OPERATOR)).runs == 25
+        assert (await service(gateway).get("tick", OPERATOR)).runs == 25
         log = await log_of(gateway, tick)
         assert len(log) == 20
         assert line.shown(log[0].scheduled_at) == "Fri 03:10:05"
@@ -186,10 +186,10 @@ async def test_edits_and_pauses_win_over_the_run_that_goes_on() -> None:
         await line.until("04:01")
         await make(gateway, Wanted(every(600), "fetch", "fetch", target=TargetKind.NONE))
         await line.until("04:11:30")
-        await desk(gateway).edit("report", JobChange(schedule=Cron("50 9 * * *")), OPERATOR)
-        await desk(gateway).edit("fetch", JobChange(state=JobState.PAUSED), OPERATOR)
+        await service(gateway).edit("report", JobChange(schedule=Cron("50 9 * * *")), OPERATOR)
+        await service(gateway).edit("fetch", JobChange(state=JobState.PAUSED), OPERATOR)
         await line.until("04:15")
-        await desk(gateway).edit("fetch", JobChange(state=JobState.ACTIVE), OPERATOR)
+        await service(gateway).edit("fetch", JobChange(state=JobState.ACTIVE), OPERATOR)
         await line.until("04:26")
     assert line.told("""
         Fri 04:10:00 report runs

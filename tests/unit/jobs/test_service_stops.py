@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Say
@@ -38,14 +38,14 @@ async def test_a_handler_that_cancels_itself_has_ended_so() -> None:
     async def give_up(due: Due) -> str:
         raise asyncio.CancelledError
 
-    jobs = JobService(MemoryStore(), clock=LoopClock())
+    jobs = JobScheduler(MemoryStore(), clock=LoopClock())
     jobs.on_due(give_up)
     async with jobs:
         await jobs.add("report", every(60))
         await jobs.start()
         await asyncio.sleep(90)
         (row,) = await jobs.run_log("report")
-    assert row.status is Status.CANCELLED
+    assert row.status is OccurrenceStatus.CANCELLED
 
 
 async def test_nothing_is_left_running_when_a_service_has_stopped() -> None:

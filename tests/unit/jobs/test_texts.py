@@ -31,9 +31,9 @@ def job(schedule: Schedule | None = None, **facts: Any) -> Job:
     return replace(made, **facts)
 
 
-def due(now: datetime = NINE, here: str | None = None) -> texts.Due:
+def due(now: datetime = NINE, here: str | None = None) -> texts.DueTimeText:
     """Due at nine, told at ``now``."""
-    return texts.Due(NINE, now, BERLIN, here)
+    return texts.DueTimeText(NINE, now, BERLIN, here)
 
 
 # ---------------------------------------------------------------------------- what is delivered

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.models import Job, JobState, Message, Program, Prompt
+from goclaw_py.jobs.models import FixedMessage, Job, JobState, Program, Prompt
 from goclaw_py.jobs.schedule import Cron
 from goclaw_py.jobs.view_texts import kind_and_text, obstacle, plan, trouble
 from tests.unit.jobs.occurring import a_job
@@ -55,5 +55,5 @@ def test_a_schedule_that_cannot_be_read_is_told_and_breaks_nothing() -> None:
 
 def test_a_payload_has_a_kind_and_a_text() -> None:
     assert kind_and_text(Prompt("look")) == ("prompt", "look")
-    assert kind_and_text(Message("hi")) == ("message", "hi")
+    assert kind_and_text(FixedMessage("hi")) == ("message", "hi")
     assert kind_and_text(Program(("ls", "a b"))) == ("command", "ls 'a b'")

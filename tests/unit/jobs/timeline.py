@@ -24,9 +24,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 
-from goclaw_py.jobs.creation import Rules
-from goclaw_py.jobs.embedded.job_scheduler import Due, JobService
-from goclaw_py.jobs.execution_models import Logged, OccurrenceEnd, Status
+from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceEnd, OccurrenceStatus
 from goclaw_py.jobs.models import JobState
 from goclaw_py.jobs.module import JobSetup
 from goclaw_py.jobs.policy import Profile
@@ -53,16 +53,18 @@ class _Tables(JobTables):
         super().__init__()
         self._seen_by = line
 
-    def end(self, row: Logged, end: OccurrenceEnd) -> None:
+    def end(self, row: LoggedOccurrence, end: OccurrenceEnd) -> None:
         super().end(row, end)
         ended = f"{end.status}" if end.why is None else f"{end.status} ({end.why})"
         self._seen_by.note(row.slug, f"{ended}; {self._then(row)}")
 
-    def let_go(self, row: Logged, status: Status, now: datetime, began: datetime | None) -> None:
+    def let_go(
+        self, row: LoggedOccurrence, status: OccurrenceStatus, now: datetime, began: datetime | None
+    ) -> None:
         super().let_go(row, status, now, began)
         self._seen_by.note(row.slug, f"{status}; {self._then(row)}")
 
-    def _then(self, row: Logged) -> str:
+    def _then(self, row: LoggedOccurrence) -> str:
         job = self.jobs.get(row.job)
         if job is None:
             return "deleted"
@@ -143,7 +145,7 @@ class Timeline:
         return steps[number] if number < len(steps) else DONE
 
     async def handle(self, due: Due) -> str:
-        """A handler for ``JobService``."""
+        """A handler for ``JobScheduler``."""
         slug = due.job.spec.slug
         again = "" if due.attempt == 1 else f", attempt {due.attempt}"
         self.note(slug, f"runs{' by hand' if due.by_hand else ''}{again}")
@@ -164,9 +166,9 @@ class Timeline:
         return self.step(who)
 
     @asynccontextmanager
-    async def service(self, profile: Profile) -> AsyncIterator[JobService]:
+    async def service(self, profile: Profile) -> AsyncIterator[JobScheduler]:
         """A started service; it ends as programs with this profile do."""
-        jobs = JobService(
+        jobs = JobScheduler(
             MemoryStore(self.database), profile=profile, concurrency=profile.lane, clock=self.clock
         )
         jobs.on_due(self.handle)
@@ -182,7 +184,7 @@ class Timeline:
     ) -> AsyncIterator[GatewayProcess]:
         """A started gateway with a chat and two agents; in the end it is killed, if it still is."""
         sources = sources or {}
-        rules = Rules(profile, enabled=profile.enabled, sources=sources)
+        rules = JobCreationRules(profile, enabled=profile.enabled, sources=sources)
         ways = Ways(jobs=JobSetup(rules, sources), cron_lane=profile.lane)
         agent = ScriptedAgent(otherwise=self.agent_step)
         async with a_process(

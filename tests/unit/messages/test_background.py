@@ -114,11 +114,11 @@ async def test_nothing_is_kept_of_groups_and_people_that_are_not_allowed() -> No
         now = gateway.clock.now()
         await gateway.store.allow_chat("telegram", "default", GROUP, allowed=True, now=now)
         await gateway.store.allow_chat("telegram", "default", "eve", allowed=False, now=now)
-        await gateway.doorkeeper.refresh()
+        await gateway.access_control.refresh()
         prompts = await hears(gateway, said("a", who="eve"), said("b"), asked("you"))
         assert prompts == [before("bob: b", "you")]
         await gateway.store.allow_chat("telegram", "default", GROUP, allowed=False, now=now)
-        await gateway.doorkeeper.refresh()
+        await gateway.access_control.refresh()
         await hears(gateway, said("denied group"))
         assert len(gateway.database.unmentioned) == 1
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.messages.channel_supervisor import Supervisor
+from goclaw_py.messages.channel_supervisor import ChannelSupervisor
 from goclaw_py.model.errors import ChannelRefused
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.messages import Inbound, InboundMessage
@@ -35,10 +35,10 @@ class Notebook:
 @asynccontextmanager
 async def supervised(
     *channels: RecordingChannel, store: FlakyStore | None = None
-) -> AsyncIterator[tuple[Supervisor, Notebook]]:
+) -> AsyncIterator[tuple[ChannelSupervisor, Notebook]]:
     store = store or FlakyStore()
     await store.join(Node(ME, "host", 1, "test", START, START.replace(year=2030)))
-    supervisor, intake = Supervisor(store, LoopClock(), channels, lambda: ME), Notebook()
+    supervisor, intake = ChannelSupervisor(store, LoopClock(), channels, lambda: ME), Notebook()
     running = asyncio.create_task(supervisor.run(intake))
     try:
         async with asyncio.timeout(3600):
@@ -48,7 +48,7 @@ async def supervised(
         await asyncio.wait([running])
 
 
-def looks(supervisor: Supervisor) -> list[tuple[str, str]]:
+def looks(supervisor: ChannelSupervisor) -> list[tuple[str, str]]:
     return [(view.state, view.detail) for view in supervisor.views()]
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from goclaw_py.delivery import texts
-from goclaw_py.messages.drop_notices import Notices
+from goclaw_py.messages.drop_notices import DropNotices
 from goclaw_py.model.ids import NodeId, RunId
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
@@ -182,7 +182,7 @@ async def test_a_notice_that_meets_a_bug_at_the_end_keeps_no_other_from_being_st
 async def test_messages_that_were_not_answered_for_different_reasons_keep_their_own() -> None:
     """SPEC QUEUE-5, QUEUE-10."""
     store = OutcomeStore()
-    notices = Notices(store, LoopClock(), lambda: NodeId("here"))
+    notices = DropNotices(store, LoopClock(), lambda: NodeId("here"))
     full = Ending(RunId("r1"), Outcome.REJECTED, Reason.QUEUE_FULL)
     dropped = Ending(RunId("r2"), Outcome.DROPPED, DROPPED)
     notices.add(session_of(), TARGET, full, [1], ["a"])
@@ -199,7 +199,7 @@ async def test_messages_that_were_not_answered_for_different_reasons_keep_their_
 async def test_a_kind_of_notice_that_is_never_stored_keeps_no_other_from_being_told() -> None:
     """SPEC QUEUE-5."""
     store = OutcomeStore(refused=Outcome.REJECTED)
-    notices = Notices(store, LoopClock(), lambda: NodeId("here"))
+    notices = DropNotices(store, LoopClock(), lambda: NodeId("here"))
     notices.add(session_of(), TARGET, Ending(RunId("r1"), Outcome.REJECTED), [1], ["a"])
     notices.add(session_of(), TARGET, Ending(RunId("r2"), Outcome.DROPPED), [2], ["b"])
     await asyncio.sleep(60)

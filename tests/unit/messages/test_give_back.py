@@ -21,7 +21,7 @@ from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
-from tests.support.jobs import OPERATOR, Wanted, at, desk, ends, make, setup
+from tests.support.jobs import OPERATOR, Wanted, at, ends, make, service, setup
 
 AT_ONCE = Ways(QueuePolicy())
 NARROW = Ways(QueuePolicy(), main_lane=1)
@@ -358,7 +358,7 @@ async def test_a_run_of_a_job_that_waits_in_the_session_of_a_chat_goes_on(by_han
         await gateway.say("one")
         job = await make(gateway, Wanted(at(100 if by_hand else 5), policy=()))
         if by_hand:
-            await desk(gateway).run_now(job.id, OPERATOR)
+            await service(gateway).run_now(job.id, OPERATOR)
         await asyncio.sleep(8)
         await fence(gateway)
         await asyncio.sleep(60)

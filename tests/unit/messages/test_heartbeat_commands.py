@@ -12,23 +12,23 @@ from itertools import count
 
 import pytest
 
-from goclaw_py.chats.access_control import Doorkeeper
-from goclaw_py.chats.context_usage import Contexts
-from goclaw_py.chats.session_settings import ChatRules, Policies
+from goclaw_py.chats.access_control import AccessControl
+from goclaw_py.chats.context_usage import ContextUsage
+from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.heartbeat import chat_texts as words
-from goclaw_py.heartbeat.models import Beat, BeatStatus
+from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus
 from goclaw_py.heartbeat.mute import LONGEST_MUTE
 from goclaw_py.heartbeat.status_texts import status_lines, why
 from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
 from goclaw_py.model.chat_commands import HeartbeatCommand, Mute, our_command
 from goclaw_py.model.errors import BadChecklist, StoreUnavailable
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, BeatId
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, HeartbeatRunId
 from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.owners import owner_of
 from goclaw_py.model.routes import Route
 from goclaw_py.model.session_keys import AccessRules
-from goclaw_py.ports.heartbeat import NoBeat
+from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.ports.store import InboxKind, InboxRow
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryStore
@@ -50,25 +50,25 @@ class Chats:
     In the chat ``writers`` another agent answers.
     """
 
-    def __init__(self, desk: FakeHeartbeats | None = None) -> None:
-        self.desk = desk or FakeHeartbeats(items={MAIN_AGENT: [], WRITER: []})
+    def __init__(self, service: FakeHeartbeats | None = None) -> None:
+        self.service = service or FakeHeartbeats(items={MAIN_AGENT: [], WRITER: []})
         self.store = MemoryStore()
         self.restart()
 
     def restart(self) -> None:
         """Forget what only the process knows."""
         self.commands = HeartbeatCommands(
-            self.desk, self.policies(), self.doorkeeper(), self.store.zone_of
+            self.service, self.policies(), self.access_control(), self.store.zone_of
         )
 
-    def policies(self) -> Policies:
+    def policies(self) -> SessionSettings:
         access = AccessRules(allow=frozenset({"ann"}))
         usual = ChatRules(MAIN_AGENT, access, QueuePolicy(), QueuePolicy())
         rules = replace(usual, narrower={"writers": replace(usual, agent=WRITER)})
-        return Policies({("telegram", "default"): rules}, Contexts({}))
+        return SessionSettings({("telegram", "default"): rules}, ContextUsage({}))
 
-    def doorkeeper(self) -> Doorkeeper:
-        return Doorkeeper(self.store, LoopClock())
+    def access_control(self) -> AccessControl:
+        return AccessControl(self.store, LoopClock())
 
     async def ask(self, text: str, *, sender: str = "ann", target: Target = ANN) -> str:
         """Type a command; what comes back."""
@@ -82,14 +82,14 @@ class Chats:
 
     def row(self, text: str, *, sender: str = "ann", target: Target = ANN) -> InboxRow:
         said = replace(message(text, sender=sender), target=target)
-        now = self.desk.clock.now()
+        now = self.service.clock.now()
         return InboxRow(
             next(_rows), said, session_of(target.chat), MAIN_AGENT, InboxKind.COMMAND, 0, now
         )
 
     @property
     def items(self) -> list[str]:
-        return self.desk.items[MAIN_AGENT]
+        return self.service.items[MAIN_AGENT]
 
 
 # ---------------------------------------------------------------------------- looking
@@ -98,7 +98,7 @@ class Chats:
 async def test_the_plain_command_tells_how_it_stands_and_what_else_there_is() -> None:
     """SPEC CMD-5."""
     chats = Chats()
-    lines = status_lines(await chats.desk.view(MAIN_AGENT))
+    lines = status_lines(await chats.service.view(MAIN_AGENT))
     assert await chats.ask("/heartbeat") == "\n".join([*lines, words.HOW])
 
 
@@ -106,7 +106,7 @@ async def test_why_is_answered_in_exactly_two_lines() -> None:
     """SPEC OPS-4."""
     chats = Chats()
     answer = await chats.ask("/heartbeat why")
-    assert answer.splitlines() == list(why(await chats.desk.view(MAIN_AGENT)))
+    assert answer.splitlines() == list(why(await chats.service.view(MAIN_AGENT)))
     assert len(answer.splitlines()) == 2
 
 
@@ -114,9 +114,9 @@ async def test_the_heartbeat_is_that_of_the_agent_to_which_the_chat_is_bound() -
     chats = Chats()
     assert (await chats.ask("/heartbeat", target=WRITERS)).startswith("Heartbeat of writer: ")
     await chats.ask("/heartbeat add Look at the drafts", target=WRITERS)
-    assert chats.desk.items == {MAIN_AGENT: [], WRITER: ["Look at the drafts"]}
+    assert chats.service.items == {MAIN_AGENT: [], WRITER: ["Look at the drafts"]}
     await chats.ask("/heartbeat now", target=WRITERS)
-    assert chats.desk.ran == [WRITER]
+    assert chats.service.ran == [WRITER]
 
 
 async def test_open_items_are_shown_with_their_numbers_and_how_many_have_an_interval() -> None:
@@ -155,18 +155,18 @@ async def test_a_list_that_is_too_long_is_cut_but_its_numbers_hold() -> None:
     assert lines[21] == "… and 3 more."
     assert len(answer) < 4000
     await chats.ask("/heartbeat done 23")
-    assert [text.split()[0] for text in chats.desk.ticked] == ["n23"]
+    assert [text.split()[0] for text in chats.service.ticked] == ["n23"]
 
 
 async def test_a_list_of_words_without_items_shows_the_words() -> None:
     chats = Chats()
     assert await chats.ask("/heartbeat show") == "The checklist of main has no open items."
-    chats.desk.prose = "Look at the mail. " * 500
+    chats.service.prose = "Look at the mail. " * 500
     first, text = (await chats.ask("/heartbeat show")).splitlines()
     assert first == "The checklist of main has no open items, but this text:"
     assert text.startswith("Look at the mail. Look")
     assert len(text) <= 1000
-    chats.desk.prose = "# Checklist\n\n<!-- Look at the mail. -->"
+    chats.service.prose = "# Checklist\n\n<!-- Look at the mail. -->"
     assert await chats.ask("/heartbeat show") == "The checklist of main has no open items."
 
 
@@ -191,11 +191,11 @@ async def test_only_owners_change_anything(text: str) -> None:
     """SPEC CMD-5."""
     chats = Chats()
     chats.items[:] = ["Mail"]
-    chats.desk.change(muted_until=START + HOUR)
-    before = chats.desk.heart()
+    chats.service.change(muted_until=START + HOUR)
+    before = chats.service.heart()
     assert await chats.ask(text, sender="bob") == words.NOT_AN_OWNER
-    assert chats.desk.heart() == before
-    assert (chats.items, chats.desk.ran) == (["Mail"], [])
+    assert chats.service.heart() == before
+    assert (chats.items, chats.service.ran) == (["Mail"], [])
 
 
 @pytest.mark.parametrize("text", ["/heartbeat", "/heartbeat why", "/heartbeat show", "/mute"])
@@ -219,7 +219,7 @@ async def test_an_unknown_action_gets_a_line_that_lists_those_there_are(word: st
 async def test_where_there_are_no_heartbeats_one_sentence_says_so(text: str) -> None:
     chats = Chats()
     chats.commands = HeartbeatCommands(
-        None, chats.policies(), chats.doorkeeper(), chats.store.zone_of
+        None, chats.policies(), chats.access_control(), chats.store.zone_of
     )
     assert await chats.ask(text) == words.NONE
     assert await chats.ask(text, sender="bob") == words.NONE
@@ -230,17 +230,17 @@ async def test_where_there_are_no_heartbeats_one_sentence_says_so(text: str) -> 
 )
 async def test_what_the_desk_refuses_is_told_in_one_sentence(text: str) -> None:
     chats = Chats()
-    chats.desk.broken = BadChecklist("HEARTBEAT.md is a folder")
+    chats.service.broken = BadChecklist("HEARTBEAT.md is a folder")
     assert await chats.ask(text) == "HEARTBEAT.md is a folder."
-    chats.desk.broken = None
-    del chats.desk.items[MAIN_AGENT]
+    chats.service.broken = None
+    del chats.service.items[MAIN_AGENT]
     assert await chats.ask(text) == "There is no agent 'main'."
 
 
 async def test_while_the_database_is_away_a_command_waits_instead_of_failing() -> None:
     """SPEC DB-4: whoever carries it out tries again."""
     chats = Chats()
-    chats.desk.broken = StoreUnavailable("gone")
+    chats.service.broken = StoreUnavailable("gone")
     with pytest.raises(StoreUnavailable):
         await chats.ask("/heartbeat off")
 
@@ -251,24 +251,24 @@ async def test_while_the_database_is_away_a_command_waits_instead_of_failing() -
 async def test_a_heartbeat_is_switched_off_and_on() -> None:
     chats = Chats()
     assert await chats.ask("/heartbeat off") == words.OFF
-    assert chats.desk.heart().switched is False
+    assert chats.service.heart().switched is False
     answer = await chats.ask("/heartbeat ON")
     assert answer == ("The heartbeat is on. The next run is due today 03:34:05 (UTC).")
-    assert chats.desk.heart().switched is True
+    assert chats.service.heart().switched is True
 
 
 async def test_switching_it_on_does_not_hide_that_it_is_muted() -> None:
     chats = Chats()
-    chats.desk.change(muted_until=START + HOUR)
+    chats.service.change(muted_until=START + HOUR)
     assert (await chats.ask("/heartbeat on")).endswith(" It is muted until today 04:04:05 (UTC).")
 
 
 async def test_what_the_settings_switch_off_no_chat_switches_on() -> None:
     chats = Chats()
-    chats.desk.interval = None
+    chats.service.interval = None
     assert await chats.ask("/heartbeat on") == words.OFF_BY_SETTINGS
     assert await chats.ask("/heartbeat now") == words.OFF_BY_SETTINGS
-    assert chats.desk.ran == []
+    assert chats.service.ran == []
 
 
 async def test_a_beat_begins_at_once_and_is_answered_at_once() -> None:
@@ -277,7 +277,7 @@ async def test_a_beat_begins_at_once_and_is_answered_at_once() -> None:
     assert await chats.ask("/heartbeat now") == (
         "A heartbeat has started. You get a message if something needs attention."
     )
-    assert chats.desk.ran == [MAIN_AGENT]
+    assert chats.service.ran == [MAIN_AGENT]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ async def test_a_beat_begins_at_once_and_is_answered_at_once() -> None:
 )
 async def test_nobody_is_promised_an_alert_that_would_not_arrive(route: Route) -> None:
     chats = Chats()
-    chats.desk.route = route
+    chats.service.route = route
     answer = await chats.ask("/heartbeat now")
     assert answer.startswith("A heartbeat has started. ")
     assert "cannot be delivered" in answer
@@ -294,13 +294,13 @@ async def test_nobody_is_promised_an_alert_that_would_not_arrive(route: Route) -
 @pytest.mark.parametrize(
     ("reason", "answer"),
     [
-        (NoBeat.ALREADY_RUNNING, "A heartbeat is already running."),
-        (NoBeat.OFF, "This gateway does not run heartbeats at the moment."),
+        (NoHeartbeat.ALREADY_RUNNING, "A heartbeat is already running."),
+        (NoHeartbeat.OFF, "This gateway does not run heartbeats at the moment."),
     ],
 )
-async def test_why_no_beat_begins_is_told(reason: NoBeat, answer: str) -> None:
+async def test_why_no_beat_begins_is_told(reason: NoHeartbeat, answer: str) -> None:
     chats = Chats()
-    chats.desk.no_beat = reason
+    chats.service.no_beat = reason
     assert await chats.ask("/heartbeat now") == answer
 
 
@@ -308,35 +308,41 @@ async def test_no_beat_begins_while_it_is_switched_off() -> None:
     chats = Chats()
     await chats.ask("/heartbeat off")
     assert await chats.ask("/heartbeat now") == words.OFF
-    assert chats.desk.ran == []
+    assert chats.service.ran == []
 
 
 async def test_a_beat_that_was_asked_for_once_is_not_begun_twice() -> None:
     """SPEC IO-2: the command comes again after a crash."""
     chats = Chats()
     row = chats.row("/heartbeat now")
-    chats.desk.breaks_after = StoreUnavailable("gone")
+    chats.service.breaks_after = StoreUnavailable("gone")
     await asyncio.sleep(1)
     with pytest.raises(StoreUnavailable):
         await chats.again(row)
     chats.restart()
     await asyncio.sleep(60)
     assert (await chats.again(row)).startswith("A heartbeat has started. ")
-    assert chats.desk.ran == [MAIN_AGENT]
+    assert chats.service.ran == [MAIN_AGENT]
     assert (await chats.ask("/heartbeat now")).startswith("A heartbeat has started. ")
-    assert len(chats.desk.ran) == 2, "asked for anew, it begins anew"
+    assert len(chats.service.ran) == 2, "asked for anew, it begins anew"
 
 
 async def test_a_beat_of_the_interval_does_not_stand_for_one_by_hand() -> None:
     chats = Chats()
     row = chats.row("/heartbeat now")
     await asyncio.sleep(1)
-    now = chats.desk.clock.now()
-    chats.desk.last = Beat(
-        BeatId("b"), MAIN_AGENT, BeatKind.INTERVAL, now, now, BeatStatus.SKIPPED, finished_at=now
+    now = chats.service.clock.now()
+    chats.service.last = HeartbeatRun(
+        HeartbeatRunId("b"),
+        MAIN_AGENT,
+        HeartbeatRunKind.INTERVAL,
+        now,
+        now,
+        HeartbeatRunStatus.SKIPPED,
+        finished_at=now,
     )
     await chats.again(row)
-    assert chats.desk.ran == [MAIN_AGENT]
+    assert chats.service.ran == [MAIN_AGENT]
 
 
 # ---------------------------------------------------------------------------- mute
@@ -363,9 +369,9 @@ async def test_a_beat_of_the_interval_does_not_stand_for_one_by_hand() -> None:
 async def test_a_mute_lasts_as_long_as_was_said(given: str, until: datetime) -> None:
     """SPEC CMD-5. Times by the clock are those of the heartbeat's zone."""
     chats = Chats()
-    chats.desk.zone = "Asia/Kolkata"
+    chats.service.zone = "Asia/Kolkata"
     answer = await chats.ask(f"/mute {given}")
-    assert chats.desk.heart().muted_until == until
+    assert chats.service.heart().muted_until == until
     assert answer.startswith("The heartbeat is muted until ")
     assert "(Asia/Kolkata) (" in answer
     assert await chats.ask("/mute") == answer
@@ -380,14 +386,14 @@ async def test_what_is_no_duration_mutes_nothing(given: str) -> None:
     answer = await chats.ask(f"/mute {given}")
     assert answer == words.unknown_duration(given)
     assert len(answer) < 250
-    assert chats.desk.heart().muted_until is None
+    assert chats.service.heart().muted_until is None
 
 
 @pytest.mark.parametrize("given", ["366d", "60w"])
 async def test_no_mute_is_longer_than_a_year(given: str) -> None:
     chats = Chats()
     assert await chats.ask(f"/mute {given}") == words.mute_too_long(LONGEST_MUTE)
-    assert chats.desk.heart().muted_until is None
+    assert chats.service.heart().muted_until is None
 
 
 async def test_a_mute_is_told_and_ended() -> None:
@@ -400,7 +406,7 @@ async def test_a_mute_is_told_and_ended() -> None:
         "Unmute it with /mute off."
     )
     assert await chats.ask("/mute OFF") == words.UNMUTED
-    assert chats.desk.heart().muted_until is None
+    assert chats.service.heart().muted_until is None
 
 
 async def test_a_mute_that_is_over_is_none() -> None:
@@ -418,7 +424,7 @@ async def test_a_mute_that_comes_again_after_a_crash_is_not_longer() -> None:
     chats.restart()
     await asyncio.sleep(600)
     await chats.again(row)
-    assert chats.desk.heart().muted_until == START + 2 * HOUR
+    assert chats.service.heart().muted_until == START + 2 * HOUR
 
 
 async def test_a_mute_that_comes_too_late_mutes_nothing() -> None:
@@ -426,7 +432,7 @@ async def test_a_mute_that_comes_too_late_mutes_nothing() -> None:
     row = chats.row("/mute 10m")
     await asyncio.sleep(3600)
     assert await chats.again(row) == words.MUTE_IS_OVER
-    assert chats.desk.heart().muted_until is None
+    assert chats.service.heart().muted_until is None
 
 
 # ---------------------------------------------------------------------------- the checklist
@@ -470,7 +476,7 @@ async def test_an_item_that_is_added_again_after_a_crash_is_there_once() -> None
     """SPEC IO-2."""
     chats = Chats()
     row = chats.row("/heartbeat add Mail of  Ann")
-    chats.desk.breaks_after = StoreUnavailable("gone")
+    chats.service.breaks_after = StoreUnavailable("gone")
     with pytest.raises(StoreUnavailable):
         await chats.again(row)
     chats.restart()
@@ -485,7 +491,7 @@ async def test_numbers_mean_what_the_chat_was_shown_last() -> None:
     await chats.ask("/heartbeat show")
     assert await chats.ask("/heartbeat done 1") == "Ticked off: “one”."
     assert await chats.ask("/heartbeat done 3 please") == "Ticked off: “three”."
-    await chats.desk.add_item(MAIN_AGENT, "five")
+    await chats.service.add_item(MAIN_AGENT, "five")
     chats.items.insert(0, "zero")
     assert await chats.ask("/heartbeat done 2") == "Ticked off: “two”."
     assert chats.items == ["zero", "four", "five"]
@@ -507,7 +513,7 @@ async def test_after_a_restart_no_number_ticks_off_something_else() -> None:
     chats.items[:] = ["one", "two", "three"]
     await chats.ask("/heartbeat show")
     row = chats.row("/heartbeat done 1")
-    chats.desk.breaks_after = StoreUnavailable("gone")
+    chats.service.breaks_after = StoreUnavailable("gone")
     with pytest.raises(StoreUnavailable):
         await chats.again(row)
     chats.restart()
@@ -524,7 +530,7 @@ async def test_one_chats_numbers_are_not_anothers() -> None:
     await chats.ask("/heartbeat show")
     thread = replace(ANN, thread="7")
     assert (await chats.ask("/heartbeat done 1", target=thread)).startswith("The numbers may ")
-    assert chats.desk.ticked == []
+    assert chats.service.ticked == []
 
 
 async def test_what_somebody_else_has_taken_out_is_not_open_any_more() -> None:
@@ -544,7 +550,7 @@ async def test_a_number_that_is_not_in_the_list_ticks_nothing_off(number: str) -
     answer = await chats.ask(f"/heartbeat done {number}")
     assert answer == words.unknown_number(number)
     assert len(answer) < 100
-    assert chats.desk.ticked == []
+    assert chats.service.ticked == []
 
 
 @pytest.mark.parametrize("given", ["", "one", "-1", "1.5", "\N{SUPERSCRIPT TWO}", "\u0661"])
@@ -553,7 +559,7 @@ async def test_what_is_no_number_is_answered_with_how_to_say_it(given: str) -> N
     chats.items[:] = ["one"]
     await chats.ask("/heartbeat show")
     assert await chats.ask(f"/heartbeat done {given}") == words.HOW_DONE
-    assert chats.desk.ticked == []
+    assert chats.service.ticked == []
 
 
 # ---------------------------------------------------------------------------- in a gateway
@@ -570,17 +576,17 @@ async def test_a_gateway_without_heartbeats_says_so_and_runs_no_agent() -> None:
 async def test_in_a_gateway_an_outage_delays_a_command_and_does_not_double_it() -> None:
     """SPEC DB-4, IO-2."""
     async with a_process() as gateway:
-        desk = FakeHeartbeats(clock=gateway.clock)
-        gateway.commands._heartbeats._desk = desk
+        service = FakeHeartbeats(clock=gateway.clock)
+        gateway.commands._heartbeats._desk = service
         gateway.store.broken = {"settle"}
         await gateway.say("/heartbeat add Mail of Ann")
         await asyncio.sleep(10)
-        assert desk.items[MAIN_AGENT] == ["Mail of Ann"]
+        assert service.items[MAIN_AGENT] == ["Mail of Ann"]
         assert gateway.channel.texts() == []
         gateway.store.broken = set()
         await gateway.channel.until_sent(1)
         assert gateway.channel.texts() == ["On the checklist: “Mail of Ann”."]
-        assert desk.items[MAIN_AGENT] == ["Mail of Ann"]
+        assert service.items[MAIN_AGENT] == ["Mail of Ann"]
 
 
 async def test_times_are_told_and_read_on_the_clock_that_the_chat_has_chosen() -> None:
@@ -592,4 +598,4 @@ async def test_times_are_told_and_read_on_the_clock_that_the_chat_has_chosen() -
     assert "today 09:04:05 (Asia/Kolkata)" in await chats.ask("/heartbeat why")
     answer = await chats.ask("/mute until 10:00")
     assert "muted until today 10:00 (Asia/Kolkata)" in answer
-    assert chats.desk.heart().muted_until == START + timedelta(hours=1, minutes=25, seconds=55)
+    assert chats.service.heart().muted_until == START + timedelta(hours=1, minutes=25, seconds=55)

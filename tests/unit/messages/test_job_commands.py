@@ -11,13 +11,18 @@ import pytest
 
 from goclaw_py.common.clock import new_id
 from goclaw_py.jobs import texts
-from goclaw_py.jobs.creation import Rules
-from goclaw_py.jobs.execution_models import Claimed, JobUpdate, OccurrenceEnd, Status
+from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.execution_models import (
+    JobUpdate,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+)
 from goclaw_py.jobs.models import (
     OPERATOR,
+    FixedMessage,
     Job,
     JobState,
-    Message,
     Notify,
     Payload,
     Program,
@@ -26,7 +31,7 @@ from goclaw_py.jobs.models import (
 )
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.jobs.service import JobDesk
+from goclaw_py.jobs.service import GatewayJobService
 from goclaw_py.messages.job_commands import JobCommands, asker
 from goclaw_py.model.chat_commands import (
     JobAction,
@@ -41,7 +46,7 @@ from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId, NodeId, Occurrence
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.model.run_events import ButtonsUsed
-from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import EndedOccurrence, InboxKind, InboxRow, JobQuery, Node
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
@@ -77,12 +82,14 @@ class Hand:
 class Chats:
     """Some chats of a gateway, with the real desk."""
 
-    def __init__(self, rules: Rules | None = None) -> None:
+    def __init__(self, rules: JobCreationRules | None = None) -> None:
         self.store = MemoryStore()
         self.clock = LoopClock()
         self.hand = Hand(self.store)
-        self.desk = JobDesk(self.store, self.clock, rules or Rules(PROFILE), self.hand)
-        self.commands = JobCommands(self.desk, self.store)
+        self.service = GatewayJobService(
+            self.store, self.clock, rules or JobCreationRules(PROFILE), self.hand
+        )
+        self.commands = JobCommands(self.service, self.store)
 
     async def ask(self, said: str | InboundMessage, target: Target = ANN) -> str:
         """Type a command, or press a button; what comes back."""
@@ -111,24 +118,24 @@ class Chats:
         payload: Payload | None = None,
         *,
         target: Target | TargetKind = ANN,
-        by: Asker | None = None,
+        by: Requester | None = None,
         **more: object,
     ) -> Job:
         """A job of a chat, as its model would make it."""
         own = target if isinstance(target, Target) else ANN
-        chat = by or Asker(owner_of(own, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, own)
-        drawn = JobDraft(schedule, payload or Message("Drink tea"), name=name, target=target)
-        return await self.desk.create(replace(drawn, **more), chat)  # type: ignore[arg-type]
+        chat = by or Requester(owner_of(own, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, own)
+        drawn = JobDraft(schedule, payload or FixedMessage("Drink tea"), name=name, target=target)
+        return await self.service.create(replace(drawn, **more), chat)  # type: ignore[arg-type]
 
     async def happened(
         self,
         job: Job,
         *,
         deleted: bool = True,
-        status: Status = Status.OK,
+        status: OccurrenceStatus = OccurrenceStatus.OK,
         output: str = "",
         told: Target | None = None,
-    ) -> Claimed:
+    ) -> OccurrenceClaim:
         """Let a job become due, run and end; it tells its ``output`` where it says, or ``told``."""
         assert job.next_run_at is not None
         await asyncio.sleep((job.next_run_at - self.clock.now()).total_seconds())
@@ -138,7 +145,7 @@ class Chats:
         fresh = [OccurrenceId(new_id(self.clock)) for _ in range(9)]
         claims = await self.store.claim_due(NODE, now=self.clock.now(), ids=fresh)
         (claimed,) = [one for one in claims if one.job.id == job.id]
-        state = JobState.COMPLETED if status is Status.OK else JobState.FAILED
+        state = JobState.COMPLETED if status is OccurrenceStatus.OK else JobState.FAILED
         update = JobUpdate(None, state, ran=True, delete=deleted)
         now = self.clock.now()
         end = OccurrenceEnd(claimed.id, job.id, job.revision, status, now, update, output=output)
@@ -185,7 +192,7 @@ async def test_jobs_lists_what_is_the_chats_own_and_nothing_else() -> None:
     await chats.make(Every(timedelta(hours=2)), "water")
     await chats.make(Cron("0 9 * * 1-5"), "news")
     await chats.make(Cron("0 9 * * 1-5"), "secret", target=BOB)
-    await chats.make(Cron("0 9 * * 1-5"), "backup", by=Asker(None))
+    await chats.make(Cron("0 9 * * 1-5"), "backup", by=Requester(None))
     first, second, how = (await chats.ask("/jobs")).splitlines()
     assert first.startswith("1. water: ")
     assert second.startswith("2. news: ")
@@ -208,7 +215,7 @@ async def test_what_is_done_is_not_listed_but_what_has_failed_is() -> None:
     await chats.happened(await chats.make(chats.soon(), "done"), deleted=False)
     assert await chats.ask("/jobs") == texts.NO_JOBS
     await chats.happened(
-        await chats.make(chats.soon(), "broken"), deleted=False, status=Status.FAILED
+        await chats.make(chats.soon(), "broken"), deleted=False, status=OccurrenceStatus.FAILED
     )
     first, _ = (await chats.ask("/jobs")).splitlines()
     assert first.startswith("1. broken: ")
@@ -221,7 +228,7 @@ async def test_a_number_pauses_resumes_runs_and_deletes() -> None:
     job = await chats.make(Every(timedelta(hours=2)), "water")
     await chats.ask("/jobs")
     assert await chats.ask("/jobs pause 1") == "“water” is paused."
-    assert (await chats.desk.get("water", Asker(None))).state is JobState.PAUSED
+    assert (await chats.service.get("water", Requester(None))).state is JobState.PAUSED
     assert "; paused" in await chats.ask("/jobs")
     assert (await chats.ask("/jobs resume 1")).startswith("“water” is active. It runs next ")
     assert await chats.ask("/jobs run 1") == "“water” is running now."
@@ -336,7 +343,7 @@ async def test_what_cannot_be_resumed_says_why() -> None:
     await chats.happened(reminder, deleted=False)
     answer = await chats.ask(f"/jobs resume {reminder.spec.slug}")
     assert answer.endswith(".")
-    assert (await chats.desk.get(reminder.id, Asker(None))).state is JobState.COMPLETED
+    assert (await chats.service.get(reminder.id, Requester(None))).state is JobState.COMPLETED
 
 
 async def test_the_status_names_the_three_jobs_that_run_next() -> None:
@@ -389,7 +396,7 @@ async def test_what_is_no_zone_is_refused_with_a_hint(zone: str) -> None:
 
 async def test_where_jobs_are_switched_off_the_chat_says_so_and_nothing_is_made() -> None:
     """SPEC CRON-4."""
-    chats = Chats(Rules(PROFILE, enabled=False))
+    chats = Chats(JobCreationRules(PROFILE, enabled=False))
     assert await chats.ask("/jobs") == texts.OFF
     ran = await chats.happened(await chats.make(chats.soon()))
     await chats.make(Every(timedelta(hours=2)), "water")
@@ -403,7 +410,7 @@ async def test_where_jobs_are_switched_off_the_chat_says_so_and_nothing_is_made(
 
 async def test_where_jobs_are_switched_off_they_can_still_be_edited() -> None:
     """SPEC CRON-4."""
-    chats = Chats(Rules(PROFILE, enabled=False))
+    chats = Chats(JobCreationRules(PROFILE, enabled=False))
     await chats.make(Every(timedelta(hours=2)), "water")
     assert await chats.ask("/jobs pause water") == "“water” is paused."
     assert await chats.ask("/jobs delete water") == "Deleted “water”."
@@ -479,7 +486,7 @@ async def test_a_press_that_a_crash_repeats_does_the_same() -> None:
 
 
 async def test_buttons_stay_when_a_press_could_not_be_carried_out() -> None:
-    chats = Chats(Rules(PROFILE, most=1))
+    chats = Chats(JobCreationRules(PROFILE, most=1))
     ran = await chats.happened(await chats.make(chats.soon()))
     await chats.make(Every(timedelta(hours=2)), "water")
     data = job_data(JobAction.SNOOZE_10M, ran.id)
@@ -493,7 +500,9 @@ async def test_a_second_press_to_another_process_makes_no_second_one_either() ->
     chats = Chats()
     ran = await chats.happened(await chats.make(chats.soon()))
     await chats.press(JobAction.SNOOZE_10M, ran.id)
-    chats.commands = JobCommands(JobDesk(chats.store, chats.clock, Rules(PROFILE)), chats.store)
+    chats.commands = JobCommands(
+        GatewayJobService(chats.store, chats.clock, JobCreationRules(PROFILE)), chats.store
+    )
     answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
     assert answer.startswith("💤 “tea” is already snoozed until today ")
     assert len(await chats.all()) == 1
@@ -599,20 +608,20 @@ async def test_what_an_operators_job_has_said_here_can_be_snoozed_here() -> None
     """SPEC CRON-13: a button that is shown works."""
     chats = Chats()
     operators = await chats.make(
-        chats.soon(), "Standup", by=Asker(None), policy={"usd": 9, "retries": 0}
+        chats.soon(), "Standup", by=Requester(None), policy={"usd": 9, "retries": 0}
     )
     assert operators.owner == OPERATOR
     ran = await chats.happened(operators, deleted=False)
     assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I will remind you of ")
     (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
-    assert (again.maker, again.spec.payload) == (Maker.PERSON, Message("Drink tea"))
+    assert (again.maker, again.spec.payload) == (Maker.PERSON, FixedMessage("Drink tea"))
     assert again.spec.policy == {}, "what operators grant to their jobs is theirs"
 
 
 async def test_an_operators_job_is_not_run_by_a_button_but_what_it_said_comes_again() -> None:
     """SPEC SEC-3."""
     chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon(), by=Asker(None)), deleted=False)
+    ran = await chats.happened(await chats.make(chats.soon(), by=Requester(None)), deleted=False)
     assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” is running now."
     assert chats.hand.ran == []
     assert len(await chats.all(owner_of(ANN, PeerKind.DIRECT))) == 1
@@ -623,11 +632,11 @@ async def test_a_program_of_an_operator_is_started_by_no_button(action: JobActio
     """SPEC CRON-0."""
     chats = Chats()
     program = Program(("backup", "--all"))
-    operators = await chats.make(chats.soon(), "Backup", program, by=Asker(None))
+    operators = await chats.make(chats.soon(), "Backup", program, by=Requester(None))
     ran = await chats.happened(operators, deleted=False, output="All is saved.")
     await chats.press(action, ran.id)
     (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
-    assert again.spec.payload == Message("All is saved."), "what it said comes again"
+    assert again.spec.payload == FixedMessage("All is saved."), "what it said comes again"
     assert chats.hand.ran == []
 
 
@@ -636,25 +645,25 @@ async def test_what_another_agent_said_comes_again_but_not_that_agent() -> None:
     chats = Chats()
     work = Prompt("Is the deploy fine?", "openai:expensive")
     operators = await chats.make(
-        chats.soon(), "Deploy", work, by=Asker(None), agent=AgentName("ops")
+        chats.soon(), "Deploy", work, by=Requester(None), agent=AgentName("ops")
     )
     ran = await chats.happened(operators, output="It is fine.")
     await chats.press(JobAction.SNOOZE_10M, ran.id)
     (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
-    assert (again.spec.payload, again.spec.agent) == (Message("It is fine."), MAIN_AGENT)
+    assert (again.spec.payload, again.spec.agent) == (FixedMessage("It is fine."), MAIN_AGENT)
 
 
 async def test_of_a_chats_own_job_only_what_it_could_have_made_itself_works_again() -> None:
     """SPEC SEC-3: an operator can make a job for a chat, with limits of its own."""
     chats = Chats()
-    for_ann = Asker(owner_of(ANN, PeerKind.DIRECT))
+    for_ann = Requester(owner_of(ANN, PeerKind.DIRECT))
     granted = await chats.make(
         chats.soon(), "News", Prompt("Read all of it"), by=for_ann, policy={"turns": 500}
     )
     ran = await chats.happened(granted, output="[NOTIFY] No news.")
     await chats.press(JobAction.SNOOZE_10M, ran.id)
     (again,) = await chats.all()
-    assert (again.spec.payload, again.spec.policy) == (Message("[NOTIFY] No news."), {})
+    assert (again.spec.payload, again.spec.policy) == (FixedMessage("[NOTIFY] No news."), {})
     answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
     assert "already" in answer
 
@@ -663,12 +672,12 @@ async def test_what_was_told_conditionally_comes_again_without_its_marker() -> N
     """SPEC CRON-13."""
     chats = Chats()
     operators = await chats.make(
-        chats.soon(), payload=Prompt("Watch"), by=Asker(None), notify=Notify.CONDITIONAL
+        chats.soon(), payload=Prompt("Watch"), by=Requester(None), notify=Notify.CONDITIONAL
     )
     ran = await chats.happened(operators, output="[NOTIFY] It rains.")
     await chats.press(JobAction.SNOOZE_10M, ran.id)
     (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
-    assert (again.spec.payload, again.spec.notify) == (Message("It rains."), Notify.ALWAYS)
+    assert (again.spec.payload, again.spec.notify) == (FixedMessage("It rains."), Notify.ALWAYS)
 
 
 @pytest.mark.parametrize("action", list(JobAction))
@@ -677,7 +686,7 @@ async def test_buttons_work_where_a_job_was_told_that_goes_to_whoever_spoke_last
 ) -> None:
     """SPEC CRON-13: in a thread, too."""
     chats = Chats()
-    operators = await chats.make(chats.soon(), by=Asker(None), target=TargetKind.LAST)
+    operators = await chats.make(chats.soon(), by=Requester(None), target=TargetKind.LAST)
     ran = await chats.happened(operators, deleted=False, told=replace(ANN, thread="7"))
     assert await chats.press(action, ran.id) != texts.GONE
     assert await chats.press(action, ran.id, BOB) == texts.GONE
@@ -687,13 +696,13 @@ async def test_buttons_work_where_a_job_was_told_that_goes_to_whoever_spoke_last
 async def test_an_operators_job_that_spoke_elsewhere_is_unknown_here() -> None:
     """SPEC SEC-3."""
     chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon(), target=BOB, by=Asker(None)))
+    ran = await chats.happened(await chats.make(chats.soon(), target=BOB, by=Requester(None)))
     assert await chats.press(JobAction.SNOOZE_10M, ran.id) == texts.GONE
 
 
 async def test_a_chat_with_all_the_jobs_that_it_may_have_reads_so() -> None:
     """SPEC CRON-15."""
-    chats = Chats(Rules(PROFILE, most=1))
+    chats = Chats(JobCreationRules(PROFILE, most=1))
     ran = await chats.happened(await chats.make(chats.soon()))
     await chats.make(Every(timedelta(hours=2)), "water")
     answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
@@ -714,10 +723,10 @@ async def test_a_definition_that_cannot_be_read_is_unknown() -> None:
 
 async def reminded(gateway: GatewayProcess) -> OutboundMessage:
     """The message of a reminder, as it stands in the chat."""
-    desk = gateway.works.office.desk
-    by = Asker(owner_of(ANN, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, ANN)
-    soon = At(desk.now() + timedelta(seconds=5))
-    await desk.create(JobDraft(soon, Message("Drink tea"), name="Tea time"), by)
+    service = gateway.works.job_module.service
+    by = Requester(owner_of(ANN, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, ANN)
+    soon = At(service.now() + timedelta(seconds=5))
+    await service.create(JobDraft(soon, FixedMessage("Drink tea"), name="Tea time"), by)
     await gateway.channel.until_sent(len(gateway.channel.sent) + 1)
     return gateway.channel.sent[-1]
 
@@ -779,7 +788,7 @@ async def test_while_the_database_is_away_a_press_waits_and_makes_one_reminder()
         answer = await press(gateway, below, JobAction.SNOOZE_1H)
         assert answer.startswith("💤 “Tea time” is already snoozed until ")
         coming = JobQuery(states=(JobState.ACTIVE,))
-        assert (await gateway.works.office.desk.search(coming, Asker(None))).total == 1
+        assert (await gateway.works.job_module.service.search(coming, Requester(None))).total == 1
 
 
 async def test_a_command_about_jobs_may_be_typed_by_whoever_may_talk() -> None:

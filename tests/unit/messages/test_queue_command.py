@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from goclaw_py.chats.access_control import Doorkeeper
+from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.delivery import texts
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import Target
@@ -281,7 +281,7 @@ async def test_an_owner_was_let_in_by_the_operator_and_not_as_a_guest(
         people = await gateway.store.people()
         assert {person.standing for person in people} == {Standing.OWNER, Standing.GUEST}
         assert (
-            gateway.doorkeeper.is_owner(Target("telegram", "default", "ann"), sender, rules)
+            gateway.access_control.is_owner(Target("telegram", "default", "ann"), sender, rules)
             is owner
         )
 
@@ -290,14 +290,14 @@ async def test_an_owner_of_one_account_is_none_of_another() -> None:
     async with a_process(channels=(RecordingChannel(trusted=False),)) as gateway:
         await approved(gateway, "ann", guest=False)
         elsewhere = Target("web", "default", "ann")
-        assert not gateway.doorkeeper.is_owner(elsewhere, "ann", AccessRules())
+        assert not gateway.access_control.is_owner(elsewhere, "ann", AccessRules())
 
 
 def test_before_the_people_are_known_nobody_is_an_owner() -> None:
     """SPEC CHAN-5: a policy store failure denies."""
 
     async def check() -> bool:
-        doorkeeper = Doorkeeper(MemoryStore(), LoopClock())
-        return doorkeeper.is_owner(Target("telegram", "default", "ann"), "ann", AccessRules())
+        access_control = AccessControl(MemoryStore(), LoopClock())
+        return access_control.is_owner(Target("telegram", "default", "ann"), "ann", AccessRules())
 
     assert not asyncio.run(check())

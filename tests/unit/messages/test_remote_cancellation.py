@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from goclaw_py.cluster.rpc import ANSWER_S, DRAIN, Calls, Facts
+from goclaw_py.cluster.rpc import ANSWER_S, DRAIN, Facts, NodeRpc
 from goclaw_py.delivery import texts as wording
 from goclaw_py.gateway.service import StoreControl
 from goclaw_py.model.errors import GoclawError, StoreUnavailable
@@ -109,7 +109,7 @@ async def test_a_stop_takes_jobs_of_another_node_that_tell_their_results_here(
         await other.say(command)
         await until(lambda: bool(both.texts()), within_s=0.3)
         assert both.texts() == ["Stopped 1 job."]
-        await until(lambda: not worker.works.office.occurrences.load)
+        await until(lambda: not worker.works.job_module.occurrences.load)
         assert await ends(worker, job) == ["cancelled:stopped"]
 
 
@@ -177,15 +177,15 @@ async def test_a_dead_node_is_nothing_to_ask() -> None:
 
 
 @asynccontextmanager
-async def asking(*, hears: bool = True) -> AsyncIterator[tuple[Calls, Calls, GatewayProcess]]:
+async def asking(*, hears: bool = True) -> AsyncIterator[tuple[NodeRpc, NodeRpc, GatewayProcess]]:
     """One who asks and one who answers, who is called ``b``."""
     async with two() as both:
         node = NodeId("b")
         clock = LoopClock()
         await both.second.store.join(a_node(node, started_at=clock.now()))
         await both.second.store.renew(node, until=clock.now().replace(year=2999))
-        answering = Calls(both.second.store, clock, lambda: node)
-        asker = Calls(both.first.store, clock, both.first.node)
+        answering = NodeRpc(both.second.store, clock, lambda: node)
+        asker = NodeRpc(both.first.store, clock, both.first.node)
         if hears:
             both.second.store.on_notice(lambda _: answering.look())
             both.first.store.on_notice(lambda _: asker.look())

@@ -10,22 +10,22 @@ from itertools import pairwise
 import pytest
 
 from goclaw_py.common.clock import SystemClock, new_run_id
-from goclaw_py.common.lru import Recent
-from goclaw_py.common.retry import hedged, until_available
-from goclaw_py.common.wakeup import Wake
-from goclaw_py.messages.blocked import HeldUp
+from goclaw_py.common.lru import LruCache
+from goclaw_py.common.retry import hedged, retry_until_available
+from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.messages.blocked_messages import BlockedMessages
 from goclaw_py.model.errors import Fenced, NotSent, StoreUnavailable
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import Inbound, InboundMessage, OutboundMessage
 from goclaw_py.ports.store import InboxKind, InboxRow
-from goclaw_py.testing.channel import Failure, RecordingChannel
+from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.harness import message, session_of
 
 # ---------------------------------------------------------------------------- wake
 
 
 async def test_a_call_before_the_wait_is_not_lost() -> None:
-    loop, wake = asyncio.get_running_loop(), Wake()
+    loop, wake = asyncio.get_running_loop(), WakeEvent()
     wake.clear()
     wake.call()
     await wake.wait(60)
@@ -33,7 +33,7 @@ async def test_a_call_before_the_wait_is_not_lost() -> None:
 
 
 async def test_a_wait_without_a_call_ends_at_its_limit() -> None:
-    loop, wake = asyncio.get_running_loop(), Wake()
+    loop, wake = asyncio.get_running_loop(), WakeEvent()
     await wake.wait(60)
     assert loop.time() == 60
     await wake.wait(-1)
@@ -41,7 +41,7 @@ async def test_a_wait_without_a_call_ends_at_its_limit() -> None:
 
 
 async def test_a_call_ends_a_wait() -> None:
-    loop, wake = asyncio.get_running_loop(), Wake()
+    loop, wake = asyncio.get_running_loop(), WakeEvent()
     loop.call_later(3, wake.call)
     await wake.wait(60)
     assert loop.time() == 3
@@ -61,7 +61,7 @@ async def test_an_operation_is_repeated_until_the_database_is_back() -> None:
             raise StoreUnavailable("away")
         return "done"
 
-    assert await until_available(operation) == "done"
+    assert await retry_until_available(operation) == "done"
     gaps = [after - before for before, after in pairwise(times)]
     assert 0.1 <= gaps[0] <= 0.2
     assert max(gaps) < 5.1
@@ -73,7 +73,7 @@ async def test_another_error_passes_through_at_once() -> None:
         raise Fenced("not yours")
 
     with pytest.raises(Fenced, match="not yours"):
-        await until_available(operation)
+        await retry_until_available(operation)
     assert asyncio.get_running_loop().time() == 0
 
 
@@ -147,7 +147,7 @@ async def test_who_is_cancelled_leaves_no_try_behind() -> None:
 
 
 def test_a_short_memory_forgets_the_oldest_first() -> None:
-    recent: Recent[int, str] = Recent(2)
+    recent: LruCache[int, str] = LruCache(2)
     for number in (1, 2, 3):
         recent[number] = str(number)
     assert list(recent) == [2, 3]
@@ -214,7 +214,7 @@ async def test_a_batch_that_was_not_confirmed_is_the_first_of_the_next_receive()
 async def test_failures_come_in_their_order_first_those_of_the_chat() -> None:
     channel = RecordingChannel()
     channel.fail(NotSent("any"))
-    channel.fail(Failure(NotSent("ann's"), arrives=True), chat="ann")
+    channel.fail(SendFailure(NotSent("ann's"), arrives=True), chat="ann")
     with pytest.raises(NotSent, match="ann's"):
         await channel.send(out("one"))
     with pytest.raises(NotSent, match="any"):
@@ -245,7 +245,7 @@ def row(row_id: int) -> InboxRow:
 
 
 def test_behind_a_row_that_is_held_up_the_next_ones_wait() -> None:
-    held_up = HeldUp()
+    held_up = BlockedMessages()
     held_up.add(row(2))
     assert not held_up.must_wait(row(2))
     assert held_up.must_wait(row(3))
@@ -255,7 +255,7 @@ def test_behind_a_row_that_is_held_up_the_next_ones_wait() -> None:
 
 def test_before_a_row_that_is_held_up_an_older_one_goes_on() -> None:
     """SPEC QUEUE-1: it may be found after that, when it was given back."""
-    held_up = HeldUp()
+    held_up = BlockedMessages()
     held_up.add(row(2))
     assert not held_up.must_wait(row(1))
     held_up.add(row(1))

@@ -9,25 +9,25 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.chats.access_control import Doorkeeper
-from goclaw_py.chats.context_usage import Contexts
-from goclaw_py.chats.session_settings import Policies
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.chats.access_control import AccessControl
+from goclaw_py.chats.context_usage import ContextUsage
+from goclaw_py.chats.session_settings import SessionSettings
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.models import Prompt
 from goclaw_py.jobs.schedule import At
-from goclaw_py.messages.cancellation import Stopped, Stopper
-from goclaw_py.messages.provider_outage import Outages
+from goclaw_py.messages.cancellation import CancelResult, RunCanceller
+from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.messages.stop_rights import StopRights
 from goclaw_py.model.chat_commands import stop_data
 from goclaw_py.model.ids import CRON_LANE, MAIN_LANE, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy, Request
-from goclaw_py.scheduler.scheduler import Scheduler
-from goclaw_py.scheduler.state_machine import Stop
+from goclaw_py.scheduler.scheduler import RunScheduler
+from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
@@ -70,23 +70,27 @@ class Endless:
 
 
 class Scene:
-    """A stopper over a real dispatcher; ``telling`` are the runs of jobs by chat."""
+    """A stopper over a real dispatcher; ``notifications`` are the runs of jobs by chat."""
 
     def __init__(self, cron_lane: int = 3) -> None:
         self.host = Endless()
         lanes = {MAIN_LANE: 3, CRON_LANE: cron_lane}
-        self.dispatcher = Dispatcher(Scheduler(lanes), self.host)
-        self.telling: dict[Target, Sequence[RunId]] = {}
+        self.dispatcher = Dispatcher(RunScheduler(lanes), self.host)
+        self.notifications: dict[Target, Sequence[RunId]] = {}
         store, clock = MemoryStore(), LoopClock()
-        outages = Outages(store, clock, lambda: HERE, 60.0, lambda _: None, lambda *_: None)
-        self.stopper = Stopper(store, clock, lambda: HERE, self.dispatcher, lambda _: [], outages)
-        rights = StopRights(Policies({}, Contexts({})), Doorkeeper(store, clock), {})
-        self.stopper.connect(self, rights)
+        outages = ProviderOutageBuffer(
+            store, clock, lambda: HERE, 60.0, lambda _: None, lambda *_: None
+        )
+        self.canceller = RunCanceller(
+            store, clock, lambda: HERE, self.dispatcher, lambda _: [], outages
+        )
+        rights = StopRights(SessionSettings({}, ContextUsage({})), AccessControl(store, clock), {})
+        self.canceller.connect(self, rights)
 
     def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
-        return list(self.telling[target]) if creator is None else []
+        return list(self.notifications[target]) if creator is None else []
 
-    def stop_run(self, run_id: RunId) -> Stop:
+    def stop_run(self, run_id: RunId) -> StopResult:
         return self.dispatcher.stop_one(run_id)
 
     async def stop_waiting(
@@ -103,9 +107,9 @@ class Scene:
         self.dispatcher.submit(Request(run, SessionKey(session), lane=lane))
         await asyncio.sleep(0)
 
-    def stop(self, *, everything: bool = False, run: RunId | None = None) -> Stopped:
-        stopped = self.stopper.stop(SESSION, everything=everything, run=run)
-        return self.stopper.stop_jobs(ANN, stopped, everything=everything, run=run)
+    def stop(self, *, everything: bool = False, run: RunId | None = None) -> CancelResult:
+        stopped = self.canceller.stop(SESSION, everything=everything, run=run)
+        return self.canceller.stop_jobs(ANN, stopped, everything=everything, run=run)
 
 
 async def test_the_oldest_of_several_jobs_is_stopped_alone() -> None:
@@ -113,13 +117,13 @@ async def test_the_oldest_of_several_jobs_is_stopped_alone() -> None:
     scene = Scene()
     for run in (A, B, C):
         await scene.begin(run, f"job {run}")
-    scene.telling[ANN] = [B, A]
+    scene.notifications[ANN] = [B, A]
     assert scene.stop().jobs == (B,)
     await until(lambda: len(scene.host.ended) == 1)
     assert scene.host.ended == [Ending(B, Outcome.CANCELLED, Reason.STOPPED)]
-    scene.telling[ANN] = [A]
+    scene.notifications[ANN] = [A]
     assert scene.stop().jobs == (A,)
-    scene.telling[ANN] = []
+    scene.notifications[ANN] = []
     assert scene.stop().nothing
     assert scene.dispatcher.is_running(C)
 
@@ -129,7 +133,7 @@ async def test_the_chats_own_run_goes_first_and_the_jobs_go_on() -> None:
     scene = Scene()
     await scene.begin(A, SESSION, MAIN_LANE)
     await scene.begin(B, "job")
-    scene.telling[ANN] = [B]
+    scene.notifications[ANN] = [B]
     stopped = scene.stop()
     assert (stopped.report.stopped, stopped.jobs) == ((A,), ())
     assert scene.dispatcher.is_running(B)
@@ -141,7 +145,7 @@ async def test_while_the_chats_own_run_is_stopping_no_job_is_taken() -> None:
     scene.host.stubborn = {A}
     await scene.begin(A, SESSION, MAIN_LANE)
     await scene.begin(B, "job")
-    scene.telling[ANN] = [B]
+    scene.notifications[ANN] = [B]
     scene.stop()
     await asyncio.sleep(0)
     again = scene.stop()
@@ -155,7 +159,7 @@ async def test_everything_takes_all_jobs_besides() -> None:
     await scene.begin(A, SESSION, MAIN_LANE)
     await scene.begin(B, "job b")
     await scene.begin(C, "job c")  # waits for its lane
-    scene.telling[ANN] = [B, C]
+    scene.notifications[ANN] = [B, C]
     stopped = scene.stop(everything=True)
     assert (stopped.report.stopped, stopped.jobs) == ((A,), (B, C))
     await until(lambda: len(scene.host.ended) == 3)
@@ -165,7 +169,7 @@ async def test_a_job_in_the_chats_own_conversation_is_counted_once() -> None:
     """SPEC CRON-14: session = main."""
     scene = Scene()
     await scene.begin(A, SESSION)
-    scene.telling[ANN] = [A]
+    scene.notifications[ANN] = [A]
     stopped = scene.stop(everything=True)
     assert (stopped.report.stopped, stopped.jobs) == ((A,), ())
 
@@ -175,9 +179,9 @@ async def test_a_button_means_its_run_and_no_other() -> None:
     scene = Scene()
     await scene.begin(A, "job a")
     await scene.begin(B, "job b")
-    scene.telling[ANN] = [A]
+    scene.notifications[ANN] = [A]
     assert scene.stop(run=B).nothing, "it tells its result elsewhere"
-    scene.telling[ANN] = [A, B]
+    scene.notifications[ANN] = [A, B]
     assert scene.stop(run=B).jobs == (B,)
     assert scene.dispatcher.is_running(A)
 
@@ -187,13 +191,13 @@ async def test_a_job_that_is_stopping_is_not_stopped_again_but_the_next_one_is()
     scene = Scene()
     scene.host.stubborn = {A}
     await scene.begin(A, "job a")
-    scene.telling[ANN] = [A]
+    scene.notifications[ANN] = [A]
     scene.stop()
     await asyncio.sleep(0)
     again = scene.stop()
     assert (again.jobs, again.report.already_stopping) == ((), True)
     await scene.begin(B, "job b")
-    scene.telling[ANN] = [A, B]
+    scene.notifications[ANN] = [A, B]
     assert scene.stop().jobs == (B,)
 
 
@@ -205,10 +209,10 @@ WAYS = Ways(QueuePolicy(), cron_lane=3)
 
 async def begun(gateway: GatewayProcess, *targets: Target) -> list[RunId]:
     """Let a job for each of these chats begin, all in the same second."""
-    desk, known = gateway.works.office.desk, len(gateway.scripted.requests)
-    at = At(desk.now() + timedelta(seconds=5))
+    service, known = gateway.works.job_module.service, len(gateway.scripted.requests)
+    at = At(service.now() + timedelta(seconds=5))
     for target in targets:
-        await desk.create(JobDraft(at, Prompt("report"), target=target), Asker(None))
+        await service.create(JobDraft(at, Prompt("report"), target=target), Requester(None))
     await gateway.scripted.until_active(known + len(targets))
     return [request.run_id for request in gateway.scripted.requests[known:]]
 
@@ -224,7 +228,7 @@ async def test_stop_takes_a_job_that_tells_its_result_here() -> None:
         assert await gateway.ask("/stop") == "Stopped 1 job."
         await until(lambda: not gateway.dispatcher.runs())
         (logged,) = await gateway.store.log_of()
-        assert logged.status is Status.CANCELLED
+        assert logged.status is OccurrenceStatus.CANCELLED
         assert await gateway.ask("/stop") == "Nothing was running."
 
 
@@ -253,7 +257,7 @@ async def test_nobody_stops_the_jobs_of_another_chat() -> None:
     """SPEC SEC-3: not even by a button that is made up."""
     async with a_process(blocking(), WAYS) as gateway:
         (run,) = await begun(gateway, BOB)
-        pressed = replace(message("Stop"), press=stop_data(run))
+        pressed = replace(message("StopResult"), press=stop_data(run))
         await gateway.gateway.accept([pressed])
         await until(lambda: gateway.channel.texts() == ["Nothing was running."])
         assert await gateway.ask("/stopall") == "Nothing was running."

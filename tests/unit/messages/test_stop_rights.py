@@ -19,7 +19,7 @@ from goclaw_py.model.errors import AgentError, NotSent
 from goclaw_py.model.messages import InboundMessage, PeerKind, Target, person_at
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.model.session_keys import GroupPolicy, StopPolicy
-from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent
@@ -300,10 +300,10 @@ async def test_a_job_is_stopped_by_who_has_asked_for_it(
     database, team = MemoryDatabase(), Target("telegram", "default", TEAM)
     async with a_group(database=database) as gateway, a_group(database=database) as other:
         owner = owner_of(team, PeerKind.GROUP)
-        by = Asker(owner, Maker.MODEL, None, team, PeerKind.GROUP, person_at(team, "ann"))
-        desk = gateway.works.office.desk
-        at = At(desk.now() + timedelta(seconds=5))
-        await desk.create(JobDraft(at, Prompt("report"), target=team), by)
+        by = Requester(owner, Maker.MODEL, None, team, PeerKind.GROUP, person_at(team, "ann"))
+        service = gateway.works.job_module.service
+        at = At(service.now() + timedelta(seconds=5))
+        await service.create(JobDraft(at, Prompt("report"), target=team), by)
         await until(lambda: bool(gateway.scripted.active or other.scripted.active))
         running = gateway if gateway.scripted.active else other
         asked = running if where == "here" else other if running is gateway else gateway

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from goclaw_py.chats.context_usage import Contexts
+from goclaw_py.chats.context_usage import ContextUsage
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.ports.agent import AgentResult, RunRequest
@@ -45,7 +45,7 @@ async def works_at_once(gateway: GatewayProcess) -> int:
     await say(gateway, *"abcde")
     await asyncio.sleep(1)
     active = len(gateway.scripted.active)
-    gateway.works.stopper.stop(GROUP, everything=True)
+    gateway.works.canceller.stop(GROUP, everything=True)
     await asyncio.sleep(1)
     return active
 
@@ -159,20 +159,20 @@ async def test_a_process_that_was_declared_dead_forgets_how_full_its_conversatio
 
 def test_a_crossing_is_told_once_in_each_direction() -> None:
     """SPEC QUEUE-7."""
-    contexts = Contexts({MAIN: WINDOW})
+    contexts = ContextUsage({MAIN: WINDOW})
     crossed = [contexts.note(CHAT, MAIN, tokens) for tokens in (599, 600, 700, 599, 1)]
     assert crossed == [False, True, False, True, False]
 
 
 def test_each_agent_has_its_own_window() -> None:
-    contexts = Contexts({MAIN: 1000, AgentName("large"): 10_000})
+    contexts = ContextUsage({MAIN: 1000, AgentName("large"): 10_000})
     contexts.note(CHAT, MAIN, 700)
     contexts.note(OTHER, AgentName("large"), 700)
     assert (contexts.used(CHAT), contexts.used(OTHER)) == (0.7, 0.07)
 
 
 def test_the_throttle_leaves_all_but_the_number_of_runs_alone() -> None:
-    contexts = Contexts({MAIN: WINDOW})
+    contexts = ContextUsage({MAIN: WINDOW})
     policy = QueuePolicy(Mode.COLLECT, 7, debounce_s=0.5, concurrency=3)
     assert contexts.throttled(CHAT, policy) is policy
     contexts.note(CHAT, MAIN, WINDOW)
@@ -182,7 +182,7 @@ def test_the_throttle_leaves_all_but_the_number_of_runs_alone() -> None:
 
 
 def test_what_is_remembered_is_bounded_and_the_longest_quiet_goes_first() -> None:
-    contexts = Contexts({MAIN: WINDOW})
+    contexts = ContextUsage({MAIN: WINDOW})
     contexts.note(CHAT, MAIN, 700)
     contexts.note(OTHER, MAIN, 700)
     for number in range(9_998):
@@ -194,4 +194,4 @@ def test_what_is_remembered_is_bounded_and_the_longest_quiet_goes_first() -> Non
 
 
 def test_forgetting_an_unknown_session_is_harmless() -> None:
-    Contexts({}).forget(CHAT)
+    ContextUsage({}).forget(CHAT)

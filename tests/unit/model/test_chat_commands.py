@@ -19,13 +19,13 @@ from goclaw_py.model.chat_commands import (
     Help,
     JobAction,
     JobButton,
-    Jobs,
+    JobsCommand,
     Misspelt,
     Mute,
     NewSession,
     QueueMode,
     ShowStatus,
-    Stop,
+    StopCommand,
     Timezone,
     addresses_another_bot,
     command_of,
@@ -39,7 +39,7 @@ from goclaw_py.model.chat_commands import (
 from goclaw_py.model.ids import OccurrenceId, RunId
 from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerKind, Sender, Target
 
-ONE, ALL = Stop(everything=False), Stop(everything=True)
+ONE, ALL = StopCommand(everything=False), StopCommand(everything=True)
 HELLO = InboundMessage(
     "42:1",
     Target("telegram", "default", "42"),
@@ -61,7 +61,7 @@ HELLO = InboundMessage(
         ("new", NewSession()),
         ("reset", NewSession()),
         ("queue", QueueMode("")),
-        ("jobs", Jobs("", "")),
+        ("jobs", JobsCommand("", "")),
         ("timezone", Timezone("")),
         ("heartbeat", HeartbeatCommand("", "")),
         ("mute", Mute("")),
@@ -224,8 +224,8 @@ def test_the_words_after_jobs_on_its_line_say_what_to_do_with_which(
     text: str, action: str, job: str
 ) -> None:
     """SPEC CMD-2, CMD-5."""
-    assert parse_command(text, "goclaw_bot") == Jobs(action, job)
-    assert our_command(text) == Jobs(action, job)
+    assert parse_command(text, "goclaw_bot") == JobsCommand(action, job)
+    assert our_command(text) == JobsCommand(action, job)
 
 
 @pytest.mark.parametrize(
@@ -358,8 +358,8 @@ def test_a_stop_button_brings_the_run_that_it_stops_within_its_64_bytes() -> Non
     data = stop_data(run_id)
     assert len(data.encode()) <= 64
     pressed = replace(HELLO, press=data)
-    assert command_of(pressed, None) == Stop(everything=False, run=run_id)
-    assert our_command_of(pressed) == Stop(everything=False, run=run_id)
+    assert command_of(pressed, None) == StopCommand(everything=False, run=run_id)
+    assert our_command_of(pressed) == StopCommand(everything=False, run=run_id)
 
 
 OCCURRENCE = OccurrenceId("019b7ca9-8c88-71d9-baa8-d70b2c79b8e7")

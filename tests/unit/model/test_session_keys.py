@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
 from goclaw_py.model.session_keys import (
-    Access,
+    AccessDecision,
     AccessRules,
     DirectPolicy,
     GroupPolicy,
@@ -55,19 +55,19 @@ def test_agents_have_sessions_of_their_own_in_one_chat() -> None:
 @pytest.mark.parametrize(
     ("policy", "listed", "known", "expected"),
     [
-        (DirectPolicy.PAIRING, False, False, Access.PAIR),
-        (DirectPolicy.PAIRING, False, True, Access.ALLOWED),
-        (DirectPolicy.PAIRING, True, False, Access.ALLOWED),
-        (DirectPolicy.ALLOWLIST, False, False, Access.IGNORED),
-        (DirectPolicy.ALLOWLIST, False, True, Access.IGNORED),
-        (DirectPolicy.ALLOWLIST, True, False, Access.ALLOWED),
-        (DirectPolicy.OPEN, False, False, Access.ALLOWED),
-        (DirectPolicy.DISABLED, False, True, Access.IGNORED),
-        (DirectPolicy.DISABLED, True, True, Access.IGNORED),
+        (DirectPolicy.PAIRING, False, False, AccessDecision.PAIR),
+        (DirectPolicy.PAIRING, False, True, AccessDecision.ALLOWED),
+        (DirectPolicy.PAIRING, True, False, AccessDecision.ALLOWED),
+        (DirectPolicy.ALLOWLIST, False, False, AccessDecision.IGNORED),
+        (DirectPolicy.ALLOWLIST, False, True, AccessDecision.IGNORED),
+        (DirectPolicy.ALLOWLIST, True, False, AccessDecision.ALLOWED),
+        (DirectPolicy.OPEN, False, False, AccessDecision.ALLOWED),
+        (DirectPolicy.DISABLED, False, True, AccessDecision.IGNORED),
+        (DirectPolicy.DISABLED, True, True, AccessDecision.IGNORED),
     ],
 )
 def test_direct_chats_are_decided_by_policy_list_and_approval(
-    policy: DirectPolicy, listed: bool, known: bool, expected: Access
+    policy: DirectPolicy, listed: bool, known: bool, expected: AccessDecision
 ) -> None:
     """SPEC CHAN-5."""
     rules = AccessRules(policy, frozenset({"7"} if listed else {"8"}))
@@ -77,52 +77,55 @@ def test_direct_chats_are_decided_by_policy_list_and_approval(
 @pytest.mark.parametrize(
     ("policy", "listed", "expected"),
     [
-        (DirectPolicy.OPEN, False, Access.IGNORED),
-        (DirectPolicy.OPEN, True, Access.ALLOWED),
-        (DirectPolicy.PAIRING, False, Access.IGNORED),
-        (DirectPolicy.ALLOWLIST, True, Access.ALLOWED),
-        (DirectPolicy.DISABLED, False, Access.IGNORED),
+        (DirectPolicy.OPEN, False, AccessDecision.IGNORED),
+        (DirectPolicy.OPEN, True, AccessDecision.ALLOWED),
+        (DirectPolicy.PAIRING, False, AccessDecision.IGNORED),
+        (DirectPolicy.ALLOWLIST, True, AccessDecision.ALLOWED),
+        (DirectPolicy.DISABLED, False, AccessDecision.IGNORED),
     ],
 )
 def test_a_denied_direct_chat_is_ignored_unless_the_settings_list_its_sender(
-    policy: DirectPolicy, listed: bool, expected: Access
+    policy: DirectPolicy, listed: bool, expected: AccessDecision
 ) -> None:
     """SPEC CHAN-5."""
     rules = AccessRules(policy, frozenset({"7"} if listed else {}))
     assert access(HELLO, rules, {"7"}, decided=False) is expected
-    allowed = Access.PAIR if policy is DirectPolicy.PAIRING else access(HELLO, rules, ())
+    allowed = AccessDecision.PAIR if policy is DirectPolicy.PAIRING else access(HELLO, rules, ())
     assert access(HELLO, rules, (), decided=True) is allowed, "undoing it grants nothing else"
 
 
 def test_pairing_is_the_default() -> None:
     """SPEC CHAN-5."""
-    assert access(HELLO, AccessRules(), ()) is Access.PAIR
+    assert access(HELLO, AccessRules(), ()) is AccessDecision.PAIR
 
 
 @pytest.mark.parametrize("policy", DirectPolicy)
 def test_an_unknown_group_is_silence_whoever_writes(policy: DirectPolicy) -> None:
     """SPEC CHAN-5."""
     message = replace(HELLO, peer=PeerKind.GROUP)
-    assert access(message, AccessRules(policy, frozenset({"7"})), {"7"}) is Access.UNKNOWN_GROUP
+    assert (
+        access(message, AccessRules(policy, frozenset({"7"})), {"7"})
+        is AccessDecision.UNKNOWN_GROUP
+    )
 
 
 @pytest.mark.parametrize(
     ("policy", "listed", "decided", "expected"),
     [
-        (GroupPolicy.ALLOWLIST, None, None, Access.UNKNOWN_GROUP),
-        (GroupPolicy.ALLOWLIST, None, True, Access.ALLOWED),
-        (GroupPolicy.ALLOWLIST, None, False, Access.IGNORED),
-        (GroupPolicy.ALLOWLIST, True, None, Access.ALLOWED),
-        (GroupPolicy.ALLOWLIST, True, False, Access.ALLOWED),
-        (GroupPolicy.ALLOWLIST, False, True, Access.IGNORED),
-        (GroupPolicy.OPEN, None, None, Access.ALLOWED),
-        (GroupPolicy.OPEN, None, False, Access.IGNORED),
-        (GroupPolicy.OPEN, False, True, Access.IGNORED),
-        (GroupPolicy.DISABLED, True, True, Access.IGNORED),
+        (GroupPolicy.ALLOWLIST, None, None, AccessDecision.UNKNOWN_GROUP),
+        (GroupPolicy.ALLOWLIST, None, True, AccessDecision.ALLOWED),
+        (GroupPolicy.ALLOWLIST, None, False, AccessDecision.IGNORED),
+        (GroupPolicy.ALLOWLIST, True, None, AccessDecision.ALLOWED),
+        (GroupPolicy.ALLOWLIST, True, False, AccessDecision.ALLOWED),
+        (GroupPolicy.ALLOWLIST, False, True, AccessDecision.IGNORED),
+        (GroupPolicy.OPEN, None, None, AccessDecision.ALLOWED),
+        (GroupPolicy.OPEN, None, False, AccessDecision.IGNORED),
+        (GroupPolicy.OPEN, False, True, AccessDecision.IGNORED),
+        (GroupPolicy.DISABLED, True, True, AccessDecision.IGNORED),
     ],
 )
 def test_a_group_is_decided_by_policy_settings_and_operator(
-    policy: GroupPolicy, listed: bool | None, decided: bool | None, expected: Access
+    policy: GroupPolicy, listed: bool | None, decided: bool | None, expected: AccessDecision
 ) -> None:
     """SPEC CHAN-5: what the settings say goes before what the operator said."""
     message = replace(HELLO, peer=PeerKind.GROUP)
@@ -139,14 +142,14 @@ def test_in_a_group_only_what_is_addressed_is_taken_unless_mention_is_off(
     message = replace(HELLO, peer=peer, addressed=False)
     rules = AccessRules(DirectPolicy.OPEN, group=GroupPolicy.OPEN, mention=mention)
     unmentioned = mention and peer is PeerKind.GROUP
-    expected = Access.UNMENTIONED if unmentioned else Access.ALLOWED
+    expected = AccessDecision.UNMENTIONED if unmentioned else AccessDecision.ALLOWED
     assert access(message, rules, ()) is expected
 
 
 def test_a_group_that_is_unknown_is_noted_though_nobody_addressed_the_agent() -> None:
     """SPEC CHAN-5: the operator sees the groups that there are."""
     message = replace(HELLO, peer=PeerKind.GROUP, addressed=False)
-    assert access(message, AccessRules(), ()) is Access.UNKNOWN_GROUP
+    assert access(message, AccessRules(), ()) is AccessDecision.UNKNOWN_GROUP
 
 
 @pytest.mark.parametrize("peer", PeerKind)
@@ -174,13 +177,13 @@ def test_a_session_that_is_no_chat_counts_as_direct(key: str) -> None:
 def test_whoever_reaches_a_trusted_channel_may_talk(policy: DirectPolicy, peer: PeerKind) -> None:
     """SPEC CHAN-9."""
     rules = AccessRules(policy, trusted=True)
-    assert access(replace(HELLO, peer=peer), rules, ()) is Access.ALLOWED
+    assert access(replace(HELLO, peer=peer), rules, ()) is AccessDecision.ALLOWED
 
 
 def test_only_the_id_identifies_a_sender() -> None:
     """SPEC CHAN-5: names and user names can be changed by anybody."""
     impostor = replace(HELLO, sender=Sender("666", name="7", username="7"))
-    assert access(impostor, AccessRules(allow=frozenset({"7"})), {"7"}) is Access.PAIR
+    assert access(impostor, AccessRules(allow=frozenset({"7"})), {"7"}) is AccessDecision.PAIR
 
 
 @pytest.mark.parametrize("name", ["a", "local", "A-1_b.c", "x" * 64])

@@ -11,8 +11,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_families
 from prometheus_client.parser import text_string_to_metric_families as families
 
-from goclaw_py.heartbeat.models import BeatStatus
-from goclaw_py.jobs.execution_models import Status as JobStatus
+from goclaw_py.heartbeat.models import HeartbeatRunStatus
+from goclaw_py.jobs.execution_models import OccurrenceStatus as JobStatus
 from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE
 from goclaw_py.model.metrics_port import Delivery
 from goclaw_py.model.outcomes import Outcome, Trigger
@@ -43,7 +43,7 @@ def metrics() -> Metrics:
     made.received("telegram")
     made.delivered("telegram", Delivery.SENT, timedelta(seconds=2).total_seconds())
     made.occurrence_ended(JobStatus.OK, 0.1)
-    made.beat_ended(MAIN_AGENT, BeatStatus.OK)
+    made.heartbeat_ended(MAIN_AGENT, HeartbeatRunStatus.OK)
     return made
 
 

@@ -19,7 +19,7 @@ from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.observability import opentelemetry as tracing
 from goclaw_py.observability.opentelemetry import Tracing
-from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, Role, RunRequest, Step
+from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, ModelStep, Role, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Ignore, Return, Say, ScriptedAgent
 from goclaw_py.testing.agents import Step as Doing
@@ -90,11 +90,11 @@ def by_prompt(**steps: Doing) -> ScriptedAgent:
 
 WORK = Emitting(
     (
-        Step(Usage()),
-        Step(Usage(1, 100, 5), "gpt-4o"),
+        ModelStep(Usage()),
+        ModelStep(Usage(1, 100, 5), "gpt-4o"),
         ToolStarted("a", "read_file", '{"path": "hunter2"}', side_effects=False),
         ToolEnded("a", "read_file", ok=True, result="hunter2"),
-        Step(Usage(3, 300, 15, cost_usd=Decimal("0.25")), "gpt-4o"),
+        ModelStep(Usage(3, 300, 15, cost_usd=Decimal("0.25")), "gpt-4o"),
         ToolStarted("b", "send_message", "{}"),
         ToolEnded("b", "send_message", ok=False),
         TextDelta("hunter2"),
@@ -154,7 +154,9 @@ async def test_answers_of_the_model_and_calls_of_tools_are_below_their_run(trace
 async def test_nothing_that_anybody_says_is_in_a_span(traced: Traced) -> None:
     """SPEC SEC-2: not the prompt, the answer, arguments or results of tools, nor an error."""
     made_up = ToolStarted("c", "hunter2 please", "{}")
-    strange = Emitting((made_up, Step(Usage(1), "hunter2 is my model"), *WORK.events), WORK.then)
+    strange = Emitting(
+        (made_up, ModelStep(Usage(1), "hunter2 is my model"), *WORK.events), WORK.then
+    )
     agent = ScriptedAgent(strange, Fail(ValueError(SECRET)), Block())
     async with a_process(agent, spans=traced.spans) as gateway:
         for _ in range(2):
@@ -197,7 +199,7 @@ async def test_a_run_that_ignores_its_end_ends_as_a_span_all_the_same(traced: Tr
 
 async def test_the_end_is_told_as_it_is_stored(traced: Traced) -> None:
     """A budget that others have used up too is a reason that the task itself does not know."""
-    over = Emitting((Step(Usage(requests=9), "m"),), Block())
+    over = Emitting((ModelStep(Usage(requests=9), "m"),), Block())
     ways = Ways(limits=Limits(run=Budget(turns=3)))
     async with a_process(ScriptedAgent(over), ways, spans=traced.spans) as gateway:
         await gateway.ask("hello")

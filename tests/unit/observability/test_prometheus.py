@@ -14,7 +14,7 @@ from goclaw_py.model.errors import AgentError, NotSent, StoreUnavailable, Undeli
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, Step
+from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent
@@ -29,7 +29,7 @@ from tests.support.harness import (
     message,
     until,
 )
-from tests.support.jobs import OPERATOR, Wanted, at, desk, ends, every, make
+from tests.support.jobs import OPERATOR, Wanted, at, ends, every, make, service
 
 AT_ONCE = Ways(QueuePolicy())
 
@@ -128,7 +128,9 @@ async def test_what_runs_have_used_is_added_up_also_if_they_failed() -> None:
     used = Usage(1, 100, 20, 60, Decimal("0.10"))
     agent = ScriptedAgent(
         Return(AgentResult("a", usage=used)),
-        Emitting((Step(replace(used, cost_usd=Decimal("0.20")), "m"),), Fail(ValueError("no"))),
+        Emitting(
+            (ModelStep(replace(used, cost_usd=Decimal("0.20")), "m"),), Fail(ValueError("no"))
+        ),
         Return(AgentResult("b", usage=Usage(1, 5, 1))),
     )
     async with scraped(agent) as made:
@@ -295,7 +297,7 @@ async def test_a_job_that_waits_for_its_lane_has_a_lag() -> None:
 async def test_what_is_run_by_hand_has_no_lag() -> None:
     async with scraped() as made:
         job = await make(made.gateway, Wanted(every(3600)))
-        await desk(made.gateway).run_now(job.id, OPERATOR)
+        await service(made.gateway).run_now(job.id, OPERATOR)
         await settled(made.gateway)
         assert await made.some("goclaw_occurrences_total") == {'{status="ok"}': 1}
         assert (await made.all())["goclaw_occurrence_lag_seconds_count"] == 0

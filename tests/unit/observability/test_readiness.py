@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.observability.readiness import Check, Condition, Vitals, judge
+from goclaw_py.observability.readiness import Condition, ReadinessCheck, Vitals, judge
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 
 
@@ -20,7 +20,7 @@ STOPPED = channel(ChannelState.STOPPED, "wrong token 123:abc")
 WELL = Vitals(database=True, channels=(WORKS,), lag_s=0.0, draining=False)
 
 
-def the(name: str, vitals: Vitals) -> Check:
+def the(name: str, vitals: Vitals) -> ReadinessCheck:
     (check,) = [one for one in judge(vitals).checks if one.name == name]
     return check
 

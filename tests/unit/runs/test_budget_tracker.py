@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.budget import NO_BUDGET, Budget, Limit, Scope, Spent
+from goclaw_py.model.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
 from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, RunId, SessionKey
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.store import RunStore
-from goclaw_py.runs.budget_tracker import Ledger, Limits, Payer
+from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, Limits
 from goclaw_py.testing.clock import LoopClock
 
-ANN, BOB = Payer(SessionKey("ann"), MAIN_AGENT), Payer(SessionKey("bob"), MAIN_AGENT)
+ANN, BOB = (
+    BudgetAccount(SessionKey("ann"), MAIN_AGENT),
+    BudgetAccount(SessionKey("bob"), MAIN_AGENT),
+)
 A, B, C = RunId("a"), RunId("b"), RunId("c")
 
 
@@ -48,17 +51,19 @@ def turns(number: int) -> Usage:
     return Usage(requests=number)
 
 
-def ledger(books: Books, limits: Limits, stopped: list[RunId] | None = None) -> Ledger:
+def budget_tracker(
+    books: Books, limits: Limits, stopped: list[RunId] | None = None
+) -> BudgetTracker:
     def stop(run_id: RunId, error: BudgetReached) -> None:
         if stopped is not None:
             stopped.append(run_id)
 
-    return Ledger(cast("RunStore", books), LoopClock(), {MAIN_AGENT: limits}, stop)
+    return BudgetTracker(cast("RunStore", books), LoopClock(), {MAIN_AGENT: limits}, stop)
 
 
 async def test_nothing_is_asked_where_no_day_has_a_budget() -> None:
     books = Books()
-    book = ledger(books, Limits(Budget(turns=3)))
+    book = budget_tracker(books, Limits(Budget(turns=3)))
     assert await book.open(A, ANN) == Budget(turns=3)
     assert books.asked == 0
 
@@ -66,7 +71,7 @@ async def test_nothing_is_asked_where_no_day_has_a_budget() -> None:
 async def test_a_run_that_ends_while_the_database_is_asked_is_counted() -> None:
     """Its answer may be from before that run was stored."""
     books, stopped = Books(), list[RunId]()
-    book = ledger(books, Limits(agent_day=Budget(turns=5)), stopped)
+    book = budget_tracker(books, Limits(agent_day=Budget(turns=5)), stopped)
     await book.open(A, ANN)
     book.note(A, turns(3))
     books.takes_s = 10
@@ -78,7 +83,7 @@ async def test_a_run_that_ends_while_the_database_is_asked_is_counted() -> None:
 
 async def test_what_is_stored_counts_while_another_run_works() -> None:
     books, stopped = Books(), list[RunId]()
-    book = ledger(books, Limits(agent_day=Budget(turns=5)), stopped)
+    book = budget_tracker(books, Limits(agent_day=Budget(turns=5)), stopped)
     await book.open(A, ANN)
     await book.open(B, BOB)
     book.note(A, turns(4))
@@ -90,7 +95,7 @@ async def test_what_is_stored_counts_while_another_run_works() -> None:
 async def test_the_outer_run_is_stopped_first() -> None:
     """Its children end with it then, and are not told that they have used up a budget."""
     stopped: list[RunId] = []
-    book = ledger(Books(), Limits(Budget(turns=4)), stopped)
+    book = budget_tracker(Books(), Limits(Budget(turns=4)), stopped)
     await book.open(A, ANN)
     book.bind(B, A)
     await book.open(B, ANN)
@@ -103,7 +108,7 @@ async def test_the_outer_run_is_stopped_first() -> None:
 
 async def test_a_child_that_begins_after_the_end_of_its_parent_uses_that_ones_budget() -> None:
     stopped: list[RunId] = []
-    book = ledger(Books(), Limits(Budget(turns=4)), stopped)
+    book = budget_tracker(Books(), Limits(Budget(turns=4)), stopped)
     await book.open(A, ANN)
     book.note(A, turns(2))
     book.bind(B, A)
@@ -116,7 +121,7 @@ async def test_a_child_that_begins_after_the_end_of_its_parent_uses_that_ones_bu
 async def test_several_may_ask_about_a_day_at_once() -> None:
     """Found by a review: the second answer came first, and the first run failed by it."""
     books = Books()
-    book = ledger(books, Limits(agent_day=Budget(turns=9)))
+    book = budget_tracker(books, Limits(agent_day=Budget(turns=9)))
     books.takes_s = 10
     first = asyncio.create_task(book.open(A, ANN))
     await asyncio.sleep(1)
@@ -130,27 +135,27 @@ async def test_several_may_ask_about_a_day_at_once() -> None:
 
 async def test_a_session_has_the_budget_of_its_own_agent_whoever_works_for_it() -> None:
     main = SessionKey("agent:main:console:direct:local")
-    book = ledger(Books(), Limits(session_day=Budget(turns=5)))
-    assert await book.open(A, Payer(main, AgentName("helper"))) == Budget(turns=5)
+    book = budget_tracker(Books(), Limits(session_day=Budget(turns=5)))
+    assert await book.open(A, BudgetAccount(main, AgentName("helper"))) == Budget(turns=5)
 
 
 async def test_a_run_with_nothing_left_does_not_begin() -> None:
     books = Books()
     books.stored = turns(5)
-    book = ledger(books, Limits(session_day=Budget(turns=5)))
+    book = budget_tracker(books, Limits(session_day=Budget(turns=5)))
     with pytest.raises(BudgetReached, match="turns of session_day"):
         await book.open(A, ANN)
 
 
 async def test_a_run_may_have_a_budget_that_its_agent_has_not() -> None:
     """SPEC AGENT-5: scheduled runs have one of their own."""
-    book = ledger(Books(), Limits(Budget(turns=99)))
+    book = budget_tracker(Books(), Limits(Budget(turns=99)))
     assert await book.open(A, ANN, budget=Budget(turns=10)) == Budget(turns=10)
 
 
 async def test_a_run_that_is_not_known_changes_nothing() -> None:
     stopped: list[RunId] = []
-    book = ledger(Books(), Limits(Budget(turns=1)), stopped)
+    book = budget_tracker(Books(), Limits(Budget(turns=1)), stopped)
     book.note(A, turns(9))
     book.close(A)
     assert stopped == []
@@ -187,5 +192,5 @@ def test_money_of_unknown_amount_reaches_no_budget() -> None:
 
 
 def test_no_budget_is_never_reached() -> None:
-    assert Spent(Scope.RUN, NO_BUDGET, turns(10**9)).reached is None
-    assert Spent(Scope.RUN, Budget(turns=1), turns(1)).reached is Limit.TURNS
+    assert Spent(BudgetScope.RUN, NO_BUDGET, turns(10**9)).reached is None
+    assert Spent(BudgetScope.RUN, Budget(turns=1), turns(1)).reached is Limit.TURNS

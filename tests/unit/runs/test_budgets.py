@@ -12,7 +12,7 @@ from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import TextDelta, Usage
 from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, Role, RunRequest
-from goclaw_py.ports.agent import Step as LoopStep
+from goclaw_py.ports.agent import ModelStep as LoopStep
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Return, Say, ScriptedAgent

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.jobs.execution_models import Status, Why
+from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.jobs.models import Notify
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.ports.agent import Emit, RunRequest, Step
+from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent
 from tests.support.harness import Ways, a_process, message, until
@@ -22,7 +22,7 @@ USED = Usage(1, 100, 10, 0, Decimal("0.25"))
 
 async def pay(request: RunRequest, emit: Emit) -> str:
     """Pays once, and hangs before it pays a second time."""
-    emit(Step(USED, "a-model"))
+    emit(ModelStep(USED, "a-model"))
     for number, result in (("1", "receipt 77"), ("2", "")):
         emit(ToolStarted(number, "pay", f'{{"bill": {number}}}'))
         await request.recorded()
@@ -81,7 +81,7 @@ async def test_a_job_that_had_called_a_tool_is_reported_and_not_run_again(notify
         (text,) = process.channel.texts()
         assert "interrupted after it had called pay, so it was not retried" in text
         (row,) = await process.store.log_of()
-        assert (row.status, row.why) == (Status.LOST, Why.EFFECTS)
+        assert (row.status, row.why) == (OccurrenceStatus.LOST, Why.EFFECTS)
 
 
 async def test_a_job_that_may_be_repeated_is_run_again_and_told_of_the_calls() -> None:

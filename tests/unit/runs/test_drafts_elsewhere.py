@@ -69,7 +69,7 @@ async def cut_off(
         yield Cut(first, other, shows)
 
 
-def let_in(gateway: GatewayProcess) -> None:
+def admit(gateway: GatewayProcess) -> None:
     """The database can be reached again."""
     gateway.store.broken.clear()
     gateway.store.away = False
@@ -82,7 +82,7 @@ async def test_the_draft_of_a_message_that_was_stopped_elsewhere_is_removed(
     async with cut_off(ScriptedAgent(Block()), answer_s=answer_s) as cut:
         await asyncio.sleep(3)
         await cut.second.say("/stop")
-        let_in(cut.first)
+        admit(cut.first)
         await until(lambda: cut.shows.deleted == {"draft-1"}, within_s=30)
         await asyncio.sleep(60)
         assert [row.message.text for row in await outbox(cut.second)] == ["", ""]
@@ -93,14 +93,14 @@ async def test_the_run_of_another_gateway_finds_the_draft_of_its_message() -> No
     async with cut_off(ScriptedAgent(Block(), Say("done"))) as cut:
         await cut.second.say("/stop", chat="bob")
         await until(lambda: cut.said("done") == ["draft-1"])
-        let_in(cut.first)
+        admit(cut.first)
         await asyncio.sleep(60)
         assert cut.shows.deleted == set()
 
 
 async def test_the_next_run_goes_on_in_the_draft_if_it_hears_of_it_in_time() -> None:
     async with cut_off(ScriptedAgent(Block(), Say("done"))) as cut:
-        let_in(cut.first)
+        admit(cut.first)
         await asyncio.sleep(30)
         await cut.second.say("/stop", chat="bob")
         await until(lambda: bool(cut.said("done")))
@@ -113,6 +113,6 @@ async def test_a_draft_in_which_another_run_has_answered_is_left_alone() -> None
     async with cut_off(ScriptedAgent(Block(), Say("done")), keeps=True) as cut:
         await cut.second.say("/stop", chat="bob")
         await until(lambda: cut.said("done") == ["draft-1"])
-        let_in(cut.first)
+        admit(cut.first)
         await asyncio.sleep(60)
         assert cut.shows.deleted == set()

@@ -20,7 +20,7 @@ from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.store import Draft
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Say, ScriptedAgent, Stream
-from goclaw_py.testing.channel import Failure, RecordingChannel
+from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.drafting import DraftingChannel, drafting, outbox
 from tests.support.harness import Ways, a_process, until
 
@@ -92,7 +92,7 @@ async def test_an_edit_that_hangs_cannot_undo_the_final_one() -> None:
 async def test_a_draft_whose_answer_was_lost_is_found_and_grows_on() -> None:
     """SPEC IO-5."""
     channel = DraftingChannel()
-    channel.draft_failures = [Failure(MaybeSent("no answer"), arrives=True)]
+    channel.draft_failures = [SendFailure(MaybeSent("no answer"), arrives=True)]
     async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
         await channel.until_sent(1)
@@ -105,7 +105,7 @@ async def test_a_draft_whose_answer_was_lost_is_found_and_grows_on() -> None:
 async def test_a_draft_that_is_not_found_is_recorded_and_nothing_more_is_shown() -> None:
     """SPEC IO-5: the reply is no repeat, so no line says so."""
     channel = DraftingChannel()
-    channel.draft_failures = [Failure(MaybeSent("no answer"))]
+    channel.draft_failures = [SendFailure(MaybeSent("no answer"))]
     async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
         await channel.until_sent(1)
@@ -118,7 +118,7 @@ async def test_a_draft_that_is_not_found_is_recorded_and_nothing_more_is_shown()
 
 async def test_a_draft_that_cannot_be_looked_for_until_the_end_becomes_the_reply() -> None:
     channel = DraftingChannel()
-    channel.draft_failures = [Failure(MaybeSent("no answer"), arrives=True)]
+    channel.draft_failures = [SendFailure(MaybeSent("no answer"), arrives=True)]
     agent = ScriptedAgent(Stream(("one ", "two"), every_s=3))
     async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
@@ -133,7 +133,7 @@ async def test_a_draft_that_cannot_be_looked_for_until_the_end_becomes_the_reply
 async def test_the_lost_draft_of_a_run_that_is_stopped_is_removed() -> None:
     """SPEC CMD-3."""
     channel = DraftingChannel()
-    channel.draft_failures = [Failure(MaybeSent("no answer"), arrives=True)]
+    channel.draft_failures = [SendFailure(MaybeSent("no answer"), arrives=True)]
     async with a_process(ScriptedAgent(BLOCKED), AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
         await until(lambda: bool(channel.drafted))
@@ -144,7 +144,7 @@ async def test_the_lost_draft_of_a_run_that_is_stopped_is_removed() -> None:
 @pytest.mark.parametrize("error", [NotSent("no route"), RateLimited("slow down", 2.5)])
 async def test_a_post_that_certainly_failed_is_tried_again(error: ChannelError) -> None:
     channel = DraftingChannel()
-    channel.draft_failures = [Failure(error)]
+    channel.draft_failures = [SendFailure(error)]
     async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
         await channel.until_sent(1)
@@ -155,7 +155,7 @@ async def test_a_post_that_certainly_failed_is_tried_again(error: ChannelError) 
 
 async def test_a_draft_waits_as_long_as_the_server_says() -> None:
     channel = DraftingChannel()
-    channel.draft_failures = [Failure(RateLimited("slow down", 300.0))]
+    channel.draft_failures = [SendFailure(RateLimited("slow down", 300.0))]
     agent = ScriptedAgent(Stream(("x",) * 700, every_s=0.5))
     async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
@@ -168,9 +168,9 @@ async def test_a_draft_that_is_refused_for_good_leaves_the_reply_to_the_outbox(
     failures: int,
 ) -> None:
     channel = DraftingChannel()
-    channel.draft_failures = [Failure(Undeliverable("no"))]
+    channel.draft_failures = [SendFailure(Undeliverable("no"))]
     if failures == 2:
-        channel.draft_failures.insert(0, Failure(NotSent("no route")))
+        channel.draft_failures.insert(0, SendFailure(NotSent("no route")))
     async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
         await channel.until_sent(1)
@@ -184,7 +184,7 @@ async def test_an_edit_that_fails_is_made_up_for_by_the_next() -> None:
     async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
         await until(lambda: len(channel.asked) == 1)
-        channel.draft_failures = [Failure(MaybeSent("reset"), arrives=True)]
+        channel.draft_failures = [SendFailure(MaybeSent("reset"), arrives=True)]
         await channel.until_sent(1)
         assert len(channel.asked) >= 3
         (row,) = await outbox(gateway)
@@ -195,7 +195,7 @@ async def test_a_channel_that_breaks_on_a_draft_costs_the_answer_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     channel = DraftingChannel()
-    channel.draft_failures = [Failure(KeyError("a bug"))]
+    channel.draft_failures = [SendFailure(KeyError("a bug"))]
     async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
         await gateway.say("hello")
         await channel.until_sent(1)

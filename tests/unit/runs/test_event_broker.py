@@ -15,11 +15,10 @@ from goclaw_py.gateway.service import StoreControl
 from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, RunId
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.ports.agent import Step as ModelStep
+from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.ports.control import NoGateway, NotFound
 from goclaw_py.ports.store import NewRun
-from goclaw_py.runs.event_broker import KEPT_S, Feed
+from goclaw_py.runs.event_broker import KEPT_S, RunEventBroker
 from goclaw_py.runs.event_buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S
 from goclaw_py.runs.live_events import (
     LiveAsked,
@@ -34,7 +33,7 @@ from goclaw_py.runs.live_events import (
     LiveUsage,
     RunEvent,
 )
-from goclaw_py.runs.run_recorder import Progress
+from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Ignore, Say, ScriptedAgent, Step, Stream
@@ -332,22 +331,22 @@ RUN = NewRun(RunId("r1"), ANN, MAIN_AGENT, Trigger.CRON, MAIN_LANE, (), None, ST
 DONE = Ending(RUN.id, Outcome.COMPLETED)
 
 
-def is_watched(feed: Feed) -> bool:
+def is_watched(feed: RunEventBroker) -> bool:
     """Asked anew each time, which a type checker does not expect of a property."""
     return feed.is_watched
 
 
-def tell_all(feed: Feed) -> None:
+def tell_all(feed: RunEventBroker) -> None:
     feed.asked(RUN)
     feed.started(RUN)
     feed.hear(RUN, TextDelta("text"))
-    feed.ended(RUN, DONE, Progress())
+    feed.ended(RUN, DONE, RunRecorder())
 
 
 async def test_nothing_is_made_while_nobody_looks(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     clock = CountingClock()
-    feed = Feed(clock)
+    feed = RunEventBroker(clock)
     tell_all(feed)
     with feed.subscribe(None):
         pass
@@ -394,7 +393,7 @@ async def test_a_slow_reader_keeps_no_run_waiting_and_is_told_what_it_has_missed
 
 
 async def test_a_reader_that_does_not_read_takes_bounded_room() -> None:
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as events:
         for _ in range(5 * MOST_EVENTS):
             feed.started(RUN)
@@ -405,7 +404,7 @@ async def test_a_reader_that_does_not_read_takes_bounded_room() -> None:
 
 
 async def test_the_end_of_the_gateway_ends_every_iterator_after_what_was_said() -> None:
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     first, second = feed.subscribe(None), feed.subscribe(BOB)
     reading = asyncio.create_task(anext(second, None))
     await asyncio.sleep(1)
@@ -420,7 +419,7 @@ async def test_the_end_of_the_gateway_ends_every_iterator_after_what_was_said() 
 
 
 async def test_closing_an_iterator_ends_it_and_no_other() -> None:
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     first, second = feed.subscribe(None), feed.subscribe(None)
     feed.started(RUN)
     first.close()
@@ -445,7 +444,7 @@ async def test_a_reader_sees_how_runs_end_in_a_shutdown() -> None:
 
 
 async def test_what_cannot_be_written_as_json_is_mended() -> None:
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as events:
         feed.hear(RUN, ToolStarted("c\ud800", "t\ud800", "{}"))
         feed.hear(RUN, ModelStep(Usage(), "m\ud800"))
@@ -462,7 +461,7 @@ def texts(events: Sequence[LiveEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, LiveText))
 
 
-async def read_all(feed: Feed, after: str) -> list[RunEvent | LiveMissed]:
+async def read_all(feed: RunEventBroker, after: str) -> list[RunEvent | LiveMissed]:
     """What one who comes back finds, and nothing that comes later."""
     with feed.subscribe(None, after) as events:
         return list(iter(events.take, None))
@@ -470,7 +469,7 @@ async def read_all(feed: Feed, after: str) -> list[RunEvent | LiveMissed]:
 
 async def test_whoever_comes_back_goes_on_where_they_were() -> None:
     """No event twice, none left out, in the same order as for one who stayed."""
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as stays, feed.subscribe(None) as goes:
         tell_all(feed)
         first = await anext(goes)
@@ -484,7 +483,7 @@ async def test_whoever_comes_back_goes_on_where_they_were() -> None:
 
 
 async def test_text_that_grew_while_nobody_was_there_is_not_lost() -> None:
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as events:
         feed.hear(RUN, TextDelta("one "))
         other = replace(RUN, id=RunId("r2"))
@@ -500,13 +499,13 @@ async def test_text_that_grew_while_nobody_was_there_is_not_lost() -> None:
 
 
 async def test_what_happened_in_the_minute_after_the_last_reader_left_is_kept() -> None:
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as events:
         feed.started(RUN)
         seen = await anext(events)
         assert isinstance(seen, LiveStarted)
     await asyncio.sleep(KEPT_S - 1)
-    feed.ended(RUN, DONE, Progress())
+    feed.ended(RUN, DONE, RunRecorder())
     (back,) = await read_all(feed, seen.id)
     assert back.kind == "ended"
     await asyncio.sleep(KEPT_S)
@@ -519,7 +518,7 @@ async def test_what_happened_in_the_minute_after_the_last_reader_left_is_kept() 
 )
 async def test_a_place_that_is_not_known_is_told_as_missed(place: str) -> None:
     """Such as one of a gateway that was here before."""
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as events:
         origin, _, _ = events.place.partition("-")
         feed.started(RUN)
@@ -527,7 +526,7 @@ async def test_a_place_that_is_not_known_is_told_as_missed(place: str) -> None:
 
 
 async def test_what_is_not_kept_any_more_is_counted() -> None:
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as events:
         feed.started(RUN)
         seen = await anext(events)
@@ -557,7 +556,7 @@ async def test_events_are_followed_behind_one_and_then_comes_what_is_so_now() ->
 
 async def test_all_readers_get_the_same_object() -> None:
     """So that it is written as JSON once."""
-    feed = Feed(LoopClock())
+    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as first, feed.subscribe(ANN) as second:
         feed.started(RUN)
         assert await anext(first) is await anext(second)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.runs import event_buffer as live_ring
-from goclaw_py.runs.event_buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S, LiveRing
+from goclaw_py.runs.event_buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S, EventBuffer
 from goclaw_py.runs.live_events import LiveEnded, LiveRun, LiveStarted, LiveText, LiveTool, RunEvent
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
@@ -35,7 +35,7 @@ def tool(number: int, of: LiveRun = A) -> LiveTool:
     return LiveTool(AT + timedelta(seconds=number), of, "tool", str(number))
 
 
-class Ring(LiveRing):
+class Ring(EventBuffer):
     """Remembers what it has lost."""
 
     def __init__(self) -> None:
@@ -128,8 +128,8 @@ def test_the_oldest_text_goes_before_anything_else() -> None:
     assert [event.text.strip() for event in texts if isinstance(event, LiveText)] == [
         str(number) for number in range(len(ring.gone), len(ring.gone) + len(texts))
     ]
-    assert ring.lacks_after(1) == len(ring.gone)
-    assert ring.lacks_after(ring.gone[-1]) == 0
+    assert ring.has_gap_after(1) == len(ring.gone)
+    assert ring.has_gap_after(ring.gone[-1]) == 0
 
 
 def test_without_text_the_oldest_events_go() -> None:
@@ -213,7 +213,7 @@ def test_each_run_is_told_in_order_and_what_lacks_is_counted(
             assert _letters(told) == _letters(put[about.id])
     assert len(ring.kept) + len(ring.gone) == ring.last
     for number in range(ring.last + 1):
-        assert ring.lacks_after(number) == sum(one > number for one in ring.gone)
+        assert ring.has_gap_after(number) == sum(one > number for one in ring.gone)
 
 
 def _letters(events: Sequence[RunEvent]) -> list[str]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from goclaw_py.delivery import texts
-from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.delivery.rate_limit import RateLimit
 from goclaw_py.model.errors import (
     AgentError,
 )
@@ -269,7 +269,7 @@ async def test_a_stop_whose_words_meet_a_bug_still_closes_its_draft() -> None:
 
 async def test_drafts_of_a_group_take_half_of_its_pace_at_most() -> None:
     """SPEC IO-4."""
-    channel = DraftingChannel(Pace(gap_s=1.0, per_minute=20, account_per_s=30))
+    channel = DraftingChannel(RateLimit(gap_s=1.0, per_minute=20, account_per_s=30))
     agent = ScriptedAgent(otherwise=lambda _: Stream(("x",) * 120, every_s=0.5))
     async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
         batch = [message(f"m{n}", peer=PeerKind.GROUP, sender=f"p{n}") for n in range(3)]
@@ -280,7 +280,7 @@ async def test_drafts_of_a_group_take_half_of_its_pace_at_most() -> None:
 
 async def test_a_final_goes_before_the_drafts_of_other_runs_in_its_chat() -> None:
     """SPEC IO-4: finals and new messages go first."""
-    channel = DraftingChannel(Pace(gap_s=1.0))
+    channel = DraftingChannel(RateLimit(gap_s=1.0))
     talking = Stream(("x",) * 400, every_s=0.1)
     agent = ScriptedAgent(talking, talking, Say("quick", after_s=3.3))
     async with a_process(

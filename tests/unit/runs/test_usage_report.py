@@ -12,8 +12,8 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.runs.usage_report import (
     MAX_DAYS,
     NOTHING_USED,
+    DaySpan,
     Grouping,
-    Span,
     UsageQuery,
     UsageRow,
     UsageTable,
@@ -31,7 +31,7 @@ BERLIN = "Europe/Berlin"
 DAY = Grouping.DAY
 
 
-def span(**question: object) -> Span:
+def span(**question: object) -> DaySpan:
     return span_of(UsageQuery(**question), NOW)  # type: ignore[arg-type]  # as a test gives them
 
 

@@ -7,11 +7,19 @@ from typing import Any, assert_never
 
 from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, Nesting
-from goclaw_py.scheduler.effects import Cancel, Effect, Ended, Join, Offer, SlowWait, Start
+from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
+from goclaw_py.scheduler.effects import (
+    Cancel,
+    Effect,
+    Ended,
+    LaneWaitExceeded,
+    MergeIntoRun,
+    OfferToRun,
+    Start,
+)
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy, Request
-from goclaw_py.scheduler.scheduler import Scheduler
-from goclaw_py.scheduler.state_machine import Stop
+from goclaw_py.scheduler.scheduler import RunScheduler
+from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import LaneView, RunState, RunView
 
 CHAT = "chat"
@@ -36,11 +44,11 @@ def told(effects: Iterable[Effect]) -> list[str]:
                 lines.append(f"start {request.id}")
             case Cancel(request, reason):
                 lines.append(f"cancel {request.id}: {reason}")
-            case Join(request, into):
+            case MergeIntoRun(request, into):
                 lines.append(f"{request.id} joins {into.id}")
-            case Offer(request, run):
+            case OfferToRun(request, run):
                 lines.append(f"offer {request.id} to {run.id}")
-            case SlowWait(request, lane, _, occupants):
+            case LaneWaitExceeded(request, lane, _, occupants):
                 inside = " ".join(other.id for other in occupants)
                 lines.append(f"{request.id} waits for {lane.name}: {inside}")
             case Ended(request, outcome, None):
@@ -61,9 +69,9 @@ class Shell:
         *,
         agents: Mapping[str, int] | None = None,
         grace_s: float = 10.0,
-        nesting: Nesting = DEFAULT_NESTING,
+        nesting: NestingLimits = DEFAULT_NESTING,
     ) -> None:
-        self.scheduler = Scheduler(
+        self.scheduler = RunScheduler(
             {LaneName(name): size for name, size in (lanes or {}).items()},
             agents={AgentName(name): limit for name, limit in (agents or {}).items()},
             cancel_grace_s=grace_s,
@@ -93,10 +101,10 @@ class Shell:
     def done(self, run_id: str, outcome: Outcome = Outcome.COMPLETED) -> list[Effect]:
         return self._note(self.scheduler.finished(RunId(run_id), outcome, self.now))
 
-    def stop(self, session: str = CHAT, sender: str | None = None) -> Stop:
+    def stop(self, session: str = CHAT, sender: str | None = None) -> StopResult:
         return self._noted(self.scheduler.stop_oldest(SessionKey(session), self.now, sender))
 
-    def stop_all(self, session: str = CHAT, sender: str | None = None) -> Stop:
+    def stop_all(self, session: str = CHAT, sender: str | None = None) -> StopResult:
         return self._noted(self.scheduler.stop_all(SessionKey(session), self.now, sender))
 
     def release_waiting(self, *among: str) -> list[Effect]:
@@ -164,7 +172,7 @@ class Shell:
         for agent in machine.agents.values():
             assert (agent.active, agent.line) == (0, {})
 
-    def _noted(self, stop: Stop) -> Stop:
+    def _noted(self, stop: StopResult) -> StopResult:
         self._note(stop.effects)
         return stop
 
@@ -177,12 +185,12 @@ class Shell:
                 case Cancel(request, reason):
                     assert request.id not in self.cancelled
                     self.cancelled[request.id] = reason
-                case Join(request, into):
+                case MergeIntoRun(request, into):
                     assert request.id not in self.joined
                     self.joined[request.id] = into.id
-                case Offer(request, run):
+                case OfferToRun(request, run):
                     self.offered.append((request.id, run.id))
-                case SlowWait(request, lane, _, occupants):
+                case LaneWaitExceeded(request, lane, _, occupants):
                     self.slow.append((request.id, lane.name, [other.id for other in occupants]))
                 case Ended(request, outcome, why):
                     assert request.id not in self.ended

@@ -6,9 +6,9 @@ import pytest
 
 from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.child_runs import Nesting
-from goclaw_py.scheduler.models import MAX_DEBOUNCE_S, Drop, Lane, Mode, QueuePolicy, Request
-from goclaw_py.scheduler.scheduler import DuplicateRequest, Scheduler, UnknownLane
+from goclaw_py.scheduler.child_runs import NestingLimits
+from goclaw_py.scheduler.models import MAX_DEBOUNCE_S, Drop, LaneState, Mode, QueuePolicy, Request
+from goclaw_py.scheduler.scheduler import DuplicateRequest, RunScheduler, UnknownLane
 from goclaw_py.scheduler.states import IllegalTransition
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import TYPING, Shell, told
@@ -85,16 +85,16 @@ def test_a_policy_with_huge_numbers_works() -> None:
 def test_a_lane_has_a_whole_number_of_slots_from_one(wrong: int) -> None:
     """SPEC LANE-1: the message names the lane."""
     with pytest.raises(ValueError, match="lane own: concurrency is a whole number, at least 1"):
-        Lane(LaneName("own"), wrong)
+        LaneState(LaneName("own"), wrong)
     with pytest.raises(ValueError, match="lane main: concurrency"):
-        Scheduler({LaneName("main"): wrong})
+        RunScheduler({LaneName("main"): wrong})
 
 
 @pytest.mark.parametrize("wrong", [wrong for wrong in NO_COUNT if wrong is not None])
 def test_an_agent_has_a_whole_number_of_slots_from_one(wrong: int) -> None:
     """SPEC AGENT-3."""
     with pytest.raises(ValueError, match="max_concurrent is a whole number, at least 1"):
-        Scheduler(agents={AgentName("main"): wrong})
+        RunScheduler(agents={AgentName("main"): wrong})
 
 
 @pytest.mark.parametrize("wrong", NO_COUNT)
@@ -102,14 +102,14 @@ def test_an_agent_has_a_whole_number_of_slots_from_one(wrong: int) -> None:
 def test_the_limits_of_families_are_whole_numbers_from_one(name: str, wrong: int) -> None:
     """SPEC LANE-8."""
     with pytest.raises(ValueError, match=f"{name} is a whole number, at least 1"):
-        Nesting(**{name: wrong})
+        NestingLimits(**{name: wrong})
 
 
 @pytest.mark.parametrize("wrong", NO_TIME)
 def test_a_grace_period_is_a_number_of_seconds(wrong: float) -> None:
     """SPEC QUEUE-2."""
     with pytest.raises(ValueError, match="cancel_grace_s is a number of seconds"):
-        Scheduler(cancel_grace_s=wrong)
+        RunScheduler(cancel_grace_s=wrong)
 
 
 def test_a_grace_period_of_zero_gives_up_at_once() -> None:
@@ -208,7 +208,7 @@ def test_the_id_of_a_joined_message_is_free_when_the_turn_was_stopped() -> None:
 @pytest.mark.parametrize("ended", [False, True])
 def test_the_same_request_object_is_not_taken_twice(ended: bool) -> None:
     """SPEC QUEUE-10. What it had been through before was taken for its own."""
-    scheduler = Scheduler()
+    scheduler = RunScheduler()
     request = Request(RunId("a"), SessionKey("chat"))
     scheduler.submit(request, 0)
     if ended:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, Nesting
+from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import RunState, WaitsFor
 from tests.unit.scheduler.family import ask, one_slot
@@ -176,7 +176,7 @@ def test_grandchildren_do_not_count_as_children() -> None:
 
 def test_depth_and_number_of_children_are_settings() -> None:
     """SPEC LANE-8."""
-    shell = Shell({"main": 1}, nesting=Nesting(depth=1, children=2))
+    shell = Shell({"main": 1}, nesting=NestingLimits(depth=1, children=2))
     shell.submit("run")
     assert ask(shell, "a", "run") == ["start a"]
     assert ask(shell, "deep", "a") == ["end deep: rejected, too_deep"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.scheduler.debounce import CUT_WINDOW_S, MAX_WINDOWS, Collector
+from goclaw_py.scheduler.debounce import CUT_WINDOW_S, MAX_WINDOWS, Debouncer
 from goclaw_py.scheduler.models import Request
 
 S = SessionKey("s")
@@ -20,7 +20,7 @@ def entry(
 
 def test_a_burst_ends_when_its_window_is_over() -> None:
     """SPEC QUEUE-6."""
-    collector = Collector()
+    collector = Debouncer()
     leader = entry()
     collector.begin(leader, WINDOW_S, now=10)
     assert collector.pop_due(10.7) is None
@@ -30,12 +30,12 @@ def test_a_burst_ends_when_its_window_is_over() -> None:
 
 def test_a_prolonged_burst_ends_a_window_after_its_last_message() -> None:
     """SPEC QUEUE-6."""
-    collector = Collector()
+    collector = Debouncer()
     leader = entry()
     collector.begin(leader, WINDOW_S, now=0)
     burst = collector.find(S, "ann")
     assert burst is not None
-    collector.prolong(burst, now=0.5)
+    collector.extend(burst, now=0.5)
     assert collector.next_at() == pytest.approx(0.8)
     assert collector.pop_due(0.8) is None
     assert collector.next_at() == pytest.approx(1.3)
@@ -43,21 +43,21 @@ def test_a_prolonged_burst_ends_a_window_after_its_last_message() -> None:
 
 
 def test_prolonging_costs_no_timer() -> None:
-    collector = Collector()
+    collector = Debouncer()
     collector.begin(entry(), WINDOW_S, now=0)
     (burst,) = collector.all()
     for number in range(1000):
-        collector.prolong(burst, now=number / 1000)
+        collector.extend(burst, now=number / 1000)
     assert len(collector.timers) == 1
 
 
 def test_a_burst_is_bounded_by_four_windows() -> None:
     """SPEC QUEUE-6."""
-    collector = Collector()
+    collector = Debouncer()
     collector.begin(entry(), WINDOW_S, now=0)
     (burst,) = collector.all()
     for tenth in range(1, 32):
-        collector.prolong(burst, now=tenth / 10)
+        collector.extend(burst, now=tenth / 10)
         assert collector.pop_due(tenth / 10) is None
     assert burst.ends_at == pytest.approx(MAX_WINDOWS * WINDOW_S)
     assert collector.pop_due(3.2) is burst.leader
@@ -65,32 +65,32 @@ def test_a_burst_is_bounded_by_four_windows() -> None:
 
 def test_the_bound_does_not_hold_while_a_cut_text_goes_on() -> None:
     """SPEC QUEUE-6."""
-    collector = Collector()
+    collector = Debouncer()
     collector.begin(entry(cut=True), CUT_WINDOW_S, now=0)
     (burst,) = collector.all()
-    collector.prolong(burst, now=50)
+    collector.extend(burst, now=50)
     assert burst.ends_at == 51
 
 
 def test_the_timer_is_never_later_than_the_end_of_a_burst() -> None:
     """SPEC QUEUE-6."""
-    collector = Collector()
+    collector = Debouncer()
     collector.begin(entry(cut=True), CUT_WINDOW_S, now=0)
     (burst,) = collector.all()
-    collector.prolong(burst, now=0.9)
+    collector.extend(burst, now=0.9)
     assert collector.pop_due(1.0) is None
-    collector.prolong(burst, now=10)
+    collector.extend(burst, now=10)
     assert collector.pop_due(10.5) is None
     assert collector.next_at() == 11
     burst.leader.cut = False
-    collector.prolong(burst, now=10.6)
+    collector.extend(burst, now=10.6)
     assert collector.next_at() == pytest.approx(MAX_WINDOWS * CUT_WINDOW_S)
     assert collector.pop_due(10.6) is burst.leader
     assert collector.next_at() is None
 
 
 def test_a_burst_that_was_closed_early_never_falls_due() -> None:
-    collector = Collector()
+    collector = Debouncer()
     collector.begin(entry(), WINDOW_S, now=0)
     (burst,) = collector.all()
     assert collector.close(burst) is burst.leader
@@ -101,7 +101,7 @@ def test_a_burst_that_was_closed_early_never_falls_due() -> None:
 
 def test_bursts_are_kept_apart_by_session_and_sender() -> None:
     """SPEC QUEUE-6."""
-    collector = Collector()
+    collector = Debouncer()
     for session, sender in (("s", "ann"), ("s", "bob"), ("t", "ann")):
         collector.begin(entry(session=session, sender=sender), WINDOW_S, now=0)
     assert [burst.leader.sender for burst in collector.of(S)] == ["ann", "bob"]
@@ -113,7 +113,7 @@ def test_bursts_are_kept_apart_by_session_and_sender() -> None:
 
 
 def test_bursts_fall_due_in_the_order_of_their_ends() -> None:
-    collector = Collector()
+    collector = Debouncer()
     late, early = entry("late", "s"), entry("early", "t")
     collector.begin(late, 2 * WINDOW_S, now=0)
     collector.begin(early, WINDOW_S, now=0.1)
@@ -121,7 +121,7 @@ def test_bursts_fall_due_in_the_order_of_their_ends() -> None:
 
 
 def test_a_session_without_bursts_leaves_nothing_behind() -> None:
-    collector = Collector()
+    collector = Debouncer()
     for number in range(500):
         collector.begin(entry(session=str(number)), WINDOW_S, now=number)
         assert collector.pop_due(number + 1) is not None

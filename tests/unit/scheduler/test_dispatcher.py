@@ -10,7 +10,7 @@ from goclaw_py.model.ids import MAIN_LANE, RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.scheduler.dispatcher import Dispatcher, RunExited
 from goclaw_py.scheduler.models import Request
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import RunState
 
 S = SessionKey("s")
@@ -52,7 +52,7 @@ class Host:
 
 
 def made(host: Host, *, main: int = 2) -> Dispatcher:
-    return Dispatcher(Scheduler({MAIN_LANE: main}), host)
+    return Dispatcher(RunScheduler({MAIN_LANE: main}), host)
 
 
 def ask(name: str, session: SessionKey = S) -> Request:

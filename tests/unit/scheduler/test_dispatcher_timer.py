@@ -13,7 +13,7 @@ from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.embedded.run import Run
 from goclaw_py.scheduler.embedded.scheduler import Scheduler as LibraryScheduler
 from goclaw_py.scheduler.models import Request
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.scheduler import RunScheduler
 
 pytestmark = pytest.mark.real_time
 
@@ -47,7 +47,7 @@ def test_a_timer_that_is_due_keeps_nobody_from_submitting() -> None:
 
     async def main() -> dict[RunId, Outcome]:
         host = Host()
-        dispatcher = Dispatcher(Scheduler({MAIN_LANE: 2}), host)
+        dispatcher = Dispatcher(RunScheduler({MAIN_LANE: 2}), host)
         dispatcher.submit(Request(RunId("a"), SessionKey("s"), deadline_s=0.0001))
         dispatcher.submit(Request(RunId("b"), SessionKey("t"), deadline_s=60))
         async with asyncio.timeout(5):

@@ -6,15 +6,15 @@ import pytest
 
 from goclaw_py.model.ids import LaneName
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.models import Lane
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.models import LaneState
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, TYPING, Shell
 
 
 def test_the_default_lanes_are_main_subagent_delegate_and_cron() -> None:
     """SPEC LANE-1."""
-    sizes = {lane.name: lane.concurrency for lane in Scheduler().lanes()}
+    sizes = {lane.name: lane.concurrency for lane in RunScheduler().lanes()}
     assert sizes == {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
 
 
@@ -28,7 +28,7 @@ def test_a_configured_lane_changes_its_size_and_leaves_the_others() -> None:
 def test_a_lane_without_room_for_anybody_is_refused(size: int) -> None:
     """SPEC LANE-1."""
     with pytest.raises(ValueError, match="concurrency is a whole number, at least 1"):
-        Lane(LaneName("main"), size)
+        LaneState(LaneName("main"), size)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -53,7 +53,7 @@ def test_a_request_for_an_unknown_lane_runs_in_main() -> None:
 
 def test_a_lane_made_twice_keeps_its_first_size() -> None:
     """SPEC LANE-2."""
-    scheduler = Scheduler()
+    scheduler = RunScheduler()
     assert scheduler.get_or_create(LaneName("own"), 3).concurrency == 3
     assert scheduler.get_or_create(LaneName("own"), 9).concurrency == 3
 

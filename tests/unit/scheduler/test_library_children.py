@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py import (
     Lane,
-    Nesting,
+    NestingLimits,
     NotCompleted,
     Outcome,
     QueuePolicy,
@@ -95,7 +95,7 @@ async def test_nesting_has_a_limit() -> None:
         children = [scheduler.submit(f"c{n}", says("c"), parent=run) for n in range(3)]
         return await asyncio.gather(*children, return_exceptions=True)
 
-    async with Scheduler(do, nesting=Nesting(depth=3, children=2)) as scheduler:
+    async with Scheduler(do, nesting=NestingLimits(depth=3, children=2)) as scheduler:
         result = await scheduler.submit("ann", parent)
         assert result[:2] == ["c", "c"]
         assert isinstance(result[2], NotCompleted)

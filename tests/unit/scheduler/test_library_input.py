@@ -82,7 +82,10 @@ WRONG: Any = ["ann"]
         (lambda _: Scheduler(nothing, WRONG), "each of lanes must be of type Lane, not str: 'ann'"),
         (lambda _: Scheduler(nothing, policy=WRONG), "policy must be of type QueuePolicy"),
         (lambda _: Scheduler(nothing, agents=WRONG), "agents must be of type .*Mapping"),
-        (lambda _: Scheduler(nothing, nesting=WRONG), "nesting must be of type Nesting, not list"),
+        (
+            lambda _: Scheduler(nothing, nesting=WRONG),
+            "nesting must be of type NestingLimits, not list",
+        ),
         (lambda _: Scheduler(nothing, cancel_grace_s=WRONG), "cancel_grace_s must be of type"),
         (lambda _: QueuePolicy(debounce_s=WRONG), "debounce_s must be of type int | float"),
         (lambda made: made.submit(7, "a"), "session must be of type str, not int: 7"),

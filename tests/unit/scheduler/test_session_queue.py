@@ -7,7 +7,7 @@ import pytest
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy, Request
-from goclaw_py.scheduler.scheduler import DuplicateRequest, Scheduler
+from goclaw_py.scheduler.scheduler import DuplicateRequest, RunScheduler
 from goclaw_py.scheduler.views import RunState, RunView
 from tests.unit.scheduler.shell import (
     CHAT,
@@ -289,7 +289,7 @@ def test_a_live_id_is_not_taken_twice() -> None:
 
 def test_an_id_may_be_used_again_after_its_end() -> None:
     """SPEC QUEUE-10."""
-    scheduler = Scheduler()
+    scheduler = RunScheduler()
     for _ in range(2):
         request = Request(RunId("a"), SessionKey(CHAT))
         assert told(scheduler.submit(request, 0)) == ["start a"]

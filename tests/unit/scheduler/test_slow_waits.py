@@ -11,7 +11,7 @@ from goclaw_py.model.ids import MAIN_LANE, RunId, SessionKey
 from goclaw_py.model.outcomes import Ending
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import Request
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.scheduler import RunScheduler
 
 
 class Host:
@@ -31,7 +31,7 @@ async def warnings_of(
     caplog: pytest.LogCaptureFixture, *, lane: int, runs: int
 ) -> list[logging.LogRecord]:
     """What is logged while so many wait for 60 s."""
-    dispatcher = Dispatcher(Scheduler({MAIN_LANE: lane}), Host())
+    dispatcher = Dispatcher(RunScheduler({MAIN_LANE: lane}), Host())
     for number in range(runs):
         dispatcher.submit(Request(RunId(f"r{number}"), SessionKey(f"s{number}")))
     await asyncio.sleep(60)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from goclaw_py.model.ids import MAIN_LANE, LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.scheduler.models import QueuePolicy, Request
-from goclaw_py.scheduler.scheduler import Scheduler
+from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.snapshots import MAX_NAMED, MAX_WARNINGS, in_line, lane_uses, slow_waits
 from goclaw_py.scheduler.timeouts import SLOW_WAIT_S
 from goclaw_py.scheduler.views import RunState, WaitsFor
@@ -17,15 +17,15 @@ def ask(name: str, *, session: str = "", lane: LaneName = MAIN_LANE) -> Request:
     return Request(RunId(name), SessionKey(session or f"s-{name}"), lane)
 
 
-def busy(main: int, *names: str) -> Scheduler:
+def busy(main: int, *names: str) -> RunScheduler:
     """Requests in the main lane, one every second."""
-    scheduler = Scheduler({MAIN_LANE: main})
+    scheduler = RunScheduler({MAIN_LANE: main})
     for now, name in enumerate(names):
         scheduler.submit(ask(name), now)
     return scheduler
 
 
-def told(scheduler: Scheduler, now: float) -> tuple[str, ...]:
+def told(scheduler: RunScheduler, now: float) -> tuple[str, ...]:
     return slow_waits(scheduler.lanes(), scheduler.runs(now))
 
 
@@ -40,7 +40,7 @@ def test_a_lane_shows_who_is_in_it_and_its_line_in_order() -> None:
 
 def test_the_line_is_the_order_in_which_they_start() -> None:
     """Not that of their submission: a session lets its second message in later."""
-    scheduler = Scheduler({MAIN_LANE: 1})
+    scheduler = RunScheduler({MAIN_LANE: 1})
     scheduler.submit(ask("a", session="x"), 0)
     scheduler.submit(ask("b", session="x"), 1)
     scheduler.submit(ask("c"), 2)
@@ -57,7 +57,7 @@ def test_the_line_is_the_order_in_which_they_start() -> None:
 
 
 def test_a_lane_does_not_show_what_waits_for_something_else() -> None:
-    scheduler = Scheduler({MAIN_LANE: 2})
+    scheduler = RunScheduler({MAIN_LANE: 2})
     scheduler.submit(ask("a", session="x"), 0)
     scheduler.submit(ask("b", session="x"), 0)
     (main, *_) = lane_uses(scheduler.lanes(), scheduler.runs(1))
@@ -67,7 +67,7 @@ def test_a_lane_does_not_show_what_waits_for_something_else() -> None:
 
 def test_an_abandoned_run_is_shown_in_its_lane_until_its_task_ends() -> None:
     """SPEC QUEUE-2."""
-    scheduler = Scheduler({MAIN_LANE: 1}, cancel_grace_s=1)
+    scheduler = RunScheduler({MAIN_LANE: 1}, cancel_grace_s=1)
     scheduler.submit(ask("a"), 0)
     scheduler.stop_oldest(SessionKey("s-a"), 0)
     scheduler.tick(1)
@@ -77,7 +77,7 @@ def test_an_abandoned_run_is_shown_in_its_lane_until_its_task_ends() -> None:
 
 
 def test_a_sessions_line_has_the_nearest_to_its_start_first() -> None:
-    scheduler = Scheduler({MAIN_LANE: 1})
+    scheduler = RunScheduler({MAIN_LANE: 1})
     scheduler.submit(ask("in"), 0)
     policy = QueuePolicy(debounce_s=5)
     for now, name in enumerate(("ready", "second", "third")):
@@ -112,7 +112,7 @@ def test_a_slow_wait_is_told_with_who_waits_and_who_is_in_the_lane() -> None:
 
 def test_a_shared_lane_with_room_is_not_called_full() -> None:
     """SPEC NODE-2: it waits for the database's answer."""
-    scheduler = Scheduler({MAIN_LANE: 2}, shared=[MAIN_LANE])
+    scheduler = RunScheduler({MAIN_LANE: 2}, shared=[MAIN_LANE])
     scheduler.submit(ask("a"), 0)
     (sentence,) = told(scheduler, 7)
     assert sentence == (
@@ -147,7 +147,7 @@ def test_a_warning_is_short_however_many_are_in_the_lane() -> None:
 
 
 def test_only_the_slowest_lanes_are_told_the_slowest_first() -> None:
-    scheduler = Scheduler({LaneName(f"l{number}"): 1 for number in range(MAX_WARNINGS + 3)})
+    scheduler = RunScheduler({LaneName(f"l{number}"): 1 for number in range(MAX_WARNINGS + 3)})
     for number in range(MAX_WARNINGS + 3):
         lane = LaneName(f"l{number}")
         scheduler.submit(ask(f"in{number}", lane=lane), number)
@@ -157,7 +157,7 @@ def test_only_the_slowest_lanes_are_told_the_slowest_first() -> None:
 
 
 def test_an_abandoned_run_occupies_nothing_so_it_is_not_blamed() -> None:
-    scheduler = Scheduler({MAIN_LANE: 1}, cancel_grace_s=1)
+    scheduler = RunScheduler({MAIN_LANE: 1}, cancel_grace_s=1)
     for name in ("lost", "in", "out"):
         scheduler.submit(ask(name), 0)
     scheduler.stop_oldest(SessionKey("s-lost"), 0)

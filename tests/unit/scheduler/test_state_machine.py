@@ -6,8 +6,8 @@ import pytest
 
 from goclaw_py.model.ids import LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.scheduler.models import Lane, Request
-from goclaw_py.scheduler.state_machine import Machine
+from goclaw_py.scheduler.models import LaneState, Request
+from goclaw_py.scheduler.state_machine import RequestStateMachine
 from goclaw_py.scheduler.states import TRANSITIONS, IllegalTransition
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import TYPING, Shell
@@ -36,8 +36,8 @@ def test_a_change_of_state_is_permitted_only_if_the_table_says_so(
     before: RunState, after: RunState
 ) -> None:
     """SPEC QUEUE-2."""
-    lane = Lane(LaneName("main"), 1)
-    machine = Machine([lane], {}, cancel_grace_s=1)
+    lane = LaneState(LaneName("main"), 1)
+    machine = RequestStateMachine([lane], {}, cancel_grace_s=1)
     entry = Request(RunId("a"), SessionKey("s"))
     machine.enter(entry, lane, now=0)
     entry.state = before

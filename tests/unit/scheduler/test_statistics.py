@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from goclaw_py.common.histogram import BOUNDS_S, Histogram, HistogramView
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.scheduler.effects import SlowWait
+from goclaw_py.scheduler.effects import LaneWaitExceeded
 from tests.unit.scheduler.shell import Shell
 
 LONGER = float("inf")
@@ -173,7 +173,7 @@ def test_a_slow_wait_carries_how_long_it_has_lasted() -> None:
     """SPEC LANE-7."""
     shell = crowd()
     (effect,) = shell.scheduler.tick(3.5)
-    assert isinstance(effect, SlowWait)
+    assert isinstance(effect, LaneWaitExceeded)
     assert (effect.waited_s, effect.lane.name, effect.request.id) == (3.5, "main", "wait 0")
 
 

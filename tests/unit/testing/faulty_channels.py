@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from goclaw_py.delivery.rate_limit import Pace
+from goclaw_py.delivery.rate_limit import RateLimit
 from goclaw_py.model.errors import ChannelRefused, MaybeSent, NotSent, StoreUnavailable
 from goclaw_py.model.messages import (
     Attachment,
@@ -20,7 +20,7 @@ from goclaw_py.model.messages import (
     Target,
 )
 from goclaw_py.model.run_events import RunSignal, RunStarted
-from goclaw_py.ports.channel import Channel, Hook, Intake, WebAnswer, WebRequest
+from goclaw_py.ports.channel import Channel, Hook, InboundHandler, WebAnswer, WebRequest
 from goclaw_py.testing.channel import RecordingChannel
 
 Change = Callable[[InboundMessage], InboundMessage]
@@ -41,7 +41,7 @@ def changing(change: Change) -> type[RecordingChannel]:
     """A channel that hands over something else than was said."""
 
     class Changing(RecordingChannel):
-        async def receive(self, intake: Intake) -> None:
+        async def receive(self, intake: InboundHandler) -> None:
             async def changed(batch: Sequence[Inbound]) -> None:
                 told = [change(one) if isinstance(one, InboundMessage) else one for one in batch]
                 await intake.accept(told)
@@ -55,7 +55,7 @@ def changing(change: Change) -> type[RecordingChannel]:
 
 
 class ConfirmsEarly(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         async def early(batch: Sequence[Inbound]) -> None:
             for delivery in self._unconfirmed:
                 if not delivery.committed.done():
@@ -66,7 +66,7 @@ class ConfirmsEarly(RecordingChannel):
 
 
 class ForgetsWhatTheStoreRefused(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         async def swallowing(batch: Sequence[Inbound]) -> None:
             with suppress(StoreUnavailable):
                 await intake.accept(batch)
@@ -75,7 +75,7 @@ class ForgetsWhatTheStoreRefused(RecordingChannel):
 
 
 class ForgetsWhatWasCancelled(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         try:
             await super().receive(intake)
         finally:
@@ -90,7 +90,7 @@ class WaitsForTheStore(RecordingChannel):
 
 
 class MixesUp(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         async def reverse(batch: Sequence[Inbound]) -> None:
             await intake.accept(batch[::-1])
 
@@ -98,7 +98,7 @@ class MixesUp(RecordingChannel):
 
 
 class LeavesATask(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         self.left = asyncio.create_task(asyncio.Event().wait())
         await super().receive(intake)
 
@@ -106,13 +106,13 @@ class LeavesATask(RecordingChannel):
 
 
 class EndsWhenCancelledWithoutAWord(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         with suppress(asyncio.CancelledError):
             await super().receive(intake)
 
 
 class DiesOfTheStore(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         async def stern(batch: Sequence[Inbound]) -> None:
             try:
                 await intake.accept(batch)
@@ -123,7 +123,7 @@ class DiesOfTheStore(RecordingChannel):
 
 
 class IsNeverRefused(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         with suppress(ChannelRefused):
             await super().receive(intake)
         await asyncio.Event().wait()
@@ -333,18 +333,18 @@ class SendsAfterClose(RecordingChannel):
 
 
 class HasNoPace(RecordingChannel):
-    def pace(self, chat: str) -> Pace:
-        return Pace(gap_s=-1.0)
+    def pace(self, chat: str) -> RateLimit:
+        return RateLimit(gap_s=-1.0)
 
 
 class RenamesItself(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         self.lease = "another"
         await super().receive(intake)
 
 
 class SendsItsAtSign(RecordingChannel):
-    async def receive(self, intake: Intake) -> None:
+    async def receive(self, intake: InboundHandler) -> None:
         self.handle = "@our_bot"
         await super().receive(intake)
 

@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.model.errors import NotSent
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.testing.channel import RecordingChannel
-from goclaw_py.testing.conformance import CHECKS, Check, NotKept, Rig, Seen, checks_for
+from goclaw_py.testing.conformance import CHECKS, Check, NotKept, Rig, SeenMessage, checks_for
 from goclaw_py.testing.conformance.check import add, check
 from tests.support.channel_rigs import RecordingRig, recording
 from tests.unit.testing import faulty_channels as faulty
@@ -302,7 +302,7 @@ class BareRig(Rig):
     def unconfirmed(self) -> int:
         return 0
 
-    def seen(self, chat: Target) -> list[Seen]:
+    def seen(self, chat: Target) -> list[SeenMessage]:
         return []
 
     async def restart(self) -> None:

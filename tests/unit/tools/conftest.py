@@ -8,7 +8,7 @@ from tests.support.tools import Desk
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def service(tmp_path: Path) -> Desk:
     """Tools at work in ``tmp_path / "workspace"``; beside it there is a secret."""
     (tmp_path / "secret.txt").write_text("the secret", "utf-8")
     workspace = tmp_path / "workspace"

@@ -16,10 +16,10 @@ RESEARCHER = AgentName("researcher")
 
 
 async def test_a_subagent_is_started_and_the_model_hears_where_its_result_will_be(
-    desk: Desk,
+    service: Desk,
 ) -> None:
-    said = await desk.call("spawn_subagent", task="count to 3", label="counting")
-    assert desk.children.asked == [("spawn", "count to 3", "counting")]
+    said = await service.call("spawn_subagent", task="count to 3", label="counting")
+    assert service.children.asked == [("spawn", "count to 3", "counting")]
     assert said.startswith("Started. Its result will come into this conversation as a message")
     assert "[Subagent “counting”" in said
 
@@ -34,104 +34,104 @@ async def test_a_subagent_is_started_and_the_model_hears_where_its_result_will_b
     ],
 )
 async def test_a_label_is_one_short_line_without_quotation_marks(
-    desk: Desk, label: str | None, task: str, used: str | None
+    service: Desk, label: str | None, task: str, used: str | None
 ) -> None:
-    await desk.call("spawn_subagent", task=task, label=label)
-    ((_, _, given),) = desk.children.asked
+    await service.call("spawn_subagent", task=task, label=label)
+    ((_, _, given),) = service.children.asked
     assert given == (used or "Find out what the weather will be in Ro…")
 
 
-async def test_whoever_waits_for_a_subagent_gets_its_reply(desk: Desk) -> None:
-    assert await desk.call("spawn_subagent", task="sums", wait=True) == "did: sums"
-    assert desk.children.asked == [("subagent", "sums")]
+async def test_whoever_waits_for_a_subagent_gets_its_reply(service: Desk) -> None:
+    assert await service.call("spawn_subagent", task="sums", wait=True) == "did: sums"
+    assert service.children.asked == [("subagent", "sums")]
 
 
-async def test_where_nothing_can_come_in_later_a_subagent_is_waited_for(desk: Desk) -> None:
-    desk.children.can_announce = False
-    assert await desk.call("spawn_subagent", task="sums") == "did: sums"
-    assert desk.children.asked == [("subagent", "sums")]
+async def test_where_nothing_can_come_in_later_a_subagent_is_waited_for(service: Desk) -> None:
+    service.children.can_announce = False
+    assert await service.call("spawn_subagent", task="sums") == "did: sums"
+    assert service.children.asked == [("subagent", "sums")]
 
 
 @pytest.mark.parametrize("wait", [True, False])
 async def test_a_subagent_that_is_not_let_in_is_a_failure_with_its_reason(
-    desk: Desk, *, wait: bool
+    service: Desk, *, wait: bool
 ) -> None:
     """SPEC LANE-8."""
-    desk.children.refusal = "Not started: too deep."
+    service.children.refusal = "Not started: too deep."
     with pytest.raises(ToolFailed, match="too deep"):
-        await desk.call("spawn_subagent", task="sums", wait=wait)
+        await service.call("spawn_subagent", task="sums", wait=wait)
 
 
-async def test_an_endless_reply_is_cut_and_an_empty_one_is_said(desk: Desk) -> None:
-    desk.children.answer = "x" * (MAX_REPLY_CHARS + 7)
-    said = await desk.call("spawn_subagent", task="sums", wait=True)
+async def test_an_endless_reply_is_cut_and_an_empty_one_is_said(service: Desk) -> None:
+    service.children.answer = "x" * (MAX_REPLY_CHARS + 7)
+    said = await service.call("spawn_subagent", task="sums", wait=True)
     assert said.endswith("…\n[7 more characters are left out]")
     assert len(said) < MAX_REPLY_CHARS + 100
-    desk.children.answer = " \n"
-    assert "without a word" in await desk.call("spawn_subagent", task="sums", wait=True)
+    service.children.answer = " \n"
+    assert "without a word" in await service.call("spawn_subagent", task="sums", wait=True)
 
 
-async def test_a_delegate_is_asked_by_name(desk: Desk) -> None:
-    tools = desk.tools(Permissions(delegates=(RESEARCHER,)))
+async def test_a_delegate_is_asked_by_name(service: Desk) -> None:
+    tools = service.tools(Permissions(delegates=(RESEARCHER,)))
     assert await tools.call("delegate", {"agent": "researcher", "task": "dig"}) == "did: dig"
-    assert desk.children.asked == [("delegate", "dig", "researcher")]
+    assert service.children.asked == [("delegate", "dig", "researcher")]
 
 
-async def test_an_agent_cannot_delegate_to_itself(desk: Desk) -> None:
-    tools = desk.tools(Permissions(delegates=(MAIN, RESEARCHER)))
+async def test_an_agent_cannot_delegate_to_itself(service: Desk) -> None:
+    tools = service.tools(Permissions(delegates=(MAIN, RESEARCHER)))
     with pytest.raises(ToolFailed, match="that is you"):
         await tools.call("delegate", {"agent": "main", "task": "dig"})
-    assert desk.children.asked == []
+    assert service.children.asked == []
 
 
-async def test_a_message_goes_where_the_settings_allow(desk: Desk) -> None:
+async def test_a_message_goes_where_the_settings_allow(service: Desk) -> None:
     topic = Target("telegram", "work", "-100", "7")
-    tools = desk.tools(Permissions(send_to=(Target("telegram", "default", "1"), topic)))
+    tools = service.tools(Permissions(send_to=(Target("telegram", "default", "1"), topic)))
     said = await tools.call("send_message", {"to": "telegram.work:-100:7", "text": "*Hello*"})
-    assert desk.post.sent == [(topic, "*Hello*")]
+    assert service.post.sent == [(topic, "*Hello*")]
     assert said == "It is on its way to telegram.work:-100:7."
 
 
-async def test_a_message_may_be_4000_characters_long_and_no_more(desk: Desk) -> None:
-    tools = desk.tools(Permissions(send_to=(Target("telegram", "default", "1"),)))
+async def test_a_message_may_be_4000_characters_long_and_no_more(service: Desk) -> None:
+    tools = service.tools(Permissions(send_to=(Target("telegram", "default", "1"),)))
     await tools.call("send_message", {"to": "telegram:1", "text": "x" * 4000})
     with pytest.raises(ToolFailed, match="at most 4000"):
         await tools.call("send_message", {"to": "telegram:1", "text": "x" * 4001})
-    assert len(desk.post.sent) == 1
+    assert len(service.post.sent) == 1
 
 
-async def test_a_fact_is_pinned_once_in_one_line(desk: Desk) -> None:
+async def test_a_fact_is_pinned_once_in_one_line(service: Desk) -> None:
     """SPEC AGENT-4."""
-    assert await desk.call("pin_fact", text=" Mia is\n4 ") == "Remembered as fact 1 of 1."
-    await desk.call("pin_fact", text="Tea,\x00 not coffee")
-    assert await desk.call("pin_fact", text="Mia is 4") == "Remembered as fact 1 of 2."
-    assert list(desk.pins.facts) == ["Mia is 4", "Tea, not coffee"]
+    assert await service.call("pin_fact", text=" Mia is\n4 ") == "Remembered as fact 1 of 1."
+    await service.call("pin_fact", text="Tea,\x00 not coffee")
+    assert await service.call("pin_fact", text="Mia is 4") == "Remembered as fact 1 of 2."
+    assert list(service.pins.facts) == ["Mia is 4", "Tea, not coffee"]
 
 
-async def test_so_many_facts_are_kept_and_no_more(desk: Desk) -> None:
-    desk.pins.facts = tuple(f"fact {number}" for number in range(MAX_FACTS))
+async def test_so_many_facts_are_kept_and_no_more(service: Desk) -> None:
+    service.pins.facts = tuple(f"fact {number}" for number in range(MAX_FACTS))
     with pytest.raises(ToolFailed, match="50 facts are remembered"):
-        await desk.call("pin_fact", text="one more")
-    assert await desk.call("pin_fact", text="fact 49") == "Remembered as fact 50 of 50."
-    assert len(desk.pins.facts) == MAX_FACTS
+        await service.call("pin_fact", text="one more")
+    assert await service.call("pin_fact", text="fact 49") == "Remembered as fact 50 of 50."
+    assert len(service.pins.facts) == MAX_FACTS
 
 
 @pytest.mark.parametrize("which", [{"number": 2}, {"text": "two"}, {"text": " two\n"}])
 async def test_a_fact_is_unpinned_by_number_or_by_text(
-    desk: Desk, which: dict[str, object]
+    service: Desk, which: dict[str, object]
 ) -> None:
-    desk.pins.facts = ("one", "two", "three")
-    assert await desk.call("unpin_fact", **which) == "Forgotten: two"
-    assert list(desk.pins.facts) == ["one", "three"]
+    service.pins.facts = ("one", "two", "three")
+    assert await service.call("unpin_fact", **which) == "Forgotten: two"
+    assert list(service.pins.facts) == ["one", "three"]
 
 
 @pytest.mark.parametrize("which", [{"number": 3}, {"text": "tw"}, {"number": 10**40}])
 async def test_where_there_is_no_such_fact_the_model_hears_which_there_are(
-    desk: Desk, which: dict[str, object]
+    service: Desk, which: dict[str, object]
 ) -> None:
-    desk.pins.facts = ("one", "two")
+    service.pins.facts = ("one", "two")
     with pytest.raises(ToolFailed, match=r"there are:\n1\. one\n2\. two"):
-        await desk.call("unpin_fact", **which)
-    desk.pins.facts = ()
+        await service.call("unpin_fact", **which)
+    service.pins.facts = ()
     with pytest.raises(ToolFailed, match="no fact is remembered"):
-        await desk.call("unpin_fact", **which)
+        await service.call("unpin_fact", **which)

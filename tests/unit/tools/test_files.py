@@ -14,8 +14,8 @@ from goclaw_py.tools.files import MAX_LISTED, MAX_READ_BYTES, MAX_READ_CHARS, MA
 from tests.support.tools import Desk
 
 
-def put(desk: Desk, path: str, content: str | bytes = "") -> Path:
-    file = desk.workspace / path
+def put(service: Desk, path: str, content: str | bytes = "") -> Path:
+    file = service.workspace / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     return file
@@ -27,36 +27,36 @@ def put(desk: Desk, path: str, content: str | bytes = "") -> Path:
 @pytest.mark.parametrize(
     "text", ["one line", "two\nlines\n", "\n", "tab\r\nreturn\r\n", "ä\u2028b"]
 )
-async def test_a_file_is_read_as_it_stands(desk: Desk, text: str) -> None:
-    put(desk, "notes/a.md", text)
-    assert await desk.call("read_file", path="notes/a.md") == text
+async def test_a_file_is_read_as_it_stands(service: Desk, text: str) -> None:
+    put(service, "notes/a.md", text)
+    assert await service.call("read_file", path="notes/a.md") == text
 
 
-async def test_an_empty_file_is_said_to_be_empty(desk: Desk) -> None:
-    put(desk, "a")
-    assert await desk.call("read_file", path="a") == "[the file is empty]"
+async def test_an_empty_file_is_said_to_be_empty(service: Desk) -> None:
+    put(service, "a")
+    assert await service.call("read_file", path="a") == "[the file is empty]"
 
 
-async def test_a_passage_comes_with_a_note_where_it_stands(desk: Desk) -> None:
-    put(desk, "a", "".join(f"line {number}\n" for number in range(1, 11)))
-    read = await desk.call("read_file", path="a", offset_line=3, limit_lines=2)
+async def test_a_passage_comes_with_a_note_where_it_stands(service: Desk) -> None:
+    put(service, "a", "".join(f"line {number}\n" for number in range(1, 11)))
+    read = await service.call("read_file", path="a", offset_line=3, limit_lines=2)
     assert read == "line 3\nline 4\n[lines 3 to 4 of 10; go on with offset_line 5]"
-    read = await desk.call("read_file", path="a", offset_line=9, limit_lines=99)
+    read = await service.call("read_file", path="a", offset_line=9, limit_lines=99)
     assert read == "line 9\nline 10\n[lines 9 to 10 of 10]"
 
 
-async def test_beyond_the_end_the_model_hears_how_many_lines_there_are(desk: Desk) -> None:
-    put(desk, "a", "one\ntwo")
+async def test_beyond_the_end_the_model_hears_how_many_lines_there_are(service: Desk) -> None:
+    put(service, "a", "one\ntwo")
     with pytest.raises(ToolFailed, match="a: has only 2 lines"):
-        await desk.call("read_file", path="a", offset_line=3)
+        await service.call("read_file", path="a", offset_line=3)
 
 
-async def test_a_long_file_is_cut_between_lines_and_can_be_read_on(desk: Desk) -> None:
+async def test_a_long_file_is_cut_between_lines_and_can_be_read_on(service: Desk) -> None:
     lines = [f"{number:06}" + "x" * 1000 + "\n" for number in range(200)]
-    put(desk, "a", "".join(lines))
+    put(service, "a", "".join(lines))
     got, start = "", 1
     for _ in range(10):
-        read = await desk.call("read_file", path="a", offset_line=start)
+        read = await service.call("read_file", path="a", offset_line=start)
         assert len(read) <= MAX_READ_CHARS + 100
         text, _, note = read.rpartition("[")
         got += text
@@ -66,94 +66,96 @@ async def test_a_long_file_is_cut_between_lines_and_can_be_read_on(desk: Desk) -
     assert got == "".join(lines)
 
 
-async def test_an_endless_line_is_cut_and_the_note_says_how_much_is_missing(desk: Desk) -> None:
-    put(desk, "a", "x" * (MAX_READ_CHARS + 7) + "\nnext\n")
-    read = await desk.call("read_file", path="a")
+async def test_an_endless_line_is_cut_and_the_note_says_how_much_is_missing(service: Desk) -> None:
+    put(service, "a", "x" * (MAX_READ_CHARS + 7) + "\nnext\n")
+    read = await service.call("read_file", path="a")
     assert read.endswith(
         "x\n[line 1 is cut: 7 more characters]\n[lines 1 to 1 of 2; go on with offset_line 2]"
     )
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\0\0", b"a\0b", b"\xff\xfe", b"caf\xe9"])
-async def test_what_is_not_text_is_not_read(desk: Desk, data: bytes) -> None:
-    put(desk, "a.bin", data)
+async def test_what_is_not_text_is_not_read(service: Desk, data: bytes) -> None:
+    put(service, "a.bin", data)
     with pytest.raises(ToolFailed, match=f"a.bin: is not text but binary, {len(data)} bytes"):
-        await desk.call("read_file", path="a.bin")
+        await service.call("read_file", path="a.bin")
 
 
-async def test_a_huge_file_is_refused_without_reading_it(desk: Desk) -> None:
-    huge = put(desk, "huge")
+async def test_a_huge_file_is_refused_without_reading_it(service: Desk) -> None:
+    huge = put(service, "huge")
     os.truncate(huge, 1 << 40)  # takes no space
     with pytest.raises(ToolFailed, match=r"has 1,099,511,627,776 bytes; the most .* 10,000,000"):
-        await desk.call("read_file", path="huge")
+        await service.call("read_file", path="huge")
     assert MAX_READ_BYTES == 10_000_000
 
 
-async def test_files_that_people_sent_may_be_named_as_they_are_named_to_agents(desk: Desk) -> None:
+async def test_files_that_people_sent_may_be_named_as_they_are_named_to_agents(
+    service: Desk,
+) -> None:
     """SPEC CHAN-6: an agent is told the absolute path."""
-    file = put(desk, "received/1-1-list.txt", "milk")
-    assert await desk.call("read_file", path=str(file)) == "milk"
+    file = put(service, "received/1-1-list.txt", "milk")
+    assert await service.call("read_file", path=str(file)) == "milk"
 
 
 # ---------------------------------------------------------------------- list_files
 
 
-async def test_a_folder_is_listed_by_name_with_sizes(desk: Desk) -> None:
-    put(desk, "b.md", "x" * 1234)
-    put(desk, "a/inner.md")
-    put(desk, ".hidden", "1")
-    os.mkfifo(desk.workspace / "pipe")
-    (desk.workspace / "link").symlink_to("b.md")
-    assert await desk.call("list_files") == (
+async def test_a_folder_is_listed_by_name_with_sizes(service: Desk) -> None:
+    put(service, "b.md", "x" * 1234)
+    put(service, "a/inner.md")
+    put(service, ".hidden", "1")
+    os.mkfifo(service.workspace / "pipe")
+    (service.workspace / "link").symlink_to("b.md")
+    assert await service.call("list_files") == (
         ".hidden  1 bytes\na/\nb.md  1,234 bytes\n"
         "link  (a link, which is never followed)\npipe  (no file)"
     )
-    assert await desk.call("list_files", path="a/") == "inner.md  0 bytes"
+    assert await service.call("list_files", path="a/") == "inner.md  0 bytes"
 
 
-async def test_an_empty_folder_is_said_to_be_empty(desk: Desk) -> None:
-    assert await desk.call("list_files") == "[the folder is empty]"
-    assert await desk.call("list_files", pattern="*") == "[no file]"
+async def test_an_empty_folder_is_said_to_be_empty(service: Desk) -> None:
+    assert await service.call("list_files") == "[the folder is empty]"
+    assert await service.call("list_files", pattern="*") == "[no file]"
 
 
-async def test_a_pattern_searches_in_all_folders_below(desk: Desk) -> None:
+async def test_a_pattern_searches_in_all_folders_below(service: Desk) -> None:
     for path in ("a.md", "notes/b.md", "notes/deep/c.md", "notes/c.txt"):
-        put(desk, path)
+        put(service, path)
     found = "a.md  0 bytes\nnotes/b.md  0 bytes\nnotes/deep/c.md  0 bytes"
-    assert await desk.call("list_files", pattern="*.md") == found
+    assert await service.call("list_files", pattern="*.md") == found
     found = "notes/b.md  0 bytes\nnotes/deep/c.md  0 bytes"
-    assert await desk.call("list_files", pattern="notes/*.md") == found
-    assert await desk.call("list_files", path="notes", pattern="?.txt") == "c.txt  0 bytes"
+    assert await service.call("list_files", pattern="notes/*.md") == found
+    assert await service.call("list_files", path="notes", pattern="?.txt") == "c.txt  0 bytes"
 
 
-async def test_links_are_not_searched(desk: Desk, tmp_path: Path) -> None:
+async def test_links_are_not_searched(service: Desk, tmp_path: Path) -> None:
     """SPEC SEC-4."""
-    (desk.workspace / "out").symlink_to(tmp_path)
-    (desk.workspace / "circle").symlink_to(".")
-    assert await desk.call("list_files", pattern="*") == "[no file]"
+    (service.workspace / "out").symlink_to(tmp_path)
+    (service.workspace / "circle").symlink_to(".")
+    assert await service.call("list_files", pattern="*") == "[no file]"
 
 
-async def test_a_long_listing_is_cut_and_says_how_much_more_there_is(desk: Desk) -> None:
+async def test_a_long_listing_is_cut_and_says_how_much_more_there_is(service: Desk) -> None:
     for number in range(MAX_LISTED + 5):
-        put(desk, f"file{number:04}")
-    lines = (await desk.call("list_files")).splitlines()
+        put(service, f"file{number:04}")
+    lines = (await service.call("list_files")).splitlines()
     assert len(lines) == MAX_LISTED + 1
     assert lines[0] == "file0000  0 bytes"
     assert lines[-1] == "[5 more; give a pattern or another folder]"
 
 
-async def test_names_that_cannot_be_shown_are_quoted(desk: Desk) -> None:
-    put(desk, "two\nlines")
-    put(desk, os.fsdecode(b"\xff"))
-    assert await desk.call("list_files") == "'two\\nlines'  0 bytes\n'\\udcff'  0 bytes"
+async def test_names_that_cannot_be_shown_are_quoted(service: Desk) -> None:
+    put(service, "two\nlines")
+    put(service, os.fsdecode(b"\xff"))
+    assert await service.call("list_files") == "'two\\nlines'  0 bytes\n'\\udcff'  0 bytes"
 
 
-async def test_a_file_cannot_be_listed(desk: Desk) -> None:
-    put(desk, "a")
+async def test_a_file_cannot_be_listed(service: Desk) -> None:
+    put(service, "a")
     with pytest.raises(ToolFailed, match="a: a is a file, not a folder"):
-        await desk.call("list_files", path="a")
+        await service.call("list_files", path="a")
     with pytest.raises(ToolFailed, match="b: there is no such file or folder"):
-        await desk.call("list_files", path="b")
+        await service.call("list_files", path="b")
 
 
 # ---------------------------------------------------------------------- send_file
@@ -174,50 +176,53 @@ async def test_a_file_cannot_be_listed(desk: Desk) -> None:
     ],
 )
 async def test_a_file_goes_with_the_reply_as_what_it_is_to_people(
-    desk: Desk, name: str, kind: FileKind, mime: str
+    service: Desk, name: str, kind: FileKind, mime: str
 ) -> None:
     """SPEC CHAN-6."""
-    file = put(desk, f"out/{name}", "x")
+    file = put(service, f"out/{name}", "x")
     assert (
-        await desk.call("send_file", path=f"out/{name}") == f"{name} will be sent with your answer."
+        await service.call("send_file", path=f"out/{name}")
+        == f"{name} will be sent with your answer."
     )
-    assert desk.attached == [OutFile(kind, str(file), name, mime)]
+    assert service.attached == [OutFile(kind, str(file), name, mime)]
 
 
-async def test_people_may_see_another_name(desk: Desk) -> None:
-    put(desk, "a.txt", "x")
-    await desk.call("send_file", path="./a.txt", name="Über uns.txt")
-    assert [file.name for file in desk.attached] == ["Über uns.txt"]
+async def test_people_may_see_another_name(service: Desk) -> None:
+    put(service, "a.txt", "x")
+    await service.call("send_file", path="./a.txt", name="Über uns.txt")
+    assert [file.name for file in service.attached] == ["Über uns.txt"]
 
 
-async def test_files_that_a_model_sends_at_once_keep_their_order(desk: Desk) -> None:
+async def test_files_that_a_model_sends_at_once_keep_their_order(service: Desk) -> None:
     """SPEC CHAN-6: people see them as an album."""
     names = [f"{number}.png" for number in range(40)]
     for name in names:
-        put(desk, name, "x")
-    tools = desk.tools()
+        put(service, name, "x")
+    tools = service.tools()
     await asyncio.gather(*(tools.call("send_file", {"path": name}) for name in names))
-    assert [file.name for file in desk.attached] == names
+    assert [file.name for file in service.attached] == names
 
 
-async def test_a_picture_that_is_too_big_for_one_goes_as_a_document(desk: Desk) -> None:
-    os.truncate(put(desk, "a.png"), 10_000_001)
-    await desk.call("send_file", path="a.png")
-    assert [file.kind for file in desk.attached] == [FileKind.DOCUMENT]
+async def test_a_picture_that_is_too_big_for_one_goes_as_a_document(service: Desk) -> None:
+    os.truncate(put(service, "a.png"), 10_000_001)
+    await service.call("send_file", path="a.png")
+    assert [file.kind for file in service.attached] == [FileKind.DOCUMENT]
 
 
 @pytest.mark.parametrize(
     ("size", "reason"), [(0, "is empty"), (MAX_SENT_BYTES + 1, "the most that can be sent")]
 )
-async def test_what_no_channel_takes_is_refused_at_once(desk: Desk, size: int, reason: str) -> None:
-    os.truncate(put(desk, "a.zip"), size)
+async def test_what_no_channel_takes_is_refused_at_once(
+    service: Desk, size: int, reason: str
+) -> None:
+    os.truncate(put(service, "a.zip"), size)
     with pytest.raises(ToolFailed, match=reason):
-        await desk.call("send_file", path="a.zip")
-    assert desk.attached == []
+        await service.call("send_file", path="a.zip")
+    assert service.attached == []
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "..\n", "x" * 121])
-async def test_a_name_is_nothing_but_a_name(desk: Desk, name: str) -> None:
-    put(desk, "a", "x")
+async def test_a_name_is_nothing_but_a_name(service: Desk, name: str) -> None:
+    put(service, "a", "x")
     with pytest.raises(ToolFailed, match="name: must"):
-        await desk.call("send_file", path="a", name=name)
+        await service.call("send_file", path="a", name=name)

@@ -20,40 +20,40 @@ WRITER = AgentName("writer")
 
 
 @pytest.fixture
-def beats(desk: Desk) -> FakeHeartbeats:
+def beats(service: Desk) -> FakeHeartbeats:
     """The heartbeats of two agents, at the desk of the first."""
-    desk.heartbeats = made = FakeHeartbeats(items={MAIN_AGENT: [], WRITER: []})
+    service.heartbeats = made = FakeHeartbeats(items={MAIN_AGENT: [], WRITER: []})
     return made
 
 
-async def use(desk: Desk, action: str, **arguments: object) -> str:
-    return await desk.call("heartbeat", action=action, **arguments)
+async def use(service: Desk, action: str, **arguments: object) -> str:
+    return await service.call("heartbeat", action=action, **arguments)
 
 
-async def test_without_heartbeats_there_is_no_such_tool(desk: Desk) -> None:
-    assert "heartbeat" not in {spec.name for spec in desk.tools().specs}
+async def test_without_heartbeats_there_is_no_such_tool(service: Desk) -> None:
+    assert "heartbeat" not in {spec.name for spec in service.tools().specs}
     with pytest.raises(ToolFailed, match="there is no tool 'heartbeat'"):
-        await use(desk, "show")
+        await use(service, "show")
 
 
-def test_the_settings_can_take_it_away(desk: Desk, beats: FakeHeartbeats) -> None:
+def test_the_settings_can_take_it_away(service: Desk, beats: FakeHeartbeats) -> None:
     denied = Permissions(deny=frozenset({"heartbeat"}))
-    assert "heartbeat" not in {spec.name for spec in desk.tools(denied).specs}
-    assert "heartbeat" in {spec.name for spec in desk.tools().specs}
+    assert "heartbeat" not in {spec.name for spec in service.tools(denied).specs}
+    assert "heartbeat" in {spec.name for spec in service.tools().specs}
 
 
-def test_one_toolmaker_serves_runs_with_and_without_heartbeats(desk: Desk) -> None:
+def test_one_toolmaker_serves_runs_with_and_without_heartbeats(service: Desk) -> None:
     """What is offered is made once for all runs that are alike."""
     registry = Registry({MAIN_AGENT: Permissions()})
-    without = desk.here()
-    desk.heartbeats = FakeHeartbeats()
-    for here, offered in ((without, False), (desk.here(), True), (without, False)):
+    without = service.here()
+    service.heartbeats = FakeHeartbeats()
+    for here, offered in ((without, False), (service.here(), True), (without, False)):
         names = {spec.name for spec in registry.toolbox(here).specs}
         assert ("heartbeat" in names) is offered
 
 
-def test_its_schema_is_strict_and_explains_itself(desk: Desk, beats: FakeHeartbeats) -> None:
-    (spec,) = [spec for spec in desk.tools().specs if spec.name == "heartbeat"]
+def test_its_schema_is_strict_and_explains_itself(service: Desk, beats: FakeHeartbeats) -> None:
+    (spec,) = [spec for spec in service.tools().specs if spec.name == "heartbeat"]
     assert spec.side_effects, "to tick off the same number twice ticks off two items"
     assert "HEARTBEAT.md" in spec.description
     schema = json.loads(json.dumps(spec.parameters))
@@ -67,27 +67,27 @@ def test_its_schema_is_strict_and_explains_itself(desk: Desk, beats: FakeHeartbe
 
 @pytest.mark.parametrize("trigger", list(Trigger))
 def test_no_run_can_begin_or_wake_a_beat_with_it(
-    desk: Desk, beats: FakeHeartbeats, trigger: Trigger
+    service: Desk, beats: FakeHeartbeats, trigger: Trigger
 ) -> None:
     """SPEC HB-11: a beat's own actions never wake it."""
-    desk.trigger = trigger
-    (spec,) = [spec for spec in desk.tools().specs if spec.name == "heartbeat"]
+    service.trigger = trigger
+    (spec,) = [spec for spec in service.tools().specs if spec.name == "heartbeat"]
     schema = json.loads(json.dumps(spec.parameters))
     assert schema["properties"]["action"]["enum"] == ["show", "add", "done", "status"]
 
 
-async def test_a_beat_shows_adds_and_ticks_off(desk: Desk, beats: FakeHeartbeats) -> None:
+async def test_a_beat_shows_adds_and_ticks_off(service: Desk, beats: FakeHeartbeats) -> None:
     """SPEC HB-11."""
-    desk.trigger = Trigger.HEARTBEAT
-    assert await use(desk, "show") != ""
-    await use(desk, "add", text="Look at the mail")
-    await use(desk, "done", number=1)
+    service.trigger = Trigger.HEARTBEAT
+    assert await use(service, "show") != ""
+    await use(service, "add", text="Look at the mail")
+    await use(service, "done", number=1)
     assert (beats.ticked, beats.ran) == (["Look at the mail"], [])
 
 
-async def test_it_shows_open_items_with_their_numbers(desk: Desk, beats: FakeHeartbeats) -> None:
+async def test_it_shows_open_items_with_their_numbers(service: Desk, beats: FakeHeartbeats) -> None:
     beats.items[MAIN_AGENT] = ["Mail", "every 2h: " + "x" * 300]
-    assert (await use(desk, "show")).splitlines() == [
+    assert (await use(service, "show")).splitlines() == [
         "Open items on the checklist of main:",
         "1. Mail",
         "2. every 2h: " + "x" * 300,
@@ -95,24 +95,24 @@ async def test_it_shows_open_items_with_their_numbers(desk: Desk, beats: FakeHea
     ]
 
 
-async def test_a_long_list_is_cut(desk: Desk, beats: FakeHeartbeats) -> None:
+async def test_a_long_list_is_cut(service: Desk, beats: FakeHeartbeats) -> None:
     beats.items[MAIN_AGENT] = ["y" * 900] * 500
-    shown = await use(desk, "show")
+    shown = await use(service, "show")
     assert "… and 450 more." in shown
     assert len(shown) < 30_000
 
 
 async def test_an_item_is_added_on_one_line_and_only_once(
-    desk: Desk, beats: FakeHeartbeats
+    service: Desk, beats: FakeHeartbeats
 ) -> None:
     for text in ("Look at\nthe  mail", "Look at the mail"):
-        assert await use(desk, "add", text=text) == "On the checklist: “Look at the mail”."
+        assert await use(service, "add", text=text) == "On the checklist: “Look at the mail”."
     assert beats.items == {MAIN_AGENT: ["Look at the mail"], WRITER: []}
 
 
-async def test_an_agent_has_its_own_list_only(desk: Desk, beats: FakeHeartbeats) -> None:
+async def test_an_agent_has_its_own_list_only(service: Desk, beats: FakeHeartbeats) -> None:
     beats.items[MAIN_AGENT] = ["Mail"]
-    box = desk.tools(agent=WRITER)
+    box = service.tools(agent=WRITER)
     await box.call("heartbeat", {"action": "add", "text": "Drafts"})
     assert "Mail" not in await box.call("heartbeat", {"action": "show"})
     assert beats.items == {MAIN_AGENT: ["Mail"], WRITER: ["Drafts"]}
@@ -120,28 +120,28 @@ async def test_an_agent_has_its_own_list_only(desk: Desk, beats: FakeHeartbeats)
 
 @pytest.mark.parametrize("which", [{"number": 2}, {"text": "Tea "}])
 async def test_an_item_is_ticked_off_by_number_or_text(
-    desk: Desk, beats: FakeHeartbeats, which: dict[str, object]
+    service: Desk, beats: FakeHeartbeats, which: dict[str, object]
 ) -> None:
     beats.items[MAIN_AGENT] = ["Mail", "Tea", "Milk"]
-    assert await use(desk, "done", **which) == "Ticked off: “Tea”."
+    assert await use(service, "done", **which) == "Ticked off: “Tea”."
     assert beats.items[MAIN_AGENT] == ["Mail", "Milk"]
 
 
 @pytest.mark.parametrize("which", [{"number": 2}, {"number": 10**30}, {"text": "tea"}])
 async def test_what_is_not_open_is_answered_with_what_is(
-    desk: Desk, beats: FakeHeartbeats, which: dict[str, object]
+    service: Desk, beats: FakeHeartbeats, which: dict[str, object]
 ) -> None:
     beats.items[MAIN_AGENT] = ["Mail"]
     with pytest.raises(ToolFailed) as caught:
-        await use(desk, "done", **which)
+        await use(service, "done", **which)
     assert "there is no such item" in str(caught.value)
     assert "1. Mail" in str(caught.value)
     assert beats.ticked == []
 
 
-async def test_the_status_tells_how_it_stands_and_why(desk: Desk, beats: FakeHeartbeats) -> None:
+async def test_the_status_tells_how_it_stands_and_why(service: Desk, beats: FakeHeartbeats) -> None:
     """SPEC OPS-4."""
-    said = await use(desk, "status")
+    said = await use(service, "status")
     assert said.splitlines() == status_lines(await beats.view(MAIN_AGENT))
 
 
@@ -167,11 +167,11 @@ async def test_the_status_tells_how_it_stands_and_why(desk: Desk, beats: FakeHea
     ],
 )
 async def test_arguments_are_checked_strictly(
-    desk: Desk, beats: FakeHeartbeats, arguments: dict[str, object], line: str
+    service: Desk, beats: FakeHeartbeats, arguments: dict[str, object], line: str
 ) -> None:
     beats.items[MAIN_AGENT] = ["Mail"]
     with pytest.raises(ToolFailed) as caught:
-        await desk.tools().call("heartbeat", arguments)
+        await service.tools().call("heartbeat", arguments)
     assert line in str(caught.value)
     assert len(str(caught.value)) < 300
     assert (beats.items[MAIN_AGENT], beats.ticked) == (["Mail"], [])
@@ -185,37 +185,37 @@ async def test_arguments_are_checked_strictly(
     ],
 )
 async def test_what_goes_wrong_is_told_to_the_model(
-    desk: Desk, beats: FakeHeartbeats, error: BadChecklist | StoreUnavailable, told: str
+    service: Desk, beats: FakeHeartbeats, error: BadChecklist | StoreUnavailable, told: str
 ) -> None:
     beats.broken = error
     for action, more in (("show", {}), ("add", {"text": "x"}), ("done", {"number": 1})):
         with pytest.raises(ToolFailed, match=told):
-            await use(desk, action, **more)
+            await use(service, action, **more)
     with pytest.raises(ToolFailed, match=told):
-        await use(desk, "status")
+        await use(service, "status")
 
 
 async def test_an_agent_that_the_desk_does_not_know_is_told_so(
-    desk: Desk, beats: FakeHeartbeats
+    service: Desk, beats: FakeHeartbeats
 ) -> None:
     del beats.items[MAIN_AGENT]
     with pytest.raises(ToolFailed, match="there is no agent 'main'"):
-        await use(desk, "show")
+        await use(service, "show")
 
 
 # ---------------------------------------------------------------------------- the end of a beat
 
 
-def in_a_beat(desk: Desk, said: list[tuple[bool, str]]) -> Toolbox:
-    here = replace(desk.here(), beat_done=lambda notify, text: said.append((notify, text)))
+def in_a_beat(service: Desk, said: list[tuple[bool, str]]) -> Toolbox:
+    here = replace(service.here(), beat_done=lambda notify, text: said.append((notify, text)))
     return Registry({MAIN_AGENT: Permissions()}).toolbox(here)
 
 
-async def test_only_a_beat_can_end_a_beat(desk: Desk) -> None:
+async def test_only_a_beat_can_end_a_beat(service: Desk) -> None:
     """SPEC HB-6."""
     said: list[tuple[bool, str]] = []
-    assert "heartbeat_done" not in {spec.name for spec in desk.tools().specs}
-    box = in_a_beat(desk, said)
+    assert "heartbeat_done" not in {spec.name for spec in service.tools().specs}
+    box = in_a_beat(service, said)
     assert await box.call("heartbeat_done", {"notify": False}) == "Noted. Nobody is told."
     told = {"notify": True, "text": "The pump leaks."}
     assert await box.call("heartbeat_done", told) == "Noted. People are told."
@@ -232,9 +232,9 @@ async def test_only_a_beat_can_end_a_beat(desk: Desk) -> None:
     ],
 )
 async def test_a_beat_that_is_to_tell_something_says_what(
-    desk: Desk, arguments: dict[str, object], why: str
+    service: Desk, arguments: dict[str, object], why: str
 ) -> None:
     said: list[tuple[bool, str]] = []
     with pytest.raises(ToolFailed, match=why):
-        await in_a_beat(desk, said).call("heartbeat_done", arguments)
+        await in_a_beat(service, said).call("heartbeat_done", arguments)
     assert said == []

@@ -28,42 +28,42 @@ def spec_of(tools: Toolbox, name: str) -> ToolSpec:
     return spec
 
 
-def test_an_agent_has_the_safe_tools_by_itself(desk: Desk) -> None:
-    assert names(desk.tools()) == SAFE - AT_DESKS
+def test_an_agent_has_the_safe_tools_by_itself(service: Desk) -> None:
+    assert names(service.tools()) == SAFE - AT_DESKS
 
 
-def test_only_the_settings_give_tools_that_reach_other_agents_and_chats(desk: Desk) -> None:
-    offered = names(desk.tools(EVERYTHING)) | AT_DESKS
+def test_only_the_settings_give_tools_that_reach_other_agents_and_chats(service: Desk) -> None:
+    offered = names(service.tools(EVERYTHING)) | AT_DESKS
     assert offered == SAFE | {"delegate", "send_message"}
     assert offered == {tool.name for tool in TOOLS}
 
 
-def test_allowed_tools_are_all_there_are_and_denied_ones_are_gone(desk: Desk) -> None:
+def test_allowed_tools_are_all_there_are_and_denied_ones_are_gone(service: Desk) -> None:
     allowed = Permissions(allow=frozenset({"read_file", "write_file"}))
-    assert names(desk.tools(allowed)) == {"read_file", "write_file"}
+    assert names(service.tools(allowed)) == {"read_file", "write_file"}
     denied = Permissions(
         deny=frozenset({"read_file", "delegate", "send_message"}),
         delegates=EVERYTHING.delegates,
         send_to=EVERYTHING.send_to,
     )
-    assert names(desk.tools(denied)) == SAFE - AT_DESKS - {"read_file"}
+    assert names(service.tools(denied)) == SAFE - AT_DESKS - {"read_file"}
 
 
-def test_an_agent_that_nobody_has_given_permissions_has_no_tools(desk: Desk) -> None:
+def test_an_agent_that_nobody_has_given_permissions_has_no_tools(service: Desk) -> None:
     registry = Registry({AgentName("other"): Permissions()})
-    assert registry.toolbox(desk.here()).specs == ()
+    assert registry.toolbox(service.here()).specs == ()
 
 
-async def test_a_tool_that_is_not_permitted_cannot_be_called(desk: Desk) -> None:
-    tools = desk.tools(Permissions(deny=frozenset({"write_file"})))
+async def test_a_tool_that_is_not_permitted_cannot_be_called(service: Desk) -> None:
+    tools = service.tools(Permissions(deny=frozenset({"write_file"})))
     with pytest.raises(ToolFailed, match="there is no tool 'write_file'; there are: read_file, "):
         await tools.call("write_file", {"path": "a", "text": "b"})
-    assert list(desk.workspace.iterdir()) == []
+    assert list(service.workspace.iterdir()) == []
 
 
-async def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are(desk: Desk) -> None:
+async def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are(service: Desk) -> None:
     with pytest.raises(ToolFailed) as caught:
-        await desk.call("x" * 5000)
+        await service.call("x" * 5000)
     assert str(caught.value).endswith(
         "there are: read_file, write_file, edit_file, list_files, send_file, spawn_subagent, "
         "pin_fact, unpin_fact"
@@ -72,11 +72,11 @@ async def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are(des
 
 
 async def test_each_wrong_argument_gets_a_line_with_what_is_allowed_and_what_was_given(
-    desk: Desk,
+    service: Desk,
 ) -> None:
     given = {"offset_line": "1", "limit_lines": 0, "budget": 5, "path": "x" * 9000}
     with pytest.raises(ToolFailed) as caught:
-        await desk.call("read_file", **given)
+        await service.call("read_file", **given)
     first, *lines = str(caught.value).splitlines()
     assert first == "wrong arguments:"
     assert sorted(lines) == [
@@ -108,22 +108,22 @@ async def test_each_wrong_argument_gets_a_line_with_what_is_allowed_and_what_was
     ],
 )
 async def test_arguments_are_checked_strictly(
-    desk: Desk, name: str, arguments: dict[str, object], line: str
+    service: Desk, name: str, arguments: dict[str, object], line: str
 ) -> None:
     with pytest.raises(ToolFailed) as caught:
-        await desk.tools(EVERYTHING).call(name, arguments)
+        await service.tools(EVERYTHING).call(name, arguments)
     assert line in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
-async def test_a_flood_of_mistakes_is_cut(desk: Desk) -> None:
+async def test_a_flood_of_mistakes_is_cut(service: Desk) -> None:
     with pytest.raises(ToolFailed) as caught:
-        await desk.call("list_files", **{f"key{number}\n": 1 for number in range(5000)})
+        await service.call("list_files", **{f"key{number}\n": 1 for number in range(5000)})
     assert len(str(caught.value).splitlines()) == 21
 
 
-def test_optional_arguments_may_be_left_out_and_need_not_be_null(desk: Desk) -> None:
-    schema = spec_of(desk.tools(), "read_file").parameters
+def test_optional_arguments_may_be_left_out_and_need_not_be_null(service: Desk) -> None:
+    schema = spec_of(service.tools(), "read_file").parameters
     assert schema == {
         "type": "object",
         "additionalProperties": False,
@@ -149,20 +149,20 @@ def test_optional_arguments_may_be_left_out_and_need_not_be_null(desk: Desk) -> 
     }
 
 
-async def test_null_for_an_optional_argument_is_as_if_it_was_left_out(desk: Desk) -> None:
-    (desk.workspace / "a").write_text("x")
-    assert await desk.call("read_file", path="a", limit_lines=None) == "x"
+async def test_null_for_an_optional_argument_is_as_if_it_was_left_out(service: Desk) -> None:
+    (service.workspace / "a").write_text("x")
+    assert await service.call("read_file", path="a", limit_lines=None) == "x"
 
 
-def test_names_that_may_be_given_stand_in_the_schema(desk: Desk) -> None:
-    tools = desk.tools(EVERYTHING)
+def test_names_that_may_be_given_stand_in_the_schema(service: Desk) -> None:
+    tools = service.tools(EVERYTHING)
     properties = json.loads(json.dumps(spec_of(tools, "delegate").parameters))["properties"]
     assert properties["agent"]["enum"] == ["writer", "researcher"]
     properties = json.loads(json.dumps(spec_of(tools, "send_message").parameters))["properties"]
     assert properties["to"]["enum"] == ["telegram:12345", "telegram.work:-100:7"]
 
 
-def test_agents_are_told_of_their_own_names_only(desk: Desk) -> None:
+def test_agents_are_told_of_their_own_names_only(service: Desk) -> None:
     registry = Registry(
         {
             AgentName("a"): Permissions(delegates=(AgentName("b"),)),
@@ -170,20 +170,20 @@ def test_agents_are_told_of_their_own_names_only(desk: Desk) -> None:
         }
     )
     for agent, other in (("a", "b"), ("b", "a")):
-        spec = spec_of(registry.toolbox(desk.here(AgentName(agent))), "delegate")
+        spec = spec_of(registry.toolbox(service.here(AgentName(agent))), "delegate")
         assert f'"enum": ["{other}"]' in json.dumps(spec.parameters)
 
 
-def test_no_schema_lets_a_model_choose_what_it_may_use_up(desk: Desk) -> None:
+def test_no_schema_lets_a_model_choose_what_it_may_use_up(service: Desk) -> None:
     """SPEC AGENT-5."""
-    for spec in desk.tools(EVERYTHING).specs:
+    for spec in service.tools(EVERYTHING).specs:
         arguments = json.dumps(spec.parameters).lower()
         for word in ("budget", "usd", "token", "turns", "timeout", "model"):
             assert word not in arguments, (spec.name, word)
 
 
-def test_every_schema_describes_every_argument_and_allows_no_other(desk: Desk) -> None:
-    for spec in desk.tools(EVERYTHING).specs:
+def test_every_schema_describes_every_argument_and_allows_no_other(service: Desk) -> None:
+    for spec in service.tools(EVERYTHING).specs:
         schema = json.loads(json.dumps(spec.parameters))
         assert schema["type"] == "object"
         assert schema["additionalProperties"] is False
@@ -192,9 +192,9 @@ def test_every_schema_describes_every_argument_and_allows_no_other(desk: Desk) -
         assert spec.description
 
 
-def test_only_what_can_be_done_twice_has_no_side_effects(desk: Desk) -> None:
+def test_only_what_can_be_done_twice_has_no_side_effects(service: Desk) -> None:
     """SPEC CRON-7."""
-    effects = {spec.name for spec in desk.tools(EVERYTHING).specs if spec.side_effects}
+    effects = {spec.name for spec in service.tools(EVERYTHING).specs if spec.side_effects}
     assert effects == {"write_file", "edit_file", "spawn_subagent", "delegate", "send_message"}
 
 
@@ -204,6 +204,6 @@ def test_names_are_unique_and_every_safe_tool_exists() -> None:
     assert set(known) >= SAFE
 
 
-async def test_broken_characters_become_replacement_characters(desk: Desk) -> None:
-    await desk.call("pin_fact", text="half \ud83d of one, \ud83d\ude00 whole")
-    assert desk.pins.facts == ("half \ufffd of one, 😀 whole",)
+async def test_broken_characters_become_replacement_characters(service: Desk) -> None:
+    await service.call("pin_fact", text="half \ud83d of one, \ud83d\ude00 whole")
+    assert service.pins.facts == ("half \ufffd of one, 😀 whole",)

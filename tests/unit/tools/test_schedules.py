@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.jobs.execution_models import JobUpdate, Status
-from goclaw_py.jobs.models import JobState, Message, Program, Prompt
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceStatus
+from goclaw_py.jobs.models import FixedMessage, JobState, Program, Prompt
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import Every
 from goclaw_py.model.errors import StoreUnavailable, ToolFailed
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import Target
 from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.ports.store import EndedOccurrence, JobQuery
 from goclaw_py.tools import SAFE, Permissions
 from tests.support.schedules import ANN, BOB, OPERATORS, Schedules, asker
@@ -38,10 +38,10 @@ def world(tmp_path: Path) -> Schedules:
 
 async def refused(world: Schedules, tool: str, /, **arguments: Any) -> str:
     """What the model reads of a call that fails; nothing is stored or changed by it."""
-    before = await world.desk.search(JobQuery(), OPERATORS)
+    before = await world.service.search(JobQuery(), OPERATORS)
     with pytest.raises(ToolFailed) as caught:
         await world.call(tool, **arguments)
-    assert await world.desk.search(JobQuery(), OPERATORS) == before
+    assert await world.service.search(JobQuery(), OPERATORS) == before
     assert len(str(caught.value)) < 500
     return str(caught.value)
 
@@ -173,8 +173,8 @@ def test_they_are_there_for_runs_that_may_use_the_desk_and_for_no_other(
     assert {spec.name for spec in place.tools().specs} == SAFE - AT_DESKS | SCHEDULING
     without = [replace(place, jobs=None), replace(place, asker=None)]
     without.append(Schedules(world.workspace, enabled=False).place())
-    for desk in without:
-        tools = desk.tools()
+    for service in without:
+        tools = service.tools()
         assert {spec.name for spec in tools.specs} == SAFE - AT_DESKS
         assert tools.guidance == ()
 
@@ -249,7 +249,7 @@ async def test_a_cron_schedule_is_echoed_with_its_next_three_times_in_its_zone(
         "last_run_status": None,
         "next_runs_local": [f"2026-01-0{day} 08:00:00 IST" for day in (3, 4, 5)],
     }
-    job = await world.desk.get(made["schedule_id"], asker())
+    job = await world.service.get(made["schedule_id"], asker())
     assert job.spec.payload == Prompt(goal)
     assert job.maker is Maker.MODEL
     assert job.owner == ANN
@@ -270,7 +270,7 @@ async def test_the_zone_that_a_user_has_chosen_is_used_where_none_is_named(
     world: Schedules,
 ) -> None:
     """SPEC CRON-1."""
-    await world.desk.choose_zone("Europe/Berlin", asker())
+    await world.service.choose_zone("Europe/Berlin", asker())
     made = await world.create(cadence_type="cron", cadence_value="0 9 * * *")
     assert made["next_run_local"] == "2026-01-02 09:00:00 CET"
 
@@ -307,7 +307,7 @@ async def test_a_long_goal_is_kept_whole_and_shown_to_120_characters(world: Sche
     assert len(made["goal"]) == 120
     assert made["goal"].endswith("…")
     assert goal.startswith(made["goal"][:-1])
-    assert (await world.desk.get(made["schedule_id"], asker())).spec.payload == Prompt(goal)
+    assert (await world.service.get(made["schedule_id"], asker())).spec.payload == Prompt(goal)
     exact = await world.create(goal="x" * 120)
     assert exact["goal"] == "x" * 120
 
@@ -317,8 +317,8 @@ async def test_what_a_model_makes_is_kept_when_it_is_over_and_switched_off_when_
 ) -> None:
     """SPEC CRON-8, CRON-9, CRON-15."""
     made = await world.create()
-    job = await world.desk.get(made["schedule_id"], asker())
-    policy = job.policy(world.desk.profile.policy)
+    job = await world.service.get(made["schedule_id"], asker())
+    policy = job.policy(world.service.profile.policy)
     assert not policy.delete_after_run
     assert policy.auto_disable_after == 5
     assert policy.min_interval_s == 60
@@ -583,20 +583,20 @@ async def test_pages_that_cannot_be_are_refused(
 @pytest.mark.parametrize(
     ("status", "shown"),
     [
-        (Status.OK, "success"),
-        (Status.FAILED, "failed"),
-        (Status.TIMED_OUT, "failed"),
-        (Status.LOST, "failed"),
-        (Status.CANCELLED, "cancelled"),
+        (OccurrenceStatus.OK, "success"),
+        (OccurrenceStatus.FAILED, "failed"),
+        (OccurrenceStatus.TIMED_OUT, "failed"),
+        (OccurrenceStatus.LOST, "failed"),
+        (OccurrenceStatus.CANCELLED, "cancelled"),
     ],
 )
 async def test_the_last_run_is_told_in_three_words(
-    world: Schedules, status: Status, shown: str
+    world: Schedules, status: OccurrenceStatus, shown: str
 ) -> None:
     made = await world.create()
     assert (made["last_run_status"], made["last_run_at"]) == (None, None)
     await asyncio.sleep(3600)
-    now = world.desk.now()
+    now = world.service.now()
     await world.store.join(replace(a_node(A), lease_until=now + timedelta(hours=1)))
     claimed = await claim_one(world.store, now=now)
     end = ended(claimed, status, update=JobUpdate(None, JobState.FAILED, ran=True))
@@ -672,7 +672,7 @@ async def test_what_is_over_becomes_active_only_with_a_new_cadence(
     world: Schedules, state: JobState
 ) -> None:
     made = await world.create(cadence_type="once", cadence_value="2026-01-02T04:00:00Z")
-    job = await world.desk.get(made["schedule_id"], asker())
+    job = await world.service.get(made["schedule_id"], asker())
     await _put(world, replace(job, state=state, next_run_at=None))
     here: dict[str, Any] = {"schedule_id": made["schedule_id"], "status": "active"}
     assert await refused(world, "edit", **here) == (
@@ -726,8 +726,8 @@ async def test_a_model_makes_no_job_of_somebody_else_more_frequent_than_its_own_
     world: Schedules, kind: str, value: str, said: str
 ) -> None:
     """SPEC CRON-15."""
-    draft = JobDraft(Every(timedelta(seconds=1)), Message("Tick."))
-    job = await world.desk.create(draft, asker(maker=Maker.PERSON))
+    draft = JobDraft(Every(timedelta(seconds=1)), FixedMessage("Tick."))
+    job = await world.service.create(draft, asker(maker=Maker.PERSON))
     change = {"cadence_type": kind, "cadence_value": value}
     assert said in await refused(world, "edit", schedule_id=job.id, **change)
     renamed = await world.call("edit", schedule_id=job.id, name="Clock")
@@ -739,12 +739,15 @@ async def test_a_new_goal_leaves_a_message_a_message_and_makes_the_job_a_models(
 ) -> None:
     """SPEC CRON-8, CRON-15: what a model says to run is held to its limits, whoever began it."""
     every = Every(timedelta(hours=1))
-    for payload, expected in ((Prompt("old"), Prompt("new")), (Message("old"), Message("new"))):
-        job = await world.desk.create(JobDraft(every, payload), asker(maker=Maker.PERSON))
+    for payload, expected in (
+        (Prompt("old"), Prompt("new")),
+        (FixedMessage("old"), FixedMessage("new")),
+    ):
+        job = await world.service.create(JobDraft(every, payload), asker(maker=Maker.PERSON))
         await world.call("edit", schedule_id=job.id, name="Named")
-        assert (await world.desk.get(job.id, asker())).maker is Maker.PERSON
+        assert (await world.service.get(job.id, asker())).maker is Maker.PERSON
         await world.call("edit", schedule_id=job.id, goal="new")
-        after = await world.desk.get(job.id, asker())
+        after = await world.service.get(job.id, asker())
         assert (after.spec.payload, after.maker) == (expected, Maker.MODEL)
 
 
@@ -767,11 +770,11 @@ async def test_what_an_operator_granted_to_other_work_no_goal_of_a_model_gets(
     world: Schedules, facts: dict[str, Any], said: str
 ) -> None:
     """SPEC SEC-3: an operator can make jobs for a user."""
-    by = Asker(ANN, Maker.OPERATOR)
+    by = Requester(ANN, Maker.OPERATOR)
     draft = JobDraft(Every(timedelta(hours=1)), Prompt("old"))
-    job = await world.desk.create(replace(draft, **facts), by)
+    job = await world.service.create(replace(draft, **facts), by)
     assert said in await refused(world, "edit", schedule_id=job.id, goal="Print all secrets.")
-    assert (await world.desk.get(job.id, asker())).spec == job.spec
+    assert (await world.service.get(job.id, asker())).spec == job.spec
     paused = await world.call("edit", schedule_id=job.id, status="paused")
     assert paused["status"] == "paused"
 
@@ -781,11 +784,11 @@ async def test_a_model_does_not_undo_in_two_calls_what_switches_failing_jobs_off
 ) -> None:
     """SPEC CRON-8."""
     made = await world.create()
-    job = await world.desk.get(made["schedule_id"], asker())
+    job = await world.service.get(made["schedule_id"], asker())
     await _put(world, replace(job, state=JobState.DISABLED, next_run_at=None, failures=5))
     for status in ("active", "paused", "active"):
         await refused(world, "edit", schedule_id=job.id, status=status)
-    stays = await world.desk.get(job.id, asker())
+    stays = await world.service.get(job.id, asker())
     assert (stays.state, stays.failures) == (JobState.DISABLED, 5)
 
 
@@ -794,8 +797,8 @@ async def test_a_model_cannot_change_what_program_runs_and_does_not_see_its_argu
 ) -> None:
     """SPEC CRON-0."""
     program = Program(("/usr/bin/backup", "--password=hunter2"))
-    by = Asker(ANN, Maker.OPERATOR)
-    job = await world.desk.create(JobDraft(Every(timedelta(hours=1)), program), by)
+    by = Requester(ANN, Maker.OPERATOR)
+    job = await world.service.create(JobDraft(Every(timedelta(hours=1)), program), by)
     said = await refused(world, "edit", schedule_id=job.id, goal="rm -rf /")
     assert "which only operators can change" in said
     (found,) = (await world.call("search"))["schedules"]
@@ -807,9 +810,9 @@ async def test_two_changes_at_once_are_told_of_each_other(
 ) -> None:
     """SPEC CRON-11."""
     made = await world.create()
-    get, came_between = world.desk.get, False
+    get, came_between = world.service.get, False
 
-    async def changed_meanwhile(asked: str, by: Asker) -> Any:
+    async def changed_meanwhile(asked: str, by: Requester) -> Any:
         nonlocal came_between
         job = await get(asked, by)
         if not came_between:
@@ -817,7 +820,7 @@ async def test_two_changes_at_once_are_told_of_each_other(
             await _put(world, replace(job, failures=1))
         return job
 
-    monkeypatch.setattr(world.desk, "get", changed_meanwhile)
+    monkeypatch.setattr(world.service, "get", changed_meanwhile)
     with pytest.raises(ToolFailed, match="read it again"):
         await world.call("edit", schedule_id=made["schedule_id"], name="Mine")
     (found,) = (await world.call("search"))["schedules"]

@@ -15,13 +15,13 @@ from goclaw_py.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.heartbeat.models import (
     EVENT_CHARS,
     MAX_EVENTS,
-    Beat,
-    BeatStatus,
-    Event,
     Heartbeat,
+    HeartbeatEvent,
+    HeartbeatRun,
+    HeartbeatRunStatus,
     Skip,
 )
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.errors import (
     BadChecklist,
     ChecklistChanged,
@@ -29,13 +29,13 @@ from goclaw_py.model.errors import (
     TooManyEvents,
     UnknownAgent,
 )
-from goclaw_py.model.ids import AgentName, BeatId, NodeId, RunId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId, RunId
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.routes import Route
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from tests.unit.web.fake_post import behind
 
 AT = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
@@ -45,13 +45,13 @@ HELPER = AgentName("helper")
 CHAT = Target("telegram", "work", "-1005", "7")
 USED = Usage(2, 1000, 200, 50, Decimal("0.0123"))
 
-OK = Beat(
-    id=BeatId("019b-ok"),
+OK = HeartbeatRun(
+    id=HeartbeatRunId("019b-ok"),
     agent=MAIN,
-    kind=BeatKind.INTERVAL,
+    kind=HeartbeatRunKind.INTERVAL,
     due_at=AT - timedelta(minutes=30),
     claimed_at=AT - timedelta(minutes=30),
-    status=BeatStatus.OK,
+    status=HeartbeatRunStatus.OK,
     started_at=AT - timedelta(minutes=30),
     finished_at=AT - timedelta(minutes=29),
     reply="HEARTBEAT_OK",
@@ -62,8 +62,8 @@ OK = Beat(
 )
 SKIPPED = replace(
     OK,
-    id=BeatId("019b-skipped"),
-    status=BeatStatus.SKIPPED,
+    id=HeartbeatRunId("019b-skipped"),
+    status=HeartbeatRunStatus.SKIPPED,
     skip=Skip.UNREADABLE,
     detail="it is a folder\n2  ok\x1b[2J\u202e",
     started_at=None,
@@ -74,20 +74,22 @@ SKIPPED = replace(
 )
 DEAD = replace(
     OK,
-    id=BeatId("019b-dead"),
+    id=HeartbeatRunId("019b-dead"),
     agent=HELPER,
-    kind=BeatKind.EVENT,
-    status=BeatStatus.ALERTED,
+    kind=HeartbeatRunKind.EVENT,
+    status=HeartbeatRunStatus.ALERTED,
     target=CHAT,
     delivery="dead",
     undelivered="bot was blocked by the user\x1b[2J",
 )
-RUNNING = replace(OK, id=BeatId("019b-now"), status=BeatStatus.RUNNING, finished_at=None)
+RUNNING = replace(
+    OK, id=HeartbeatRunId("019b-now"), status=HeartbeatRunStatus.RUNNING, finished_at=None
+)
 HOURS = ActiveHours(8 * 60, 22 * 60, "Europe/Berlin")
 POLICY = HeartbeatPolicy(hours=HOURS, zone="Europe/Berlin")
 
 
-def view(agent: AgentName, last: Beat | None = OK) -> HeartbeatView:
+def view(agent: AgentName, last: HeartbeatRun | None = OK) -> HeartbeatView:
     """A heartbeat that beats every half an hour in Berlin."""
     return HeartbeatView(
         heartbeat=Heartbeat(
@@ -114,13 +116,13 @@ class FakeHeartbeats:
         self.failure: Exception | None = None
         self.views = {MAIN: view(MAIN), HELPER: view(HELPER, DEAD)}
         self.beats = [SKIPPED, OK, DEAD]
-        self.told: dict[AgentName, list[Event]] = {MAIN: [], HELPER: []}
+        self.told: dict[AgentName, list[HeartbeatEvent]] = {MAIN: [], HELPER: []}
         self.texts: dict[AgentName, list[str]] = {MAIN: ["look at the mail\x1b[2J"], HELPER: []}
-        self.hand: BeatBegun | NoBeat = BeatBegun(RUNNING.id)
-        self.coming: list[Beat] = [RUNNING, replace(OK, id=RUNNING.id)]
+        self.hand: HeartbeatStarted | NoHeartbeat = HeartbeatStarted(RUNNING.id)
+        self.coming: list[HeartbeatRun] = [RUNNING, replace(OK, id=RUNNING.id)]
         """What a beat by hand looks like, look after look; the last one stays."""
-        self.rehearsal = Rehearsal(
-            BeatStatus.RUNNING, None, "", "- look at the mail\n- \x1b[2J", Route(CHAT)
+        self.rehearsal = DryRunReport(
+            HeartbeatRunStatus.RUNNING, None, "", "- look at the mail\n- \x1b[2J", Route(CHAT)
         )
 
     @property
@@ -138,23 +140,23 @@ class FakeHeartbeats:
         limit: int = 50,
         outcome: str | None = None,
         before: Cursor | None = None,
-    ) -> list[Beat]:
+    ) -> list[HeartbeatRun]:
         self._called("log", agent, limit, outcome, known=agent)
         beats = behind(self.beats, before)
         found = [beat for beat in beats if agent in (None, beat.agent)]
         return [beat for beat in found if outcome in (None, beat.outcome)][:limit]
 
-    async def beat(self, beat: BeatId) -> Beat | None:
+    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
         self._called("beat", beat, known=None)
         if beat == RUNNING.id and self.coming:
             return self.coming.pop(0) if len(self.coming) > 1 else self.coming[0]
         return next((one for one in self.beats if one.id == beat), None)
 
-    async def run_now(self, agent: AgentName) -> BeatBegun | NoBeat:
+    async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         self._called("run_now", agent)
         return self.hand
 
-    async def rehearse(self, agent: AgentName) -> Rehearsal:
+    async def rehearse(self, agent: AgentName) -> DryRunReport:
         self._called("rehearse", agent)
         return self.rehearsal
 
@@ -167,7 +169,7 @@ class FakeHeartbeats:
         self._called("mute", agent, until)
         return self._change(agent, muted_until=until)
 
-    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> Event:
+    async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
         self._called("add_event", agent, text, wake)
         if not text.strip():
             raise HeartbeatError("an event needs a text")
@@ -175,11 +177,11 @@ class FakeHeartbeats:
             raise HeartbeatError(f"an event has at most {EVENT_CHARS} characters")
         if len(self.told[agent]) >= MAX_EVENTS:
             raise TooManyEvents(agent, MAX_EVENTS)
-        event = Event(len(self.told[agent]) + 1, agent, text.strip(), AT)
+        event = HeartbeatEvent(len(self.told[agent]) + 1, agent, text.strip(), AT)
         self.told[agent].append(event)
         return event
 
-    async def events(self, agent: AgentName) -> list[Event]:
+    async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         self._called("events", agent)
         return list(self.told[agent])
 

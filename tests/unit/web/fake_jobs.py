@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from goclaw_py.jobs.creation import Rules
+from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.models import Job
 from goclaw_py.jobs.policy import DEFAULT_PROFILE, Profile
-from goclaw_py.jobs.service import JobDesk
+from goclaw_py.jobs.service import GatewayJobService
 from goclaw_py.model.ids import OccurrenceId, RunId
 from goclaw_py.ports.jobs import RunNow, StartedNow
 from goclaw_py.store.memory import MemoryStore
@@ -48,5 +48,5 @@ class Jobs:
         self.hand = Hand()
         # As the settings do: a zone always has a name.
         profile = replace(profile, zone=profile.zone or "UTC")
-        rules = Rules(profile, most=most, sources=("issues",))
-        self.desk = JobDesk(self.store, self.clock, rules, self.hand)
+        rules = JobCreationRules(profile, most=most, sources=("issues",))
+        self.service = GatewayJobService(self.store, self.clock, rules, self.hand)

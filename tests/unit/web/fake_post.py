@@ -25,7 +25,7 @@ from goclaw_py.model.messages import (
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.control import NotFound
-from goclaw_py.ports.store import Chat, Heard, Letter, OutboxRow, OutboxState, Unanswered
+from goclaw_py.ports.store import Chat, DeadLetter, LastActivity, OutboxRow, OutboxState, Unanswered
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TOPIC = Target("telegram", "work", "-1001", "7")
@@ -53,16 +53,18 @@ MESSAGE = InboundMessage(
     edits="-1001:50",
     place_name="Family\nof Ann",
 )
-LOST = Letter(
+LOST = DeadLetter(
     Unanswered(8, MESSAGE, RUN, AT, AT + timedelta(minutes=1), Outcome.LOST, Reason.CRASHED),
     *(KEY, AgentName("main"), 3),
 )
 PRESSED = replace(MESSAGE, text="", press="done:1", attachments=(), unsupported="a poll", quote="")
-DROPPED = Letter(
+DROPPED = DeadLetter(
     Unanswered(9, PRESSED, None, AT, AT, Outcome.DROPPED, Reason.QUEUE_DROPPED),
     *(KEY, AgentName("main"), 0),
 )
-NEXT = Letter(Unanswered(10, replace(MESSAGE, text="next"), None, AT), KEY, AgentName("main"), 0)
+NEXT = DeadLetter(
+    Unanswered(10, replace(MESSAGE, text="next"), None, AT), KEY, AgentName("main"), 0
+)
 BEGUN = replace(NEXT, row=replace(NEXT.row, id=11, run_id=RUN), attempts=1)
 ANSWERED = replace(LOST, row=replace(LOST.row, id=12, outcome=Outcome.COMPLETED, reason=None))
 
@@ -102,7 +104,9 @@ WORK = replace(FAMILY, chat="-3001", account="work", name="Straße", allowed=Non
 DIRECT = replace(FAMILY, chat="42", peer=PeerKind.DIRECT, name="Family of one", allowed=None)
 EVE = replace(DIRECT, chat="50", name="Eve (@eve)")
 """Talks without an approval."""
-SPOKE = Heard(Target("telegram", "default", "42"), PeerKind.DIRECT, AgentName("main"), "42", AT)
+SPOKE = LastActivity(
+    Target("telegram", "default", "42"), PeerKind.DIRECT, AgentName("main"), "42", AT
+)
 
 
 class _Placed(Protocol):
@@ -172,13 +176,13 @@ class FakePost:
 
     async def letters(
         self, *, waiting: bool = False, limit: int = 50, before: int | None = None
-    ) -> list[Letter]:
+    ) -> list[DeadLetter]:
         self._called("letters", waiting, limit)
         mail = [one for one in self.mail if before is None or one.row.id < before]
         ended = [one for one in mail if one.row.outcome not in (None, Outcome.COMPLETED)]
         return ([one for one in mail if one.row.outcome is None] if waiting else ended)[:limit]
 
-    async def letter(self, row_id: int) -> Letter:
+    async def letter(self, row_id: int) -> DeadLetter:
         self._called("letter", row_id)
         for one in self.mail:
             if one.row.id == row_id:
@@ -198,7 +202,7 @@ class FakePost:
         self.mail = [one for one in self.mail if one.row.id not in ids]
         return before - len(self.mail)
 
-    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[Heard]:
+    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         self._called("heard", limit)
         return behind(self.spoke, before)[:limit]
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from goclaw_py.common.histogram import Histogram, HistogramView
 from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.explanation import Cure, Explanation, Step, Subject, SubjectKind
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
@@ -18,31 +18,31 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import (
-    Asking,
     NodesView,
     NoGateway,
     NotAChat,
     NotFound,
+    PairingApplicant,
     QueueView,
     Resized,
     RunRecord,
     SessionBusy,
     Submitted,
 )
-from goclaw_py.ports.heartbeat import HeartbeatDesk
-from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import (
     ALL_RUNS,
     Node,
     OutboxRow,
     OutboxState,
     Person,
-    Run,
     RunFilter,
     RunSpan,
     Session,
     Standing,
     StoredEntry,
+    StoredRun,
     ToolCall,
     Unanswered,
 )
@@ -65,12 +65,12 @@ from goclaw_py.scheduler.views import (
     Backlog,
     ChannelState,
     ChannelView,
+    GatewayStatus,
     LanesView,
     LaneUse,
     LaneView,
     RunState,
     RunView,
-    Status,
     StopReport,
     WaitsFor,
 )
@@ -87,7 +87,7 @@ BARE_KEY = SessionKey("agent:main:api:a/b c%2F?#")
 RUN_ID = RunId("0190-aaaa")
 
 RUNNING = RunView(RUN_ID, SESSION, AgentName("main"), LaneName("main"), RunState.RUNNING, 1.5)
-STATUS = Status(
+STATUS = GatewayStatus(
     node=NodeId("node-1"),
     release="0.1.0",
     pid=7,
@@ -151,8 +151,8 @@ WHY = Explanation(
     "ended.failed",
     "Run 0190-aaaa failed: no such model.",
     (
-        Step(NOW, "received", "received from Ann\x1b[2J: “count <b>”"),
-        Step(None, "next_try", "the next try is due"),
+        ExplanationStep(NOW, "received", "received from Ann\x1b[2J: “count <b>”"),
+        ExplanationStep(None, "next_try", "the next try is due"),
     ),
     (Cure("Retry the message", "goclaw inbox retry 7"), Cure("Send it again")),
 )
@@ -182,7 +182,7 @@ QUEUE = QueueView(
 )
 FULL = Session(SESSION, AgentName("main"), LOCAL, NOW, NOW, NodeId("node-1"), 4, 1, 2, 1, ("ä",))
 BARE = Session(BARE_KEY, AgentName("main"), None, NOW, NOW, None, 0, 0, 0)
-ENDED = Run(
+ENDED = StoredRun(
     id=RUN_ID,
     session=SESSION,
     agent=AgentName("main"),
@@ -267,7 +267,7 @@ FOLLOWED: list[LiveEvent] = [
 """What is told of runs, with what somebody would say who wants to fool an operator."""
 ANN = Person("telegram", "default", Sender("42", "Ann", "ann"), Standing.OWNER, NOW)
 EVE = Person("console", "default", Sender("local", "Eve"), Standing.GUEST, NOW)
-ASKED = Asking("telegram", "default", Sender("43", "Bob"), NOW, NOW, "43")
+ASKED = PairingApplicant("telegram", "default", Sender("43", "Bob"), NOW, NOW, "43")
 
 
 class FakeControl(FakeUsage):
@@ -287,7 +287,7 @@ class FakeControl(FakeUsage):
         self.events: asyncio.Queue[LiveEvent | None] = asyncio.Queue()
         """What comes after ``LiveNow`` to one who follows runs. None ends it."""
 
-    async def status(self) -> Status:
+    async def status(self) -> GatewayStatus:
         self._called("status")
         if not self.gateway:
             raise NoGateway("no gateway is running here")
@@ -359,11 +359,11 @@ class FakeControl(FakeUsage):
         return HISTORY[-limit:]
 
     @property
-    def jobs(self) -> JobDesk:
-        return self.made.desk
+    def jobs(self) -> JobService:
+        return self.made.service
 
     @property
-    def heartbeats(self) -> HeartbeatDesk:
+    def heartbeats(self) -> HeartbeatService:
         return self.hearts
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
@@ -389,7 +389,7 @@ class FakeControl(FakeUsage):
         active: bool = False,
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
-    ) -> list[Run]:
+    ) -> list[StoredRun]:
         self._called("runs", limit, session, active, only)
         return [ACTIVE] if active else behind([ACTIVE, ENDED], before)[:limit]
 
@@ -403,7 +403,7 @@ class FakeControl(FakeUsage):
     async def run_record(self, prefix: str) -> RunRecord:
         return RunRecord(await self.run(prefix), tuple(HISTORY), (DEAD,))
 
-    async def run(self, prefix: str) -> Run:
+    async def run(self, prefix: str) -> StoredRun:
         self._called("run", prefix)
         found = [one for one in (ACTIVE, ENDED) if one.id.startswith(prefix)]
         if len(found) != 1:
@@ -430,7 +430,7 @@ class FakeControl(FakeUsage):
         self._called("people")
         return behind(self.approved, before)[:limit]
 
-    async def pairing_requests(self) -> list[Asking]:
+    async def pairing_requests(self) -> list[PairingApplicant]:
         self._called("pairing_requests")
         return [ASKED]
 

@@ -357,10 +357,10 @@ async def test_the_api_describes_itself() -> None:
         ("get", "/api/runs/active", "ActiveRuns"),
         ("get", "/api/sessions/{key}/queue", "QueueView"),
         ("get", "/api/outbox/{row_id}", "OutboxRow"),
-        ("post", "/api/outbox/drop", "Dropped"),
-        ("get", "/api/inbox/{row_id}", "Letter"),
+        ("post", "/api/outbox/drop", "DroppedRows"),
+        ("get", "/api/inbox/{row_id}", "DeadLetter"),
         ("post", "/api/inbox/retry", "Retried"),
-        ("post", "/api/inbox/drop", "Dropped"),
+        ("post", "/api/inbox/drop", "DroppedRows"),
     ):
         answers = described["paths"][path][method]["responses"]
         kinds = {

@@ -13,7 +13,7 @@ import pytest
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
 from goclaw_py.web import server as web_server
 from goclaw_py.web.api.routes import closing_of, make_api
-from goclaw_py.web.front import Access, tcp_server
+from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.tcp import listen_tcp, url_of
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
@@ -29,7 +29,7 @@ async def hooked(_request: WebRequest) -> WebAnswer:
 
 
 @asynccontextmanager
-async def served(access: Access | None) -> AsyncIterator[httpx.AsyncClient]:
+async def served(access: WebAccess | None) -> AsyncIterator[httpx.AsyncClient]:
     app = make_api(FakeControl(), FakeTerminals())
     with closing(listen_tcp("127.0.0.1", 0)) as listener:
         server = tcp_server(listener, [Hook("/telegram/x", hooked, 1000)], app, access)
@@ -52,7 +52,7 @@ async def test_without_access_only_hooks_are_there() -> None:
 
 
 async def test_hooks_are_called_by_any_name_and_the_api_by_ours() -> None:
-    async with served(Access("127.0.0.1")) as client:
+    async with served(WebAccess("127.0.0.1")) as client:
         assert (await client.post("/telegram/x", headers=SEEN)).text == "hooked"
         assert (await client.get("/api/schedule", headers=SEEN)).status_code == 421
         assert (await client.get("/telegram/x/../api", headers=SEEN)).status_code == 421
@@ -64,7 +64,7 @@ async def test_hooks_are_called_by_any_name_and_the_api_by_ours() -> None:
 
 
 async def test_with_a_token_the_api_needs_it_and_hooks_do_not() -> None:
-    async with served(Access("127.0.0.1", ("bot.example.org",), TOKEN)) as client:
+    async with served(WebAccess("127.0.0.1", ("bot.example.org",), TOKEN)) as client:
         assert (await client.post("/telegram/x", headers=SEEN)).text == "hooked"
         assert (await client.get("/healthz")).json() == {"status": "ok"}
         alive = await client.head("/healthz")
@@ -76,7 +76,7 @@ async def test_with_a_token_the_api_needs_it_and_hooks_do_not() -> None:
 
 async def test_what_runs_do_is_streamed_here_too() -> None:
     async with (
-        served(Access("127.0.0.1")) as client,
+        served(WebAccess("127.0.0.1")) as client,
         client.stream("GET", "/api/runs/events") as stream,
     ):
         assert stream.status_code == 200
@@ -84,7 +84,7 @@ async def test_what_runs_do_is_streamed_here_too() -> None:
 
 
 async def test_what_is_no_http_is_told_as_all_errors_are() -> None:
-    async with served(Access("127.0.0.1")) as client:
+    async with served(WebAccess("127.0.0.1")) as client:
         port = client.base_url.port
         for wrong in (b"hello\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: \x1b\r\n\r\n"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -100,7 +100,7 @@ async def test_what_is_too_much_is_told_as_all_errors_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(web_server, "MAX_CONNECTIONS", 1)
-    async with served(Access("127.0.0.1")) as client:
+    async with served(WebAccess("127.0.0.1")) as client:
         answer = await client.get("/healthz")
         assert answer.status_code == 503
         assert answer.headers["connection"] == "close"
@@ -109,7 +109,7 @@ async def test_what_is_too_much_is_told_as_all_errors_are(
 
 async def test_no_address_leads_to_another_one() -> None:
     """Behind a proxy that speaks TLS it would lead to plain HTTP, and the token with it."""
-    async with served(Access("127.0.0.1", token=TOKEN)) as client:
+    async with served(WebAccess("127.0.0.1", token=TOKEN)) as client:
         auth = {"authorization": f"Bearer {TOKEN}"}
         for path in ("/api/runs/", "/api/schedule/", "/healthz/", "/metrics/"):
             answer = await client.get(path, headers=auth)

@@ -14,7 +14,7 @@ from goclaw_py.observability.readiness import Condition, Vitals
 from goclaw_py.ports.health import Exposition
 from goclaw_py.web.api.health import prefers_openmetrics
 from goclaw_py.web.api.routes import make_api
-from goclaw_py.web.front import Access, tcp_server
+from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.tcp import listen_tcp, url_of
 from tests.unit.web.fake_health import FakeHealth
 from tests.unit.web.fakes import FakeControl
@@ -141,7 +141,7 @@ async def test_a_metrics_read_that_meets_a_bug_is_an_error_in_words() -> None:
 async def test_over_tcp_figures_need_the_token_and_probes_do_not() -> None:
     app = make_api(FakeControl(), health=FakeHealth())
     with closing(listen_tcp("127.0.0.1", 0)) as listener:
-        server = tcp_server(listener, [], app, Access("127.0.0.1", (), TOKEN))
+        server = tcp_server(listener, [], app, WebAccess("127.0.0.1", (), TOKEN))
         task = asyncio.create_task(server.run())
         try:
             async with httpx.AsyncClient(base_url=url_of(listener), trust_env=False) as client:

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goclaw_py.cli.client.ask import Params
-from goclaw_py.cli.client.heartbeats import RemoteHeartbeats
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastUsed, Nowhere
-from goclaw_py.heartbeat.models import BeatStatus, Skip
+from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastChat, NoTarget
+from goclaw_py.heartbeat.models import HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.status_texts import why
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model import errors
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import (
@@ -33,9 +33,9 @@ from goclaw_py.model.errors import (
     TooManyEvents,
     UnknownAgent,
 )
-from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.routes import Route
-from goclaw_py.ports.heartbeat import BeatBegun, NoBeat
+from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.web.api.heartbeat_errors import HeartbeatFault, error_of, fault_of
 from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of
 from goclaw_py.web.api.routes import make_api
@@ -64,8 +64,8 @@ NOBODY = AgentName("nobody")
 class Both:
     """The desk of a gateway, and the same from outside."""
 
-    desk: FakeHeartbeats
-    remote: RemoteHeartbeats
+    service: FakeHeartbeats
+    remote: RemoteHeartbeatService
 
 
 @pytest.fixture
@@ -80,45 +80,47 @@ async def both(tmp_path: Path) -> AsyncIterator[Both]:
 @pytest.mark.real_time
 async def test_heartbeats_are_seen_as_they_are(both: Both) -> None:
     """SPEC HB-9, OPS-4."""
-    desk, remote = both.desk, both.remote
+    service, remote = both.service, both.remote
     with pytest.raises(GoclawError, match="not asked yet"):
         _ = remote.agents
-    assert await remote.view(MAIN) == await desk.view(MAIN)
+    assert await remote.view(MAIN) == await service.view(MAIN)
     assert remote.agents == (MAIN, HELPER)
     assert await remote.log(None) == [SKIPPED, OK, DEAD]
     assert await remote.log(MAIN, limit=1) == [SKIPPED]
     assert await remote.log(MAIN, outcome="skipped:unreadable") == [SKIPPED]
     assert await remote.beat(OK.id) == OK
-    assert await remote.beat(BeatId("019b-unknown")) is None
-    assert await remote.rehearse(MAIN) == desk.rehearsal
-    desk.rehearsal = Rehearsal(BeatStatus.SKIPPED, Skip.EMPTY, "x", "", Route(None, "a", "b"))
-    assert await remote.rehearse(MAIN) == desk.rehearsal
+    assert await remote.beat(HeartbeatRunId("019b-unknown")) is None
+    assert await remote.rehearse(MAIN) == service.rehearsal
+    service.rehearsal = DryRunReport(
+        HeartbeatRunStatus.SKIPPED, Skip.EMPTY, "x", "", Route(None, "a", "b")
+    )
+    assert await remote.rehearse(MAIN) == service.rehearsal
 
 
 @pytest.mark.real_time
 async def test_heartbeats_are_switched_muted_and_run(both: Both) -> None:
     """SPEC HB-11."""
-    desk, remote = both.desk, both.remote
+    service, remote = both.service, both.remote
     for on in (False, True, None):
-        assert await remote.switch(HELPER, on=on) == await desk.view(HELPER)
-        assert desk.views[HELPER].heartbeat.switched is on
+        assert await remote.switch(HELPER, on=on) == await service.view(HELPER)
+        assert service.views[HELPER].heartbeat.switched is on
     for until in (AT + timedelta(hours=2, microseconds=1), None):
-        assert await remote.mute(MAIN, until) == await desk.view(MAIN)
-        assert desk.views[MAIN].heartbeat.muted_until == until
-    assert await remote.run_now(MAIN) == BeatBegun(RUNNING.id)
-    for refused in NoBeat:
-        desk.hand = refused
+        assert await remote.mute(MAIN, until) == await service.view(MAIN)
+        assert service.views[MAIN].heartbeat.muted_until == until
+    assert await remote.run_now(MAIN) == HeartbeatStarted(RUNNING.id)
+    for refused in NoHeartbeat:
+        service.hand = refused
         assert await remote.run_now(MAIN) is refused
 
 
 @pytest.mark.real_time
 async def test_events_and_the_checklist_go_there_and_back(both: Both) -> None:
     """SPEC HB-13."""
-    desk, remote = both.desk, both.remote
+    service, remote = both.service, both.remote
     told = await remote.add_event(MAIN, "Grüße\n\u2028", wake=True)
-    assert ("add_event", MAIN, "Grüße\n\u2028", True) in desk.calls
-    assert await remote.events(MAIN) == [told] == desk.told[MAIN]
-    assert await remote.checklist(MAIN) == await desk.checklist(MAIN)
+    assert ("add_event", MAIN, "Grüße\n\u2028", True) in service.calls
+    assert await remote.events(MAIN) == [told] == service.told[MAIN]
+    assert await remote.checklist(MAIN) == await service.checklist(MAIN)
     added = await remote.add_item(MAIN, "every 2h: ä")
     assert [item.text for item in added.items] == ["look at the mail\x1b[2J", "every 2h: ä"]
     assert [item.text for item in (await remote.complete_item(MAIN, 1)).items] == ["every 2h: ä"]
@@ -128,28 +130,28 @@ async def test_events_and_the_checklist_go_there_and_back(both: Both) -> None:
 @pytest.mark.real_time
 async def test_a_checklist_that_changed_meanwhile_is_not_changed_from_outside(both: Both) -> None:
     """SPEC HB-3."""
-    desk, remote = both.desk, both.remote
+    service, remote = both.service, both.remote
     seen = await remote.checklist(MAIN)
-    await desk.add_item(MAIN, "theirs")
+    await service.add_item(MAIN, "theirs")
     with pytest.raises(ChecklistChanged):
         await remote.write_checklist(MAIN, "- [ ] mine\n", expected=seen.version)
     with pytest.raises(ChecklistChanged):
         await remote.complete_item(MAIN, 1, expected=seen.version)
-    assert len(desk.texts[MAIN]) == 2
+    assert len(service.texts[MAIN]) == 2
     now = (await remote.checklist(MAIN)).version
-    assert now == (await desk.checklist(MAIN)).version != seen.version
+    assert now == (await service.checklist(MAIN)).version != seen.version
     mine = await remote.write_checklist(MAIN, "- [ ] mine\n", expected=now)
     assert not (await remote.complete_item(MAIN, 1, expected=mine.version)).items
 
 
 @pytest.mark.real_time
 async def test_refusals_are_the_same_from_outside(both: Both) -> None:
-    desk, remote = both.desk, both.remote
+    service, remote = both.service, both.remote
     with pytest.raises(UnknownAgent) as unknown:
         await remote.view(NOBODY)
     assert unknown.value.agent == "nobody"
     for _ in range(20):
-        await desk.add_event(MAIN, "x", wake=False)
+        await service.add_event(MAIN, "x", wake=False)
     with pytest.raises(TooManyEvents) as full:
         await remote.add_event(MAIN, "x", wake=False)
     assert (full.value.agent, full.value.most) == ("main", 20)
@@ -159,7 +161,7 @@ async def test_refusals_are_the_same_from_outside(both: Both) -> None:
         await remote.add_event(MAIN, "x" * 4001, wake=False)
     with pytest.raises(BadChecklist, match="no item 7"):
         await remote.complete_item(MAIN, 7)
-    desk.failure = StoreUnavailable("the database does not answer")
+    service.failure = StoreUnavailable("the database does not answer")
     with pytest.raises(StoreUnavailable):
         await remote.view(MAIN)
 
@@ -172,7 +174,7 @@ async def test_what_is_too_long_is_an_error_about_the_heartbeat(both: Both) -> N
         for change in (both.remote.add_item, both.remote.write_checklist):
             with pytest.raises(BadChecklist):
                 await change(MAIN, text)
-    assert both.desk.calls == []
+    assert both.service.calls == []
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a?b#c", "a/b", "A", "ä", "a\n", "x" * 65])
@@ -182,7 +184,7 @@ async def test_what_no_agent_can_be_called_is_not_asked_for(name: str) -> None:
     ) -> bytes:
         raise AssertionError(path)
 
-    remote = RemoteHeartbeats(ask)
+    remote = RemoteHeartbeatService(ask)
     for question in (remote.view, remote.events, remote.run_now, remote.checklist):
         with pytest.raises(UnknownAgent):
             await question(AgentName(name))
@@ -197,8 +199,8 @@ async def test_what_no_agent_can_be_called_is_not_asked_for(name: str) -> None:
         HeartbeatPolicy(),
         replace(POLICY, target=CHAT),
         replace(POLICY, target=replace(CHAT, thread=None)),
-        replace(POLICY, target=Nowhere.NONE, interval=None),
-        replace(POLICY, target=LastUsed("telegram", "work")),
+        replace(POLICY, target=NoTarget.NONE, interval=None),
+        replace(POLICY, target=LastChat("telegram", "work")),
         replace(POLICY, day=Budget(), run=Budget(turns=3, usd=Decimal("0.10"))),
         replace(POLICY, interval=timedelta(days=366, milliseconds=1)),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.ports.channel import Hook, Plain, WebAnswer, WebRequest
+from goclaw_py.ports.channel import Hook, PlainChannel, WebAnswer, WebRequest
 from goclaw_py.web import server as web_server
 from goclaw_py.web.api.hooks import HookConflict, collect_hooks
 from tests.unit.web.hooks_harness import GOOD, Sink, hook, serving, until
@@ -209,7 +209,7 @@ async def test_a_hundred_requests_are_worked_on_at_once(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- which hooks there are
 
 
-class Called(Plain):
+class Called(PlainChannel):
     """As much of a channel as ``collect_hooks`` looks at."""
 
     def __init__(self, account: str, path: str | None) -> None:

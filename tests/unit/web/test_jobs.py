@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.cli.client.client import RemoteControl
-from goclaw_py.cli.client.jobs import RemoteDesk
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Status, Why
-from goclaw_py.jobs.models import JobState, Message, Notify, Program, Prompt, TargetKind
+from goclaw_py.cli.client.jobs import RemoteJobService
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus, Why
+from goclaw_py.jobs.models import FixedMessage, JobState, Notify, Program, Prompt, TargetKind
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model import errors
@@ -44,7 +44,7 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.control import NoGateway
-from goclaw_py.ports.jobs import KEEP, Asker, JobChange, JobDraft, RunNow
+from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow
 from goclaw_py.ports.store import EndedOccurrence, JobQuery, Node
 from goclaw_py.web.api.job_bodies import ChangeBody, DraftBody
 from goclaw_py.web.api.job_errors import JobFault, error_of, fault_of
@@ -62,10 +62,10 @@ from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import connected
 
-OPERATOR = Asker(None)
+OPERATOR = Requester(None)
 CHAT = Target("telegram", "work", "-1005", "7")
 ANN_OWNER = owner_of(CHAT, PeerKind.GROUP)
-ANN = Asker(ANN_OWNER, Maker.MODEL, AgentName("helper"), CHAT, PeerKind.GROUP)
+ANN = Requester(ANN_OWNER, Maker.MODEL, AgentName("helper"), CHAT, PeerKind.GROUP)
 DAILY = Cron("0 9 * * *")
 FULL = JobDraft(
     schedule=Every(timedelta(minutes=90, milliseconds=1), FRIDAY),
@@ -98,7 +98,7 @@ class Both:
     """The desk of a gateway, and the same from outside."""
 
     jobs: Jobs
-    remote: RemoteDesk
+    remote: RemoteJobService
     control: RemoteControl
 
 
@@ -113,15 +113,15 @@ async def both(tmp_path: Path) -> AsyncIterator[Both]:
 
 @pytest.mark.real_time
 async def test_a_job_is_made_seen_changed_run_and_deleted(both: Both) -> None:
-    desk, remote = both.jobs.desk, both.remote
+    service, remote = both.jobs.service, both.remote
     made = await remote.create(FULL, OPERATOR)
-    assert made == await desk.get("full", OPERATOR) == await remote.get("full", OPERATOR)
+    assert made == await service.get("full", OPERATOR) == await remote.get("full", OPERATOR)
     assert (made.spec.payload, made.state) == (FULL.payload, JobState.PAUSED)
     change = JobChange(
         name="", schedule=DAILY, max_runs=None, policy={"turns": 5}, state=JobState.ACTIVE
     )
     changed = await remote.edit(made.id[:12], change, OPERATOR)
-    assert changed == await desk.get("full", OPERATOR)
+    assert changed == await service.get("full", OPERATOR)
     assert (changed.spec.schedule, changed.spec.max_runs, changed.revision) == (DAILY, None, 2)
     assert changed.spec.not_after == FULL.not_after
     assert await remote.run_now("full", OPERATOR) == STARTED
@@ -138,9 +138,9 @@ async def test_what_the_settings_say_is_known_once_something_was_asked(both: Bot
         both.remote.profile  # noqa: B018
     assert abs(both.remote.now() - datetime.now(UTC)) < timedelta(hours=1)
     assert await both.remote.zone(OPERATOR) == "UTC"
-    desk = both.jobs.desk
+    service = both.jobs.service
     remote = both.remote
-    assert (remote.profile, remote.enabled, remote.most) == (desk.profile, True, 50)
+    assert (remote.profile, remote.enabled, remote.most) == (service.profile, True, 50)
     assert abs(remote.now() - FRIDAY) < timedelta(hours=1)
 
 
@@ -151,11 +151,11 @@ async def test_coming_times_are_those_of_the_gateway(both: Both) -> None:
         ("every", Every(timedelta(minutes=7))),
         ("at", At(FRIDAY + timedelta(hours=1))),
     ):
-        draft = JobDraft(schedule, Message("tea"), slug=slug)
+        draft = JobDraft(schedule, FixedMessage("tea"), slug=slug)
         times = await both.remote.preview(draft, OPERATOR, 5)
-        assert times == await both.jobs.desk.preview(draft, OPERATOR, 5)
+        assert times == await both.jobs.service.preview(draft, OPERATOR, 5)
         job = await both.remote.create(draft, OPERATOR)
-        assert both.remote.upcoming(job, 5) == both.jobs.desk.upcoming(job, 5)
+        assert both.remote.upcoming(job, 5) == both.jobs.service.upcoming(job, 5)
         assert both.remote.upcoming(job, 0) == []
         over = await both.remote.edit(slug, JobChange(state=JobState.PAUSED), OPERATOR)
         assert both.remote.upcoming(over) == []
@@ -163,11 +163,11 @@ async def test_coming_times_are_those_of_the_gateway(both: Both) -> None:
 
 @pytest.mark.real_time
 async def test_jobs_are_searched_by_everything(both: Both) -> None:
-    desk = both.jobs.desk
+    service = both.jobs.service
     for number in range(5):
         at = At(FRIDAY + timedelta(hours=number + 1))
-        await desk.create(JobDraft(at, Message("tea"), slug=f"tea-{number}"), OPERATOR)
-    await desk.create(JobDraft(DAILY, Prompt("x"), slug="mine", target=CHAT), ANN)
+        await service.create(JobDraft(at, FixedMessage("tea"), slug=f"tea-{number}"), OPERATOR)
+    await service.create(JobDraft(DAILY, Prompt("x"), slug="mine", target=CHAT), ANN)
     for query in (
         JobQuery(),
         JobQuery(limit=2, offset=1),
@@ -177,15 +177,15 @@ async def test_jobs_are_searched_by_everything(both: Both) -> None:
         JobQuery(kinds=("every",)),
         JobQuery(notify=Notify.ALWAYS, agent=AgentName("helper"), target=CHAT),
     ):
-        assert await both.remote.search(query, OPERATOR) == await desk.search(query, OPERATOR)
-        assert await both.remote.search(query, ANN) == await desk.search(query, ANN)
+        assert await both.remote.search(query, OPERATOR) == await service.search(query, OPERATOR)
+        assert await both.remote.search(query, ANN) == await service.search(query, ANN)
 
 
 @pytest.mark.real_time
 async def test_a_zone_is_chosen_for_whoever_asks(both: Both) -> None:
     """SPEC CMD-5."""
     assert await both.remote.choose_zone("Asia/Kolkata", ANN) == "Asia/Kolkata"
-    assert await both.jobs.desk.zone(ANN) == await both.remote.zone(ANN) == "Asia/Kolkata"
+    assert await both.jobs.service.zone(ANN) == await both.remote.zone(ANN) == "Asia/Kolkata"
     assert await both.remote.zone(OPERATOR) == "UTC"
     assert await both.remote.choose_zone(None, ANN) == "UTC"
     with pytest.raises(UnknownZone) as caught:
@@ -197,7 +197,7 @@ async def test_a_zone_is_chosen_for_whoever_asks(both: Both) -> None:
 async def test_what_became_of_jobs_comes_back_as_it_was(both: Both) -> None:
     """SPEC CRON-12."""
     jobs, remote = both.jobs, both.remote
-    job = await jobs.desk.create(JobDraft(DAILY, Prompt("x"), slug="x"), OPERATOR)
+    job = await jobs.service.create(JobDraft(DAILY, Prompt("x"), slug="x"), OPERATOR)
     node = NodeId("node-1")
     now = jobs.clock.at
     await jobs.store.join(Node(node, "here", 1, "0", now, now + timedelta(hours=1)))
@@ -207,7 +207,7 @@ async def test_what_became_of_jobs_comes_back_as_it_was(both: Both) -> None:
         ran,
         job.id,
         job.revision,
-        Status.FAILED,
+        OccurrenceStatus.FAILED,
         now + timedelta(seconds=2.5),
         JobUpdate(None),
         Why.BUDGET,
@@ -218,14 +218,14 @@ async def test_what_became_of_jobs_comes_back_as_it_was(both: Both) -> None:
         Usage(1, 2, 3, 4, Decimal("0.0123")),
     )
     await jobs.store.end_occurrences([EndedOccurrence(end)], node=node)
-    rows = await jobs.desk.log("x", OPERATOR)
+    rows = await jobs.service.log("x", OPERATOR)
     assert len(rows) == 1
     assert await remote.log("x", OPERATOR) == await remote.log(None, OPERATOR) == rows
-    assert await remote.log(job.id, OPERATOR, status=Status.OK) == []
-    assert await remote.log(None, OPERATOR, limit=1, status=Status.FAILED) == rows
+    assert await remote.log(job.id, OPERATOR, status=OccurrenceStatus.OK) == []
+    assert await remote.log(None, OPERATOR, limit=1, status=OccurrenceStatus.FAILED) == rows
     assert await remote.logged(ran, OPERATOR) == rows[0]
     since = now - timedelta(days=1)
-    stats = await jobs.desk.stats("x", OPERATOR, since=since)
+    stats = await jobs.service.stats("x", OPERATOR, since=since)
     assert stats.failed == 1
     assert await remote.stats("x", OPERATOR, since=since) == stats
     assert await remote.stats(None, OPERATOR, since=since) == stats
@@ -353,7 +353,7 @@ CHANGES = st.fixed_dictionaries(
         "zone": NAMES,
         "payload": st.one_of(
             st.builds(Prompt, NAMES, NAMES),
-            st.builds(Message, NAMES),
+            st.builds(FixedMessage, NAMES),
             st.builds(Program, st.tuples(NAMES, NAMES)),
         ),
         "agent": NAMES.map(AgentName),
@@ -382,8 +382,8 @@ def test_a_change_keeps_what_it_changes_and_what_it_leaves(parts: dict[str, Any]
     ]
 
 
-@pytest.mark.parametrize("by", [OPERATOR, ANN, Asker(Owner("x"), Maker.PERSON)])
-def test_whoever_asks_arrives_as_they_are(by: Asker) -> None:
+@pytest.mark.parametrize("by", [OPERATOR, ANN, Requester(Owner("x"), Maker.PERSON)])
+def test_whoever_asks_arrives_as_they_are(by: Requester) -> None:
     params = asker_params(by)
     back = asker_of(
         params.get("asker"),

@@ -23,7 +23,7 @@ from goclaw_py.ports.control import (
     SessionBusy,
     Submitted,
 )
-from goclaw_py.ports.jobs import Asker, JobDraft
+from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.ports.store import Session
 from tests.support.apps import lend_api
 from tests.unit.web import fakes
@@ -136,7 +136,7 @@ class Listing(FakeControl):
 async def test_sessions_of_jobs_show_slug_and_next_run() -> None:
     control = Listing()
     every = JobDraft(Every(timedelta(hours=2)), Prompt("x"), slug="standup")
-    job = await control.jobs.create(every, Asker(None))
+    job = await control.jobs.create(every, Requester(None))
     gone = job_session(job.spec.agent, JobId("019c0000-0000-7000-8000-000000000000"))
     keys = (job_session(job.spec.agent, job.id), gone, fakes.SESSION, SessionKey("cron:standup"))
     control.listed = [replace(fakes.BARE, key=key) for key in keys]

@@ -10,18 +10,18 @@ from typing import Any
 import httpx
 import pytest
 
-from goclaw_py.jobs.models import Job, JobState, Message, Program, Prompt
+from goclaw_py.jobs.models import FixedMessage, Job, JobState, Program, Prompt
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model.ids import Owner
-from goclaw_py.ports.jobs import Asker, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.caco.texts import least_interval
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl
 
-OPERATOR = Asker(None)
-ANN = Asker(Owner("telegram:direct:5"))
+OPERATOR = Requester(None)
+ANN = Requester(Owner("telegram:direct:5"))
 DAILY: dict[str, Any] = {"type": "cron", "expression": "0 9 * * *"}
 BODY: dict[str, Any] = {"prompt": "Summarise the commits", "schedule": DAILY}
 
@@ -67,7 +67,7 @@ async def test_a_schedule_is_made_shown_and_deleted() -> None:
     expected = {"slug": "daily-standup", "nextRun": "2026-01-03T09:00:00.000Z", "created": True}
     assert made == (200, expected)
     status, shown = await api("GET", "/daily-standup")
-    job = await api.jobs.desk.get("daily-standup", OPERATOR)
+    job = await api.jobs.service.get("daily-standup", OPERATOR)
     assert status == 200
     assert shown == {
         "slug": "daily-standup",
@@ -121,7 +121,7 @@ async def test_every_kind_of_schedule_is_understood(
 ) -> None:
     api = Api()
     await api("PUT", "/x", BODY | {"schedule": schedule})
-    assert (await api.jobs.desk.get("x", OPERATOR)).spec.schedule == meant
+    assert (await api.jobs.service.get("x", OPERATOR)).spec.schedule == meant
     _, view = await api("GET", "/x")
     given = {key for key, value in view["schedule"].items() if value is not None}
     assert given == {"type", "timezone", shown or "intervalMinutes"}
@@ -146,9 +146,9 @@ async def test_a_put_changes_a_schedule_and_keeps_what_it_does_not_name() -> Non
     api = Api()
     config = {"model": "openai:gpt-4o", "persistSession": False}
     await api("PUT", "/x", BODY | {"enabled": False, "sessionConfig": config})
-    before = await api.jobs.desk.get("x", OPERATOR)
+    before = await api.jobs.service.get("x", OPERATOR)
     _, answer = await api("PUT", "/x", {"prompt": "other", "schedule": DAILY})
-    after = await api.jobs.desk.get("x", OPERATOR)
+    after = await api.jobs.service.get("x", OPERATOR)
     assert (answer["created"], after.id, after.state) == (False, before.id, JobState.PAUSED)
     assert after.spec.payload == Prompt("other", "openai:gpt-4o")
     assert after.spec.policy == {"session": "fresh"}
@@ -158,14 +158,14 @@ async def test_of_several_puts_at_once_one_makes_the_schedule_and_the_others_cha
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     api = Api()
-    create, waiting = api.jobs.desk.create, asyncio.Barrier(5)
+    create, waiting = api.jobs.service.create, asyncio.Barrier(5)
 
-    async def together(draft: JobDraft, by: Asker) -> Job:
+    async def together(draft: JobDraft, by: Requester) -> Job:
         # All of them have looked in vain by now.
         await waiting.wait()
         return await create(draft, by)
 
-    monkeypatch.setattr(api.jobs.desk, "create", together)
+    monkeypatch.setattr(api.jobs.service, "create", together)
     puts = [api("PUT", "/x", BODY | {"prompt": f"number {n}"}) for n in range(5)]
     answers = await asyncio.gather(*puts)
     assert [status for status, _ in answers] == [200] * 5
@@ -196,9 +196,9 @@ async def test_each_part_can_be_patched_alone() -> None:
 async def test_enabling_what_is_enabled_changes_nothing() -> None:
     api = Api()
     await api("PUT", "/x", BODY)
-    before = await api.jobs.desk.get("x", OPERATOR)
+    before = await api.jobs.service.get("x", OPERATOR)
     await api("PATCH", "/x", {"enabled": True})
-    assert await api.jobs.desk.get("x", OPERATOR) == before
+    assert await api.jobs.service.get("x", OPERATOR) == before
 
 
 async def test_a_missing_prompt_is_that_of_the_profile() -> None:
@@ -535,36 +535,38 @@ async def test_an_unknown_schedule_is_named() -> None:
 async def test_jobs_of_others_are_neither_shown_nor_changed() -> None:
     """SPEC SEC-3: a slug is unique among the jobs of one owner only."""
     api = Api()
-    theirs = await api.jobs.desk.create(JobDraft(Cron("0 9 * * *"), Prompt("hi"), slug="tea"), ANN)
+    theirs = await api.jobs.service.create(
+        JobDraft(Cron("0 9 * * *"), Prompt("hi"), slug="tea"), ANN
+    )
     assert await api("GET", "") == (200, [])
     for name in ("tea", theirs.id, theirs.id[:8]):
         for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/run")):
             assert (await api.error(method, f"/{name}{path}", {}))[0] == 404
     assert (await api("PUT", "/tea", BODY))[1]["created"] is True
-    assert await api.jobs.desk.get(theirs.id, ANN) == theirs
+    assert await api.jobs.service.get(theirs.id, ANN) == theirs
 
 
 async def test_the_id_of_a_job_of_somebody_else_is_a_slug_like_any_other() -> None:
     api = Api()
-    theirs = await api.jobs.desk.create(JobDraft(Cron("0 9 * * *"), Prompt("hi")), ANN)
+    theirs = await api.jobs.service.create(JobDraft(Cron("0 9 * * *"), Prompt("hi")), ANN)
     status, answer = await api("PUT", f"/{theirs.id}", BODY)
     assert (status, answer["created"]) == (200, True)
     assert (await api("GET", f"/{theirs.id}"))[1]["prompt"] == BODY["prompt"]
-    assert await api.jobs.desk.get(theirs.id, ANN) == theirs
+    assert await api.jobs.service.get(theirs.id, ANN) == theirs
 
 
 async def test_the_beginning_of_an_id_is_no_slug() -> None:
     api = Api()
     await api("PUT", "/x", BODY)
-    job = await api.jobs.desk.get("x", OPERATOR)
+    job = await api.jobs.service.get("x", OPERATOR)
     assert (await api.error("GET", f"/{job.id[:8]}"))[0] == 404
 
 
 async def test_other_kinds_of_jobs_are_shown_as_what_they_are() -> None:
     api = Api()
     every = Every(timedelta(hours=2))
-    for slug, payload in (("m", Message("tea")), ("c", Program(("echo", "a b")))):
-        await api.jobs.desk.create(JobDraft(every, payload, slug=slug), OPERATOR)
+    for slug, payload in (("m", FixedMessage("tea")), ("c", Program(("echo", "a b")))):
+        await api.jobs.service.create(JobDraft(every, payload, slug=slug), OPERATOR)
     message, command = (await api("GET", "/m"))[1], (await api("GET", "/c"))[1]
     assert (message["payload"], message["prompt"]) == ("message", "tea")
     assert (command["payload"], command["prompt"]) == ("command", "echo 'a b'")
@@ -572,20 +574,22 @@ async def test_other_kinds_of_jobs_are_shown_as_what_they_are() -> None:
     assert (status, "prompt" in text) == (400, True)
 
 
-@pytest.mark.parametrize("payload", [Message("tea"), Program(("echo", "a b"))])
+@pytest.mark.parametrize("payload", [FixedMessage("tea"), Program(("echo", "a b"))])
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-async def test_what_is_no_prompt_never_becomes_one(payload: Message | Program, method: str) -> None:
+async def test_what_is_no_prompt_never_becomes_one(
+    payload: FixedMessage | Program, method: str
+) -> None:
     """Its text was not meant for a model."""
     api = Api()
-    made = await api.jobs.desk.create(
+    made = await api.jobs.service.create(
         JobDraft(Every(timedelta(hours=2)), payload, slug="x"), OPERATOR
     )
     _, view = await api("GET", "/x")
     assert (await api(method, "/x", view))[0] == 200
-    assert await api.jobs.desk.get("x", OPERATOR) == made
+    assert await api.jobs.service.get("x", OPERATOR) == made
     moved = await api(method, "/x", view | {"schedule": {"type": "interval", "everyMs": 3_600_000}})
     assert moved[0] == 200
-    after = await api.jobs.desk.get("x", OPERATOR)
+    after = await api.jobs.service.get("x", OPERATOR)
     assert (after.spec.payload, after.spec.schedule) == (payload, Every(timedelta(hours=1)))
     kind = view["payload"]
     assert await api.error(method, "/x", view | {"prompt": "think"}) == (
@@ -595,7 +599,7 @@ async def test_what_is_no_prompt_never_becomes_one(payload: Message | Program, m
     model = {"sessionConfig": {"model": "m:n"}}
     assert (await api.error(method, "/x", view | model))[0] == 400
     assert (await api.error(method, "/x", view | {"prompt": " "})) == (400, "prompt is required")
-    assert await api.jobs.desk.get("x", OPERATOR) == after
+    assert await api.jobs.service.get("x", OPERATOR) == after
 
 
 # ---------------------------------------------------------------------------- running

@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.ports.settings import MASK, OriginKind, Setting
-from goclaw_py.ports.store import Heard, OutboxRow, OutboxState
+from goclaw_py.ports.store import LastActivity, OutboxRow, OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.api.routes import make_api
 from tests.unit.web import fakes
@@ -44,11 +44,11 @@ class Used(FakeControl):
             ),
         )
 
-    async def heard(self, **_asked: Any) -> list[Heard]:
+    async def heard(self, **_asked: Any) -> list[LastActivity]:
         if self.is_away:
             raise fakes.unavailable()
         return [
-            Heard(
+            LastActivity(
                 target,
                 PeerKind.DIRECT,
                 AgentName("main"),

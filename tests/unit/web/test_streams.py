@@ -13,7 +13,7 @@ from goclaw_py.cli.client.refusals import Refused
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.ports.control import ChatEvent, NoGateway, Said
+from goclaw_py.ports.control import ChatEvent, NoGateway, TerminalMessage
 from goclaw_py.web.api import streams, wire
 from goclaw_py.web.sockets import listen_unix, short_path
 from tests.unit.web import fakes
@@ -33,8 +33,8 @@ EVENTS: list[ChatEvent] = [
     RunStarted(fakes.RUN_ID, fakes.LOCAL),
     RunText(fakes.RUN_ID, fakes.LOCAL, "Zeile 1\n\nevent: said\r\ndata: ü\u2028\x85 "),
     RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.COMPLETED),
-    Said("receipt", "a\nb", fakes.RUN_ID),
-    Said("receipt2", "c", None),
+    TerminalMessage("receipt", "a\nb", fakes.RUN_ID),
+    TerminalMessage("receipt2", "c", None),
 ]
 
 
@@ -187,11 +187,11 @@ class Source:
         self._until = until
         self._breaks = breaks
 
-    async def events(self) -> AsyncIterator[Said]:
+    async def events(self) -> AsyncIterator[TerminalMessage]:
         try:
             while self.taken < self._until:
                 self.taken += 1
-                yield Said(str(self.taken), "x", None)
+                yield TerminalMessage(str(self.taken), "x", None)
             if self._breaks:
                 raise StoreUnavailable("away")
         finally:
@@ -200,7 +200,7 @@ class Source:
 
 def numbers(written: list[bytes]) -> list[str]:
     found = wire.EventReader(wire.CHAT_EVENTS).feed(b"".join(written))
-    return [event.receipt for event in found if isinstance(event, Said)]
+    return [event.receipt for event in found if isinstance(event, TerminalMessage)]
 
 
 async def test_events_that_come_together_are_written_together() -> None:

@@ -6,12 +6,12 @@ from datetime import datetime
 
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import NodeCall, Notice
-from goclaw_py.store.memory.tables import Part
+from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.rules import CALLS_KEPT
 from goclaw_py.store.text import storable
 
 
-class Calls(Part):
+class MemoryNodeCalls(MemoryPart):
     """Implements ``CallStore``."""
 
     async def ask(self, node: NodeId, question: str, *, now: datetime) -> int | None:

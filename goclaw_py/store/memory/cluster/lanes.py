@@ -7,17 +7,17 @@ from datetime import datetime
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import LaneGrant, LaneShare, Notice
 from goclaw_py.store import rules
-from goclaw_py.store.memory.tables import Part
+from goclaw_py.store.memory.tables import MemoryPart
 
 
-class Lanes(Part):
+class MemoryLanes(MemoryPart):
     """Implements ``LaneStore``."""
 
     async def share(self, node: NodeId, share: LaneShare, *, now: datetime) -> LaneGrant:
         """A node that has not joined, or was declared dead, gets nothing."""
         if node not in self._db.nodes:
             return LaneGrant()
-        line = self._db.lane_places.of(share.lane)
+        line = self._db.lane_permits.of(share.lane)
         own = {key: one for key, one in line.items() if one.node == node}
         asked = rules.asked_of_lane(
             share,
@@ -27,7 +27,7 @@ class Lanes(Part):
         for key in asked.given_up:
             del line[key]
         for _ in range(asked.more):
-            self._db.lane_places.enter(share.lane, node)
+            self._db.lane_permits.enter(share.lane, node)
         free = max(share.size - sum(one.granted for one in line.values()), 0)
         waiting = [key for key, one in line.items() if not one.granted]
         given = [key for key in waiting if self._db.is_live(line[key].node, now)][:free]

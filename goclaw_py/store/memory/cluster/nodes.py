@@ -6,19 +6,19 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery, Renewed
+from goclaw_py.ports.store import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
 from goclaw_py.store import rules
 from goclaw_py.store.memory.cluster.tables import LeaseRecord
 from goclaw_py.store.memory.heartbeat.runs import leave_behind
 from goclaw_py.store.memory.jobs.occurrences import let_go
-from goclaw_py.store.memory.tables import Part, RunRecord
+from goclaw_py.store.memory.tables import MemoryPart, RunRow
 from goclaw_py.store.text import storable
 
 
-class Nodes(Part):
+class MemoryNodes(MemoryPart):
     """Implements ``NodeStore``."""
 
     async def time(self) -> datetime | None:
@@ -61,7 +61,7 @@ class Nodes(Part):
             cut = self._db.end_runs_of([node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
             self._db.close_forsaken_drafts(now)
-            self._let_go([node], Status.INTERRUPTED, now)
+            self._let_go([node], OccurrenceStatus.INTERRUPTED, now)
             leave_behind(self._db, [node], now, died=False)
             self._db.free([node])
 
@@ -99,12 +99,12 @@ class Nodes(Part):
         max_attempts: int,
         apology: str,
         only: Collection[NodeId] | None = None,
-    ) -> Recovery:
+    ) -> RecoveryReport:
         """Nothing is there to do for the second of two callers."""
         ended = [node.id for node in self._db.nodes_by_age() if not node.is_live(now)]
         dead = [node for node in ended if only is None or node in only]
         if not dead:
-            return Recovery()
+            return RecoveryReport()
         cut = self._db.end_runs_of(dead, Outcome.LOST, Reason.CRASHED, now)
         ids = {run.new.id for run in cut}
         lost = [row for row in self._db.rows_of(ids) if row.attempts >= max_attempts]
@@ -112,15 +112,15 @@ class Nodes(Part):
             self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
         self._db.free_rows(ids, attempts_back=0)
         self._db.close_forsaken_drafts(now)
-        self._let_go(dead, Status.LOST, now)
+        self._let_go(dead, OccurrenceStatus.LOST, now)
         leave_behind(self._db, dead, now, died=True)
         self._db.free(dead)
         rows = [(row.id, row.session, row.message) for row in lost]
         for session, message in rules.apologies(rows, apology):
             self._db.enqueue([message], session=session, now=now)
-        return Recovery(tuple(dead), tuple(_cut_run(run) for run in cut), len(lost))
+        return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in cut), len(lost))
 
-    def _let_go(self, nodes: Collection[NodeId], status: Status, now: datetime) -> None:
+    def _let_go(self, nodes: Collection[NodeId], status: OccurrenceStatus, now: datetime) -> None:
         """Let others claim the occurrences of jobs that these nodes did not end."""
         left = self._db.cron.claimed_by(nodes)
         let_go(self._db, left, status, now)
@@ -128,6 +128,6 @@ class Nodes(Part):
             self._db.notify(Notice.CRON)
 
 
-def _cut_run(run: RunRecord) -> CutRun:
+def _cut_run(run: RunRow) -> InterruptedRun:
     outcome = Outcome.LOST if run.end is None else run.end.outcome
-    return CutRun(run.new.id, run.new.session, run.new.target, outcome)
+    return InterruptedRun(run.new.id, run.new.session, run.new.target, outcome)

@@ -10,10 +10,10 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import RunEnd
 from goclaw_py.store import job_rules, rules
-from goclaw_py.store.memory.tables import MemoryDatabase, RunRecord, SessionRecord
+from goclaw_py.store.memory.tables import MemoryDatabase, RunRow, SessionRecord
 
 
-class Moves:
+class MemoryTransfers:
     """One move, from the chat ``old`` to the id ``new``."""
 
     def __init__(self, database: MemoryDatabase, old: Target, new: str) -> None:
@@ -163,7 +163,7 @@ class Moves:
             run.new = replace(run.new, target=self._moved(run.new.target))
         return bool(moved)
 
-    def _is_of_new_chat(self, run: RunRecord) -> bool:
+    def _is_of_new_chat(self, run: RunRow) -> bool:
         session = self._db.sessions.get(run.new.session)
         target = None if session is None else session.target
         return target is not None and target.chat == self._new

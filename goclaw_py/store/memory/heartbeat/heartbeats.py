@@ -6,27 +6,34 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.heartbeat.models import Beat, BeatEnd, BeatStatus, ClaimedBeat, Heartbeat, Plan
+from goclaw_py.heartbeat.models import (
+    Heartbeat,
+    HeartbeatClaim,
+    HeartbeatConfig,
+    HeartbeatRun,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+)
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.store import Notice
-from goclaw_py.store import beat_rules
+from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.memory.heartbeat import runs
 from goclaw_py.store.memory.heartbeat.tables import by_hand
-from goclaw_py.store.memory.tables import Part
+from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 
 
-class Heartbeats(Part):
-    """Implements what people and the clock do, of ``BeatStore``."""
+class MemoryHeartbeats(MemoryPart):
+    """Implements what people and the clock do, of ``HeartbeatStore``."""
 
-    async def plan_heartbeats(self, plans: Sequence[Plan], *, now: datetime) -> None:
+    async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         """Of several plans for an agent the last one holds."""
         plans = storable(tuple(plans))
         for plan in plans:
-            self._put_heartbeat(beat_rules.planned(self._heartbeat(plan.agent), plan, now))
+            self._put_heartbeat(heartbeat_rules.planned(self._heartbeat(plan.agent), plan, now))
 
     async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
         """An agent that is not planned has none."""
@@ -39,7 +46,7 @@ class Heartbeats(Part):
         agent = storable(agent)
         if agent not in self._db.beats.heartbeats:
             return False
-        self._put_heartbeat(beat_rules.switched(self._heartbeat(agent), on=on, now=now))
+        self._put_heartbeat(heartbeat_rules.switched(self._heartbeat(agent), on=on, now=now))
         return True
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
@@ -50,7 +57,9 @@ class Heartbeats(Part):
         self._put_heartbeat(replace(self._heartbeat(agent), muted_until=until))
         return True
 
-    async def wake_heartbeat(self, agent: AgentName, kind: BeatKind, *, now: datetime) -> bool:
+    async def wake_heartbeat(
+        self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
+    ) -> bool:
         """Also one that is off: the beat then says so."""
         agent = storable(agent)
         if agent not in self._db.beats.heartbeats:
@@ -65,32 +74,32 @@ class Heartbeats(Part):
         """Store one, and tell everybody if its next beat has moved."""
         before = self._heartbeat(heartbeat.agent)
         self._db.beats.heartbeats[heartbeat.agent] = heartbeat
-        if beat_rules.is_moved(before, heartbeat):
+        if heartbeat_rules.is_moved(before, heartbeat):
             self._db.notify(Notice.CRON)
 
     # ------------------------------------------------------------------ when they are due
 
-    async def next_beat_due(
+    async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
         """Looks at all of them."""
-        times = (beat_rules.due_from(one, wakes=wakes) for one in self._of_agents(agents))
+        times = (heartbeat_rules.due_from(one, wakes=wakes) for one in self._of_agents(agents))
         return min((time for time in times if time is not None), default=None)
 
-    async def claim_beats(
+    async def claim_heartbeats(
         self,
         node: NodeId,
         agents: Collection[AgentName],
         *,
         now: datetime,
-        ids: Sequence[BeatId],
+        ids: Sequence[HeartbeatRunId],
         wakes: int,
-    ) -> list[ClaimedBeat]:
+    ) -> list[HeartbeatClaim]:
         """Looks at all of them."""
         self._check_lives(node)
         free = [one for one in self._of_agents(agents) if one.node is None]
         left = [one for one in free if one.beat is not None]
-        dues = [(one, beat_rules.due(one, now)) for one in free if one.beat is None]
+        dues = [(one, heartbeat_rules.due(one, now)) for one in free if one.beat is None]
         whys = {one.agent: why for one, why in dues if why is not None}
         line = sorted(whys, key=lambda agent: (whys[agent].at, agent))
         woken = [agent for agent in line if whys[agent].is_wake]
@@ -104,9 +113,9 @@ class Heartbeats(Part):
         ]
         return claimed
 
-    async def claim_beat_now(
-        self, node: NodeId, agent: AgentName, *, now: datetime, beat: BeatId
-    ) -> ClaimedBeat | None:
+    async def claim_heartbeat_now(
+        self, node: NodeId, agent: AgentName, *, now: datetime, beat: HeartbeatRunId
+    ) -> HeartbeatClaim | None:
         """The same beat again is told as it was claimed."""
         agent, beat = storable(agent), storable(beat)
         self._check_lives(node)
@@ -118,41 +127,43 @@ class Heartbeats(Part):
         mine = (heartbeat.beat, heartbeat.node) == (beat, node)
         return self._db.beats.in_hand(agent) if mine else None
 
-    async def defer_beat(self, beat: BeatId, *, node: NodeId, detail: str) -> None:
+    async def defer_heartbeat(self, beat: HeartbeatRunId, *, node: NodeId, detail: str) -> None:
         """One that has ended is in nobody's hand, and refused too."""
         row = self._db.beats.rows.get(storable(beat))
         if row is None or row.node != node:
             raise Fenced(f"beat {beat} is not this node's any more")
         self._db.beats.rows[row.id] = replace(
-            row, status=BeatStatus.DEFERRED, detail=storable(detail)
+            row, status=HeartbeatRunStatus.DEFERRED, detail=storable(detail)
         )
 
-    async def end_beats(self, ends: Sequence[BeatEnd], *, node: NodeId) -> None:
+    async def end_heartbeat_runs(self, ends: Sequence[HeartbeatRunEnd], *, node: NodeId) -> None:
         """One that is not kept any more counts as ended."""
         self._end_beats([(end, ()) for end in ends], node)
 
-    async def tell_of_beat(
-        self, end: BeatEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    async def notify_of_heartbeat(
+        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage], *, node: NodeId
     ) -> None:
         """What is said names the beat."""
         self._end_beats([(end, say)], node)
 
     def _end_beats(
-        self, ends: Sequence[tuple[BeatEnd, Sequence[OutboundMessage]]], node: NodeId
+        self, ends: Sequence[tuple[HeartbeatRunEnd, Sequence[OutboundMessage]]], node: NodeId
     ) -> None:
         for one, _ in ends:
             runs.check(self._db, one.id, node)
         for one, say in ends:
             if runs.end(self._db, one):
-                said = beat_rules.marked(storable(tuple(say)), storable(one.id))
+                said = heartbeat_rules.marked(storable(tuple(say)), storable(one.id))
                 self._db.enqueue(said, session=None, now=one.finished_at)
 
-    async def give_back_beats(self, ids: Collection[BeatId], *, node: NodeId) -> None:
+    async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         """What is not this node's is left alone."""
         wanted = set(storable(tuple(ids)))
         runs.give_back(self._db, [row for row in self._beats_of(node) if row.id in wanted])
 
-    async def give_back_unknown_beats(self, known: Collection[BeatId], *, node: NodeId) -> None:
+    async def release_unclaimed_heartbeats(
+        self, known: Collection[HeartbeatRunId], *, node: NodeId
+    ) -> None:
         """What somebody has asked for just now is left alone: that call can be repeated."""
         wanted = set(storable(tuple(known)))
         runs.give_back(
@@ -161,11 +172,11 @@ class Heartbeats(Part):
                 row
                 for row in self._beats_of(node)
                 if row.id not in wanted
-                and (row.kind is not BeatKind.MANUAL or row.due_at != row.claimed_at)
+                and (row.kind is not HeartbeatRunKind.MANUAL or row.due_at != row.claimed_at)
             ],
         )
 
-    def _beats_of(self, node: NodeId) -> list[Beat]:
+    def _beats_of(self, node: NodeId) -> list[HeartbeatRun]:
         return self._db.beats.claimed_by([node])
 
     def _of_agents(self, agents: Collection[AgentName]) -> list[Heartbeat]:

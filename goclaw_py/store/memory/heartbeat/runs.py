@@ -9,43 +9,43 @@ from functools import reduce
 
 from goclaw_py.heartbeat.models import (
     MAX_EVENTS,
-    Beat,
-    BeatEnd,
-    BeatStatus,
-    Event,
-    Looks,
+    HeartbeatEvent,
+    HeartbeatRun,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+    PreconditionQuery,
     Undelivered,
 )
 from goclaw_py.model.errors import Fenced, TooManyEvents, UnknownAgent
-from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import BeatKind, Outcome
+from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
-from goclaw_py.store import beat_rules
-from goclaw_py.store.memory.tables import MemoryDatabase, Part
+from goclaw_py.store import heartbeat_rules
+from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart
 from goclaw_py.store.text import storable
 
 
-class Beats(Part):
-    """Implements the rest of ``BeatStore``."""
+class MemoryHeartbeatRuns(MemoryPart):
+    """Implements the rest of ``HeartbeatStore``."""
 
-    async def look(self, agent: AgentName, *, spent_since: datetime) -> Looks:
+    async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
         """Looks at all messages that wait."""
         agent = storable(agent)
         waits = any(
             row.agent == agent and row.kind is InboxKind.MESSAGE
             for row in self._db.pending.values()
         )
-        return Looks(
+        return PreconditionQuery(
             events=tuple(await self.events(agent)),
             done=dict(self._db.beats.items.get(agent, {})),
             is_busy=waits or bool(self._db.beats.talks.get(agent)),
-            spent=await self.beats_usage(agent, since=spent_since),
+            spent=await self.heartbeat_usage(agent, since=spent_since),
         )
 
-    async def beats_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
+    async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
         """Of a beat that works, only what it had used when it was given back."""
         rows = self._db.beats.since(storable(agent), since)
         used = [row.usage for row in rows if row.usage is not None]
@@ -66,13 +66,15 @@ class Beats(Part):
         row = self._db.outbox[row_id]
         beat = row.message.beat
         others = [] if beat is None else self._db.beats.said.get(beat, [])
-        if any(self._db.outbox[one].state in beat_rules.GIVEN_UP for one in others):
+        if any(self._db.outbox[one].state in heartbeat_rules.GIVEN_UP for one in others):
             return False
         if row.state is OutboxState.SENT:
             return row.finished_at is not None and row.finished_at >= since
-        return row.state in beat_rules.UNCONFIRMED
+        return row.state in heartbeat_rules.UNCONFIRMED
 
-    async def add_event(self, agent: AgentName, text: str, *, now: datetime, wake: bool) -> Event:
+    async def add_event(
+        self, agent: AgentName, text: str, *, now: datetime, wake: bool
+    ) -> HeartbeatEvent:
         """A wake that waits already is enough."""
         agent = storable(agent)
         if agent not in self._db.beats.heartbeats:
@@ -80,10 +82,10 @@ class Beats(Part):
         if len(self._db.beats.events[agent]) >= MAX_EVENTS:
             raise TooManyEvents(agent, MAX_EVENTS)
         if wake:
-            wake_up(self._db, agent, BeatKind.EVENT, now)
+            wake_up(self._db, agent, HeartbeatRunKind.EVENT, now)
         return self._db.beats.enter_event(agent, storable(text), now)
 
-    async def events(self, agent: AgentName) -> list[Event]:
+    async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         """In the order in which they came."""
         return list(self._db.beats.events.get(storable(agent), {}).values())
 
@@ -96,9 +98,13 @@ class Beats(Part):
         limit: int = 50,
         outcome: str | None = None,
         before: Cursor | None = None,
-    ) -> list[Beat]:
+    ) -> list[HeartbeatRun]:
         """The order is that of the claims."""
-        wanted = beat_rules.Wanted() if outcome is None else beat_rules.wanted(storable(outcome))
+        wanted = (
+            heartbeat_rules.Wanted()
+            if outcome is None
+            else heartbeat_rules.wanted(storable(outcome))
+        )
         rows = self._db.beats.log(storable(agent))
         found = (
             row
@@ -107,24 +113,24 @@ class Beats(Part):
         )
         return [self._shown_beat(row) for row, _ in zip(found, range(limit), strict=False)]
 
-    def _is_wanted(self, row: Beat, wanted: beat_rules.Wanted) -> bool:
+    def _is_wanted(self, row: HeartbeatRun, wanted: heartbeat_rules.Wanted) -> bool:
         if wanted.status not in (None, row.status) or wanted.skip not in (None, row.skip):
             return False
         return wanted.dead is None or wanted.dead == (self._shown_beat(row).delivery == "dead")
 
-    async def beat(self, beat: BeatId) -> Beat | None:
+    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
         """None if it is not kept any more."""
         row = self._db.beats.rows.get(storable(beat))
         return None if row is None else self._shown_beat(row)
 
-    def _shown_beat(self, row: Beat) -> Beat:
+    def _shown_beat(self, row: HeartbeatRun) -> HeartbeatRun:
         said = [self._db.outbox[one] for one in self._db.beats.said.get(row.id, ())]
         full = replace(
             row,
             runs=tuple(self._db.beats.runs.get(row.id, ())),
             started_at=row.started_at or _began(self._db, row.id),
         )
-        return beat_rules.shown(full, [one.state for one in said], [one.error for one in said])
+        return heartbeat_rules.shown(full, [one.state for one in said], [one.error for one in said])
 
     async def undelivered(
         self, agents: Collection[AgentName], *, since: datetime
@@ -133,12 +139,12 @@ class Beats(Part):
         wanted = set(storable(tuple(agents)))
         found = []
         for row in self._db.beats.rows.values():
-            is_open = row.status is BeatStatus.ALERTED and row.id not in self._db.beats.told
+            is_open = row.status is HeartbeatRunStatus.ALERTED and row.id not in self._db.beats.told
             if is_open and row.agent in wanted and (died := self._died(row.id, since)):
                 found.append((died[0], row))
         return [self._undelivered(row) for _, row in sorted(found, key=lambda one: one[0])]
 
-    def _died(self, beat: BeatId, since: datetime) -> tuple[datetime, int] | None:
+    def _died(self, beat: HeartbeatRunId, since: datetime) -> tuple[datetime, int] | None:
         """When the first of a beat's dead messages died, and which it is."""
         said = (self._db.outbox[one] for one in self._db.beats.said.get(beat, ()))
         died = [
@@ -148,7 +154,7 @@ class Beats(Part):
         ]
         return min(died, default=None)
 
-    def _undelivered(self, row: Beat) -> Undelivered:
+    def _undelivered(self, row: HeartbeatRun) -> Undelivered:
         said = [self._db.outbox[one] for one in self._db.beats.said[row.id]]
         dead = [one for one in said if one.state is OutboxState.DEAD]
         return Undelivered(
@@ -160,7 +166,7 @@ class Beats(Part):
         )
 
     async def tell_undelivered(
-        self, beat: BeatId, say: Sequence[OutboundMessage], *, now: datetime
+        self, beat: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         """What is said does not count as a message of the beat, unless it says so."""
         beat = storable(beat)
@@ -170,27 +176,29 @@ class Beats(Part):
         self._db.enqueue(storable(tuple(say)), session=None, now=now)
         return True
 
-    async def sweep_beats(self, *, now: datetime) -> int:
+    async def sweep_heartbeat_runs(self, *, now: datetime) -> int:
         """Also forgets items that no checklist has had for years."""
         return self._db.beats.sweep(now)
 
 
-def wake_up(database: MemoryDatabase, agent: AgentName, kind: BeatKind, now: datetime) -> None:
+def wake_up(
+    database: MemoryDatabase, agent: AgentName, kind: HeartbeatRunKind, now: datetime
+) -> None:
     """Let a planned heartbeat beat as soon as may be, unless a wake waits already."""
     before = database.beats.heartbeats[agent]
-    database.beats.heartbeats[agent] = after = beat_rules.woken(before, kind, now)
-    if beat_rules.is_moved(before, after):
+    database.beats.heartbeats[agent] = after = heartbeat_rules.woken(before, kind, now)
+    if heartbeat_rules.is_moved(before, after):
         database.notify(Notice.CRON)
 
 
-def check(database: MemoryDatabase, beat: BeatId, node: NodeId) -> None:
+def check(database: MemoryDatabase, beat: HeartbeatRunId, node: NodeId) -> None:
     """Raise ``Fenced`` if a beat that has not ended is not this node's any more."""
     row = database.beats.rows.get(storable(beat))
     if row is not None and row.finished_at is None and row.node != node:
         raise Fenced(f"beat {beat} is not this node's any more")
 
 
-def end(database: MemoryDatabase, ended: BeatEnd) -> bool:
+def end(database: MemoryDatabase, ended: HeartbeatRunEnd) -> bool:
     """End a beat. False: it has ended before, or is not kept any more."""
     ended = storable(ended)
     row = database.beats.rows.get(ended.id)
@@ -205,13 +213,13 @@ def end(database: MemoryDatabase, ended: BeatEnd) -> bool:
         ),
     )
     heartbeat = database.beats.heartbeats[row.agent]
-    next_at = beat_rules.due_from(heartbeat, wakes=False)
+    next_at = heartbeat_rules.due_from(heartbeat, wakes=False)
     if heartbeat.wake_at is not None or (next_at is not None and next_at <= ended.finished_at):
         database.notify(Notice.CRON)
     return True
 
 
-def give_back(database: MemoryDatabase, rows: Collection[Beat]) -> None:
+def give_back(database: MemoryDatabase, rows: Collection[HeartbeatRun]) -> None:
     """Let beats in hand be claimed again, and tell everybody."""
     for row in rows:
         database.beats.give_back(row, _used(database, row.id))
@@ -227,20 +235,22 @@ def leave_behind(
     lost = [row for row in rows if died and _attempts(database, row.id)]
     for row in lost:
         attempts = _attempts(database, row.id)
-        last = BeatEnd(row.id, row.agent, BeatStatus.LOST, now, detail=beat_rules.LOST)
+        last = HeartbeatRunEnd(
+            row.id, row.agent, HeartbeatRunStatus.LOST, now, detail=heartbeat_rules.LOST
+        )
         end(database, replace(last, attempts=attempts))
     give_back(database, [row for row in rows if row not in lost])
     if lost:
         database.notify(Notice.CRON)
 
 
-def _attempts(database: MemoryDatabase, beat: BeatId) -> int:
+def _attempts(database: MemoryDatabase, beat: HeartbeatRunId) -> int:
     """How many runs began for it, without those that a shutdown cut."""
     ends = [database.runs[run].end for run in database.beats.runs.get(beat, ())]
     return sum(one is None or one.outcome is not Outcome.INTERRUPTED for one in ends)
 
 
-def _used(database: MemoryDatabase, beat: BeatId) -> Usage | None:
+def _used(database: MemoryDatabase, beat: HeartbeatRunId) -> Usage | None:
     """What its runs, and those they asked for, have used; None if that is known of none."""
     runs = (*database.beats.runs.get(beat, ()), *database.beats.paid.get(beat, ()))
     ends = [database.runs[run].end for run in runs]
@@ -248,6 +258,6 @@ def _used(database: MemoryDatabase, beat: BeatId) -> Usage | None:
     return reduce(Usage.plus, used) if used else None
 
 
-def _began(database: MemoryDatabase, beat: BeatId) -> datetime | None:
+def _began(database: MemoryDatabase, beat: HeartbeatRunId) -> datetime | None:
     runs = database.beats.runs.get(beat, ())
     return min((database.runs[run].new.started_at for run in runs), default=None)

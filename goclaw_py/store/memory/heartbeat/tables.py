@@ -8,49 +8,56 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from goclaw_py.heartbeat.models import Beat, BeatEnd, BeatStatus, ClaimedBeat, Event, Heartbeat
-from goclaw_py.model.ids import AgentName, BeatId, NodeId, RunId, SessionKey
+from goclaw_py.heartbeat.models import (
+    Heartbeat,
+    HeartbeatClaim,
+    HeartbeatEvent,
+    HeartbeatRun,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+)
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import NewRun
-from goclaw_py.store import beat_rules
+from goclaw_py.store import heartbeat_rules
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 
 
-class BeatTables:
+class HeartbeatTables:
     """What ``heartbeats``, ``heartbeat_runs``, ``_events`` and ``_items`` hold."""
 
     def __init__(self) -> None:
         self.heartbeats: dict[AgentName, Heartbeat] = {}
-        self.rows: dict[BeatId, Beat] = {}
+        self.rows: dict[HeartbeatRunId, HeartbeatRun] = {}
         """Without the runs and the delivery."""
-        self.told: set[BeatId] = set()
+        self.told: set[HeartbeatRunId] = set()
         """Beats of whose dead messages somebody was told."""
-        self.events: defaultdict[AgentName, dict[int, Event]] = defaultdict(dict)
+        self.events: defaultdict[AgentName, dict[int, HeartbeatEvent]] = defaultdict(dict)
         self.items: defaultdict[AgentName, dict[str, datetime]] = defaultdict(dict)
         """When each item was carried last."""
-        self.runs: defaultdict[BeatId, list[RunId]] = defaultdict(list)
+        self.runs: defaultdict[HeartbeatRunId, list[RunId]] = defaultdict(list)
         """The runs that worked for each beat, in the order in which they began."""
-        self.said: defaultdict[BeatId, list[int]] = defaultdict(list)
+        self.said: defaultdict[HeartbeatRunId, list[int]] = defaultdict(list)
         """The outbox rows of each beat."""
         self.alerts: defaultdict[str, list[int]] = defaultdict(list)
         """The outbox rows of each alert."""
         self.talks: defaultdict[AgentName, set[RunId]] = defaultdict(set)
         """The runs of each agent that work for people."""
-        self.paid: defaultdict[BeatId, list[RunId]] = defaultdict(list)
+        self.paid: defaultdict[HeartbeatRunId, list[RunId]] = defaultdict(list)
         """Runs that those of a beat have asked for: its session pays for them."""
-        self._sessions: dict[SessionKey, BeatId] = {}
-        self._of_agent: defaultdict[AgentName, dict[BeatId, None]] = defaultdict(dict)
+        self._sessions: dict[SessionKey, HeartbeatRunId] = {}
+        self._of_agent: defaultdict[AgentName, dict[HeartbeatRunId, None]] = defaultdict(dict)
         self._last_event = 0
 
     # ------------------------------------------------------------------ what others enter
 
     def began(self, run: NewRun) -> None:
         """A run has begun."""
-        if run.trigger in beat_rules.TALKS:
+        if run.trigger in heartbeat_rules.TALKS:
             self.talks[run.agent].add(run.id)
         if run.beat is None:
             if run.payer in self._sessions:
@@ -59,8 +66,8 @@ class BeatTables:
         self._sessions[run.session] = run.beat
         self.runs[run.beat].append(run.id)
         row = self.rows[run.beat]
-        if row.status is BeatStatus.DEFERRED:
-            self.rows[row.id] = replace(row, status=BeatStatus.RUNNING, detail="")
+        if row.status is HeartbeatRunStatus.DEFERRED:
+            self.rows[row.id] = replace(row, status=HeartbeatRunStatus.RUNNING, detail="")
 
     def is_over(self, run: NewRun) -> None:
         """A run has ended."""
@@ -89,49 +96,56 @@ class BeatTables:
         elif run.payer in self._sessions:
             _take_out(self.paid, self._sessions[run.payer], run.id)
 
-    def enter_event(self, agent: AgentName, text: str, now: datetime) -> Event:
+    def enter_event(self, agent: AgentName, text: str, now: datetime) -> HeartbeatEvent:
         """One more."""
         self._last_event += 1
-        event = Event(self._last_event, agent, text, now)
+        event = HeartbeatEvent(self._last_event, agent, text, now)
         self.events[agent][event.id] = event
         return event
 
     # ------------------------------------------------------------------ claims
 
     def claim(
-        self, agent: AgentName, node: NodeId, now: datetime, fresh: BeatId, why: beat_rules.Due
-    ) -> ClaimedBeat:
+        self,
+        agent: AgentName,
+        node: NodeId,
+        now: datetime,
+        fresh: HeartbeatRunId,
+        why: heartbeat_rules.DueCause,
+    ) -> HeartbeatClaim:
         """Claim a new beat of a heartbeat that has none."""
-        heartbeat = beat_rules.claimed(self.heartbeats[agent], why, now)
-        self.rows[fresh] = Beat(fresh, agent, why.kind, why.at, now, BeatStatus.RUNNING, node=node)
+        heartbeat = heartbeat_rules.claimed(self.heartbeats[agent], why, now)
+        self.rows[fresh] = HeartbeatRun(
+            fresh, agent, why.kind, why.at, now, HeartbeatRunStatus.RUNNING, node=node
+        )
         self._of_agent[agent][fresh] = None
         self.heartbeats[agent] = replace(heartbeat, beat=fresh, node=node)
         return self.in_hand(agent)
 
-    def resume(self, agent: AgentName, node: NodeId, now: datetime) -> ClaimedBeat:
+    def resume(self, agent: AgentName, node: NodeId, now: datetime) -> HeartbeatClaim:
         """Claim the beat of a heartbeat that was given back."""
-        heartbeat = beat_rules.answered(replace(self.heartbeats[agent], node=node), now)
+        heartbeat = heartbeat_rules.answered(replace(self.heartbeats[agent], node=node), now)
         assert heartbeat.beat is not None
         self.heartbeats[agent] = heartbeat
         self.rows[heartbeat.beat] = replace(
             self.rows[heartbeat.beat],
-            status=BeatStatus.RUNNING,
+            status=HeartbeatRunStatus.RUNNING,
             detail="",
             node=node,
             claimed_at=now,
         )
         return self.in_hand(agent)
 
-    def in_hand(self, agent: AgentName) -> ClaimedBeat:
+    def in_hand(self, agent: AgentName) -> HeartbeatClaim:
         """The beat of a heartbeat that is claimed."""
         heartbeat = self.heartbeats[agent]
         assert heartbeat.beat is not None
         row = self.rows[heartbeat.beat]
-        return ClaimedBeat(
+        return HeartbeatClaim(
             row.id, agent, row.kind, row.due_at, row.claimed_at, heartbeat.next_at, heartbeat
         )
 
-    def claimed_by(self, nodes: Collection[NodeId]) -> list[Beat]:
+    def claimed_by(self, nodes: Collection[NodeId]) -> list[HeartbeatRun]:
         """What these nodes have in hand, by agent."""
         held = sorted(
             (one.agent, one.beat)
@@ -140,14 +154,14 @@ class BeatTables:
         )
         return [self.rows[beat] for _, beat in held]
 
-    def give_back(self, row: Beat, usage: Usage | None) -> None:
+    def give_back(self, row: HeartbeatRun, usage: Usage | None) -> None:
         """Let a beat be claimed again."""
-        self.rows[row.id] = replace(row, status=BeatStatus.DEFERRED, node=None, usage=usage)
+        self.rows[row.id] = replace(row, status=HeartbeatRunStatus.DEFERRED, node=None, usage=usage)
         self.heartbeats[row.agent] = replace(self.heartbeats[row.agent], node=None)
 
     # ------------------------------------------------------------------ ends
 
-    def end(self, row: Beat, end: BeatEnd) -> None:
+    def end(self, row: HeartbeatRun, end: HeartbeatRunEnd) -> None:
         """End a beat that is open, with all that this changes."""
         self.rows[row.id] = replace(
             row,
@@ -171,27 +185,27 @@ class BeatTables:
             failures = failures + 1 if end.failed else 0
         heartbeat = replace(heartbeat, beat=None, node=None, failures=failures)
         if end.noted_at is not None:
-            heartbeat = beat_rules.answered(heartbeat, end.noted_at)
+            heartbeat = heartbeat_rules.answered(heartbeat, end.noted_at)
         self.heartbeats[row.agent] = heartbeat
         self._prune(row.agent, end.finished_at)
 
     def _prune(self, agent: AgentName, now: datetime) -> None:
-        if len(self._of_agent[agent]) > beat_rules.KEPT_ROWS:
-            for row in self.log(agent)[beat_rules.KEPT_ROWS :]:
-                counts = row.usage is not None and row.claimed_at >= now - beat_rules.COUNTED
+        if len(self._of_agent[agent]) > heartbeat_rules.KEPT_ROWS:
+            for row in self.log(agent)[heartbeat_rules.KEPT_ROWS :]:
+                counts = row.usage is not None and row.claimed_at >= now - heartbeat_rules.COUNTED
                 if row.finished_at is not None and not counts:
                     self._drop(row)
 
     # ------------------------------------------------------------------ the log
 
-    def log(self, agent: AgentName | None) -> list[Beat]:
+    def log(self, agent: AgentName | None) -> list[HeartbeatRun]:
         """The rows of an agent, or all, the newest first."""
-        rows: Iterable[Beat] = self.rows.values()
+        rows: Iterable[HeartbeatRun] = self.rows.values()
         if agent is not None:
             rows = (self.rows[row] for row in self._of_agent.get(agent, ()))
         return sorted(rows, key=lambda row: (row.claimed_at, row.id), reverse=True)
 
-    def since(self, agent: AgentName, since: datetime) -> list[Beat]:
+    def since(self, agent: AgentName, since: datetime) -> list[HeartbeatRun]:
         """The rows of an agent that were claimed since then."""
         rows = (self.rows[row] for row in self._of_agent.get(agent, ()))
         return [row for row in rows if row.claimed_at >= since]
@@ -200,20 +214,20 @@ class BeatTables:
         """Delete some of what is too old; how many rows of the log."""
         for items in self.items.values():
             for key, at in list(items.items()):
-                if at < now - beat_rules.ITEMS_KEPT:
+                if at < now - heartbeat_rules.ITEMS_KEPT:
                     del items[key]
-        before = now - beat_rules.KEPT
+        before = now - heartbeat_rules.KEPT
         old = [
             row
             for row in self.rows.values()
             if row.finished_at is not None and max(row.claimed_at, row.finished_at) < before
         ]
         old.sort(key=lambda row: (row.claimed_at, row.id))
-        for row in old[: beat_rules.MOST_SWEPT]:
+        for row in old[: heartbeat_rules.MOST_SWEPT]:
             self._drop(row)
-        return len(old[: beat_rules.MOST_SWEPT])
+        return len(old[: heartbeat_rules.MOST_SWEPT])
 
-    def _drop(self, row: Beat) -> None:
+    def _drop(self, row: HeartbeatRun) -> None:
         del self.rows[row.id]
         del self._of_agent[row.agent][row.id]
         self.told.discard(row.id)
@@ -227,6 +241,6 @@ def _take_out(lists: dict[Key, list[Item]], key: Key, item: Item) -> None:
             del lists[key]
 
 
-def by_hand(now: datetime) -> beat_rules.Due:
+def by_hand(now: datetime) -> heartbeat_rules.DueCause:
     """Why a beat comes that somebody has asked for."""
-    return beat_rules.Due(BeatKind.MANUAL, now, is_wake=False)
+    return heartbeat_rules.DueCause(HeartbeatRunKind.MANUAL, now, is_wake=False)

@@ -14,13 +14,13 @@ from goclaw_py.model.messages import Target
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
 from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.memory.jobs.occurrences import end_left
-from goclaw_py.store.memory.tables import Part
+from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-class Jobs(Part):
+class MemoryJobs(MemoryPart):
     """Implements what people do, of ``JobStore``."""
 
     async def add_job(self, job: Job, *, most: int | None) -> None:

@@ -13,12 +13,12 @@ from math import ceil
 from goclaw_py.jobs.execution_models import (
     ENDED_BADLY,
     UNTOLD,
-    Claimed,
     JobStats,
-    Logged,
+    LoggedOccurrence,
+    OccurrenceClaim,
     OccurrenceEnd,
-    Status,
-    Untold,
+    OccurrenceStatus,
+    UnreportedOccurrence,
 )
 from goclaw_py.jobs.models import Job
 from goclaw_py.model.errors import BadJob, Fenced, UnknownJob
@@ -30,11 +30,11 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import EndedOccurrence, Notice, OutboxState
 from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.memory.pages import newest
-from goclaw_py.store.memory.tables import MemoryDatabase, OutboxRecord, Part
+from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart, OutboxRecord
 from goclaw_py.store.text import storable
 
 
-class Occurrences(Part):
+class MemoryOccurrences(MemoryPart):
     """Implements the rest of ``JobStore``."""
 
     async def next_job_due(self) -> datetime | None:
@@ -58,11 +58,11 @@ class Occurrences(Part):
         ids: Sequence[OccurrenceId],
         until: datetime | None = None,
         messages_only: bool = False,
-    ) -> list[Claimed]:
+    ) -> list[OccurrenceClaim]:
         """Costs as much as there is due."""
         self._check_node(node)
         until = now if until is None else until
-        claimed: list[Claimed] = []
+        claimed: list[OccurrenceClaim] = []
         for fresh in ids:
             cron = self._db.cron
             job = cron.first_message(until) if messages_only else cron.first()
@@ -97,7 +97,7 @@ class Occurrences(Part):
 
     async def claim_waiting(
         self, node: NodeId, *, now: datetime, unheld: bool = True
-    ) -> list[Claimed]:
+    ) -> list[OccurrenceClaim]:
         """Costs as much as waits."""
         if node not in self._db.nodes:
             return []
@@ -110,7 +110,7 @@ class Occurrences(Part):
             self._db.cron.claim_waiting(row, node, self._attempts(row.id))
         return [_claimed(self._db.cron.logs[row.id]) for row in rows]
 
-    async def waiting_occurrences(self) -> list[Claimed]:
+    async def waiting_occurrences(self) -> list[OccurrenceClaim]:
         """See ``JobStore``."""
         return [_claimed(row) for row in self._db.cron.in_line()]
 
@@ -131,7 +131,7 @@ class Occurrences(Part):
 
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
-    ) -> Claimed | None:
+    ) -> OccurrenceClaim | None:
         """The schedule waits until it has ended."""
         self._check_node(node)
         job = self._db.cron.jobs.get(storable(job_id))
@@ -156,7 +156,7 @@ class Occurrences(Part):
                 self._db.enqueue(said, session=None, now=one.end.finished_at)
 
     async def give_back(
-        self, ids: Collection[OccurrenceId], *, node: NodeId, status: Status
+        self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
     ) -> None:
         """What is not this node's is left alone.
 
@@ -168,14 +168,14 @@ class Occurrences(Part):
         if mine:
             self._db.notify(Notice.CRON)
 
-    async def give_back_unknown(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
+    async def release_unclaimed(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
         """Looks at the whole log."""
         ids = [
             row.id
             for row in self._db.cron.logs.values()
             if row.node == node and not row.by_hand and row.id not in known
         ]
-        await self.give_back(ids, node=node, status=Status.SKIPPED)
+        await self.give_back(ids, node=node, status=OccurrenceStatus.SKIPPED)
         for one, session in tuple(self._db.cron.waited.items()):
             if one not in known and (row := self._db.cron.logs[one]).node == node:
                 self._db.cron.wait(row, session)
@@ -185,16 +185,16 @@ class Occurrences(Part):
         job: JobId | None = None,
         *,
         limit: int = 50,
-        status: Status | None = None,
+        status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
-    ) -> list[Logged]:
+    ) -> list[LoggedOccurrence]:
         """The order is that of the times at which they were due."""
         rows = (row for row in self._db.cron.log(job) if status in (None, row.status))
         found = newest(rows, limit, before)
         told = self._deliveries({row.id for row in found})
         return [self._shown(row, told[row.id]) for row in found]
 
-    async def logged(self, occurrence: OccurrenceId) -> Logged | None:
+    async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
         """None if it is not kept any more."""
         row = self._db.cron.logs.get(storable(occurrence))
         return None if row is None else self._shown(row, self._deliveries({row.id})[row.id])
@@ -207,7 +207,7 @@ class Occurrences(Part):
             self._db.notify(Notice.CRON)
         return rows + jobs
 
-    async def settle_results(self, *, now: datetime) -> list[Untold]:
+    async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
         """Looks at the whole log and at the whole outbox."""
         tables, since = self._db.cron, now - job_rules.DIED_WITHIN
         said: dict[OccurrenceId, list[OutboxRecord]] = defaultdict(list)
@@ -220,7 +220,7 @@ class Occurrences(Part):
                 for row in rows
                 if row.state is OutboxState.DEAD and row.finished_at and row.finished_at >= since
             ]
-            if died and one in tables.logs and tables.logs[one].status is Status.OK:
+            if died and one in tables.logs and tables.logs[one].status is OccurrenceStatus.OK:
                 tables.undelivered(tables.logs[one], died[0].error or "")
         open_ = {one for one, rows in said.items() if any(row.state in _OPEN for row in rows)}
         if tables.delete_delivered(open_):
@@ -232,9 +232,11 @@ class Occurrences(Part):
             if row.state is OutboxState.DEAD
         }
         found = [
-            Untold(row.id, job, row.scheduled_at, row.output, row.error, dead.get(row.id))
+            UnreportedOccurrence(
+                row.id, job, row.scheduled_at, row.output, row.error, dead.get(row.id)
+            )
             for row in tables.untold(now)
-            if (row.status is Status.NO_ROUTE or row.id in dead)
+            if (row.status is OccurrenceStatus.NO_ROUTE or row.id in dead)
             and (job := _readable(row)) is not None
         ]
         return found[: job_rules.MOST_UNTOLD]
@@ -266,7 +268,7 @@ class Occurrences(Part):
             for row in self._db.cron.log(job)
             if row.scheduled_at >= since and row.finished_at is not None
         ]
-        ran = [row for row in rows if row.status is not Status.SKIPPED]
+        ran = [row for row in rows if row.status is not OccurrenceStatus.SKIPPED]
         lasted = sorted(
             max((row.finished_at - row.started_at) / timedelta(seconds=1), 0.0)
             for row in ran
@@ -276,7 +278,7 @@ class Occurrences(Part):
         known = [cost for cost in costs if cost is not None]
         return JobStats(
             runs=len(ran),
-            ok=sum(row.status is Status.OK for row in ran),
+            ok=sum(row.status is OccurrenceStatus.OK for row in ran),
             failed=sum(row.status in ENDED_BADLY for row in ran),
             skipped=len(rows) - len(ran),
             mean_s=sum(lasted) / len(lasted) if lasted else None,
@@ -307,7 +309,7 @@ class Occurrences(Part):
                 states[row.message.occurrence].append(row.state)
         return {one: job_rules.delivery(states[one]) for one in ids}
 
-    def _shown(self, row: Logged, delivery: str) -> Logged:
+    def _shown(self, row: LoggedOccurrence, delivery: str) -> LoggedOccurrence:
         runs = tuple(self._db.cron.runs.get(row.id, ()))
         began = row.started_at or _began(self._db, row.id)
         return replace(row, runs=runs, started_at=began, delivery=delivery)
@@ -316,9 +318,9 @@ class Occurrences(Part):
 _OPEN = (OutboxState.PENDING, OutboxState.SENDING, OutboxState.DEAD)
 
 
-def _claimed(row: Logged) -> Claimed:
+def _claimed(row: LoggedOccurrence) -> OccurrenceClaim:
     """One that waits, or has waited: whoever claimed it at first could read its job."""
-    return Claimed(
+    return OccurrenceClaim(
         row.id,
         replace(job_reading.read_job(row.definition), running=row.id),
         row.scheduled_at,
@@ -330,7 +332,7 @@ def _claimed(row: Logged) -> Claimed:
     )
 
 
-def _readable(row: Logged) -> Job | None:
+def _readable(row: LoggedOccurrence) -> Job | None:
     try:
         return job_reading.read_job(row.definition)
     except BadJob:
@@ -356,8 +358,8 @@ def end(database: MemoryDatabase, ended: OccurrenceEnd) -> bool:
 
 def let_go(
     database: MemoryDatabase,
-    rows: Collection[Logged],
-    status: Status,
+    rows: Collection[LoggedOccurrence],
+    status: OccurrenceStatus,
     now: datetime | None = None,
 ) -> None:
     """Let occurrences be claimed again; of those that cannot be, ``now`` is the end.

@@ -7,9 +7,16 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.jobs.execution_models import UNTOLD, Claimed, Logged, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.execution_models import (
+    UNTOLD,
+    LoggedOccurrence,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+    Why,
+)
 from goclaw_py.jobs.job_json import job_json
-from goclaw_py.jobs.models import Job, JobState, Message
+from goclaw_py.jobs.models import FixedMessage, Job, JobState
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store import job_rules
@@ -23,7 +30,7 @@ class JobTables:
 
     def __init__(self) -> None:
         self.jobs: dict[JobId, Job] = {}
-        self.logs: dict[OccurrenceId, Logged] = {}
+        self.logs: dict[OccurrenceId, LoggedOccurrence] = {}
         """Without the runs and the delivery."""
         self.zones: dict[Owner, str] = {}
         self.runs: dict[OccurrenceId, list[RunId]] = {}
@@ -93,7 +100,7 @@ class JobTables:
 
     def first_message(self, until: datetime) -> Job | None:
         """The same of jobs whose payload is a message, and that are due by then."""
-        due = (job for job in self.due(until) if isinstance(job.spec.payload, Message))
+        due = (job for job in self.due(until) if isinstance(job.spec.payload, FixedMessage))
         return min(due, key=lambda job: (job.next_run_at, job.id), default=None)
 
     def due(self, until: datetime) -> Collection[Job]:
@@ -126,7 +133,7 @@ class JobTables:
         now: datetime,
         fresh: OccurrenceId,
         attempts: Callable[[OccurrenceId], int],
-    ) -> Claimed:
+    ) -> OccurrenceClaim:
         """Claim a due job; takes what a process has left, or makes a row with the id ``fresh``."""
         assert job.next_run_at is not None
         left = self._open.get((job.id, job.next_run_at))
@@ -135,10 +142,10 @@ class JobTables:
         row = self.logs[left]
         job = replace(job, running=row.id)
         self.put(job)
-        claims = row.claims + (row.status is Status.LOST)
+        claims = row.claims + (row.status is OccurrenceStatus.LOST)
         self.logs[row.id] = replace(
             row,
-            status=Status.RUNNING,
+            status=OccurrenceStatus.RUNNING,
             slug=job.spec.slug,
             owner=job.owner,
             node=node,
@@ -147,27 +154,29 @@ class JobTables:
             attempts=attempts(row.id),
             definition=job_json(job),
         )
-        return Claimed(
+        return OccurrenceClaim(
             row.id,
             job,
             row.scheduled_at,
             now,
             claims=claims,
             attempts=attempts(row.id),
-            interrupted=row.status is Status.INTERRUPTED,
+            interrupted=row.status is OccurrenceStatus.INTERRUPTED,
         )
 
-    def claim_by_hand(self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId) -> Claimed:
+    def claim_by_hand(
+        self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId
+    ) -> OccurrenceClaim:
         """Claim a job of which nothing runs, due or not."""
         return self._enter(job, node, now, fresh, by_hand=True)
 
     def _enter(
         self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId, *, by_hand: bool
-    ) -> Claimed:
+    ) -> OccurrenceClaim:
         due_at = now if by_hand or job.next_run_at is None else job.next_run_at
         job = replace(job, running=fresh)
         self.put(job)
-        self.logs[fresh] = Logged(
+        self.logs[fresh] = LoggedOccurrence(
             fresh,
             job.id,
             job.spec.slug,
@@ -176,7 +185,7 @@ class JobTables:
             now,
             None,
             None,
-            Status.RUNNING,
+            OccurrenceStatus.RUNNING,
             by_hand=by_hand,
             node=node,
             definition=job_json(job),
@@ -184,30 +193,32 @@ class JobTables:
         self._of_job.setdefault(job.id, {})[fresh] = None
         if not by_hand:
             self._open[job.id, due_at] = fresh
-        return Claimed(fresh, job, due_at, now, by_hand=by_hand)
+        return OccurrenceClaim(fresh, job, due_at, now, by_hand=by_hand)
 
-    def wait(self, row: Logged, session: SessionKey) -> None:
+    def wait(self, row: LoggedOccurrence, session: SessionKey) -> None:
         """Let a claimed occurrence wait for a session; its job stays marked."""
         self.waiting[row.id] = session
-        self.logs[row.id] = replace(row, status=Status.WAITING, node=None, waits_for=session)
+        self.logs[row.id] = replace(
+            row, status=OccurrenceStatus.WAITING, node=None, waits_for=session
+        )
 
-    def in_line(self) -> list[Logged]:
+    def in_line(self) -> list[LoggedOccurrence]:
         """Those that wait for a session, the first due first."""
         rows = map(self.logs.__getitem__, self.waiting)
         return sorted(rows, key=lambda row: (row.scheduled_at, row.id))
 
-    def claim_waiting(self, row: Logged, node: NodeId, attempts: int) -> None:
+    def claim_waiting(self, row: LoggedOccurrence, node: NodeId, attempts: int) -> None:
         """Claim one that has waited."""
         session = self.waiting.pop(row.id)
         if row.by_hand:
             self.waited[row.id] = session
         self.logs[row.id] = replace(
-            row, status=Status.RUNNING, node=node, waits_for=None, attempts=attempts
+            row, status=OccurrenceStatus.RUNNING, node=node, waits_for=None, attempts=attempts
         )
 
     # ------------------------------------------------------------------ ends
 
-    def end(self, row: Logged, end: OccurrenceEnd) -> None:
+    def end(self, row: LoggedOccurrence, end: OccurrenceEnd) -> None:
         """End an occurrence that runs, with what that makes of its job."""
         self._close(
             replace(
@@ -236,14 +247,14 @@ class JobTables:
                     self.delivers[job.id] = (row.id, update.forget)
         self._prune(row.job, end.keep)
 
-    def undelivered(self, row: Logged, error: str) -> None:
+    def undelivered(self, row: LoggedOccurrence, error: str) -> None:
         """What went well reached nobody: its job is kept."""
-        self.logs[row.id] = replace(row, status=Status.UNDELIVERED, error=error)
+        self.logs[row.id] = replace(row, status=OccurrenceStatus.UNDELIVERED, error=error)
         if self.delivers.get(row.job, ("", False))[0] == row.id:
             del self.delivers[row.job]
         job = self.jobs.get(row.job)
         if job is not None and job.last_run_at == (row.started_at or row.finished_at):
-            status = Status.UNDELIVERED.value
+            status = OccurrenceStatus.UNDELIVERED.value
             self.jobs[job.id] = replace(job, last_status=status, last_error=error)
 
     def delete_delivered(self, open_: Collection[OccurrenceId]) -> int:
@@ -259,9 +270,9 @@ class JobTables:
             self.remove(job, forget=forget)
         return len(over)
 
-    def untold(self, now: datetime) -> list[Logged]:
+    def untold(self, now: datetime) -> list[LoggedOccurrence]:
         """Results that reached nobody, the oldest first; of each job only the newest stays open."""
-        newest: dict[JobId, Logged] = {}
+        newest: dict[JobId, LoggedOccurrence] = {}
         rows = [r for r in self.logs.values() if r.status in UNTOLD and r.told_at is None]
         for row in sorted(rows, key=lambda row: (row.scheduled_at, row.id)):
             if (older := newest.pop(row.job, None)) is not None:
@@ -269,7 +280,7 @@ class JobTables:
             newest[row.job] = row
         return list(newest.values())
 
-    def left_of(self, job: JobId) -> list[Logged]:
+    def left_of(self, job: JobId) -> list[LoggedOccurrence]:
         """What was given back of a job that has other plans by now, or is gone."""
         rows = map(self.logs.__getitem__, self._ids(job))
         return [
@@ -281,14 +292,16 @@ class JobTables:
             and not self.is_wanted(row.id)
         ]
 
-    def let_go(self, row: Logged, status: Status, now: datetime, began: datetime | None) -> None:
+    def let_go(
+        self, row: LoggedOccurrence, status: OccurrenceStatus, now: datetime, began: datetime | None
+    ) -> None:
         """Let an occurrence be claimed again; it ends for good if its job has other plans.
 
         A job tells of what ended unless it has run since.
         """
-        if row.status is Status.WAITING:
+        if row.status is OccurrenceStatus.WAITING:
             del self.waiting[row.id]
-            row, status = replace(row, why=Why.BUSY, waits_for=None), Status.SKIPPED
+            row, status = replace(row, why=Why.BUSY, waits_for=None), OccurrenceStatus.SKIPPED
         row = replace(row, status=status, node=None)
         again = not row.by_hand and self.is_wanted(row.id)
         if again:
@@ -301,11 +314,11 @@ class JobTables:
             return
         if not again and (job.running == row.id or _is_last(job, row)):
             began_at = row.started_at or row.claimed_at
-            last = job.last_run_at if status is Status.SKIPPED else began_at
+            last = job.last_run_at if status is OccurrenceStatus.SKIPPED else began_at
             job = replace(job, last_run_at=last, last_status=status.value, last_error="")
         self.put(replace(job, running=None if job.running == row.id else job.running))
 
-    def _close(self, row: Logged) -> None:
+    def _close(self, row: LoggedOccurrence) -> None:
         self.logs[row.id] = replace(row, waits_for=None)
         self.waiting.pop(row.id, None)
         self.waited.pop(row.id, None)
@@ -314,12 +327,12 @@ class JobTables:
 
     # ------------------------------------------------------------------ the log
 
-    def log(self, job: JobId | None) -> list[Logged]:
+    def log(self, job: JobId | None) -> list[LoggedOccurrence]:
         """The rows of a job, or all, the newest first."""
         rows = self.logs.values() if job is None else map(self.logs.__getitem__, self._ids(job))
         return sorted(rows, key=lambda row: (row.scheduled_at, row.id), reverse=True)
 
-    def claimed_by(self, nodes: Collection[NodeId]) -> list[Logged]:
+    def claimed_by(self, nodes: Collection[NodeId]) -> list[LoggedOccurrence]:
         """What these nodes work on."""
         return [row for row in self.logs.values() if row.node is not None and row.node in nodes]
 
@@ -383,7 +396,7 @@ def _last_seen(job: Job) -> datetime:
     return max(job.updated_at, job.last_run_at or job.updated_at)
 
 
-def _is_last(job: Job, row: Logged) -> bool:
+def _is_last(job: Job, row: LoggedOccurrence) -> bool:
     """Whether a job has not run since one of its times was claimed."""
     return job.last_run_at is None or row.claimed_at >= job.last_run_at
 

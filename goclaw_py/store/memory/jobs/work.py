@@ -6,23 +6,23 @@ from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.model.ids import JobId
-from goclaw_py.ports.store.work import NewWork, Work, WorkState
-from goclaw_py.store.memory.tables import Part
+from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState
+from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 
 
-class WorkItems(Part):
+class MemoryWorkItems(MemoryPart):
     """Implements ``WorkStore``."""
 
-    async def add_work(self, new: NewWork, *, now: datetime) -> Work:
+    async def add_work(self, new: NewWork, *, now: datetime) -> StoredWorkItem:
         """Its id is its place among all."""
-        item = Work(len(self._db.work) + 1, storable(new), now)
+        item = StoredWorkItem(len(self._db.work) + 1, storable(new), now)
         self._db.work[item.id] = item
         return item
 
     async def take_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
-    ) -> Work | None:
+    ) -> StoredWorkItem | None:
         """What it has goes before what is free."""
         line = [each for each in self._db.work.values() if each.new.queue == storable(queue)]
         held = [each for each in line if each.state is WorkState.TAKEN]
@@ -61,7 +61,7 @@ class WorkItems(Part):
 
     async def work(
         self, queue: str | None = None, *, state: WorkState | None = None, limit: int = 100
-    ) -> list[Work]:
+    ) -> list[StoredWorkItem]:
         """Of all lines, or of one."""
         found = [
             each

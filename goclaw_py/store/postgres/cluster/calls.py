@@ -6,14 +6,14 @@ from datetime import datetime
 
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import NodeCall, Notice
-from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.rules import CALLS_KEPT
 from goclaw_py.store.sql import queries
 
 _SQL = queries("calls")
 
 
-class Calls(Part):
+class PostgresNodeCalls(PostgresPart):
     """Implements ``CallStore``."""
 
     async def ask(self, node: NodeId, question: str, *, now: datetime) -> int | None:

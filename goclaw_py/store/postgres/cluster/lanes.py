@@ -7,13 +7,13 @@ from datetime import datetime
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import LaneGrant, LaneShare, Notice
 from goclaw_py.store import rules
-from goclaw_py.store.postgres.part import Part, notify
+from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.sql import queries
 
 _SQL = queries("lanes")
 
 
-class Lanes(Part):
+class PostgresLanes(PostgresPart):
     """Implements ``LaneStore``."""
 
     async def share(self, node: NodeId, share: LaneShare, *, now: datetime) -> LaneGrant:
@@ -29,7 +29,7 @@ class Lanes(Part):
             if asked.given_up:
                 await connection.fetch(_SQL["give_back"], node, asked.given_up)
             if asked.more:
-                await connection.fetch(_SQL["line_up"], lane, node, asked.more)
+                await connection.fetch(_SQL["enqueue_run"], lane, node, asked.more)
             known = await connection.row(_SQL["taken"], lane, node)
             taken, elsewhere = (0, 0) if known is None else (known["taken"], known["elsewhere"])
             free = share.size - taken

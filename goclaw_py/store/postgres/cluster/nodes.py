@@ -6,17 +6,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from goclaw_py.jobs.execution_models import Status
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import CutRun, Node, NodeState, Notice, Recovery, Renewed
+from goclaw_py.ports.store import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.heartbeat.run_endings import leave_behind
 from goclaw_py.store.postgres.messages.message_json import inbound
-from goclaw_py.store.postgres.part import Part, enqueue, notify
+from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.postgres.runs.endings import let_go_of
 from goclaw_py.store.sql import queries
@@ -33,7 +33,7 @@ class _GaveUp:
     message: InboundMessage
 
 
-class Nodes(Part):
+class PostgresNodes(PostgresPart):
     """Implements ``NodeStore``."""
 
     async def time(self) -> datetime | None:
@@ -84,7 +84,7 @@ class Nodes(Part):
             runs = await _end_runs(connection, [node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             await connection.fetch(_SQL["free_rows"], [run["id"] for run in runs], 1)
             await close_forsaken(connection, now=now)
-            await let_go_of(connection, [node], Status.INTERRUPTED, now)
+            await let_go_of(connection, [node], OccurrenceStatus.INTERRUPTED, now)
             await leave_behind(connection, [node], now, died=False)
             await _free(connection, [node])
 
@@ -123,29 +123,29 @@ class Nodes(Part):
         max_attempts: int,
         apology: str,
         only: Collection[NodeId] | None = None,
-    ) -> Recovery:
+    ) -> RecoveryReport:
         """Nodes that somebody else is recovering at the moment are skipped."""
         wanted = None if only is None else list(only)
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(_SQL["lock_dead"], now, wanted)
             dead = [NodeId(row["id"]) for row in locked]
             if not dead:
-                return Recovery()
+                return RecoveryReport()
             runs = await _end_runs(connection, dead, Outcome.LOST, Reason.CRASHED, now)
             ids = [run["id"] for run in runs]
             ended = await connection.fetch(_SQL["end_crashed_rows"], ids, max_attempts, now)
             await connection.fetch(_SQL["free_rows"], ids, 0)
             await close_forsaken(connection, now=now)
-            await let_go_of(connection, dead, Status.LOST, now)
+            await let_go_of(connection, dead, OccurrenceStatus.LOST, now)
             await leave_behind(connection, dead, now, died=True)
             await _free(connection, dead)
             await _apologise(connection, [_gave_up(row) for row in ended], apology, now)
-        return Recovery(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
+        return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
 
 
-def _cut_run(row: Row) -> CutRun:
+def _cut_run(row: Row) -> InterruptedRun:
     session, outcome = SessionKey(row["session"]), Outcome(row["outcome"])
-    return CutRun(RunId(row["id"]), session, rows.target(row), outcome)
+    return InterruptedRun(RunId(row["id"]), session, rows.target(row), outcome)
 
 
 def _gave_up(row: Row) -> _GaveUp:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.errors import NeverBegan
+from goclaw_py.model.errors import RunNotStarted
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.messages import LostDraft, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import Draft
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.part import Part, enqueue
+from goclaw_py.store.postgres.part import PostgresPart, enqueue
 from goclaw_py.store.postgres.pool import Connection
 from goclaw_py.store.sql import queries
 
@@ -28,7 +28,7 @@ async def close_forsaken(connection: Connection, *, now: datetime) -> None:
         await enqueue(connection, [closing], session=SessionKey(row["session"]), now=now)
 
 
-class Drafts(Part):
+class PostgresDrafts(PostgresPart):
     """Implements ``DraftStore``."""
 
     async def open_draft(self, run_id: RunId, target: Target, *, now: datetime) -> None:
@@ -44,7 +44,7 @@ class Drafts(Part):
                 now,
             )
         if opened is None:
-            raise NeverBegan(f"run {run_id} never began, or has ended")
+            raise RunNotStarted(f"run {run_id} never began, or has ended")
 
     async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
         """True after a cut run too, as long as its messages wait: the next run finishes it."""

@@ -16,7 +16,7 @@ from goclaw_py.scheduler.views import Backlog
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.pages import row_place
-from goclaw_py.store.postgres.part import Part, enqueue, notify, place_columns
+from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify, place_columns
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -45,7 +45,7 @@ class _Sent(NamedTuple):
     beside_draft: bool
 
 
-class Outbox(Part):
+class PostgresOutbox(PostgresPart):
     """Implements ``OutboxStore``.
 
     Marking a row in the same way twice is harmless, so a lost answer can be repeated. Claims, and

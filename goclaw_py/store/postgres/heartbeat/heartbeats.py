@@ -7,22 +7,28 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from goclaw_py.heartbeat.models import WAKES_APART, BeatEnd, ClaimedBeat, Heartbeat, Plan
+from goclaw_py.heartbeat.models import (
+    WAKES_APART,
+    Heartbeat,
+    HeartbeatClaim,
+    HeartbeatConfig,
+    HeartbeatRunEnd,
+)
 from goclaw_py.model.errors import Fenced, StoreError
-from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.store import Notice
-from goclaw_py.store import beat_rules
+from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.heartbeat import rows
 from goclaw_py.store.postgres.heartbeat.run_endings import (
-    LockedBeats,
-    end_beats,
+    LockedHeartbeatRuns,
+    end_heartbeat_runs,
     give_back,
     refusal,
 )
-from goclaw_py.store.postgres.part import Part, enqueue_each, notify
+from goclaw_py.store.postgres.part import PostgresPart, enqueue_each, notify
 from goclaw_py.store.postgres.pool import Connection, Pool
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -31,7 +37,7 @@ _SQL = queries("heartbeat_runs")
 
 
 class _Said(NamedTuple):
-    end: BeatEnd
+    end: HeartbeatRunEnd
     say: Sequence[OutboundMessage] = ()
 
 
@@ -40,8 +46,8 @@ class _Ending(NamedTuple):
     node: NodeId
 
 
-class Heartbeats(Part):
-    """Implements what people and the clock do, of ``BeatStore``.
+class PostgresHeartbeats(PostgresPart):
+    """Implements what people and the clock do, of ``HeartbeatStore``.
 
     Ends that come while others are being committed share the next transaction.
     """
@@ -50,7 +56,7 @@ class Heartbeats(Part):
         super().__init__(pool)
         self._beat_ends = self._ending(Group(self._end_beats))
 
-    async def plan_heartbeats(self, plans: Sequence[Plan], *, now: datetime) -> None:
+    async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         """Of several plans for an agent the last one holds."""
         wanted = {plan.agent: plan for plan in storable(tuple(plans))}
         async with self._pool.transaction() as connection:
@@ -58,7 +64,7 @@ class Heartbeats(Part):
             await change(
                 connection,
                 list(wanted),
-                lambda known: beat_rules.planned(known, wanted[known.agent], now),
+                lambda known: heartbeat_rules.planned(known, wanted[known.agent], now),
             )
 
     async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
@@ -70,16 +76,20 @@ class Heartbeats(Part):
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
         """Sends a notice only if that moves its next beat."""
         return await self._change_heartbeat(
-            agent, lambda known: beat_rules.switched(known, on=on, now=now)
+            agent, lambda known: heartbeat_rules.switched(known, on=on, now=now)
         )
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
         """It goes on to beat."""
         return await self._change_heartbeat(agent, lambda known: replace(known, muted_until=until))
 
-    async def wake_heartbeat(self, agent: AgentName, kind: BeatKind, *, now: datetime) -> bool:
+    async def wake_heartbeat(
+        self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
+    ) -> bool:
         """Also one that is off: the beat then says so."""
-        return await self._change_heartbeat(agent, lambda known: beat_rules.woken(known, kind, now))
+        return await self._change_heartbeat(
+            agent, lambda known: heartbeat_rules.woken(known, kind, now)
+        )
 
     async def _change_heartbeat(
         self, agent: AgentName, how: Callable[[Heartbeat], Heartbeat]
@@ -89,7 +99,7 @@ class Heartbeats(Part):
 
     # ------------------------------------------------------------------ when they are due
 
-    async def next_beat_due(
+    async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
         """Looks at all of them."""
@@ -98,15 +108,15 @@ class Heartbeats(Part):
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
 
-    async def claim_beats(
+    async def claim_heartbeats(
         self,
         node: NodeId,
         agents: Collection[AgentName],
         *,
         now: datetime,
-        ids: Sequence[BeatId],
+        ids: Sequence[HeartbeatRunId],
         wakes: int,
-    ) -> list[ClaimedBeat]:
+    ) -> list[HeartbeatClaim]:
         """Looks at all of them, and costs as much as there is due."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(
@@ -116,9 +126,9 @@ class Heartbeats(Part):
             raise Fenced(f"node {node} is not alive")
         return [rows.claimed(row) for row in found if row["agent"] is not None]
 
-    async def claim_beat_now(
-        self, node: NodeId, agent: AgentName, *, now: datetime, beat: BeatId
-    ) -> ClaimedBeat | None:
+    async def claim_heartbeat_now(
+        self, node: NodeId, agent: AgentName, *, now: datetime, beat: HeartbeatRunId
+    ) -> HeartbeatClaim | None:
         """The same beat again is told as it was claimed."""
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["lock_node"], node) is None:
@@ -133,18 +143,18 @@ class Heartbeats(Part):
             claimed = await connection.row(_SQL["in_hand"], agent)
         return None if claimed is None else rows.claimed(claimed)
 
-    async def defer_beat(self, beat: BeatId, *, node: NodeId, detail: str) -> None:
+    async def defer_heartbeat(self, beat: HeartbeatRunId, *, node: NodeId, detail: str) -> None:
         """One that has ended is in nobody's hand, and refused too."""
         async with self._pool.connection() as connection:
             if await connection.row(_SQL["defer"], beat, node, detail) is None:
                 raise Fenced(f"beat {beat} is not this node's any more")
 
-    async def end_beats(self, ends: Sequence[BeatEnd], *, node: NodeId) -> None:
+    async def end_heartbeat_runs(self, ends: Sequence[HeartbeatRunEnd], *, node: NodeId) -> None:
         """One that is not kept any more counts as ended."""
         await self._beat_ends(_Ending([_Said(end) for end in ends], node))
 
-    async def tell_of_beat(
-        self, end: BeatEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    async def notify_of_heartbeat(
+        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage], *, node: NodeId
     ) -> None:
         """What is said names the beat."""
         await self._beat_ends(_Ending([_Said(end, say)], node))
@@ -154,20 +164,20 @@ class Heartbeats(Part):
             # One statement, which is a transaction of its own.
             async with self._pool.connection() as connection:
                 holders = [ending.node for ending in endings]
-                refused = await end_beats(connection, list(map(storable, silent)), holders)
+                refused = await end_heartbeat_runs(connection, list(map(storable, silent)), holders)
             return [refusal(end) if storable(end.id) in refused else None for end in silent]
         return await self._end_and_say(endings)
 
     async def _end_and_say(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
         async with self._pool.transaction() as connection:
-            locked = await LockedBeats.of(
+            locked = await LockedHeartbeatRuns.of(
                 connection, [one.end for ending in endings for one in ending.ends]
             )
             refused = [
                 next(filter(None, (locked.refusal(one.end, node) for one in ends)), None)
                 for ends, node in endings
             ]
-            first: dict[BeatId, _Said] = {}
+            first: dict[HeartbeatRunId, _Said] = {}
             for ending, error in zip(endings, refused, strict=True):
                 for one in ending.ends if error is None else ():
                     if locked.is_open(one.end):
@@ -176,18 +186,20 @@ class Heartbeats(Part):
             said = [
                 (one.end.finished_at, message)
                 for id_, one in first.items()
-                for message in beat_rules.marked(one.say, id_)
+                for message in heartbeat_rules.marked(one.say, id_)
             ]
             await enqueue_each(connection, said)
         return [*refused]
 
-    async def give_back_beats(self, ids: Collection[BeatId], *, node: NodeId) -> None:
+    async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         """What is not this node's is left alone."""
         async with self._pool.transaction() as connection:
             held = await connection.fetch(_SQL["lock_held"], [node], list(ids))
             await give_back(connection, held)
 
-    async def give_back_unknown_beats(self, known: Collection[BeatId], *, node: NodeId) -> None:
+    async def release_unclaimed_heartbeats(
+        self, known: Collection[HeartbeatRunId], *, node: NodeId
+    ) -> None:
         """What somebody has asked for just now is left alone: that call can be repeated."""
         async with self._pool.transaction() as connection:
             held = await connection.fetch(_SQL["lock_unknown"], node, list(known))
@@ -207,12 +219,12 @@ async def change(
     changed = [new for old, new in zip(before, after, strict=True) if new != old]
     if changed:
         await connection.fetch(_SQL["put"], *rows.columns(changed))
-    if any(beat_rules.is_moved(old, new) for old, new in zip(before, after, strict=True)):
+    if any(heartbeat_rules.is_moved(old, new) for old, new in zip(before, after, strict=True)):
         await notify(connection, [Notice.CRON])
     return after
 
 
-def _silent(endings: Sequence[_Ending]) -> list[BeatEnd] | None:
+def _silent(endings: Sequence[_Ending]) -> list[HeartbeatRunEnd] | None:
     """Ends of single beats, each of another one, of which nothing is said; None if some are not."""
     ends = [one.end for ending in endings for one in ending.ends if not one.say]
     single = all(len(ending.ends) == 1 for ending in endings)

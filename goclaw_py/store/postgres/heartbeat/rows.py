@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from goclaw_py.heartbeat.models import (
-    Beat,
-    BeatEnd,
-    BeatStatus,
-    ClaimedBeat,
-    Event,
     Heartbeat,
-    Looks,
+    HeartbeatClaim,
+    HeartbeatEvent,
+    HeartbeatRun,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+    PreconditionQuery,
     Skip,
     Undelivered,
 )
-from goclaw_py.model.ids import AgentName, BeatId, NodeId, RunId
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId, RunId
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.store import beat_rules
+from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages.message_json import outbound
 from goclaw_py.store.postgres.pool import Row
@@ -36,12 +36,12 @@ def heartbeat(row: Row) -> Heartbeat:
         anchor=row["anchor"],
         next_at=row["next_at"],
         wake_at=row["wake_at"],
-        wake_kind=None if row["wake_kind"] is None else BeatKind(row["wake_kind"]),
+        wake_kind=None if row["wake_kind"] is None else HeartbeatRunKind(row["wake_kind"]),
         switched=row["switched"],
         muted_until=row["muted_until"],
         began_at=row["began_at"],
         failures=row["failures"],
-        beat=None if row["heartbeat_run"] is None else BeatId(row["heartbeat_run"]),
+        beat=None if row["heartbeat_run"] is None else HeartbeatRunId(row["heartbeat_run"]),
         node=None if row["node"] is None else NodeId(row["node"]),
     )
 
@@ -60,12 +60,12 @@ def columns(heartbeats: Sequence[Heartbeat]) -> tuple[list[object], ...]:
     )
 
 
-def claimed(row: Row) -> ClaimedBeat:
+def claimed(row: Row) -> HeartbeatClaim:
     """A heartbeat with the beat that was claimed."""
-    return ClaimedBeat(
-        id=BeatId(row["heartbeat_run"]),
+    return HeartbeatClaim(
+        id=HeartbeatRunId(row["heartbeat_run"]),
         agent=AgentName(row["agent"]),
-        kind=BeatKind(row["kind"]),
+        kind=HeartbeatRunKind(row["kind"]),
         due_at=row["due_at"],
         claimed_at=row["claimed_at"],
         next_at=row["next_at"],
@@ -73,9 +73,9 @@ def claimed(row: Row) -> ClaimedBeat:
     )
 
 
-def end_line(end: BeatEnd, holder: NodeId | None) -> dict[str, object]:
+def end_line(end: HeartbeatRunEnd, holder: NodeId | None) -> dict[str, object]:
     """One record of what ``heartbeat_runs.end`` takes; without a holder nobody is refused."""
-    place = rows.Place.of(end.target)
+    place = rows.TargetColumns.of(end.target)
     line: dict[str, object] = {
         "id": end.id,
         "agent": end.agent,
@@ -106,15 +106,15 @@ def used(row: Row) -> Usage | None:
     return None if row["requests"] is None else rows.usage(row)
 
 
-def beat(row: Row) -> Beat:
+def beat(row: Row) -> HeartbeatRun:
     """A row of ``heartbeat_runs`` with its runs and its messages."""
-    found = Beat(
-        id=BeatId(row["id"]),
+    found = HeartbeatRun(
+        id=HeartbeatRunId(row["id"]),
         agent=AgentName(row["agent"]),
-        kind=BeatKind(row["kind"]),
+        kind=HeartbeatRunKind(row["kind"]),
         due_at=row["due_at"],
         claimed_at=row["claimed_at"],
-        status=BeatStatus(row["status"]),
+        status=HeartbeatRunStatus(row["status"]),
         started_at=row["started_at"] or row["began_at"],
         finished_at=row["finished_at"],
         # Another release may know more reasons.
@@ -127,19 +127,19 @@ def beat(row: Row) -> Beat:
         usage=used(row),
         runs=tuple(map(RunId, row["runs"])),
     )
-    return beat_rules.shown(found, [OutboxState(one) for one in row["states"]], row["errors"])
+    return heartbeat_rules.shown(found, [OutboxState(one) for one in row["states"]], row["errors"])
 
 
-def event(row: Row) -> Event:
+def event(row: Row) -> HeartbeatEvent:
     """A row of ``heartbeat_events``."""
-    return Event(row["id"], AgentName(row["agent"]), row["text"], row["at"])
+    return HeartbeatEvent(row["id"], AgentName(row["agent"]), row["text"], row["at"])
 
 
-def looks(agent: AgentName, row: Row) -> Looks:
+def looks(agent: AgentName, row: Row) -> PreconditionQuery:
     """What ``heartbeat_runs.look`` tells."""
     events = zip(row["event_ids"], row["event_texts"], row["event_times"], strict=True)
-    return Looks(
-        events=tuple(Event(number, agent, text, at) for number, text, at in events),
+    return PreconditionQuery(
+        events=tuple(HeartbeatEvent(number, agent, text, at) for number, text, at in events),
         done=dict(zip(row["keys"], row["done"], strict=True)),
         is_busy=row["is_busy"],
         spent=used(row),
@@ -149,7 +149,7 @@ def looks(agent: AgentName, row: Row) -> Looks:
 def undelivered(row: Row) -> Undelivered:
     """An alert that died."""
     return Undelivered(
-        beat=BeatId(row["id"]),
+        beat=HeartbeatRunId(row["id"]),
         agent=AgentName(row["agent"]),
         target=rows.target(row) or outbound(row["message"]).target,
         said=tuple(map(outbound, row["said"])),

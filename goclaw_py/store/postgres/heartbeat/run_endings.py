@@ -8,11 +8,11 @@ from typing import Self
 
 import orjson
 
-from goclaw_py.heartbeat.models import BeatEnd, BeatStatus
+from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import BeatId, NodeId
+from goclaw_py.model.ids import HeartbeatRunId, NodeId
 from goclaw_py.ports.store import Notice
-from goclaw_py.store import beat_rules
+from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.postgres.heartbeat import rows as beat_rows
 from goclaw_py.store.postgres.part import notify
 from goclaw_py.store.postgres.pool import Connection, Row
@@ -22,14 +22,14 @@ from goclaw_py.store.text import storable
 _SQL = queries("heartbeat_runs")
 
 
-class LockedBeats:
+class LockedHeartbeatRuns:
     """Beats that are about to end, locked with their heartbeats until the transaction does."""
 
     def __init__(self, rows: Mapping[str, Row]) -> None:
         self._rows = rows
 
     @classmethod
-    async def of(cls, connection: Connection, ends: Iterable[BeatEnd]) -> Self:
+    async def of(cls, connection: Connection, ends: Iterable[HeartbeatRunEnd]) -> Self:
         """Lock them, after the sessions of their runs and the occurrences of jobs."""
         agents = {storable(end.id): storable(end.agent) for end in ends}
         if not agents:
@@ -39,12 +39,12 @@ class LockedBeats:
         )
         return cls({row["id"]: row for row in locked})
 
-    def is_open(self, end: BeatEnd) -> bool:
+    def is_open(self, end: HeartbeatRunEnd) -> bool:
         """Whether it has not ended, and is kept."""
         row = self._rows.get(storable(end.id))
         return row is not None and row["finished_at"] is None
 
-    def refusal(self, end: BeatEnd | None, node: NodeId) -> Fenced | None:
+    def refusal(self, end: HeartbeatRunEnd | None, node: NodeId) -> Fenced | None:
         """Why a node cannot end it; None if it can, or if nothing is to be ended any more."""
         if end is None or not self.is_open(end):
             return None
@@ -52,25 +52,25 @@ class LockedBeats:
             return None
         return refusal(end)
 
-    async def end(self, connection: Connection, ends: Iterable[BeatEnd]) -> None:
+    async def end(self, connection: Connection, ends: Iterable[HeartbeatRunEnd]) -> None:
         """End those of them that are open, each once."""
-        ending: dict[BeatId, BeatEnd] = {}
+        ending: dict[HeartbeatRunId, HeartbeatRunEnd] = {}
         for end in ends:
             if self.is_open(end):
                 ending.setdefault(storable(end.id), storable(end))
-        await end_beats(connection, ending.values())
+        await end_heartbeat_runs(connection, ending.values())
 
 
-def refusal(end: BeatEnd) -> Fenced:
+def refusal(end: HeartbeatRunEnd) -> Fenced:
     """Why somebody else cannot end it."""
     return Fenced(f"beat {end.id} is not this node's any more")
 
 
-async def end_beats(
+async def end_heartbeat_runs(
     connection: Connection,
-    ends: Collection[BeatEnd],
+    ends: Collection[HeartbeatRunEnd],
     holders: Sequence[NodeId | None] | None = None,
-) -> set[BeatId]:
+) -> set[HeartbeatRunId]:
     """End beats that are open, each of another heartbeat; nothing is said of them.
 
     Those that name a holder which does not hold them are refused. Returns these.
@@ -86,8 +86,8 @@ async def end_beats(
             ]
         ).decode(),
         [end.id for end in ends],
-        beat_rules.KEPT_ROWS,
-        beat_rules.COUNTED,
+        heartbeat_rules.KEPT_ROWS,
+        heartbeat_rules.COUNTED,
     )
     assert told is not None
     if told["due"]:
@@ -121,17 +121,17 @@ async def leave_behind(
         found = await connection.fetch(_SQL["attempts"], [row["heartbeat_run"] for row in held])
         attempts = {row["heartbeat_run"]: row["attempts"] for row in found}
     lost = {
-        row["heartbeat_run"]: BeatEnd(
+        row["heartbeat_run"]: HeartbeatRunEnd(
             row["heartbeat_run"],
             row["agent"],
-            BeatStatus.LOST,
+            HeartbeatRunStatus.LOST,
             now,
-            detail=beat_rules.LOST,
+            detail=heartbeat_rules.LOST,
             attempts=attempts[row["heartbeat_run"]],
         )
         for row in held
         if row["heartbeat_run"] in attempts
     }
-    await end_beats(connection, lost.values())
+    await end_heartbeat_runs(connection, lost.values())
     await give_back(connection, [row for row in held if row["heartbeat_run"] not in lost])
     await notify(connection, [Notice.CRON])

@@ -5,29 +5,36 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from goclaw_py.heartbeat.models import MAX_EVENTS, Beat, Event, Heartbeat, Looks, Undelivered
+from goclaw_py.heartbeat.models import (
+    MAX_EVENTS,
+    Heartbeat,
+    HeartbeatEvent,
+    HeartbeatRun,
+    PreconditionQuery,
+    Undelivered,
+)
 from goclaw_py.model.errors import StoreError, TooManyEvents, UnknownAgent
-from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.store import beat_rules
+from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.postgres.heartbeat import rows as beat_rows
 from goclaw_py.store.postgres.heartbeat.heartbeats import change
 from goclaw_py.store.postgres.pages import place
-from goclaw_py.store.postgres.part import Part, enqueue
+from goclaw_py.store.postgres.part import PostgresPart, enqueue
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
 _SQL = queries("heartbeat_runs")
 
 
-class Beats(Part):
-    """Implements the rest of ``BeatStore``."""
+class PostgresHeartbeatRuns(PostgresPart):
+    """Implements the rest of ``HeartbeatStore``."""
 
-    async def look(self, agent: AgentName, *, spent_since: datetime) -> Looks:
+    async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
         """One statement."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["look"], agent, spent_since)
@@ -35,7 +42,7 @@ class Beats(Part):
             raise StoreError("a look without a result")
         return beat_rows.looks(storable(agent), row)
 
-    async def beats_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
+    async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
         """Of a beat that works, only what it had used when it was given back."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["used"], agent, since)
@@ -49,11 +56,13 @@ class Beats(Part):
             return None
         return OutboxState.SENT if row["sent"] else OutboxState.PENDING
 
-    async def add_event(self, agent: AgentName, text: str, *, now: datetime, wake: bool) -> Event:
+    async def add_event(
+        self, agent: AgentName, text: str, *, now: datetime, wake: bool
+    ) -> HeartbeatEvent:
         """A wake that waits already is enough."""
 
         def woken(known: Heartbeat) -> Heartbeat:
-            return beat_rules.woken(known, BeatKind.EVENT, now) if wake else known
+            return heartbeat_rules.woken(known, HeartbeatRunKind.EVENT, now) if wake else known
 
         async with self._pool.transaction() as connection:
             if not await change(connection, [agent], woken):
@@ -66,7 +75,7 @@ class Beats(Part):
             raise StoreError("an event that was not kept")
         return beat_rows.event(row)
 
-    async def events(self, agent: AgentName) -> list[Event]:
+    async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         """In the order in which they came."""
         async with self._pool.connection() as connection:
             return [beat_rows.event(row) for row in await connection.fetch(_SQL["events"], agent)]
@@ -80,9 +89,9 @@ class Beats(Part):
         limit: int = 50,
         outcome: str | None = None,
         before: Cursor | None = None,
-    ) -> list[Beat]:
+    ) -> list[HeartbeatRun]:
         """The order is that of the claims."""
-        wanted = beat_rules.Wanted() if outcome is None else beat_rules.wanted(outcome)
+        wanted = heartbeat_rules.Wanted() if outcome is None else heartbeat_rules.wanted(outcome)
         page = (limit, *place(before))
         kind = (wanted.status, wanted.dead)
         async with self._pool.connection() as connection:
@@ -97,7 +106,7 @@ class Beats(Part):
                 found = await connection.fetch(_SQL["log"], *page)
         return [beat_rows.beat(row) for row in found]
 
-    async def beat(self, beat: BeatId) -> Beat | None:
+    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
         """None if it is not kept any more."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["heartbeat_run"], beat)
@@ -112,7 +121,7 @@ class Beats(Part):
         return [beat_rows.undelivered(row) for row in found]
 
     async def tell_undelivered(
-        self, beat: BeatId, say: Sequence[OutboundMessage], *, now: datetime
+        self, beat: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         """What is said does not count as a message of the beat, unless it says so."""
         async with self._pool.transaction() as connection:
@@ -121,11 +130,11 @@ class Beats(Part):
             await enqueue(connection, say, session=None, now=now)
         return True
 
-    async def sweep_beats(self, *, now: datetime) -> int:
+    async def sweep_heartbeat_runs(self, *, now: datetime) -> int:
         """Also forgets items that no checklist has had for years."""
         async with self._pool.connection() as connection:
             rows = await connection.fetch(
-                _SQL["sweep_log"], now - beat_rules.KEPT, beat_rules.MOST_SWEPT
+                _SQL["sweep_log"], now - heartbeat_rules.KEPT, heartbeat_rules.MOST_SWEPT
             )
-            await connection.fetch(_SQL["sweep_items"], now - beat_rules.ITEMS_KEPT)
+            await connection.fetch(_SQL["sweep_items"], now - heartbeat_rules.ITEMS_KEPT)
         return len(rows)

@@ -11,9 +11,9 @@ from goclaw_py.model.ids import JobId, Owner
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
 from goclaw_py.store import job_rules
 from goclaw_py.store.postgres.jobs import rows
-from goclaw_py.store.postgres.part import Part, notify
+from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.postgres.pool import Row
-from goclaw_py.store.postgres.rows import Place
+from goclaw_py.store.postgres.rows import TargetColumns
 from goclaw_py.store.postgres.runs.endings import end_left
 from goclaw_py.store.sql import queries
 
@@ -21,7 +21,7 @@ _SQL = queries("jobs")
 _LAST_CHARACTER = chr(0x10FFFF)
 
 
-class Jobs(Part):
+class PostgresJobs(PostgresPart):
     """Implements what people do, of ``JobStore``."""
 
     async def add_job(self, job: Job, *, most: int | None) -> None:
@@ -58,7 +58,7 @@ class Jobs(Part):
 
     async def jobs(self, query: JobQuery) -> JobPage:
         """Lists come from indexes; whatever else is asked for is looked for in all there are."""
-        place = Place.of(query.target)
+        place = TargetColumns.of(query.target)
         # One more than is asked for: whether others follow.
         page = (query.limit + 1, query.offset, MOST_COUNTED)
         async with self._pool.connection() as connection:

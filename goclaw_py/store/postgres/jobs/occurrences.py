@@ -7,7 +7,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from goclaw_py.jobs.execution_models import Claimed, JobStats, Logged, OccurrenceEnd, Status, Untold
+from goclaw_py.jobs.execution_models import (
+    JobStats,
+    LoggedOccurrence,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+    UnreportedOccurrence,
+)
 from goclaw_py.model.errors import Fenced, StoreError, UnknownJob
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
@@ -18,7 +25,7 @@ from goclaw_py.store.job_reading import log_unreadable
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.jobs import rows as job_rows
 from goclaw_py.store.postgres.pages import place
-from goclaw_py.store.postgres.part import Part, enqueue, enqueue_each, notify
+from goclaw_py.store.postgres.part import PostgresPart, enqueue, enqueue_each, notify
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.postgres.runs.endings import Locked, let_go
 from goclaw_py.store.sql import queries
@@ -35,7 +42,7 @@ class _Ending(NamedTuple):
     node: NodeId | None
 
 
-class Occurrences(Part):
+class PostgresOccurrences(PostgresPart):
     """Implements the rest of ``JobStore``.
 
     Ends that come while others are being committed share the next transaction.
@@ -72,7 +79,7 @@ class Occurrences(Part):
         ids: Sequence[OccurrenceId],
         until: datetime | None = None,
         messages_only: bool = False,
-    ) -> list[Claimed]:
+    ) -> list[OccurrenceClaim]:
         """Costs as much as there is due."""
         until = now if until is None else until
         async with self._pool.transaction() as connection:
@@ -104,23 +111,23 @@ class Occurrences(Part):
 
     async def claim_waiting(
         self, node: NodeId, *, now: datetime, unheld: bool = True
-    ) -> list[Claimed]:
+    ) -> list[OccurrenceClaim]:
         """Reads an index of those that wait."""
         async with self._pool.transaction() as connection:
             found = await connection.fetch(_SQL["claim_waiting"], node, now, unheld, _MOST_WAITING)
             claimed = await _readable(connection, found, now)
         return [replace(one, waited=True) for one in claimed]
 
-    async def waiting_occurrences(self) -> list[Claimed]:
+    async def waiting_occurrences(self) -> list[OccurrenceClaim]:
         """The same index."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["waiting"])
         read = (job_rows.claimed(row, row["claimed_at"]) for row in found)
-        return [replace(one, waited=True) for one in read if isinstance(one, Claimed)]
+        return [replace(one, waited=True) for one in read if isinstance(one, OccurrenceClaim)]
 
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
-    ) -> Claimed | None:
+    ) -> OccurrenceClaim | None:
         """The schedule waits until it has ended."""
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["lock_node"], node) is None:
@@ -133,7 +140,7 @@ class Occurrences(Part):
             job = replace(job_rows.readable_job(row), running=occurrence)
             if row["running"] is None:
                 await connection.fetch(_SQL["claim_now"], job_id, occurrence, now, node)
-        return Claimed(occurrence, job, now, now, by_hand=True)
+        return OccurrenceClaim(occurrence, job, now, now, by_hand=True)
 
     async def end_occurrences(
         self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
@@ -165,7 +172,7 @@ class Occurrences(Part):
         return [*refused]
 
     async def give_back(
-        self, ids: Collection[OccurrenceId], *, node: NodeId, status: Status
+        self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
     ) -> None:
         """What is not this node's is left alone.
 
@@ -175,11 +182,11 @@ class Occurrences(Part):
             pairs = await connection.fetch(_SQL["jobs_of"], list(ids))
             await let_go(connection, pairs, [node], status)
 
-    async def give_back_unknown(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
+    async def release_unclaimed(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
         """What ends meanwhile has ended."""
         async with self._pool.transaction() as connection:
             pairs = await connection.fetch(_SQL["unknown_to"], node, list(known))
-            await let_go(connection, pairs, [node], Status.SKIPPED)
+            await let_go(connection, pairs, [node], OccurrenceStatus.SKIPPED)
             await connection.fetch(_SQL["wait_again"], node, list(known))
 
     async def log_of(
@@ -187,9 +194,9 @@ class Occurrences(Part):
         job: JobId | None = None,
         *,
         limit: int = 50,
-        status: Status | None = None,
+        status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
-    ) -> list[Logged]:
+    ) -> list[LoggedOccurrence]:
         """The order is that of the times at which they were due."""
         page = (limit, *place(before))
         async with self._pool.connection() as connection:
@@ -201,7 +208,7 @@ class Occurrences(Part):
                 found = await connection.fetch(_SQL["log"], *page)
         return [job_rows.logged(row) for row in found]
 
-    async def logged(self, occurrence: OccurrenceId) -> Logged | None:
+    async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
         """None if it is not kept any more."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["logged"], occurrence)
@@ -213,7 +220,7 @@ class Occurrences(Part):
         async with self._pool.connection() as connection:
             return await connection.row(_SQL["told_in"], occurrence, *place) is not None
 
-    async def settle_results(self, *, now: datetime) -> list[Untold]:
+    async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
         """Reads some small indexes if there is nothing to settle."""
         since = now - job_rules.DIED_WITHIN
         async with self._pool.connection() as connection:
@@ -262,7 +269,9 @@ class Occurrences(Part):
         return job_rows.stats(row)
 
 
-async def _readable(connection: Connection, found: Sequence[Row], now: datetime) -> list[Claimed]:
+async def _readable(
+    connection: Connection, found: Sequence[Row], now: datetime
+) -> list[OccurrenceClaim]:
     """What was claimed; ends what this release cannot read."""
     read = [job_rows.claimed(row, now) for row in found if row["id"] is not None]
     flawed = [one for one in read if isinstance(one, OccurrenceEnd)]
@@ -270,4 +279,4 @@ async def _readable(connection: Connection, found: Sequence[Row], now: datetime)
         await (await Locked.of(connection, flawed)).end(connection, flawed)
     for end in flawed:
         log_unreadable(end)
-    return [one for one in read if isinstance(one, Claimed)]
+    return [one for one in read if isinstance(one, OccurrenceClaim)]

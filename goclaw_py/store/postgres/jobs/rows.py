@@ -9,12 +9,12 @@ from datetime import datetime
 import orjson
 
 from goclaw_py.jobs.execution_models import (
-    Claimed,
     JobStats,
-    Logged,
+    LoggedOccurrence,
+    OccurrenceClaim,
     OccurrenceEnd,
-    Status,
-    Untold,
+    OccurrenceStatus,
+    UnreportedOccurrence,
     Why,
 )
 from goclaw_py.jobs.job_json import job_json
@@ -36,7 +36,7 @@ def packed(job: Job) -> str:
     """A job as the JSON of a row of ``cron_jobs``."""
     job = storable(job)
     target = job.spec.target
-    place = rows.Place.of(target if isinstance(target, Target) else None)
+    place = rows.TargetColumns.of(target if isinstance(target, Target) else None)
     line = job_json(job) | {
         "slug": job.spec.slug,
         "name": job.spec.name,
@@ -103,7 +103,7 @@ def _job(row: Row, spec: JobSpec, maker: Maker) -> Job:
     )
 
 
-def claimed(row: Row, now: datetime) -> Claimed | OccurrenceEnd:
+def claimed(row: Row, now: datetime) -> OccurrenceClaim | OccurrenceEnd:
     """A job with the occurrence that was claimed, as ``occurrences.claim_due`` tells of it.
 
     If this release cannot read it, the end of that.
@@ -115,7 +115,7 @@ def claimed(row: Row, now: datetime) -> Claimed | OccurrenceEnd:
         return job_reading.switched_off(
             occurrence, JobId(row["job"]), definition["revision"], cause=flaw, now=now
         )
-    return Claimed(
+    return OccurrenceClaim(
         id=occurrence,
         job=replace(job, running=occurrence),
         due_at=row["scheduled_at"],
@@ -160,10 +160,10 @@ def end_line(end: OccurrenceEnd) -> dict[str, object]:
     return line
 
 
-def logged(row: Row) -> Logged:
+def logged(row: Row) -> LoggedOccurrence:
     """A row of ``job_runs`` with its runs and the states of its messages."""
     occurrence = OccurrenceId(row["id"])
-    return Logged(
+    return LoggedOccurrence(
         id=occurrence,
         job=JobId(row["job"]),
         slug=row["slug"],
@@ -172,7 +172,7 @@ def logged(row: Row) -> Logged:
         claimed_at=row["claimed_at"],
         started_at=row["started_at"] or row["began_at"],
         finished_at=row["finished_at"],
-        status=Status(row["status"]),
+        status=OccurrenceStatus(row["status"]),
         # Another release may know more reasons.
         why=Why(row["reason"]) if row["reason"] in {*Why} else None,
         attempts=row["attempts"],
@@ -186,17 +186,19 @@ def logged(row: Row) -> Logged:
         delivery=job_rules.delivery([OutboxState(state) for state in row["deliveries"]]),
         definition=_definition(orjson.loads(row["definition"]), occurrence),
         told_at=row["notified_at"],
-        waits_for=SessionKey(row["waits_for"]) if row["status"] == Status.WAITING else None,
+        waits_for=SessionKey(row["waits_for"])
+        if row["status"] == OccurrenceStatus.WAITING
+        else None,
     )
 
 
-def untold(row: Row) -> Untold | None:
+def untold(row: Row) -> UnreportedOccurrence | None:
     """A row of ``occurrences.untold``; None if this release cannot read its job."""
     try:
         job = job_reading.read_job(orjson.loads(row["definition"]))
     except BadJob:
         return None
-    return Untold(
+    return UnreportedOccurrence(
         id=OccurrenceId(row["id"]),
         job=job,
         due_at=row["scheduled_at"],

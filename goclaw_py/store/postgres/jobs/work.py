@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 
 from goclaw_py.model.ids import JobId
-from goclaw_py.ports.store.work import NewWork, Work, WorkState
-from goclaw_py.store.postgres.part import Part
+from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState
+from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries
 
 _SQL = queries("work")
 
 
-class WorkItems(Part):
+class PostgresWorkItems(PostgresPart):
     """Implements ``WorkStore``."""
 
-    async def add_work(self, new: NewWork, *, now: datetime) -> Work:
+    async def add_work(self, new: NewWork, *, now: datetime) -> StoredWorkItem:
         """Its id is its place among all."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["add"], new.queue, new.title, new.body, new.url, now)
@@ -25,7 +25,7 @@ class WorkItems(Part):
 
     async def take_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
-    ) -> Work | None:
+    ) -> StoredWorkItem | None:
         """What it has goes before what is free."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["take"], queue, job, now, forgotten)
@@ -51,7 +51,7 @@ class WorkItems(Part):
 
     async def work(
         self, queue: str | None = None, *, state: WorkState | None = None, limit: int = 100
-    ) -> list[Work]:
+    ) -> list[StoredWorkItem]:
         """Of all lines, or of one."""
         wanted = None if state is None else state.value
         async with self._pool.connection() as connection:
@@ -59,8 +59,8 @@ class WorkItems(Part):
         return [_work(row) for row in found]
 
 
-def _work(row: Row) -> Work:
-    return Work(
+def _work(row: Row) -> StoredWorkItem:
+    return StoredWorkItem(
         id=row["id"],
         new=NewWork(row["queue"], row["title"], row["body"], row["url"]),
         created_at=row["created_at"],

@@ -10,7 +10,14 @@ from typing import TypeAlias
 import orjson
 
 from goclaw_py.model.ids import NodeId, SessionKey
-from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, NewPairing, Notice
+from goclaw_py.ports.store import (
+    AcceptedMessages,
+    InboxKind,
+    InboxRow,
+    NewInbox,
+    NewPairing,
+    Notice,
+)
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
@@ -41,7 +48,7 @@ class _Offered:
 
 
 @dataclass(slots=True)
-class Offer:
+class InboxOffer:
     """What one caller wants to have accepted; of an id that comes twice only the first row."""
 
     rows: dict[_Key, _Offered]
@@ -64,7 +71,7 @@ class _Stored:
 
 def offer(
     batch: Iterable[NewInbox], pairings: Sequence[NewPairing], node: NodeId, now: datetime
-) -> Offer:
+) -> InboxOffer:
     """Prepare a batch, while the database is busy with those of others."""
     offered: dict[_Key, _Offered] = {}
     for row in batch:
@@ -77,10 +84,10 @@ def offer(
         if key not in offered:
             offered[key] = _Offered(row, name, text)
     sessions = {one.row.session for one in offered.values()}
-    return Offer(offered, sessions, pairings, node, now)
+    return InboxOffer(offered, sessions, pairings, node, now)
 
 
-async def accept(pool: Pool, offers: Sequence[Offer]) -> list[Accepted]:
+async def accept(pool: Pool, offers: Sequence[InboxOffer]) -> list[AcceptedMessages]:
     """Accept what callers of one node offer, in the order of their calls, in one transaction.
 
     As a rule all sessions belong to the node already, or are new: then one statement does it.
@@ -108,7 +115,7 @@ async def enter(connection: Connection, rows: Sequence[NewInbox], *, now: dateti
 class _Batch:
     """The rows of some offers. Who offers a message first gets it; for others it is known."""
 
-    def __init__(self, offers: Sequence[Offer]) -> None:
+    def __init__(self, offers: Sequence[InboxOffer]) -> None:
         self._offers = offers
         self._node = offers[0].node
         self.now = max(offer.now for offer in offers)
@@ -179,11 +186,11 @@ class _Batch:
                 strange.add(offered.session)
         return _Stored(stored, before, strange)
 
-    def answers(self, stored: _Stored) -> list[Accepted]:
+    def answers(self, stored: _Stored) -> list[AcceptedMessages]:
         """What each of the callers is told."""
         return [self._answer(offer, stored) for offer in self._offers]
 
-    def _answer(self, offer: Offer, stored: _Stored) -> Accepted:
+    def _answer(self, offer: InboxOffer, stored: _Stored) -> AcceptedMessages:
         listed: list[InboxRow] = []
         duplicates: list[str] = []
         before: set[int] = set()
@@ -195,7 +202,7 @@ class _Batch:
                 listed.append(_accepted(found, offered.row, offer.now))
                 if offered.row.outcome is None:
                     before.update(stored.before[offered.row.session])
-        return Accepted(tuple(listed), frozenset(duplicates), frozenset(before))
+        return AcceptedMessages(tuple(listed), frozenset(duplicates), frozenset(before))
 
 
 def _line(offered: _Offered, now: datetime) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.pairing_codes import Verdict, about_request
+from goclaw_py.model.pairing_codes import AccessVerdict, about_request
 from goclaw_py.ports.store import Notice, Person
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
@@ -17,8 +17,14 @@ from goclaw_py.store.sql import queries
 _SQL = queries("people")
 
 
-async def let_in(
-    connection: Connection, taken: Row, verdict: Verdict, *, sure: bool, by: str, now: datetime
+async def admit(
+    connection: Connection,
+    taken: Row,
+    verdict: AccessVerdict,
+    *,
+    sure: bool,
+    by: str,
+    now: datetime,
 ) -> Person:
     """Make a person of a request that was taken out.
 
@@ -32,7 +38,7 @@ async def let_in(
         request.sender.id,
         request.sender.name,
         request.sender.username,
-        verdict is Verdict.GUEST,
+        verdict is AccessVerdict.GUEST,
         now,
         sure,
     )
@@ -46,7 +52,7 @@ async def let_in(
 
 
 async def decide_chat(
-    connection: Connection, taken: Row, verdict: Verdict, *, by: str, now: datetime
+    connection: Connection, taken: Row, verdict: AccessVerdict, *, by: str, now: datetime
 ) -> None:
     """Allow a group, or deny a group or a person, whose request was taken out."""
     request = rows.pairing_request(taken)
@@ -57,14 +63,14 @@ async def decide_chat(
         request.chat,
         request.peer,
         rules.called(request),
-        verdict is not Verdict.DENY,
+        verdict is not AccessVerdict.DENY,
         now,
     )
     await _close(connection, taken, verdict, by=by, now=now)
 
 
 async def _close(
-    connection: Connection, taken: Row, verdict: Verdict, *, by: str, now: datetime
+    connection: Connection, taken: Row, verdict: AccessVerdict, *, by: str, now: datetime
 ) -> None:
     """Let the messages that asked owners say who has decided, or not be sent any more."""
     request = rows.pairing_request(taken)

@@ -12,7 +12,7 @@ from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.ports.store import Unmentioned, UnmentionedRow
 from goclaw_py.store.postgres.messages.message_json import amendment, inbound, prepared
-from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -21,7 +21,7 @@ from goclaw_py.store.upkeep_rules import UNMENTIONED_KEPT
 _SQL = queries("background")
 
 
-class Background(Part):
+class PostgresBackground(PostgresPart):
     """Implements ``BackgroundStore``."""
 
     async def note_unmentioned(self, batch: Sequence[Unmentioned], *, now: datetime) -> None:

@@ -8,13 +8,13 @@ from datetime import datetime
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.pairing_codes import Verdict
-from goclaw_py.ports.store import Chat, Heard, Notice, Place, SeenChat, Topic
+from goclaw_py.model.pairing_codes import AccessVerdict
+from goclaw_py.ports.store import Chat, LastActivity, Notice, Place, SeenChat, Topic
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.cluster.transfers import move
 from goclaw_py.store.postgres.messages import access_requests
 from goclaw_py.store.postgres.pages import place
-from goclaw_py.store.postgres.part import Part, enqueue, notify, place_columns
+from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify, place_columns
 from goclaw_py.store.rules import last_sight_of_each
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -23,7 +23,7 @@ _SQL = queries("chats")
 _PEOPLE = queries("people")
 
 
-class Chats(Part):
+class PostgresChats(PostgresPart):
     """Implements ``ChatStore``."""
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
@@ -80,7 +80,7 @@ class Chats(Part):
         self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
     ) -> None:
         """Again is harmless."""
-        verdict = Verdict.APPROVE if allowed else Verdict.DENY
+        verdict = AccessVerdict.APPROVE if allowed else AccessVerdict.DENY
         async with self._pool.transaction() as connection:
             taken = await connection.row(
                 _PEOPLE["take_request_of_chat"], channel, account, chat, allowed
@@ -159,7 +159,7 @@ class Chats(Part):
         direct: bool = False,
         limit: int = 20,
         before: Cursor | None = None,
-    ) -> list[Heard]:
+    ) -> list[LastActivity]:
         """Reads from the end of an index, whatever the number of sessions."""
         there = place(before, keys=6)
         async with self._pool.connection() as connection:

@@ -7,11 +7,11 @@ from datetime import datetime
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import InboxKind, InboxRow, InboxState, Letter, Notice
+from goclaw_py.ports.store import DeadLetter, InboxKind, InboxRow, InboxState, Notice
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages.message_json import amendment
 from goclaw_py.store.postgres.pages import row_place
-from goclaw_py.store.postgres.part import Part, notify
+from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -20,7 +20,7 @@ _SQL = queries("dead_letters")
 _INBOX = queries("inbox")
 
 
-class Letters(Part):
+class PostgresDeadLetters(PostgresPart):
     """Implements the rest of ``InboxStore``."""
 
     async def amend(self, edit: InboxRow) -> bool:
@@ -49,27 +49,27 @@ class Letters(Part):
 
     async def letters(
         self, *, ended: bool, limit: int = 50, before: int | None = None
-    ) -> list[Letter]:
+    ) -> list[DeadLetter]:
         """Each of the two has its own index."""
         query = _SQL["ended"] if ended else _SQL["waiting"]
         async with self._pool.connection() as connection:
             found = await connection.fetch(query, limit, row_place(before))
         return [rows.letter(row) for row in found]
 
-    async def letter(self, row_id: int) -> Letter | None:
+    async def letter(self, row_id: int) -> DeadLetter | None:
         """Commands too."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["message"], row_id)
         return None if row is None else rows.letter(row)
 
-    async def letter_named(self, channel: str, account: str, external_id: str) -> Letter | None:
+    async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
         """Commands too."""
         name = storable((channel, account, external_id))
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["message_with_external_id"], *name)
         return None if row is None else rows.letter(row)
 
-    async def letters_of(self, run: RunId) -> list[Letter]:
+    async def letters_of(self, run: RunId) -> list[DeadLetter]:
         """From an index of their own."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["messages_of_run"], run)

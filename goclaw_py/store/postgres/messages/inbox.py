@@ -11,7 +11,7 @@ from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
-    Accepted,
+    AcceptedMessages,
     InboxRow,
     NewInbox,
     NewPairing,
@@ -23,7 +23,7 @@ from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.messages.accept import accept, offer
-from goclaw_py.store.postgres.part import Part, claim, enqueue, notify, place_columns
+from goclaw_py.store.postgres.part import PostgresPart, claim, enqueue, notify, place_columns
 from goclaw_py.store.postgres.pool import Pool
 from goclaw_py.store.sql import queries
 
@@ -36,7 +36,7 @@ _MOST = 40
 """How many calls share one, or sessions: larger ones end later, smaller ones cost more."""
 
 
-class Inbox(Part):
+class PostgresInbox(PostgresPart):
     """Implements ``InboxStore``."""
 
     def __init__(self, pool: Pool) -> None:
@@ -58,7 +58,7 @@ class Inbox(Part):
         node: NodeId,
         now: datetime,
         pairings: Sequence[NewPairing] = (),
-    ) -> Accepted:
+    ) -> AcceptedMessages:
         """Calls that come while others are being committed share the next transaction.
 
         The number of statements does not depend on how many messages that are.

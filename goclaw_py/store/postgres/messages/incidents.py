@@ -7,13 +7,13 @@ from datetime import datetime
 
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.store import Incident
-from goclaw_py.store.postgres.part import Part, enqueue
+from goclaw_py.store.postgres.part import PostgresPart, enqueue
 from goclaw_py.store.sql import queries
 
 _SQL = queries("incidents")
 
 
-class Incidents(Part):
+class PostgresIncidents(PostgresPart):
     """Implements ``IncidentStore``."""
 
     async def open_incident(

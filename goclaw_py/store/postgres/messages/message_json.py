@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
-from goclaw_py.model.ids import BeatId, OccurrenceId, RunId
+from goclaw_py.model.ids import HeartbeatRunId, OccurrenceId, RunId
 from goclaw_py.model.messages import (
     Attachment,
     Button,
@@ -124,7 +124,7 @@ def outbound(text: str) -> OutboundMessage:
         buttons=tuple(tuple(map(_button, row)) for row in get("buttons", ())),
         lost=None if lost is None else LostDraft(RunId(lost["run_id"]), lost["after"], lost["id"]),
         occurrence=None if occurrence is None else OccurrenceId(occurrence),
-        beat=None if beat is None else BeatId(beat),
+        beat=None if beat is None else HeartbeatRunId(beat),
         alert=get("alert", ""),
         album=get("album", ""),
     )

@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.pairing_codes import Verdict
+from goclaw_py.model.pairing_codes import AccessVerdict
 from goclaw_py.ports.store import Notice, PairingRequest, Person, Place
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages import access_requests
 from goclaw_py.store.postgres.pages import place
-from goclaw_py.store.postgres.part import Part, notify
+from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.sql import queries
 
 _SQL = queries("people")
 
 
-class People(Part):
+class PostgresPeople(PostgresPart):
     """Implements ``PeopleStore``."""
 
     async def people(
@@ -40,13 +40,13 @@ class People(Part):
             taken = await connection.row(_SQL["take_request"], code_hash, now)
             if taken is None:
                 return None
-            verdict = Verdict.GUEST if guest else Verdict.APPROVE
-            return await access_requests.let_in(
+            verdict = AccessVerdict.GUEST if guest else AccessVerdict.APPROVE
+            return await access_requests.admit(
                 connection, taken, verdict, sure=False, by="", now=now
             )
 
     async def decide(
-        self, request_id: str, verdict: Verdict, *, place: Place, by: str, now: datetime
+        self, request_id: str, verdict: AccessVerdict, *, place: Place, by: str, now: datetime
     ) -> PairingRequest | None:
         """One decision at a time, as with codes."""
         async with self._pool.transaction() as connection:
@@ -58,10 +58,10 @@ class People(Part):
             if request.expires_at <= now:
                 return request
             await connection.fetch(_SQL["remove_request"], request_id)
-            if request.is_group or verdict is Verdict.DENY:
+            if request.is_group or verdict is AccessVerdict.DENY:
                 await access_requests.decide_chat(connection, found, verdict, by=by, now=now)
             else:
-                await access_requests.let_in(connection, found, verdict, sure=True, by=by, now=now)
+                await access_requests.admit(connection, found, verdict, sure=True, by=by, now=now)
         return request
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import orjson
 
-from goclaw_py.model.errors import Fenced, LeaseEnded, StoreUnavailable
+from goclaw_py.model.errors import Fenced, LeaseExpired, StoreUnavailable
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import LostDraft
-from goclaw_py.ports.store import Begun, NewRun, ToolCall
+from goclaw_py.ports.store import NewRun, RunStartResult, ToolCall
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import claim
 from goclaw_py.store.postgres.pool import Connection, Row
@@ -22,7 +22,7 @@ _SQL = queries("runs")
 
 async def begin(
     connection: Connection, runs: Sequence[NewRun], node: NodeId
-) -> tuple[dict[RunId, Begun], bool]:
+) -> tuple[dict[RunId, RunStartResult], bool]:
     """Begin those of the runs that are new, in sessions that are the node's own.
 
     Also tells whether a draft is left over that none of them goes on with.
@@ -40,7 +40,7 @@ async def begin(
 
 async def begun_before(
     connection: Connection, run: NewRun, node: NodeId, session: SessionKey
-) -> Begun:
+) -> RunStartResult:
     """What a run was told that this node has begun before. Raises ``Fenced`` for any other."""
     told = await connection.fetch(_SQL["begun_before"], run.id, session, list(run.inbox))
     if not told or told[0]["node"] != node or told[0]["outcome"] is not None:
@@ -72,7 +72,7 @@ async def own_sessions(
     A run claims nothing for messages of which one is done, or before which others wait: whoever
     took them up owned the session then, and somebody else has had it in between.
     """
-    places = [rows.Place.of(run.target) for run in runs]
+    places = [rows.TargetColumns.of(run.target) for run in runs]
     locked = await connection.fetch(
         _SQL["enter_sessions"],
         [run.session for run in runs],
@@ -98,7 +98,7 @@ async def own_sessions(
 async def own_session(connection: Connection, run: NewRun, node: NodeId) -> SessionKey:
     """Lock the run's session, claimed for the node; its key now.
 
-    Raises ``Fenced``, or ``LeaseEnded`` if the node has to renew its lease first.
+    Raises ``Fenced``, or ``LeaseExpired`` if the node has to renew its lease first.
     """
     row = await connection.row(_SQL["lock_session"], run.session)
     if row is None:
@@ -109,7 +109,7 @@ async def own_session(connection: Connection, run: NewRun, node: NodeId) -> Sess
             if await claim(connection, [key], node=node, now=run.started_at):
                 return key
             if await connection.row(_SQL["overdue"], node, run.started_at) is not None:
-                raise LeaseEnded(f"the lease of node {node} has ended")
+                raise LeaseExpired(f"the lease of node {node} has ended")
         raise Fenced(f"session {key} belongs to {owner or 'nobody'}, not {node}")
     return key
 
@@ -131,7 +131,7 @@ async def _enter_session(connection: Connection, run: NewRun) -> Row:
     moved = await connection.row(_SQL["moved_to"], run.session)
     key = run.session if moved is None else SessionKey(moved["moved_to"])
     if moved is None:
-        place = rows.Place.of(run.target)
+        place = rows.TargetColumns.of(run.target)
         await connection.fetch(
             _SQL["enter_session"],
             key,
@@ -156,14 +156,14 @@ def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
     return of_run
 
 
-async def _begun(connection: Connection, told: Sequence[Row]) -> Begun:
+async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
     """What ``runs.begin`` tells of one run, and what those had called that it follows."""
     cut: tuple[ToolCall, ...] = ()
     if told[0]["follows"] is not None:
         for row in await connection.fetch(_SQL["cut_calls"], told[0]["follows"]):
             cut += tools.calls(row["tools"])
     first, entries = told[0], [row for row in told if row["role"]]
-    return Begun(
+    return RunStartResult(
         tuple(map(rows.entry, entries)),
         draft=first["draft"],
         lost=_lost(first),
@@ -184,7 +184,7 @@ def _lost(row: Row) -> LostDraft | None:
 
 def _line(run: NewRun) -> dict[str, object]:
     """One record of what ``runs.begin`` takes."""
-    place = rows.Place.of(run.target)
+    place = rows.TargetColumns.of(run.target)
     return {
         "id": run.id,
         "session": run.session,

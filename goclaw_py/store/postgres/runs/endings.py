@@ -8,7 +8,7 @@ from typing import Self
 
 import orjson
 
-from goclaw_py.jobs.execution_models import OccurrenceEnd, Status
+from goclaw_py.jobs.execution_models import OccurrenceEnd, OccurrenceStatus
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId
 from goclaw_py.ports.store import Notice
@@ -70,7 +70,7 @@ async def let_go(
     connection: Connection,
     pairs: Sequence[Row],
     nodes: Sequence[NodeId],
-    status: Status,
+    status: OccurrenceStatus,
     now: datetime | None = None,
 ) -> None:
     """Let occurrences be claimed again that are these nodes', and tell everybody.
@@ -96,7 +96,7 @@ async def end_left(connection: Connection, job: JobId) -> None:
 
 
 async def let_go_of(
-    connection: Connection, nodes: Sequence[NodeId], status: Status, now: datetime
+    connection: Connection, nodes: Sequence[NodeId], status: OccurrenceStatus, now: datetime
 ) -> None:
     """Let others claim what some locked nodes did not end."""
     pairs = await connection.fetch(_SQL["claimed_by"], nodes)

@@ -8,17 +8,17 @@ from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import ALL_RUNS, Run, RunFilter, RunSpan, Session, StoredEntry
+from goclaw_py.ports.store import ALL_RUNS, RunFilter, RunSpan, Session, StoredEntry, StoredRun
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.pages import OLDEST, place
-from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.sql import queries
 
 _SQL = queries("records")
 _LAST_CHARACTER = chr(0x10FFFF)
 
 
-class Records(Part):
+class PostgresRunRecords(PostgresPart):
     """Implements what ``RunStore`` reads."""
 
     async def runs(
@@ -29,7 +29,7 @@ class Records(Part):
         active: bool = False,
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
-    ) -> list[Run]:
+    ) -> list[StoredRun]:
         """Each kind of question has its own index."""
         arguments: tuple[object, ...] = (session, only.agent, only.trigger)
         if active:
@@ -59,7 +59,7 @@ class Records(Part):
             found = await connection.fetch(_SQL["history_of_run"], run)
         return [rows.stored_entry(row) for row in found]
 
-    async def find_run(self, prefix: str) -> list[Run]:
+    async def find_run(self, prefix: str) -> list[StoredRun]:
         """The prefix is compared character by character; nothing in it is a pattern."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["find"], prefix, prefix + _LAST_CHARACTER)
@@ -99,7 +99,7 @@ class Records(Part):
         assert row is not None
         return rows.usage(row)
 
-    async def unannounced(self, *, since: datetime) -> list[Run]:
+    async def unannounced(self, *, since: datetime) -> list[StoredRun]:
         """The order is that in which they ended."""
         async with self._pool.connection() as connection:
             return [rows.run(row) for row in await connection.fetch(_SQL["unannounced"], since)]

@@ -9,16 +9,18 @@ from typing import Self
 from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import RunEnd
-from goclaw_py.store.postgres.heartbeat.run_endings import LockedBeats
+from goclaw_py.store.postgres.heartbeat.run_endings import LockedHeartbeatRuns
 from goclaw_py.store.postgres.pool import Connection
 from goclaw_py.store.postgres.runs.endings import Locked
 from goclaw_py.store.text import storable
 
 
-class Works:
+class RunSubjects:
     """Occurrences of jobs and beats that end with runs, locked until the transaction does."""
 
-    def __init__(self, ends: Sequence[RunEnd], of_jobs: Locked, of_beats: LockedBeats) -> None:
+    def __init__(
+        self, ends: Sequence[RunEnd], of_jobs: Locked, of_beats: LockedHeartbeatRuns
+    ) -> None:
         self._runs = {storable(end.id) for end in ends}
         self._of_jobs = of_jobs
         self._of_beats = of_beats
@@ -29,7 +31,7 @@ class Works:
         return cls(
             ends,
             await Locked.of(connection, [end.occurrence for end in ends if end.occurrence]),
-            await LockedBeats.of(connection, [end.beat for end in ends if end.beat]),
+            await LockedHeartbeatRuns.of(connection, [end.beat for end in ends if end.beat]),
         )
 
     def refusal(self, end: RunEnd, node: NodeId) -> StoreError | None:

@@ -10,18 +10,18 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import orjson
 
-from goclaw_py.model.errors import Fenced, LeaseEnded, NeverBegan, StoreError
+from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted, StoreError
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import HistoryEntry
-from goclaw_py.ports.store import Begun, NewRun, Notice, RunEnd, RunSoFar
+from goclaw_py.ports.store import NewRun, Notice, RunEnd, RunSoFar, RunStartResult
 from goclaw_py.scheduler.models import Mode
-from goclaw_py.store import beat_rules, job_rules
+from goclaw_py.store import heartbeat_rules, job_rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
-from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Pool, Row
 from goclaw_py.store.postgres.runs.beginnings import (
     begin,
@@ -30,7 +30,7 @@ from goclaw_py.store.postgres.runs.beginnings import (
     own_sessions,
     with_their_times,
 )
-from goclaw_py.store.postgres.runs.run_subjects import Works
+from goclaw_py.store.postgres.runs.run_subjects import RunSubjects
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
@@ -63,7 +63,7 @@ class _Ending(NamedTuple):
     node: NodeId
 
 
-class Runs(Part):
+class PostgresRuns(PostgresPart):
     """Implements ``RunStore`` but for what ``Records`` reads.
 
     Runs that begin, or end, while others are being committed share the next transaction.
@@ -84,7 +84,7 @@ class Runs(Part):
             Group(self._finish, keys=_run_of, flights=_FLIGHTS, most=_MOST)
         )
 
-    async def begin_run(self, run: NewRun, *, node: NodeId) -> Begun:
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
         """Beginning the same run again counts no second attempt, so a lost answer can be repeated.
 
         A node that has not joined, or was declared dead, is fenced too. A run of a session whose
@@ -92,7 +92,7 @@ class Runs(Part):
         """
         return await self._beginnings(_Beginning(storable(run), node))
 
-    async def _begin(self, runs: Sequence[_Beginning]) -> list[Begun | StoreError]:
+    async def _begin(self, runs: Sequence[_Beginning]) -> list[RunStartResult | StoreError]:
         """As a rule the sessions are ours, since their messages were accepted here."""
         async with self._pool.connection() as connection:
             begun, left_over = await begin(
@@ -105,7 +105,9 @@ class Runs(Part):
         begun |= await self._begin_in_strange(strange, runs[0].node)
         return [begun.get(one.run.id) or await self._begin_anyhow(*one) for one in runs]
 
-    async def _begin_in_strange(self, runs: Sequence[NewRun], node: NodeId) -> dict[RunId, Begun]:
+    async def _begin_in_strange(
+        self, runs: Sequence[NewRun], node: NodeId
+    ) -> dict[RunId, RunStartResult]:
         """Begin several runs in sessions that are to be made or claimed, as those of jobs are.
 
         Leaves out what takes a closer look.
@@ -126,7 +128,7 @@ class Runs(Part):
             return {}  # No session was made: each of the runs tells for itself.
         return begun
 
-    async def _begin_anyhow(self, run: NewRun, node: NodeId) -> Begun | StoreError:
+    async def _begin_anyhow(self, run: NewRun, node: NodeId) -> RunStartResult | StoreError:
         """Begin a run that was begun before, or in a session that is to be made or claimed."""
         try:
             async with self._pool.transaction() as connection:
@@ -135,7 +137,7 @@ class Runs(Part):
                 if left_over:
                     await close_forsaken(connection, now=run.started_at)
                 return begun.get(run.id) or await begun_before(connection, run, node, key)
-        except (Fenced, LeaseEnded) as error:
+        except (Fenced, LeaseExpired) as error:
             return error
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
@@ -154,7 +156,7 @@ class Runs(Part):
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """The history goes to the epoch in which the run began, even after a reset.
 
-        Raises ``NeverBegan`` too.
+        Raises ``RunNotStarted`` too.
         """
         await self._endings(_Ending(storable(end.id), end, node))
 
@@ -163,7 +165,7 @@ class Runs(Part):
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(_SQL["lock_sessions_of_runs"], ids)
             found = {row["id"]: row for row in locked}
-            works = await Works.of(
+            works = await RunSubjects.of(
                 connection, [one.end for one in endings if _is_at_work(found.get(one.id))]
             )
             refused = [
@@ -241,13 +243,15 @@ def _is_at_work(run: Row | None) -> bool:
 
 def _marked(end: RunEnd, run: Row) -> tuple[OutboundMessage, ...]:
     """What a run says, as messages of what it worked for."""
-    return beat_rules.marked(job_rules.marked(end.say, run["occurrence"]), run["heartbeat_run"])
+    return heartbeat_rules.marked(
+        job_rules.marked(end.say, run["occurrence"]), run["heartbeat_run"]
+    )
 
 
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
     """Why a run cannot be ended; None if it can, or has been ended by this node before."""
     if run is None:
-        return NeverBegan(f"run {end.id} never began")
+        return RunNotStarted(f"run {end.id} never began")
     if run["outcome"] == Outcome.LOST:
         return Fenced(f"run {end.id} was given up: {run['error'] or 'its node was dead'}")
     if run["outcome"] is not None and run["node"] == node and run["node_exists"]:

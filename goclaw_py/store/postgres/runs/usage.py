@@ -7,25 +7,25 @@ from collections.abc import Collection
 from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     NOTHING_USED,
+    DaySpan,
     Grouping,
-    Span,
     UsageRow,
     UsageTable,
     Used,
     costliest,
 )
-from goclaw_py.store.postgres.part import Part
+from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries
 
 _SQL = queries("usage")
 
 
-class UsageSums(Part):
+class PostgresUsageSums(PostgresPart):
     """Implements ``RunStore.usage``."""
 
     async def usage(
-        self, by: Collection[Grouping], span: Span, *, limit: int = MAX_GROUPS
+        self, by: Collection[Grouping], span: DaySpan, *, limit: int = MAX_GROUPS
     ) -> UsageTable:
         """Reads an index and no table: about a second for a million runs."""
         async with self._pool.connection() as connection:
@@ -40,7 +40,7 @@ class UsageSums(Part):
         return UsageTable(tuple(rows), _used(whole), whole["groups"] - len(rows))
 
 
-def _row(row: Row, by: Collection[Grouping], span: Span) -> UsageRow:
+def _row(row: Row, by: Collection[Grouping], span: DaySpan) -> UsageRow:
     group: dict[Grouping, str | None] = {
         one: span.days[row["day"] - 1].isoformat() if one is Grouping.DAY else row[one]
         for one in by

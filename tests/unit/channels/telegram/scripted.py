@@ -24,19 +24,19 @@ from channels.telegram.client import (
     Bot,
     BotClient,
     Buttons,
+    ChatPlace,
     MessageGone,
-    Place,
     Text,
     Upload,
-    Webhook,
+    WebhookState,
 )
-from channels.telegram.settings import Settings
+from channels.telegram.settings import TelegramSettings
 from goclaw_py.model.errors import ChannelError, StoreUnavailable
 from goclaw_py.model.messages import Inbound, InboundMessage
 
 Answer = ChannelError | list[object]
 
-SETTINGS = Settings(token="4242:AAtest-token_for-tests-only-12345")
+SETTINGS = TelegramSettings(token="4242:AAtest-token_for-tests-only-12345")
 BOT = Bot(4242, "GoclawTestBot")
 TEXT_AT = 1_790_000_000
 """When ``update`` was written, in seconds since 1970."""
@@ -78,7 +78,7 @@ class Sent:
     """A message as people see it; ``id`` is what the channel hands out."""
 
     id: int
-    place: Place
+    place: ChatPlace
     text: str
     html: bool = False
     reply_to: int | None = None
@@ -91,7 +91,7 @@ class Shown:
 
     at: float
     what: str
-    place: Place
+    place: ChatPlace
     number: int = 0
 
 
@@ -109,7 +109,7 @@ class ScriptedClient:
     """Answers polls from ``answers``; when they are used up, polls bring nothing."""
 
     answers: list[Answer] = field(default_factory=list)
-    hook: Webhook = field(default_factory=Webhook)
+    hook: WebhookState = field(default_factory=WebhookState)
     """The webhook that is set at the server."""
     hook_stays: bool = False
     """Another program sets its webhook again at once."""
@@ -119,7 +119,7 @@ class ScriptedClient:
     kinds: set[tuple[str, ...]] = field(default_factory=set)
     sent: list[Sent] = field(default_factory=list)
     edits: list[tuple[float, Sent]] = field(default_factory=list)
-    files: list[tuple[Place, Upload, Text | None, int | None]] = field(default_factory=list)
+    files: list[tuple[ChatPlace, Upload, Text | None, int | None]] = field(default_factory=list)
     fetched: list[tuple[str, Path, int]] = field(default_factory=list)
     typed: list[Shown] = field(default_factory=list)
     reactions: list[Shown] = field(default_factory=list)
@@ -185,7 +185,7 @@ class ScriptedClient:
         return answer
 
     async def send_message(
-        self, place: Place, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
+        self, place: ChatPlace, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
     ) -> int:
         await self._begin("send_message")
         new = Sent(101 + len(self.sent), place, text.text, text.html, reply_to, _rows(buttons))
@@ -197,7 +197,7 @@ class ScriptedClient:
         self, chat_id: int, message_id: int, text: Text, *, buttons: Buttons = ()
     ) -> None:
         await self._begin("edit_message")
-        new = Sent(message_id, Place(chat_id), text.text, text.html, None, _rows(buttons))
+        new = Sent(message_id, ChatPlace(chat_id), text.text, text.html, None, _rows(buttons))
         self.edits.append((now(), new))
         self.messages[message_id] = new
 
@@ -205,12 +205,12 @@ class ScriptedClient:
         await self._begin("delete_message")
         self.messages.pop(message_id, None)
 
-    async def send_draft(self, place: Place, draft_id: int, text: Text) -> None:
+    async def send_draft(self, place: ChatPlace, draft_id: int, text: Text) -> None:
         self.drafts.append(Shown(now(), text.text, place, draft_id))
         await self._begin("send_draft")
 
     async def send_file(
-        self, place: Place, upload: Upload, *, caption: Text | None = None, reply_to: int | None
+        self, place: ChatPlace, upload: Upload, *, caption: Text | None = None, reply_to: int | None
     ) -> int:
         await self._begin("send_file")
         self.files.append((place, upload, caption, reply_to))
@@ -218,7 +218,7 @@ class ScriptedClient:
 
     async def send_album(
         self,
-        place: Place,
+        place: ChatPlace,
         uploads: Sequence[Upload],
         *,
         captions: Sequence[Text | None],
@@ -234,12 +234,12 @@ class ScriptedClient:
         self.fetched.append((file_id, to, limit_bytes))
         return 0
 
-    async def send_action(self, place: Place, action: str) -> None:
+    async def send_action(self, place: ChatPlace, action: str) -> None:
         self.typed.append(Shown(now(), action, place))
         await self._begin("send_action")
 
     async def set_reaction(self, chat_id: int, message_id: int, emoji: str) -> None:
-        self.reactions.append(Shown(now(), emoji, Place(chat_id), message_id))
+        self.reactions.append(Shown(now(), emoji, ChatPlace(chat_id), message_id))
         await self._begin("set_reaction")
 
     async def answer_press(self, press_id: str, text: str = "") -> None:
@@ -270,7 +270,7 @@ class ScriptedClient:
         await self._begin("set_commands")
         self.menu = commands
 
-    async def webhook(self) -> Webhook:
+    async def webhook(self) -> WebhookState:
         await self._begin("webhook")
         return self.hook
 
@@ -330,9 +330,9 @@ class Notebook:
 
 
 def channel_over(
-    client: BotClient, settings: Settings = SETTINGS, *, connect_s: float = 0.0
+    client: BotClient, settings: TelegramSettings = SETTINGS, *, connect_s: float = 0.0
 ) -> TelegramChannel:
-    async def connect(_settings: Settings) -> BotClient:
+    async def connect(_settings: TelegramSettings) -> BotClient:
         await asyncio.sleep(connect_s)
         return client
 
@@ -341,7 +341,7 @@ def channel_over(
 
 @asynccontextmanager
 async def over(
-    client: ScriptedClient, settings: Settings = SETTINGS
+    client: ScriptedClient, settings: TelegramSettings = SETTINGS
 ) -> AsyncIterator[TelegramChannel]:
     """A channel, closed at the end, after which nothing of it may be left."""
     channel = channel_over(client, settings)

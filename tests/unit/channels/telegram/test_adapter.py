@@ -10,9 +10,9 @@ import pytest
 
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import BotClient
-from channels.telegram.client import Webhook as SetWebhook
-from channels.telegram.settings import Settings, Streaming
-from goclaw_py.delivery.rate_limit import Pace
+from channels.telegram.client import WebhookState as SetWebhook
+from channels.telegram.settings import Streaming, TelegramSettings
+from goclaw_py.delivery.rate_limit import RateLimit
 from goclaw_py.model.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Attachment, FileKind, OutboundMessage, PeerKind, Target
@@ -81,11 +81,11 @@ def test_a_reply_is_cut_at_telegrams_limit() -> None:
 def test_each_kind_of_chat_has_its_pace() -> None:
     """SPEC IO-4."""
     channel = channel_over(ScriptedClient())
-    assert channel.pace("7") == Pace(gap_s=1.0, per_minute=None, account_per_s=30)
-    assert channel.pace("-5") == channel.pace("-1007") == Pace(1.0, 20, 30)
+    assert channel.pace("7") == RateLimit(gap_s=1.0, per_minute=None, account_per_s=30)
+    assert channel.pace("-5") == channel.pace("-1007") == RateLimit(1.0, 20, 30)
     free = replace(SETTINGS, chat_gap_s=0, group_per_minute=0, account_per_second=0)
     unlimited = channel_over(ScriptedClient(), free)
-    assert unlimited.pace("-5") == unlimited.pace("7") == Pace()
+    assert unlimited.pace("-5") == unlimited.pace("7") == RateLimit()
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def test_drafts_are_edited_where_telegrams_own_are_not_used(
 
 
 async def test_concurrent_sends_connect_once() -> None:
-    connected: list[Settings] = []
+    connected: list[TelegramSettings] = []
     client = ScriptedClient()
 
-    async def connect(settings: Settings) -> BotClient:
+    async def connect(settings: TelegramSettings) -> BotClient:
         connected.append(settings)
         await asyncio.sleep(0.2)
         return client
@@ -161,7 +161,7 @@ async def test_a_file_is_fetched_up_to_the_limit_of_the_settings() -> None:
     ],
 )
 async def test_a_probe_tells_who_we_are_and_what_is_odd(
-    settings: Settings, found: SetWebhook, facts: list[str]
+    settings: TelegramSettings, found: SetWebhook, facts: list[str]
 ) -> None:
     """SPEC OPS-4."""
     client = ScriptedClient(hook=found)
@@ -291,7 +291,7 @@ async def test_who_does_not_receive_any_more_tells_no_trouble() -> None:
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, HOOKED], ids=["polling", "webhook"])
-async def test_trouble_with_receiving_is_told_while_it_lasts(settings: Settings) -> None:
+async def test_trouble_with_receiving_is_told_while_it_lasts(settings: TelegramSettings) -> None:
     answers: list[Answer] = [[], *([NotSent("no route")] * 20)]
     client = ScriptedClient(answers)
     client.fail("set_webhook", *[NotSent("no route")] * 20)
@@ -307,7 +307,7 @@ async def test_trouble_with_receiving_is_told_while_it_lasts(settings: Settings)
 
 @pytest.mark.parametrize("settings", [SETTINGS, HOOKED], ids=["polling", "webhook"])
 async def test_a_token_that_is_refused_once_stops_sending_until_it_is_accepted_again(
-    settings: Settings,
+    settings: TelegramSettings,
 ) -> None:
     """SPEC CHAN-8: the server's own trouble must not silence the bot for ever."""
     client = ScriptedClient(hook=SetWebhook(HOOKED.webhook_url))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from channels.telegram.client import Place
+from channels.telegram.client import ChatPlace
 from channels.telegram.settings import Streaming
 from goclaw_py.model.errors import MaybeSent, NotSent, RateLimited, Undeliverable
 from goclaw_py.model.ids import RunId
@@ -45,7 +45,7 @@ def ended(
     return RunEnded(RunId(run), target, outcome, messages)
 
 
-def what_typed(client: ScriptedClient) -> list[Place]:
+def what_typed(client: ScriptedClient) -> list[ChatPlace]:
     return [one.place for one in client.typed]
 
 
@@ -91,8 +91,8 @@ async def test_typing_goes_on_until_the_last_run_of_a_place_has_ended() -> None:
         channel.signal(ended("b"))
         channel.signal(ended("b"))
         await asyncio.sleep(20)
-        assert what_typed(client).count(Place(7)) == 2
-        assert what_typed(client).count(Place(-1007, 55)) == 6
+        assert what_typed(client).count(ChatPlace(7)) == 2
+        assert what_typed(client).count(ChatPlace(-1007, 55)) == 6
     await asyncio.sleep(20)
     assert len(client.typed) == 8
 
@@ -211,7 +211,7 @@ async def test_messages_that_wait_are_marked_until_their_run_has_ended() -> None
         await asyncio.sleep(3)
         channel.signal(ended("a", ANN, Outcome.COMPLETED, "12", "13"))
         await asyncio.sleep(1)
-    at = Place(7)
+    at = ChatPlace(7)
     assert client.reactions == [
         Shown(2, "👀", at, 12),
         Shown(2, "👀", at, 13),
@@ -229,7 +229,7 @@ async def test_a_run_that_starts_soon_is_only_shown_by_typing() -> None:
         await asyncio.sleep(4)
         channel.signal(ended("a", ANN, Outcome.FAILED, "12"))
         await asyncio.sleep(1)
-    assert client.reactions == [Shown(5, "👎", Place(7), 12)]
+    assert client.reactions == [Shown(5, "👎", ChatPlace(7), 12)]
 
 
 async def test_reactions_can_be_turned_off() -> None:

@@ -7,17 +7,17 @@ import io
 import aiogram
 import pytest
 
-from channels.telegram.http import FilePart, Pool
-from channels.telegram.settings import Settings
+from channels.telegram.http import FormFile, HttpPool
+from channels.telegram.settings import TelegramSettings
 from channels.telegram.via_aiogram import AiogramClient, _File, _Session
 from goclaw_py.model.errors import NotSent
 
-SETTINGS = Settings("4242:AAsecret-of_this")
+SETTINGS = TelegramSettings("4242:AAsecret-of_this")
 
 
 async def test_an_open_file_is_one_to_the_library() -> None:
     content = bytes(100_000)
-    file = _File(FilePart(io.BytesIO(content), "a.txt", "text/plain"))
+    file = _File(FormFile(io.BytesIO(content), "a.txt", "text/plain"))
     bot = aiogram.Bot(SETTINGS.token)
     pieces = [piece async for piece in file.read(bot)]
     assert b"".join(pieces) == content
@@ -25,7 +25,7 @@ async def test_an_open_file_is_one_to_the_library() -> None:
 
 
 async def test_a_session_closes_its_connections() -> None:
-    pool = Pool(1, connect_s=1, silence_s=7)
+    pool = HttpPool(1, connect_s=1, silence_s=7)
     await pool.open()
     bot = aiogram.Bot(SETTINGS.token, session=_Session(SETTINGS, pool))
     await bot.session.close()

@@ -16,8 +16,8 @@ from channels.telegram.client import FileTooBig, Upload
 from channels.telegram.http import (
     PICTURE_LIMIT,
     UPLOAD_LIMIT,
-    FilePart,
-    Pool,
+    FormFile,
+    HttpPool,
     opened,
     save,
     send_opened,
@@ -103,7 +103,7 @@ class Sender:
         self.refuses = refuses
         self.asked: list[tuple[FileKind, bytes]] = []
 
-    async def send(self, kind: FileKind, part: FilePart) -> int:
+    async def send(self, kind: FileKind, part: FormFile) -> int:
         with part.content as content:  # as a request does when it has sent the file
             self.asked.append((kind, content.read(5)))
         if kind in self.refuses:
@@ -257,19 +257,19 @@ async def server() -> AsyncIterator[FileServer]:
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[Pool]:
-    pool = Pool(2, connect_s=1, silence_s=5)
+async def pool() -> AsyncIterator[HttpPool]:
+    pool = HttpPool(2, connect_s=1, silence_s=5)
     await pool.open()
     yield pool
     await pool.close()
 
 
-async def fetched(pool: Pool, server: FileServer, to: Path, limit: int = 10 * MB) -> int:
+async def fetched(pool: HttpPool, server: FileServer, to: Path, limit: int = 10 * MB) -> int:
     return await save(pool.stream(server.url), to, limit_bytes=limit)
 
 
 async def test_a_file_is_fetched_piece_by_piece(
-    pool: Pool, server: FileServer, tmp_path: Path
+    pool: HttpPool, server: FileServer, tmp_path: Path
 ) -> None:
     server.body = (b"a" * MB, b"b" * MB)
     assert await fetched(pool, server, tmp_path / "file") == 2 * MB
@@ -278,7 +278,7 @@ async def test_a_file_is_fetched_piece_by_piece(
 
 @pytest.mark.parametrize("told", [{}, {"Content-Length": str(3 * MB)}])
 async def test_the_limit_holds_whatever_the_server_says(
-    pool: Pool, server: FileServer, tmp_path: Path, told: dict[str, str]
+    pool: HttpPool, server: FileServer, tmp_path: Path, told: dict[str, str]
 ) -> None:
     server.body, server.headers = (b"a" * MB,) * 3, told
     with pytest.raises(FileTooBig):
@@ -287,7 +287,7 @@ async def test_the_limit_holds_whatever_the_server_says(
 
 
 async def test_a_file_that_is_cut_is_no_file(
-    pool: Pool, server: FileServer, tmp_path: Path
+    pool: HttpPool, server: FileServer, tmp_path: Path
 ) -> None:
     server.body, server.headers, server.cut = (b"a" * 9,), {"Content-Length": "10"}, True
     with pytest.raises(MaybeSent, match="no answer"):
@@ -312,7 +312,7 @@ REFUSED = b'{"ok": false, "error_code": %d, "description": "Some words"}'
     ],
 )
 async def test_an_answer_that_is_no_file_refuses_the_file_and_not_the_bot(
-    pool: Pool, server: FileServer, tmp_path: Path, status: int, body: bytes, kind: type
+    pool: HttpPool, server: FileServer, tmp_path: Path, status: int, body: bytes, kind: type
 ) -> None:
     """SPEC CHAN-8."""
     server.status, server.body = status, (body,)
@@ -324,7 +324,7 @@ async def test_an_answer_that_is_no_file_refuses_the_file_and_not_the_bot(
 
 async def test_a_closed_pool_sends_nothing(server: FileServer) -> None:
     """SPEC IO-5."""
-    pool = Pool(2, connect_s=1, silence_s=5)
+    pool = HttpPool(2, connect_s=1, silence_s=5)
     with pytest.raises(NotSent, match="closed"):
         await pool.post(server.url, {})
     await pool.open()
@@ -336,7 +336,7 @@ async def test_a_closed_pool_sends_nothing(server: FileServer) -> None:
 
 
 async def test_what_has_no_utf8_is_refused_before_it_leaves(
-    pool: Pool, server: FileServer, file: Path
+    pool: HttpPool, server: FileServer, file: Path
 ) -> None:
     """SPEC IO-5: a model may write lone surrogates."""
     with pytest.raises(Undeliverable, match="JSON"):
@@ -345,7 +345,7 @@ async def test_what_has_no_utf8_is_refused_before_it_leaves(
         await pool.post(server.url, {"caption": "lone \ud83d"}, {"document": part})
 
 
-async def test_a_silent_server_is_given_up(pool: Pool, server: FileServer) -> None:
+async def test_a_silent_server_is_given_up(pool: HttpPool, server: FileServer) -> None:
     """Also one that sends something now and then: an answer that drips is no answer."""
 
     async def drip(request: web.Request) -> web.StreamResponse:

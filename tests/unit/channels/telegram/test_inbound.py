@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from channels.telegram.client import Bot
-from channels.telegram.inbound import CHANNEL, KINDS, Malformed, update_id
-from goclaw_py.model.chat_commands import Stop, parse_command
+from channels.telegram.inbound.reader import CHANNEL, KINDS, Malformed, update_id
+from goclaw_py.model.chat_commands import StopCommand, parse_command
 from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
 from tests.unit.channels.telegram.updates import (
     ANN,
@@ -281,7 +281,7 @@ def test_ephemeral_messages_which_have_no_number_are_told_apart() -> None:
 def test_a_stop_is_recognised_wherever_it_stands(raw: Json) -> None:
     """SPEC CMD-2."""
     found = parsed(raw)
-    assert parse_command(found.text, BOT.username) == Stop(everything=False)
+    assert parse_command(found.text, BOT.username) == StopCommand(everything=False)
     assert found.addressed
 
 

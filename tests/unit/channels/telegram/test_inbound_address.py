@@ -1,4 +1,4 @@
-"""``channels.telegram.inbound_address``: whom a message in a group is for."""
+"""``channels.telegram.inbound.address``: whom a message in a group is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``channels.telegram.inbound_content`` and ``inbound_rich``: what a message says (SPEC CHAN-6)."""
+"""``channels.telegram.inbound.content`` and ``inbound_rich``: what a message says (SPEC CHAN-6)."""
 
 from __future__ import annotations
 

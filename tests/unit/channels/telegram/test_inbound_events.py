@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from channels.telegram.inbound import Malformed, press_of
-from goclaw_py.model.chat_commands import Stop, parse_command
+from channels.telegram.inbound.reader import Malformed, press_of
+from goclaw_py.model.chat_commands import StopCommand, parse_command
 from goclaw_py.model.messages import (
     ChatMigrated,
     ChatReached,
@@ -165,7 +165,7 @@ def stopped(**more: object) -> Json:
 def test_the_stop_button_under_a_draft_is_a_stop_by_its_reader() -> None:
     """SPEC CMD-2."""
     found = parsed(stopped())
-    assert parse_command(found.text, BOT.username) == Stop(everything=False)
+    assert parse_command(found.text, BOT.username) == StopCommand(everything=False)
     assert (found.sender, found.target) == (
         Sender("7", "Ann Lee", "annlee"),
         Target("telegram", "default", "7"),

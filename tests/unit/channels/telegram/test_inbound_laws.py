@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels.telegram.inbound import KINDS, Malformed, press_of, update_id
-from channels.telegram.inbound_content import SERVICE
+from channels.telegram.inbound.content import SERVICE
+from channels.telegram.inbound.reader import KINDS, Malformed, press_of, update_id
 from goclaw_py.model.messages import Inbound, InboundMessage
 from tests.unit.channels.telegram.updates import (
     ANN,

@@ -9,7 +9,7 @@ import pytest
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import BotClient
 from channels.telegram.lost_drafts import LOOKED_AT, numbers_between
-from channels.telegram.settings import Settings
+from channels.telegram.settings import TelegramSettings
 from goclaw_py.model.errors import NotSent
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
@@ -89,7 +89,7 @@ async def test_a_draft_that_lost_its_button_to_another_search_is_found_by_its_id
 async def test_no_draft_is_posted_while_the_bot_is_being_connected() -> None:
     client = ScriptedClient()
 
-    async def connect(_: Settings) -> BotClient:
+    async def connect(_: TelegramSettings) -> BotClient:
         await asyncio.sleep(30)
         return client
 

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from channels.telegram.client import Place
+from channels.telegram.client import ChatPlace
 from channels.telegram.marks import AFTER_S, FAILED, WAITS, Marks
 from goclaw_py.model.errors import NotSent, RateLimited, Undeliverable
 from goclaw_py.model.outcomes import Outcome
 from tests.unit.channels.telegram.scripted import ScriptedClient
 
-HERE = Place(7)
+HERE = ChatPlace(7)
 DONE = Outcome.COMPLETED
 
 
@@ -101,8 +101,8 @@ async def test_messages_with_one_number_in_two_chats_are_two() -> None:
     client = ScriptedClient()
     marks = over(client)
     marks.wait(HERE, [12])
-    marks.wait(Place(8), [12])
-    marks.begin(Place(8), [12])
+    marks.wait(ChatPlace(8), [12])
+    marks.begin(ChatPlace(8), [12])
     await asyncio.sleep(5)
     assert [one.place for one in client.reactions] == [HERE]
     await marks.close()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from channels.telegram.client import Place
+from channels.telegram.client import ChatPlace
 from channels.telegram.native import NativeDrafts
 from goclaw_py.model.errors import NotSent, RateLimited, Undeliverable
 from goclaw_py.model.ids import RunId
 from tests.unit.channels.telegram.scripted import ScriptedClient
 
-HERE = Place(7)
+HERE = ChatPlace(7)
 RUN = RunId("run")
 
 
@@ -103,7 +103,7 @@ async def test_the_number_of_drafts_is_bounded() -> None:
     client = ScriptedClient()
     drafts = over(client)
     for number in range(1, 601):
-        drafts.add(RunId(str(number)), Place(number), "x")
+        drafts.add(RunId(str(number)), ChatPlace(number), "x")
     await asyncio.sleep(0.5)
     assert len(client.drafts) == 500
     await drafts.close()

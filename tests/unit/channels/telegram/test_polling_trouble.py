@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from channels.telegram.client import BotClient, PollConflict, Webhook
+from channels.telegram.client import BotClient, PollConflict, WebhookState
 from channels.telegram.polling import Poller
 from channels.telegram.updates import Updates
 from goclaw_py.model.errors import (
@@ -155,7 +155,7 @@ async def test_two_pollers_are_told_once_and_retried_slowly(
 
 async def test_a_webhook_that_is_still_set_is_removed(caplog: pytest.LogCaptureFixture) -> None:
     client = ScriptedClient(
-        [PollConflict("Conflict: webhook"), [update(5)]], Webhook("https://old.example/hook")
+        [PollConflict("Conflict: webhook"), [update(5)]], WebhookState("https://old.example/hook")
     )
     notebook = Notebook()
     with logged(caplog) as lines:
@@ -170,14 +170,14 @@ async def test_a_webhook_that_another_program_sets_again_and_again_does_not_floo
 ) -> None:
     """SPEC CHAN-8."""
     conflicts: list[Answer] = [PollConflict("Conflict: webhook") for _ in range(5000)]
-    client = ScriptedClient(conflicts, Webhook("https://old.example/hook"), hook_stays=True)
+    client = ScriptedClient(conflicts, WebhookState("https://old.example/hook"), hook_stays=True)
     taking = poller(client)
     with logged(caplog) as lines:
         task = asyncio.create_task(taking.run(Notebook()))
         await asyncio.sleep(HOUR)
         assert taking.health.detail.startswith("a webhook is set for this bot")
         assert taking.health.detail.endswith("https://old.example/hook")
-        client.answers, client.hook = [[update(5)]], Webhook()
+        client.answers, client.hook = [[update(5)]], WebhookState()
         await asyncio.sleep(60)
         assert taking.health.detail == ""
         task.cancel()
@@ -188,7 +188,7 @@ async def test_a_webhook_that_another_program_sets_again_and_again_does_not_floo
 
 async def test_a_poller_instead_of_the_webhook_is_told_apart() -> None:
     webhook = PollConflict("Conflict: webhook")
-    client = ScriptedClient([webhook, TAKEN, TAKEN], Webhook("https://old.example/hook"))
+    client = ScriptedClient([webhook, TAKEN, TAKEN], WebhookState("https://old.example/hook"))
     taking = poller(client)
     task = asyncio.create_task(taking.run(Notebook()))
     await asyncio.sleep(0.5)
@@ -225,7 +225,7 @@ async def test_updates_that_wait_at_the_server_but_do_not_come_make_it_start_ane
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """SPEC CHAN-8: the offset may be above the ids that the server gives now."""
-    client = ScriptedClient([[update(1_000_000)]], Webhook(pending=3))
+    client = ScriptedClient([[update(1_000_000)]], WebhookState(pending=3))
     with logged(caplog) as lines:
         await poll_for(client, Notebook(), 400)
     assert client.polls[1].offset == 1_000_001
@@ -245,7 +245,7 @@ async def test_a_quiet_bot_is_looked_after_every_five_minutes_and_left_alone(
 
 
 async def test_trouble_while_looking_for_deafness_changes_nothing() -> None:
-    client = ScriptedClient([[update(5)]], Webhook(pending=3))
+    client = ScriptedClient([[update(5)]], WebhookState(pending=3))
     client.fail("webhook", LOST)
     await poll_for(client, Notebook(), 400)
     assert client.polls[-1].offset == 6

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from channels.telegram.adapter import TelegramChannel
-from channels.telegram.client import BotClient, PollConflict, Webhook
-from channels.telegram.settings import Settings
+from channels.telegram.client import BotClient, PollConflict, WebhookState
+from channels.telegram.settings import TelegramSettings
 from channels.telegram.webhook import SECRET_HEADER, secret_of
 from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, SettingError
 from goclaw_py.model.messages import OutboundMessage, Target
@@ -39,17 +39,17 @@ MINUTE = 60.0
 class TokenFile:
     """Settings whose token can be replaced, and the clients that were made with each token."""
 
-    settings: Settings
+    settings: TelegramSettings
     clients: dict[str, ScriptedClient]
     unreadable: bool = False
     connected: list[str] = field(default_factory=list)
 
-    def read(self) -> Settings:
+    def read(self) -> TelegramSettings:
         if self.unreadable:
             raise SettingError("token_file", "token", "cannot be read")
         return self.settings
 
-    async def connect(self, settings: Settings) -> BotClient:
+    async def connect(self, settings: TelegramSettings) -> BotClient:
         self.connected.append(settings.token)
         return self.clients[settings.token]
 
@@ -63,7 +63,7 @@ class TokenFile:
 
 
 def refusing(*methods: str) -> ScriptedClient:
-    client = ScriptedClient(hook=Webhook(HOOKED.webhook_url))
+    client = ScriptedClient(hook=WebhookState(HOOKED.webhook_url))
     for method in methods:
         client.fail(method, *[REFUSED] * 1000)
     return client
@@ -79,8 +79,10 @@ def refusing(*methods: str) -> ScriptedClient:
         (HOOKED, "webhook"),
     ],
 )
-async def test_one_refusal_is_survived_and_loses_nothing(settings: Settings, method: str) -> None:
-    client = ScriptedClient([[update(5)]], hook=Webhook(HOOKED.webhook_url))
+async def test_one_refusal_is_survived_and_loses_nothing(
+    settings: TelegramSettings, method: str
+) -> None:
+    client = ScriptedClient([[update(5)]], hook=WebhookState(HOOKED.webhook_url))
     client.fail(method, REFUSED)
     notebook = Notebook()
     async with over(client, settings) as channel:
@@ -97,9 +99,9 @@ async def test_one_refusal_is_survived_and_loses_nothing(settings: Settings, met
 
 @BOTH
 async def test_a_token_that_stays_refused_stops_the_channel_after_minutes(
-    settings: Settings, caplog: pytest.LogCaptureFixture
+    settings: TelegramSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = ScriptedClient(hook=Webhook(HOOKED.webhook_url))
+    client = ScriptedClient(hook=WebhookState(HOOKED.webhook_url))
     async with over(client, settings) as channel:
         with logged(caplog) as lines:
             task = asyncio.create_task(channel.receive(Notebook()))
@@ -148,9 +150,11 @@ async def test_other_trouble_meanwhile_is_no_refusal(error: ChannelError) -> Non
 
 @BOTH
 @pytest.mark.parametrize("stopped", [False, True])
-async def test_a_new_token_is_taken_without_a_restart(settings: Settings, stopped: bool) -> None:
+async def test_a_new_token_is_taken_without_a_restart(
+    settings: TelegramSettings, stopped: bool
+) -> None:
     old = refusing("get_me", "get_updates", "webhook", "set_webhook")
-    new = ScriptedClient([[update(5)]], hook=Webhook(HOOKED.webhook_url))
+    new = ScriptedClient([[update(5)]], hook=WebhookState(HOOKED.webhook_url))
     file = TokenFile(settings, {settings.token: old, NEW_TOKEN: new})
     notebook = Notebook()
     async with file.channel() as channel:

@@ -11,14 +11,14 @@ from channels.telegram.client import (
     CAPTION_LIMIT,
     TEXT_LIMIT,
     BotClient,
+    ChatPlace,
     MarkupRefused,
     MessageGone,
-    Place,
     Text,
     Upload,
 )
 from channels.telegram.format import render
-from channels.telegram.sending import Sending, draft_text, number_of, place_of
+from channels.telegram.sending import MessageSender, draft_text, number_of, place_of
 from goclaw_py.common.text import utf16_len
 from goclaw_py.model.chat_commands import stop_data
 from goclaw_py.model.errors import ChatMoved, NotSent, Undeliverable
@@ -29,16 +29,16 @@ from tests.unit.channels.telegram.scripted import ScriptedClient, Sent
 ANN = Target("telegram", "default", "7")
 FORUM = Target("telegram", "default", "-1007", "55")
 RUN = RunId("0190d2a4-7a2b-7c3d-8e4f-123456789abc")
-HERE = Place(7)
+HERE = ChatPlace(7)
 STOP = ((("⏹ Stop", stop_data(RUN)),),)
 REFUSED = MarkupRefused("can't parse entities")
 
 
-def over(client: ScriptedClient) -> Sending:
+def over(client: ScriptedClient) -> MessageSender:
     async def opened() -> BotClient:
         return client
 
-    return Sending(opened)
+    return MessageSender(opened)
 
 
 # ---------------------------------------------------------------------------- messages
@@ -52,21 +52,21 @@ async def test_a_reply_goes_to_its_chat_topic_and_message() -> None:
     assert await sending.send(OutboundMessage(FORUM, "two")) == "102"
     assert client.sent == [
         Sent(101, HERE, "one", reply_to=12),
-        Sent(102, Place(-1007, 55), "two"),
+        Sent(102, ChatPlace(-1007, 55), "two"),
     ]
 
 
 async def test_the_general_topic_is_written_to_without_a_thread() -> None:
     client = ScriptedClient()
     await over(client).send(OutboundMessage(replace(FORUM, thread="1"), "x"))
-    assert client.sent[0].place == Place(-1007)
+    assert client.sent[0].place == ChatPlace(-1007)
 
 
 async def test_a_private_topic_keeps_its_thread() -> None:
     """SPEC CHAN-6."""
     client = ScriptedClient()
     await over(client).send(OutboundMessage(replace(ANN, thread="88"), "x"))
-    assert client.sent[0].place == Place(7, 88)
+    assert client.sent[0].place == ChatPlace(7, 88)
 
 
 async def test_rich_text_is_html_and_other_text_stands_as_it_is() -> None:
@@ -331,7 +331,7 @@ async def test_a_file_is_sent_with_its_name_and_a_caption(tmp_path: Path) -> Non
     message = OutboundMessage(FORUM, "see\ud83d", reply_to="12", file=file)
     assert await over(client).send(message) == "501"
     upload = Upload(FileKind.PHOTO, tmp_path / "plot", "plot.png", "image/png")
-    assert client.files == [(Place(-1007, 55), upload, Text("see\ufffd"), 12)]
+    assert client.files == [(ChatPlace(-1007, 55), upload, Text("see\ufffd"), 12)]
 
 
 async def test_a_long_caption_is_cut_and_an_empty_one_is_none() -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from channels.telegram import factory
-from channels.telegram.settings import Library, Settings, Streaming, read_settings
+from channels.telegram.settings import Library, Streaming, TelegramSettings, read_settings
 from goclaw_py.model.errors import SettingError
 
 TOKEN = "4242:AAtest-token_for-tests-only-12345"
 
 
 def test_a_token_is_enough() -> None:
-    assert read_settings({"token": TOKEN}) == Settings(TOKEN)
+    assert read_settings({"token": TOKEN}) == TelegramSettings(TOKEN)
 
 
 def test_every_key_can_be_set() -> None:
@@ -39,7 +39,7 @@ def test_every_key_can_be_set() -> None:
             "download_mb": 2000,
         }
     )
-    assert settings == Settings(
+    assert settings == TelegramSettings(
         TOKEN,
         "http://127.0.0.1:8081",
         10,
@@ -60,7 +60,7 @@ def test_every_key_can_be_set() -> None:
 
 def test_the_default_is_python_telegram_bot_polling_and_edits() -> None:
     """SPEC CHAN-2, CHAN-4, IO-4."""
-    settings = Settings(TOKEN)
+    settings = TelegramSettings(TOKEN)
     assert settings.library is Library.PTB
     assert settings.webhook_url == ""
     assert settings.streaming is Streaming.EDIT
@@ -165,7 +165,7 @@ def test_no_error_shows_a_token(options: Mapping[str, object]) -> None:
 
 
 def test_settings_do_not_show_their_token() -> None:
-    assert TOKEN not in repr(Settings(TOKEN))
+    assert TOKEN not in repr(TelegramSettings(TOKEN))
 
 
 def test_a_built_channel_knows_its_names() -> None:

@@ -6,8 +6,8 @@ import pytest
 import telegram
 from telegram.error import TelegramError
 
-from channels.telegram.http import Pool
-from channels.telegram.settings import Settings
+from channels.telegram.http import HttpPool
+from channels.telegram.settings import TelegramSettings
 from channels.telegram.via_ptb import PtbClient, _Failure, _Transport
 from goclaw_py.model.errors import MaybeSent, NotSent
 
@@ -23,13 +23,13 @@ def test_the_library_takes_a_method_spelled_so_for_one_that_it_does_not_know(met
 
 
 async def test_an_error_of_ours_passes_through_the_library() -> None:
-    client = PtbClient(Settings("4242:AAsecret-of_this"))
+    client = PtbClient(TelegramSettings("4242:AAsecret-of_this"))
     with pytest.raises(NotSent, match="the connection pool is closed"):
         await client.get_me()
 
 
 async def test_the_transport_looks_to_the_library_as_its_own_does() -> None:
-    pool = Pool(1, connect_s=1, silence_s=7)
+    pool = HttpPool(1, connect_s=1, silence_s=7)
     transport = _Transport(pool)
     assert transport.read_timeout == 7
     await transport.initialize()

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import pytest
 
-from channels.telegram.client import Webhook as SetWebhook
-from channels.telegram.inbound import KINDS
+from channels.telegram.client import WebhookState as SetWebhook
+from channels.telegram.inbound.reader import KINDS
 from channels.telegram.updates import Updates
-from channels.telegram.webhook import MOST_BYTES, SECRET_HEADER, Webhook, secret_of
+from channels.telegram.webhook import MOST_BYTES, SECRET_HEADER, WebhookReceiver, secret_of
 from goclaw_py.model.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
 from goclaw_py.ports.channel import WebAnswer, WebRequest
 from goclaw_py.scheduler.views import HEALTHY, ChannelState
@@ -46,8 +46,8 @@ def request(
 @asynccontextmanager
 async def serving(
     client: ScriptedClient, notebook: Notebook | None = None, *, at: float = TEXT_AT
-) -> AsyncIterator[Webhook]:
-    hook = Webhook(OURS, "default", now=lambda: at)
+) -> AsyncIterator[WebhookReceiver]:
+    hook = WebhookReceiver(OURS, "default", now=lambda: at)
     updates = Updates(client, BOT, "default")
     task = asyncio.create_task(hook.run(client, updates, notebook or Notebook()))
     await asyncio.sleep(0.1)
@@ -61,7 +61,7 @@ async def serving(
             task.result()
 
 
-async def ask(hook: Webhook, asked: WebRequest) -> WebAnswer:
+async def ask(hook: WebhookReceiver, asked: WebRequest) -> WebAnswer:
     return await hook.hook.handle(asked)
 
 
@@ -214,7 +214,7 @@ async def test_strangers_are_refused_before_their_body_is_read() -> None:
 
 async def test_while_nothing_is_received_the_server_has_to_come_again() -> None:
     """SPEC QUEUE-11."""
-    hook = Webhook(OURS, "default")
+    hook = WebhookReceiver(OURS, "default")
     assert (await ask(hook, request())).status == 503
     assert (await ask(hook, request(secret="x"))).status == 403
     async with serving(ScriptedClient()) as hook:
@@ -257,7 +257,7 @@ async def test_a_bug_of_the_intake_is_logged_and_costs_only_its_update(
 
 
 def test_the_hook_is_where_the_address_says_and_limits_bodies() -> None:
-    hook = Webhook(OURS, "default").hook
+    hook = WebhookReceiver(OURS, "default").hook
     assert hook.path == "/telegram"
     assert hook.most_bytes == MOST_BYTES == 1 << 20
 
@@ -384,7 +384,7 @@ async def test_a_refused_token_ends_it(method: str) -> None:
     """SPEC CHAN-8."""
     client = ScriptedClient()
     client.fail(method, ChannelRefused("Unauthorized"))
-    hook = Webhook(OURS, "default")
+    hook = WebhookReceiver(OURS, "default")
     updates = Updates(client, BOT, "default")
     with pytest.raises(ChannelRefused):
         await run_for(hook.run(client, updates, Notebook()), 100)

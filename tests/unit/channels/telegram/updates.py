@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from channels.telegram.client import Bot
-from channels.telegram.inbound import parse_update
+from channels.telegram.inbound.reader import parse_update
 from goclaw_py.model.messages import ChatMigrated, ChatReached, Inbound, InboundMessage
 
 Json = dict[str, object]

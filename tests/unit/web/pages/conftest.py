@@ -10,7 +10,7 @@ import pytest
 from starlette.types import ASGIApp
 
 from goclaw_py.web.api.routes import make_api
-from goclaw_py.web.front import Access, Halves
+from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
 from tests.unit.web.fakes import NOW, FakeControl
@@ -30,10 +30,10 @@ class World:
         self.locked = self._app(TOKEN)
 
     def _app(self, token: str) -> ASGIApp:
-        access = Access("127.0.0.1", (), token, lambda: self.now_s)
+        access = WebAccess("127.0.0.1", (), token, lambda: self.now_s)
         api = make_api(self.control)
         site = make_site(self.control, api, access)
-        halves = Halves(api, site)
+        halves = ApiOrDashboard(api, site)
         return Guard(halves, address=access.address, token=token, now_s=access.now_s)
 
     def reset(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Status, Why
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job
 from goclaw_py.model.ids import NodeId, OccurrenceId
 from goclaw_py.model.run_events import Usage
@@ -18,7 +18,7 @@ NODE = NodeId("node-1")
 async def ran(
     jobs: Jobs,
     job: Job,
-    status: Status,
+    status: OccurrenceStatus,
     *,
     number: int = 1,
     took_s: float | None = 2.5,
@@ -36,7 +36,7 @@ async def ran(
         job.revision,
         status,
         at + timedelta(seconds=took_s or 0.0),
-        JobUpdate(job.next_run_at, failed=status is Status.FAILED, ran=True),
+        JobUpdate(job.next_run_at, failed=status is OccurrenceStatus.FAILED, ran=True),
         why,
         output,
         error,

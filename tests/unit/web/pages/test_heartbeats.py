@@ -10,12 +10,18 @@ import httpx
 import pytest
 
 from goclaw_py.heartbeat.checklist.checklist import parse
-from goclaw_py.heartbeat.models import EVENT_CHARS, MAX_EVENTS, BeatStatus, Event, Skip
-from goclaw_py.heartbeat.views import Rehearsal
+from goclaw_py.heartbeat.models import (
+    EVENT_CHARS,
+    MAX_EVENTS,
+    HeartbeatEvent,
+    HeartbeatRunStatus,
+    Skip,
+)
+from goclaw_py.heartbeat.views import DryRunReport
 from goclaw_py.model.errors import BadChecklist
-from goclaw_py.model.ids import AgentName, BeatId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.routes import Route
-from goclaw_py.ports.heartbeat import NoBeat
+from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.web.pages import heartbeats as page
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, FakeHeartbeats
 from tests.unit.web.fakes import FakeControl, unavailable
@@ -128,7 +134,7 @@ async def test_the_strip_names_each_beat_and_does_not_tell_by_colour_alone(
 
 async def test_no_more_beats_are_shown_than_fit(browser: Browser, hearts: FakeHeartbeats) -> None:
     hearts.beats = [
-        replace(OK, id=BeatId(f"b-{number}"), claimed_at=AT - timedelta(hours=number))
+        replace(OK, id=HeartbeatRunId(f"b-{number}"), claimed_at=AT - timedelta(hours=number))
         for number in range(120)
     ]
     text = (await browser.get("/heartbeats")).text
@@ -150,7 +156,7 @@ async def test_a_beat_that_was_chosen_is_explained(
     ):
         assert part in chosen, part
     assert "Write to the agent in that chat" in chosen
-    alerted = replace(OK, status=BeatStatus.ALERTED, reply="Mail!", target=CHAT)
+    alerted = replace(OK, status=HeartbeatRunStatus.ALERTED, reply="Mail!", target=CHAT)
     hearts.beats = [alerted]
     assert ">Mail!</pre>" in (await browser.get(f"/heartbeats/main?beat={OK.id}")).text
 
@@ -167,7 +173,7 @@ async def test_the_log_has_pages_and_a_filter(
 ) -> None:
     monkeypatch.setattr(page, "SHOWN", 2)
     hearts.beats = [
-        replace(OK, id=BeatId(f"b-{number}"), claimed_at=AT - timedelta(hours=number))
+        replace(OK, id=HeartbeatRunId(f"b-{number}"), claimed_at=AT - timedelta(hours=number))
         for number in range(3)
     ]
     newest = html.unescape((await browser.get("/heartbeats/main?outcome=ok")).text)
@@ -188,10 +194,10 @@ async def test_nothing_that_agents_and_people_write_runs_in_the_browser(
 ) -> None:
     """SPEC SEC-1."""
     hearts = file_of(control, f"- [ ] {ATTACK}\n- [x] {ATTACK}\n")
-    bad = replace(OK, status=BeatStatus.ALERTED, reply=ATTACK, detail=ATTACK, target=CHAT)
-    hearts.beats = [bad, replace(bad, id=BeatId("b"), status=BeatStatus.FAILED)]
+    bad = replace(OK, status=HeartbeatRunStatus.ALERTED, reply=ATTACK, detail=ATTACK, target=CHAT)
+    hearts.beats = [bad, replace(bad, id=HeartbeatRunId("b"), status=HeartbeatRunStatus.FAILED)]
     hearts.views[MAIN] = replace(hearts.views[MAIN], last=bad, route=Route(CHAT, ATTACK, ATTACK))
-    hearts.told[MAIN] = [Event(1, MAIN, ATTACK, AT)]
+    hearts.told[MAIN] = [HeartbeatEvent(1, MAIN, ATTACK, AT)]
     hearts.rehearsal = replace(hearts.rehearsal, prompt=ATTACK, detail=ATTACK)
     paths = ("", "/main", f"/main?beat={OK.id}", "/main/dry-run")
     for path in paths:
@@ -244,9 +250,9 @@ async def test_a_beat_by_hand_is_shown_once_it_has_begun(
     assert "it is running" in text_of(await browser.get(answer.headers["location"]))
 
 
-@pytest.mark.parametrize("refused", list(NoBeat))
+@pytest.mark.parametrize("refused", list(NoHeartbeat))
 async def test_a_beat_that_is_refused_is_explained(
-    refused: NoBeat, browser: Browser, hearts: FakeHeartbeats
+    refused: NoHeartbeat, browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     hearts.hand = refused
     answer = await browser.send_form("/heartbeats/main/run")
@@ -327,7 +333,7 @@ async def test_what_it_cannot_be_told_is_said(browser: Browser, hearts: FakeHear
     answer = await browser.send_form("/heartbeats/main/events", text=long)
     assert answer.status_code == 422
     assert f'value="{long}"' in answer.text
-    hearts.told[MAIN] = [Event(number, MAIN, "x", AT) for number in range(MAX_EVENTS)]
+    hearts.told[MAIN] = [HeartbeatEvent(number, MAIN, "x", AT) for number in range(MAX_EVENTS)]
     answer = await browser.send_form("/heartbeats/main/events", text="one more")
     assert answer.status_code == 409
 
@@ -503,8 +509,8 @@ async def test_the_dry_run_shows_each_check_and_asks_no_model(
 async def test_the_dry_run_says_which_check_it_ends_at(
     skip: Skip | None, passed: int, words: str, browser: Browser, hearts: FakeHeartbeats
 ) -> None:
-    status = BeatStatus.DEFERRED if skip is None else BeatStatus.SKIPPED
-    hearts.rehearsal = Rehearsal(status, skip, "", "", Route(None, problem="no chat is known"))
+    status = HeartbeatRunStatus.DEFERRED if skip is None else HeartbeatRunStatus.SKIPPED
+    hearts.rehearsal = DryRunReport(status, skip, "", "", Route(None, problem="no chat is known"))
     said = text_of(await browser.get("/heartbeats/main/dry-run"))
     assert said.count('class="badge good">passed') == passed
     assert said.count("skipped here") + said.count("waits here") == 1

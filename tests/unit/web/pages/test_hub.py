@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.web.api.wire import PING, PING_S
-from goclaw_py.web.pages.hub import Hub, Part
+from goclaw_py.web.pages.hub import Hub, LivePart
 
 
 class Page:
@@ -28,8 +28,8 @@ class Page:
             raise self.failure
         return self.text
 
-    def part(self, *key: str) -> Part:
-        return Part(key or ("now",), self.make, every_s=1.0)
+    def part(self, *key: str) -> LivePart:
+        return LivePart(key or ("now",), self.make, every_s=1.0)
 
 
 @pytest.fixture

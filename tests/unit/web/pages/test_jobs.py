@@ -9,13 +9,13 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from goclaw_py.jobs.execution_models import Status, Why
-from goclaw_py.jobs.models import Job, JobState, Message, Notify, Program, Prompt, TargetKind
+from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
+from goclaw_py.jobs.models import FixedMessage, Job, JobState, Notify, Program, Prompt, TargetKind
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model.errors import UnknownJob
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.ports.jobs import Asker, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.ports.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.pages import jobs as page
 from goclaw_py.web.pages.job_page import SHOWN
@@ -25,7 +25,7 @@ from tests.unit.web.pages.conftest import Browser
 from tests.unit.web.pages.past import began, ran
 from tests.unit.web.pages.test_site import ATTACK, Reader
 
-BY = Asker(None)
+BY = Requester(None)
 DAILY = Cron("0 9 * * 1-5")
 NEW = {"name": "Standup", "does": "prompt", "text": "What is new?", "kind": "cron"}
 NEW |= {"expression": "0 9 * * 1-5", "zone": "Europe/Berlin", "target": "last", "notify": "always"}
@@ -33,11 +33,11 @@ NEW |= {"expression": "0 9 * * 1-5", "zone": "Europe/Berlin", "target": "last", 
 
 async def made(control: FakeControl, slug: str = "standup", **draft: object) -> Job:
     whole = {"schedule": DAILY, "payload": Prompt("What is new?"), "zone": "Europe/Berlin", **draft}
-    return await control.made.desk.create(JobDraft(slug=slug, **whole), BY)  # type: ignore[arg-type]
+    return await control.made.service.create(JobDraft(slug=slug, **whole), BY)  # type: ignore[arg-type]
 
 
 async def now_of(control: FakeControl, job: Job) -> Job:
-    return await control.made.desk.get(job.id, BY)
+    return await control.made.service.get(job.id, BY)
 
 
 def text_of(answer: httpx.Response) -> str:
@@ -59,7 +59,7 @@ async def test_a_job_is_listed_in_words_and_in_its_own_zone(
     browser: Browser, control: FakeControl
 ) -> None:
     job = await made(control, name="Daily standup")
-    await ran(control.made, job, Status.OK)
+    await ran(control.made, job, OccurrenceStatus.OK)
     said = text_of(await browser.get("/jobs"))
     assert "Daily standup" in said
     assert "at 09:00 on Monday to Friday (Europe/Berlin)" in said
@@ -70,10 +70,10 @@ async def test_a_job_is_listed_in_words_and_in_its_own_zone(
 
 async def test_the_list_says_why_a_job_does_not_run(browser: Browser, control: FakeControl) -> None:
     job = await made(control)
-    await control.made.desk.edit(job.id, JobChange(state=JobState.PAUSED), BY)
+    await control.made.service.edit(job.id, JobChange(state=JobState.PAUSED), BY)
     assert "It will not run: paused." in text_of(await browser.get("/jobs"))
     failing = await made(control, "failing")
-    await ran(control.made, failing, Status.FAILED, error="the provider said no")
+    await ran(control.made, failing, OccurrenceStatus.FAILED, error="the provider said no")
     said = text_of(await browser.get("/jobs?name=failing"))
     assert "1 failure: the provider said no" in said
     assert "It will not run" not in said
@@ -82,7 +82,7 @@ async def test_the_list_says_why_a_job_does_not_run(browser: Browser, control: F
 async def test_a_scheduler_that_is_off_is_named_as_the_reason(
     browser: Browser, control: FakeControl
 ) -> None:
-    control.made.desk._rules = replace(control.made.desk._rules, enabled=False)
+    control.made.service._rules = replace(control.made.service._rules, enabled=False)
     await made(control)
     said = text_of(await browser.get("/jobs"))
     assert "no job runs" in said
@@ -142,7 +142,7 @@ async def test_run_now_asks_for_a_run(browser: Browser, control: FakeControl) ->
 
 
 async def test_a_run_that_needs_no_agent_is_done(browser: Browser, control: FakeControl) -> None:
-    job = await made(control, payload=Message("Call Ann"))
+    job = await made(control, payload=FixedMessage("Call Ann"))
     control.made.hand.answer = StartedNow(STARTED.occurrence, None)
     answer = await browser.send_form(f"/jobs/{job.id}/run", back="list", state="active", page="1")
     assert answer.headers["location"] == "/jobs?state=active&page=1&notice=done"
@@ -224,9 +224,9 @@ async def test_what_is_no_form_is_415(path: str, browser: Browser, control: Fake
 async def test_the_page_of_a_job_tells_everything(browser: Browser, control: FakeControl) -> None:
     """SPEC CRON-12."""
     job = await made(control, policy={"retries": 1, "backoff_s": (30.0, 60.0)}, max_runs=9)
-    await ran(control.made, job, Status.OK, number=1, took_s=4, output="All is well")
-    await ran(control.made, job, Status.FAILED, number=2, took_s=2, error="no key")
-    await ran(control.made, job, Status.SKIPPED, number=3, took_s=None, why=Why.NO_WORK)
+    await ran(control.made, job, OccurrenceStatus.OK, number=1, took_s=4, output="All is well")
+    await ran(control.made, job, OccurrenceStatus.FAILED, number=2, took_s=2, error="no key")
+    await ran(control.made, job, OccurrenceStatus.SKIPPED, number=3, took_s=None, why=Why.NO_WORK)
     await began(control.made, job, number=4)
     said = text_of(await browser.get("/jobs/standup"))
     for part in (
@@ -258,8 +258,8 @@ async def test_a_job_that_was_never_due_says_what_to_do(
 
 async def test_runs_are_linked_to_their_records(browser: Browser, control: FakeControl) -> None:
     job = await made(control)
-    await ran(control.made, job, Status.OK)
-    rows = await control.made.desk.log(job.id, BY)
+    await ran(control.made, job, OccurrenceStatus.OK)
+    rows = await control.made.service.log(job.id, BY)
     text = (await browser.get("/jobs/standup")).text
     assert all(f'href="/runs/{run}"' in text for row in rows for run in row.runs)
 
@@ -267,7 +267,7 @@ async def test_runs_are_linked_to_their_records(browser: Browser, control: FakeC
 async def test_the_history_has_pages_and_a_filter(browser: Browser, control: FakeControl) -> None:
     job = await made(control)
     for number in range(1, SHOWN + 2):
-        status = Status.FAILED if number == 1 else Status.OK
+        status = OccurrenceStatus.FAILED if number == 1 else OccurrenceStatus.OK
         await ran(control.made, job, status, number=number)
     newest = html.unescape((await browser.get(f"/jobs/{job.id}")).text)
     assert newest.count('<tr id="o-') == SHOWN
@@ -285,7 +285,7 @@ async def test_the_history_has_pages_and_a_filter(browser: Browser, control: Fak
 async def test_nothing_in_a_job_runs_in_the_browser(browser: Browser, control: FakeControl) -> None:
     """SPEC SEC-1."""
     job = await made(control, name=ATTACK, payload=Prompt(ATTACK))
-    await ran(control.made, job, Status.FAILED, output=ATTACK, error=ATTACK)
+    await ran(control.made, job, OccurrenceStatus.FAILED, output=ATTACK, error=ATTACK)
     for path in ("/jobs", f"/jobs/{job.id}", f"/jobs/{job.id}/edit"):
         read = Reader((await browser.get(path)).text)
         assert len(read.scripts) == 1, path
@@ -304,7 +304,7 @@ async def test_a_job_is_made_by_its_form(browser: Browser, control: FakeControl)
         **NEW | {"text": "What is new?\r\nTell me.", "retries": "1", "run_timeout_s": "60"},
     )
     assert answer.status_code == 303
-    job = await control.made.desk.get("standup", BY)
+    job = await control.made.service.get("standup", BY)
     assert answer.headers["location"] == f"/jobs/{job.id}?notice=made"
     spec = job.spec
     assert (spec.name, spec.schedule, spec.zone) == ("Standup", DAILY, "Europe/Berlin")
@@ -334,7 +334,7 @@ async def test_every_field_of_the_form_is_heeded(browser: Browser, control: Fake
     }
     answer = await browser.send_form("/jobs/new", **fields)
     assert answer.status_code == 303, text_of(answer)
-    job = await control.made.desk.get("tea", BY)
+    job = await control.made.service.get("tea", BY)
     spec = job.spec
     assert job.state is JobState.PAUSED
     assert spec.payload == Prompt("Tea!", "m:n")
@@ -349,7 +349,7 @@ async def test_every_field_of_the_form_is_heeded(browser: Browser, control: Fake
 async def test_a_message_needs_no_agent(browser: Browser, control: FakeControl) -> None:
     message = NEW | {"does": "message", "text": "Tea!", "model": "m:n"}
     assert (await browser.send_form("/jobs/new", **message)).status_code == 303
-    assert (await control.made.desk.get("standup", BY)).spec.payload == Message("Tea!")
+    assert (await control.made.service.get("standup", BY)).spec.payload == FixedMessage("Tea!")
 
 
 async def test_with_whom_a_chat_is_is_found_where_it_is_known(
@@ -358,7 +358,7 @@ async def test_with_whom_a_chat_is_is_found_where_it_is_known(
     known = next(chat for chat in control.known_chats if chat.peer is PeerKind.GROUP)
     target = f"{known.channel}.{known.account}:{known.chat}"
     assert (await browser.send_form("/jobs/new", **NEW | {"target": target})).status_code == 303
-    assert (await control.made.desk.get("standup", BY)).spec.peer is PeerKind.GROUP
+    assert (await control.made.service.get("standup", BY)).spec.peer is PeerKind.GROUP
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ async def test_a_form_that_cannot_be_comes_back_as_it_was_typed(
     answer = await browser.send_form("/jobs/new", **typed)
     assert answer.status_code == 422
     assert sentence in text_of(answer)
-    assert (await control.made.desk.search(JobQuery(), BY)).total == 0
+    assert (await control.made.service.search(JobQuery(), BY)).total == 0
     name = typed["name"]
     assert f'value="{html.escape(name)}"'.replace("&#x27;", "&#39;") in answer.text
     found = answer.text.partition(f'name="{field}"')[2].partition(">")[0]
@@ -424,7 +424,7 @@ async def test_without_scripts_a_button_shows_the_next_times(
     answer = await browser.send_form("/jobs/new", **NEW | {"do": "preview", "text": ""})
     assert answer.status_code == 200
     assert "Runs at 09:00 on Monday to Friday (Europe/Berlin)." in text_of(answer)
-    assert (await control.made.desk.search(JobQuery(), BY)).total == 0
+    assert (await control.made.service.search(JobQuery(), BY)).total == 0
     job = await made(control)
     changed = NEW | {"do": "preview", "expression": "0 7 * * *"}
     assert "at 07:00" in text_of(await browser.send_form(f"/jobs/{job.id}/edit", **changed))
@@ -483,7 +483,7 @@ async def test_what_somebody_else_has_changed_is_not_overwritten_unseen(
 ) -> None:
     job = await made(control)
     form = _typed((await browser.get(f"/jobs/{job.id}/edit")).text)
-    await control.made.desk.edit(job.id, JobChange(name="Theirs"), BY)
+    await control.made.service.edit(job.id, JobChange(name="Theirs"), BY)
     answer = await browser.send_form(f"/jobs/{job.id}/edit", **form | {"name": "Mine"})
     assert answer.status_code == 409
     assert "The job was changed by someone else" in text_of(answer)
@@ -499,7 +499,7 @@ async def test_a_job_that_vanished_while_it_was_edited_can_be_made_anew(
 ) -> None:
     job = await made(control)
     form = _typed((await browser.get(f"/jobs/{job.id}/edit")).text)
-    await control.made.desk.delete(job.id, BY)
+    await control.made.service.delete(job.id, BY)
     answer = await browser.send_form(f"/jobs/{job.id}/edit", **form | {"name": "Mine"})
     assert answer.status_code == 404
     assert "You can create the job again." in text_of(answer)
@@ -508,7 +508,7 @@ async def test_a_job_that_vanished_while_it_was_edited_can_be_made_anew(
     assert (again["name"], again["text"]) == ("Mine", form["text"])
     answer = await browser.send_form("/jobs/new", **again)
     assert answer.status_code == 303
-    [anew] = (await control.made.desk.search(JobQuery(), BY)).jobs
+    [anew] = (await control.made.service.search(JobQuery(), BY)).jobs
     assert (anew.spec.name, anew.id != job.id) == ("Mine", True)
 
 
@@ -591,7 +591,7 @@ def away(control: FakeControl, monkeypatch: pytest.MonkeyPatch) -> None:
         raise unavailable()
 
     for name in ("get", "search", "create", "edit", "delete", "zone", "log", "stats", "run_now"):
-        monkeypatch.setattr(control.made.desk, name, fail)
+        monkeypatch.setattr(control.made.service, name, fail)
 
 
 @pytest.mark.usefixtures("away")

@@ -14,10 +14,10 @@ from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.store import OutboxState, RunSpan
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.api.routes import make_api
-from goclaw_py.web.front import Access
+from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import make_site
-from goclaw_py.web.pages.desk import MAX_FORM_BYTES
 from goclaw_py.web.pages.rendering import NAVIGATION, Assets
+from goclaw_py.web.pages.services import MAX_FORM_BYTES
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import ORIGIN, Browser
@@ -205,7 +205,7 @@ async def test_a_message_is_shown_as_it_is_read_in_its_chat(control: FakeControl
     site = make_site(
         control,
         make_api(control),
-        Access("127.0.0.1"),
+        WebAccess("127.0.0.1"),
         read=lambda message: message.text.replace("<b>", "").replace("</b>", ""),
     )
     async with Browser(site) as browser:

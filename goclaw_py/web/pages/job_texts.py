@@ -8,7 +8,7 @@ from typing import Final
 
 from goclaw_py.common.text import first_words
 from goclaw_py.common.time_texts import at, local
-from goclaw_py.jobs.execution_models import Logged, Status
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState, Payload, TargetKind
 from goclaw_py.jobs.view_texts import (
     kind_and_text,
@@ -20,7 +20,7 @@ from goclaw_py.jobs.view_texts import (
     why_words,
 )
 from goclaw_py.model.targets import target_text
-from goclaw_py.ports.jobs import JobDesk
+from goclaw_py.ports.jobs import JobService
 
 _SHOWN: Final = 160
 
@@ -33,18 +33,18 @@ STATES: Final[Mapping[JobState, str]] = {
 }
 """What each state of a job means, by the names of colours."""
 
-STATUSES: Final[Mapping[Status, str]] = {
-    Status.RUNNING: "busy",
-    Status.WAITING: "busy",
-    Status.OK: "good",
-    Status.FAILED: "bad",
-    Status.TIMED_OUT: "bad",
-    Status.CANCELLED: "idle",
-    Status.SKIPPED: "idle",
-    Status.INTERRUPTED: "idle",
-    Status.LOST: "bad",
-    Status.NO_ROUTE: "bad",
-    Status.UNDELIVERED: "bad",
+STATUSES: Final[Mapping[OccurrenceStatus, str]] = {
+    OccurrenceStatus.RUNNING: "busy",
+    OccurrenceStatus.WAITING: "busy",
+    OccurrenceStatus.OK: "good",
+    OccurrenceStatus.FAILED: "bad",
+    OccurrenceStatus.TIMED_OUT: "bad",
+    OccurrenceStatus.CANCELLED: "idle",
+    OccurrenceStatus.SKIPPED: "idle",
+    OccurrenceStatus.INTERRUPTED: "idle",
+    OccurrenceStatus.LOST: "bad",
+    OccurrenceStatus.NO_ROUTE: "bad",
+    OccurrenceStatus.UNDELIVERED: "bad",
 }
 """The same of each status of an occurrence."""
 
@@ -69,7 +69,7 @@ class JobLine:
     remark: str
 
 
-def line_of(desk: JobDesk, job: Job) -> JobLine:
+def line_of(service: JobService, job: Job) -> JobLine:
     """What a list says of a job."""
     zone = job.spec.zone
     return JobLine(
@@ -79,7 +79,7 @@ def line_of(desk: JobDesk, job: Job) -> JobLine:
         does(job.spec.payload),
         at(job.next_run_at, zone) if job.next_run_at else "",
         at(job.last_run_at, zone) if job.last_run_at else "",
-        remark(desk, job),
+        remark(service, job),
     )
 
 
@@ -89,9 +89,9 @@ def does(payload: Payload) -> str:
     return f"{kind}: {first_words(text, _SHOWN)}"
 
 
-def remark(desk: JobDesk, job: Job) -> str:
+def remark(service: JobService, job: Job) -> str:
     """Why a job will not run, or what went wrong; "" if there is nothing to say."""
-    if found := obstacle(job, is_enabled=desk.enabled):
+    if found := obstacle(job, is_enabled=service.enabled):
         return sentence(f"it will not run: {found}")
     return sentence(trouble(job))
 
@@ -119,7 +119,7 @@ class LoggedLine:
         why: Why it ended so, "" where the status says it all.
     """
 
-    row: Logged
+    row: LoggedOccurrence
     meaning: str
     due_at: str
     took_s: float | None
@@ -127,7 +127,7 @@ class LoggedLine:
     cost: str
 
 
-def logged_line(row: Logged, zone: str) -> LoggedLine:
+def logged_line(row: LoggedOccurrence, zone: str) -> LoggedLine:
     """What the history of a job says of an occurrence."""
     why = why_words(row.why) if row.why else waits(row)
     return LoggedLine(
@@ -135,7 +135,7 @@ def logged_line(row: Logged, zone: str) -> LoggedLine:
     )
 
 
-def cost(row: Logged) -> str:
+def cost(row: LoggedOccurrence) -> str:
     """What an occurrence cost: money, or tokens where the price is not known; "" for neither."""
     used = row.usage
     if used is None or (used.cost_usd is None and not used.tokens):

@@ -22,7 +22,7 @@ _PEERS = {"private": PeerKind.DIRECT, "group": PeerKind.GROUP, "supergroup": Pee
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class UpdateContext:
     """How an update came: to which account and bot, and whether perhaps not for the first time.
 
     ``update`` is its number; None where it has none.

@@ -15,10 +15,10 @@ from channels.telegram.fields import (
     text_or_empty,
     whole_number,
 )
-from channels.telegram.inbound_address import is_addressed, is_mentioned, without_address
-from channels.telegram.inbound_chat import (
+from channels.telegram.inbound.address import is_addressed, is_mentioned, without_address
+from channels.telegram.inbound.chat import (
     CHANNEL,
-    Arrival,
+    UpdateContext,
     author_of,
     is_for_nobody,
     name_of,
@@ -29,13 +29,15 @@ from channels.telegram.inbound_chat import (
     read_thread,
     real_reply,
 )
-from channels.telegram.inbound_content import Content, read_content, read_quote
-from channels.telegram.inbound_topic import read_topic, topic_name
+from channels.telegram.inbound.content import MessageContent, read_content, read_quote
+from channels.telegram.inbound.topic import read_topic, topic_name
 from goclaw_py.common.text import utf16_len
 from goclaw_py.model.messages import ChatMigrated, Inbound, InboundMessage, PeerKind, Sender
 
 
-def read_message(message: Fields, arrival: Arrival, *, edited: bool = False) -> Inbound | None:
+def read_message(
+    message: Fields, arrival: UpdateContext, *, edited: bool = False
+) -> Inbound | None:
     """What a message says, or that its chat has another id; None for what nobody said to us.
 
     Raises ``Malformed``.
@@ -70,7 +72,12 @@ def _migrated(message: Fields, chat: Fields, account: str) -> ChatMigrated | Non
 
 
 def _said(
-    message: Fields, content: Content, peer: PeerKind, arrival: Arrival, *, edited: bool
+    message: Fields,
+    content: MessageContent,
+    peer: PeerKind,
+    arrival: UpdateContext,
+    *,
+    edited: bool,
 ) -> InboundMessage:
     chat = required_object(message, "chat")
     number = required_number(message, "message_id")
@@ -105,14 +112,14 @@ def _said(
     )
 
 
-def _ephemeral(chat: str, arrival: Arrival) -> str:
+def _ephemeral(chat: str, arrival: UpdateContext) -> str:
     """Ephemeral messages all have the number 0; only their updates tell them apart."""
     if arrival.update is None:
         raise Malformed("update_id: no whole number")
     return f"{chat}:0:{arrival.update}"
 
 
-def _text(content: Content, bot: Bot, *, alone: bool) -> str:
+def _text(content: MessageContent, bot: Bot, *, alone: bool) -> str:
     """The words without the bot's name. If nothing else came, the name itself is what was said."""
     text = without_address(content.text, bot)
     return content.text if alone and not text else text
@@ -127,7 +134,7 @@ def _was_cut(message: Fields, text: str) -> bool:
     return "text" in message and TEXT_LIMIT in {len(text), utf16_len(text)}
 
 
-def _addressed(content: Content, replied: Fields | None, bot: Bot) -> bool:
+def _addressed(content: MessageContent, replied: Fields | None, bot: Bot) -> bool:
     if is_addressed(content.text, content.entities, bot, replied=replied):
         return True
     return content.rich and is_mentioned(content.text, bot)

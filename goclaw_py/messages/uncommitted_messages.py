@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from goclaw_py.chats.session_settings import Policies
-from goclaw_py.common.lru import Recent
+from goclaw_py.chats.session_settings import SessionSettings
+from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import is_blank
-from goclaw_py.messages.cancellation import Stopped, Stopper
+from goclaw_py.messages.cancellation import CancelResult, RunCanceller
 from goclaw_py.messages.stop_answers import StopAnswers
-from goclaw_py.model.chat_commands import Command, Stop
+from goclaw_py.model.chat_commands import Command, StopCommand
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import ExternalId, InboundMessage, external_id
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Accepted, InboxKind, InboxRow, NewInbox, Stops
+from goclaw_py.ports.store import AcceptedMessages, InboxKind, InboxRow, NewInbox, Stops
 from goclaw_py.runs.turn import goes_on
 from goclaw_py.scheduler.models import Mode
 
@@ -33,7 +33,7 @@ def says_nothing(message: InboundMessage) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class LocalSessionState:
     """What a process has of a session.
 
     Attributes:
@@ -47,7 +47,7 @@ class Hold:
 
 
 @dataclass(slots=True, eq=False)
-class Arrival:
+class UncommittedMessage:
     """A permitted message between its arrival and its commit."""
 
     message: InboundMessage
@@ -68,7 +68,7 @@ class Arrival:
         outcome, reason = None, None
         if self.covered is not None:
             outcome, reason = Outcome.CANCELLED, self.covered
-        elif isinstance(self.command, Stop) and self.acted:
+        elif isinstance(self.command, StopCommand) and self.acted:
             outcome = Outcome.COMPLETED
         return NewInbox(
             message=self.message,
@@ -81,7 +81,7 @@ class Arrival:
         )
 
 
-class Arrivals:
+class UncommittedMessages:
     """What has arrived and is not committed, and what stops have done about it.
 
     Args:
@@ -92,29 +92,29 @@ class Arrivals:
 
     def __init__(
         self,
-        policies: Policies,
+        policies: SessionSettings,
         answers: StopAnswers,
-        stopper: Stopper,
-        meant: Callable[[SessionKey, InboundMessage, Stop], RunId | None],
-        hold: Callable[[SessionKey], Hold],
+        canceller: RunCanceller,
+        meant: Callable[[SessionKey, InboundMessage, StopCommand], RunId | None],
+        hold: Callable[[SessionKey], LocalSessionState],
         is_known: Callable[[InboundMessage], bool],
     ) -> None:
         self._hold = hold
         self._is_known = is_known
         self._policies = policies
         self._answers = answers
-        self._stopper = stopper
+        self._stopper = canceller
         self._meant = meant
-        self._here: list[Arrival] = []
-        self._covered: Recent[ExternalId, Reason] = Recent(_REMEMBERED)
-        self._met: Recent[ExternalId, None] = Recent(_REMEMBERED)
+        self._here: list[UncommittedMessage] = []
+        self._covered: LruCache[ExternalId, Reason] = LruCache(_REMEMBERED)
+        self._met: LruCache[ExternalId, None] = LruCache(_REMEMBERED)
         """What a stop has covered: the next one does not find it again before a look does."""
-        self._acted: Recent[ExternalId, Stops | None] = Recent(_REMEMBERED)
+        self._acted: LruCache[ExternalId, Stops | None] = LruCache(_REMEMBERED)
 
-    def __iter__(self) -> Iterator[Arrival]:
+    def __iter__(self) -> Iterator[UncommittedMessage]:
         return iter(self._here)
 
-    def enter(self, arrival: Arrival) -> None:
+    def enter(self, arrival: UncommittedMessage) -> None:
         """A message has arrived; a stop acts before this returns."""
         # The same message again after a failed commit: a stop that covered it still does.
         key = external_id(arrival.message)
@@ -136,13 +136,15 @@ class Arrivals:
         for key in [key for key, stops in self._acted.items() if stops is not None]:
             self._acted.pop(key, None)
 
-    def leave(self, arrivals: Sequence[Arrival]) -> None:
+    def leave(self, arrivals: Sequence[UncommittedMessage]) -> None:
         """These are committed, or will come again."""
         for arrival in arrivals:
             self._here.remove(arrival)
             _finish(arrival)  # while the database is away: it is not told twice
 
-    def without(self, arrivals: Sequence[Arrival], known: Collection[str]) -> list[Arrival]:
+    def without(
+        self, arrivals: Sequence[UncommittedMessage], known: Collection[str]
+    ) -> list[UncommittedMessage]:
         """Those that are new; others are in the database already, and are not taken up here."""
         self.leave([one for one in arrivals if one.message.external_id in known])
         return [one for one in arrivals if one.message.external_id not in known]
@@ -164,12 +166,15 @@ class Arrivals:
                     yield one
                 mine.clear()
 
-    def _coming(self, row: InboxRow) -> list[Arrival]:
+    def _coming(self, row: InboxRow) -> list[UncommittedMessage]:
         key = external_id(row.message)
         return [arrival for arrival in self._here if external_id(arrival.message) == key]
 
     def committed(
-        self, arrivals: Sequence[Arrival], rows: Sequence[NewInbox], accepted: Accepted
+        self,
+        arrivals: Sequence[UncommittedMessage],
+        rows: Sequence[NewInbox],
+        accepted: AcceptedMessages,
     ) -> None:
         """What was decided about these is stored; if an operator undoes it, it stays undone.
 
@@ -192,7 +197,7 @@ class Arrivals:
                 self._acted[key] = None
                 self._stored(row, row.stops, arrivals)
 
-    def _stored(self, stop: NewInbox, stops: Stops, with_it: Sequence[Arrival]) -> None:
+    def _stored(self, stop: NewInbox, stops: Stops, with_it: Sequence[UncommittedMessage]) -> None:
         """The commit of a stop ends what it covers, but not what others are just committing."""
         coming = {external_id(one.message) for one in self._here if one not in with_it}
         channel, account, _ = external_id(stop.message)
@@ -211,7 +216,9 @@ class Arrivals:
         """It has ended as covered; if an operator lets it run again, it is not stopped again."""
         self._covered.pop(external_id(message), None)
 
-    async def stop(self, session: SessionKey, message: InboundMessage, command: Stop) -> None:
+    async def stop(
+        self, session: SessionKey, message: InboundMessage, command: StopCommand
+    ) -> None:
         """Carry out a stop that has been committed, but only once. Raises ``StoreUnavailable``."""
         key = external_id(message)
         if key in self._acted:
@@ -226,10 +233,10 @@ class Arrivals:
         self._answers.tell(message, stopped, command)
         await self._stopper.keep(stopped)
 
-    def _act_at_once(self, arrival: Arrival) -> None:
+    def _act_at_once(self, arrival: UncommittedMessage) -> None:
         """Let a ``/stop`` take effect now, on what runs and on what came before it."""
         command, session = arrival.command, arrival.session
-        if not isinstance(command, Stop) or arrival.acted or arrival.message.redelivered:
+        if not isinstance(command, StopCommand) or arrival.acted or arrival.message.redelivered:
             return
         hold, arriving = self._hold(session), self._uncommitted_in(session)
         unmet = (one for one in hold.on_their_way if external_id(one) not in self._met)
@@ -266,9 +273,9 @@ class Arrivals:
     def _tell(
         self,
         message: InboundMessage,
-        command: Stop,
+        command: StopCommand,
         run: RunId | None,
-        stopped: Stopped,
+        stopped: CancelResult,
         covered: int,
     ) -> None:
         """Stop jobs too, and say what was stopped."""
@@ -279,7 +286,7 @@ class Arrivals:
             )
         self._answers.tell(message, stopped, command, covered=covered)
 
-    def _uncommitted_in(self, session: SessionKey) -> list[Arrival]:
+    def _uncommitted_in(self, session: SessionKey) -> list[UncommittedMessage]:
         """Messages of a session that have arrived, but that the dispatcher does not know yet.
 
         One whose answer is just being stored may come again: it is too late to stop that.
@@ -309,11 +316,11 @@ class Arrivals:
 
 
 def _with_others(
-    stopped: Stopped,
-    command: Stop,
+    stopped: CancelResult,
+    command: StopCommand,
     covered: Sequence[InboundMessage],
     waiting: Sequence[InboundMessage],
-) -> Stopped:
+) -> CancelResult:
     """Note whose messages, not known to anything else yet, a stop has spared."""
     if not command.everything and covered:
         return replace(stopped, spared=(), of_others=())  # it has met something of its sender
@@ -323,7 +330,7 @@ def _with_others(
     return stopped
 
 
-def _finish(arrival: Arrival) -> None:
+def _finish(arrival: UncommittedMessage) -> None:
     rest, arrival.rest = arrival.rest, None
     if rest is not None:
         rest()

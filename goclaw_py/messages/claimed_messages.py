@@ -10,7 +10,7 @@ from goclaw_py.ports.store import InboxRow
 from goclaw_py.runs.turn import Turn
 
 
-class InHand:
+class ClaimedMessages:
     """They stay until a look shows that they are done, or until they are given back."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class InHand:
             before = self._given_back.get(turn.session, {})
             self._given_back[turn.session] = before | {row.id: row for row in turn.rows}
 
-    def has_given_back(self, session: SessionKey) -> bool:
+    def was_released(self, session: SessionKey) -> bool:
         """Whether something of a session is to be taken up by a look."""
         return session in self._given_back
 

@@ -8,10 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.heartbeat.models import WAKES_APART, Beat, BeatStatus, Heartbeat, Plan
-from goclaw_py.model.ids import BeatId
+from goclaw_py.heartbeat.models import (
+    WAKES_APART,
+    Heartbeat,
+    HeartbeatConfig,
+    HeartbeatRun,
+    HeartbeatRunStatus,
+)
+from goclaw_py.model.ids import HeartbeatRunId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import BeatKind, Trigger
+from goclaw_py.model.outcomes import HeartbeatRunKind, Trigger
 from goclaw_py.ports.store import OutboxState
 
 KEPT_ROWS: Final = 1000
@@ -56,7 +62,7 @@ def point_after(heartbeat: Heartbeat, now: datetime) -> datetime | None:
     return heartbeat.anchor + (gone + 1) * heartbeat.interval
 
 
-def planned(known: Heartbeat, plan: Plan, now: datetime) -> Heartbeat:
+def planned(known: Heartbeat, plan: HeartbeatConfig, now: datetime) -> Heartbeat:
     """A heartbeat as the settings want it; a new one is known by its agent alone."""
     keeps = known.interval == plan.interval
     wanted = replace(known, interval=plan.interval)
@@ -99,7 +105,7 @@ def _is_beyond(heartbeat: Heartbeat, next_at: datetime, now: datetime) -> bool:
     return next_at > max(heartbeat.anchor, now + heartbeat.interval)
 
 
-def woken(known: Heartbeat, kind: BeatKind, now: datetime) -> Heartbeat:
+def woken(known: Heartbeat, kind: HeartbeatRunKind, now: datetime) -> Heartbeat:
     """A heartbeat that is to beat as soon as may be; a wake that waits already is enough."""
     if known.wake_at is not None:
         return known
@@ -132,32 +138,34 @@ def due_from(heartbeat: Heartbeat, *, wakes: bool) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueCause:
     """Why a beat that is not in hand is due: by the grid, or by a wake."""
 
-    kind: BeatKind
+    kind: HeartbeatRunKind
     at: datetime
     is_wake: bool
 
 
-def due(heartbeat: Heartbeat, now: datetime) -> Due | None:
+def due(heartbeat: Heartbeat, now: datetime) -> DueCause | None:
     """What is due of a heartbeat without a beat, the grid before a wake."""
     if heartbeat.next_at is not None and heartbeat.next_at <= now:
-        return Due(BeatKind.INTERVAL, heartbeat.next_at, is_wake=False)
+        return DueCause(HeartbeatRunKind.INTERVAL, heartbeat.next_at, is_wake=False)
     wake = wake_from(heartbeat)
     if wake is None or wake > now or heartbeat.wake_at is None:
         return None
-    return Due(heartbeat.wake_kind or BeatKind.EVENT, heartbeat.wake_at, is_wake=True)
+    return DueCause(heartbeat.wake_kind or HeartbeatRunKind.EVENT, heartbeat.wake_at, is_wake=True)
 
 
-def claimed(heartbeat: Heartbeat, why: Due, now: datetime) -> Heartbeat:
+def claimed(heartbeat: Heartbeat, why: DueCause, now: datetime) -> Heartbeat:
     """A heartbeat when a new beat of it was claimed, but for which and by whom.
 
     A wake that was asked for by now is answered by any beat; one for later waits.
     """
-    if not why.is_wake and why.kind is BeatKind.INTERVAL:
+    if not why.is_wake and why.kind is HeartbeatRunKind.INTERVAL:
         heartbeat = replace(heartbeat, next_at=point_after(heartbeat, now))
-    if why.kind is BeatKind.MANUAL or (heartbeat.wake_at is not None and heartbeat.wake_at <= now):
+    if why.kind is HeartbeatRunKind.MANUAL or (
+        heartbeat.wake_at is not None and heartbeat.wake_at <= now
+    ):
         heartbeat = replace(heartbeat, wake_at=None, wake_kind=None)
     return replace(heartbeat, began_at=now)
 
@@ -172,7 +180,9 @@ def answered(heartbeat: Heartbeat, now: datetime) -> Heartbeat:
 # -------------------------------------------------------------------- what became of them
 
 
-def marked(messages: Iterable[OutboundMessage], beat: BeatId | None) -> tuple[OutboundMessage, ...]:
+def marked(
+    messages: Iterable[OutboundMessage], beat: HeartbeatRunId | None
+) -> tuple[OutboundMessage, ...]:
     """The messages, each as one of the beat that they tell of."""
     if beat is None:
         return tuple(messages)
@@ -180,7 +190,7 @@ def marked(messages: Iterable[OutboundMessage], beat: BeatId | None) -> tuple[Ou
 
 
 def delivery(states: Sequence[OutboxState]) -> str:
-    """What became of the messages of a beat, together: see ``Beat.delivery``."""
+    """What became of the messages of a beat, together: see ``HeartbeatRun.delivery``."""
     seen = Counter(states)
     if any(seen[state] for state in GIVEN_UP):
         return "dead"
@@ -189,14 +199,16 @@ def delivery(states: Sequence[OutboxState]) -> str:
     return "sent" if seen else ""
 
 
-def shown(beat: Beat, states: Sequence[OutboxState], errors: Sequence[str | None]) -> Beat:
+def shown(
+    beat: HeartbeatRun, states: Sequence[OutboxState], errors: Sequence[str | None]
+) -> HeartbeatRun:
     """A row of the log with what became of its messages; ``errors`` are theirs, in order."""
     became = delivery(states)
     pairs = zip(states, errors, strict=True)
     why = next((error or "" for state, error in pairs if state in GIVEN_UP), "")
     status = beat.status
-    if status is BeatStatus.ALERTED and became == "dead":
-        status = BeatStatus.DELIVERY_FAILED
+    if status is HeartbeatRunStatus.ALERTED and became == "dead":
+        status = HeartbeatRunStatus.DELIVERY_FAILED
     return replace(beat, status=status, delivery=became, undelivered=why)
 
 
@@ -216,9 +228,12 @@ class Wanted:
 
 
 def wanted(outcome: str) -> Wanted:
-    """What ``Beat.outcome`` says, as what is stored; ``skipped`` stands for all that were."""
+    """What ``HeartbeatRun.outcome`` says, as what is stored.
+
+    ``skipped`` stands for all that were.
+    """
     status, found, skip = outcome.partition(":")
-    if status == BeatStatus.DELIVERY_FAILED:
-        return Wanted(BeatStatus.ALERTED, skip if found else None, dead=True)
-    dead = False if status == BeatStatus.ALERTED else None
+    if status == HeartbeatRunStatus.DELIVERY_FAILED:
+        return Wanted(HeartbeatRunStatus.ALERTED, skip if found else None, dead=True)
+    dead = False if status == HeartbeatRunStatus.ALERTED else None
     return Wanted(status, skip if found else None, dead)

@@ -8,7 +8,7 @@ from goclaw_py.model.ids import SessionKey
 from goclaw_py.ports.store import InboxRow
 
 
-class HeldUp:
+class BlockedMessages:
     """In each session the first row may be tried again; the others wait until that is done.
 
     One before the first may come later: when it was given back meanwhile.

@@ -7,13 +7,13 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
-from goclaw_py.common.jitter import beat_offset
-from goclaw_py.config.heartbeat import BeatBudget, HeartbeatSettings, laid_over
+from goclaw_py.common.jitter import heartbeat_offset
+from goclaw_py.config.heartbeat import HeartbeatRunBudget, HeartbeatSettings, laid_over
 from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.models import Settings
 from goclaw_py.heartbeat.active_hours import ActiveHours, read_hours
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, HeartbeatTarget, LastUsed
-from goclaw_py.heartbeat.models import Plan
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, HeartbeatTarget, LastChat
+from goclaw_py.heartbeat.models import HeartbeatConfig
 from goclaw_py.heartbeat.target import parse_heartbeat_target
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import BadHours
@@ -55,13 +55,13 @@ def heartbeat_policy(
     )
 
 
-def plans(settings: Settings) -> list[Plan]:
+def plans(settings: Settings) -> list[HeartbeatConfig]:
     """When each agent beats, in the order of the settings (SPEC HB-1)."""
     found = []
     for name in map(AgentName, settings.agents):
         interval = _interval(_section(settings, name), HeartbeatPolicy())
-        offset = timedelta() if interval is None else beat_offset(name, interval)
-        found.append(Plan(name, interval, offset))
+        offset = timedelta() if interval is None else heartbeat_offset(name, interval)
+        found.append(HeartbeatConfig(name, interval, offset))
     return found
 
 
@@ -76,7 +76,7 @@ def problems(settings: Settings) -> Iterator[Problem]:
 
 def switched_off(settings: Settings, target: HeartbeatTarget) -> str:
     """The key that switches on what a target names, "" if it is on already."""
-    if not isinstance(target, Target | LastUsed) or target.channel not in settings.channels:
+    if not isinstance(target, Target | LastChat) or target.channel not in settings.channels:
         return ""
     channel = settings.channels[target.channel]
     named = channel.by_name
@@ -105,15 +105,15 @@ def _hours(section: HeartbeatSettings, zone: str) -> ActiveHours | None:
 
 def _target(text: str) -> HeartbeatTarget:
     # Its form was checked when it was read.
-    return parse_heartbeat_target(text) or LastUsed()
+    return parse_heartbeat_target(text) or LastChat()
 
 
-def _day(budget: BeatBudget, default: Budget) -> Budget:
+def _day(budget: HeartbeatRunBudget, default: Budget) -> Budget:
     day = budget.day
     return Budget(tokens=_count(day.tokens, default.tokens), usd=_amount(day.usd, default.usd))
 
 
-def _run(budget: BeatBudget, default: Budget) -> Budget:
+def _run(budget: HeartbeatRunBudget, default: Budget) -> Budget:
     return Budget(
         turns=_count(budget.turns, default.turns),
         tokens=_count(budget.tokens, default.tokens),
@@ -147,7 +147,7 @@ def _is_there(settings: Settings, target: HeartbeatTarget) -> bool:
     match target:
         case Target(channel, account):
             return account in _accounts(settings).get(channel, ())
-        case LastUsed(str(channel), account):
+        case LastChat(str(channel), account):
             accounts = _accounts(settings).get(channel, ())
             return bool(accounts) if account is None else account in accounts
         case _:

@@ -23,9 +23,9 @@ from channels.telegram.fields import (
     text_or_empty,
     whole_number,
 )
-from channels.telegram.inbound_chat import (
+from channels.telegram.inbound.chat import (
     CHANNEL,
-    Arrival,
+    UpdateContext,
     name_of,
     person,
     read_chat,
@@ -33,7 +33,7 @@ from channels.telegram.inbound_chat import (
     read_thread,
     without_general,
 )
-from channels.telegram.inbound_message import read_message
+from channels.telegram.inbound.message import read_message
 from goclaw_py.model.messages import ChatReached, Inbound, InboundMessage, PeerKind
 
 __all__ = ["CHANNEL", "KINDS", "PRESS", "Malformed", "parse_update", "press_of", "update_id"]
@@ -71,18 +71,18 @@ def parse_update(
     """
     if not isinstance(update, dict):
         raise Malformed("update: no object")
-    arrival = Arrival(account, bot, update_id(update), redelivered)
+    arrival = UpdateContext(account, bot, update_id(update), redelivered)
     for kind, read in _READERS.items():
         if kind in update:
             return read(required_object(update, kind), arrival)
     return None
 
 
-def _edit(message: Fields, arrival: Arrival) -> Inbound | None:
+def _edit(message: Fields, arrival: UpdateContext) -> Inbound | None:
     return read_message(message, arrival, edited=True)
 
 
-def _press(query: Fields, arrival: Arrival) -> InboundMessage | None:
+def _press(query: Fields, arrival: UpdateContext) -> InboundMessage | None:
     """The press of a button under a message that we may answer in."""
     number = required_text(query, "id")
     if "message" not in query or "data" not in query:
@@ -119,7 +119,7 @@ def _label(message: Fields, data: str) -> str:
     return ""
 
 
-def _membership(change: Fields, arrival: Arrival) -> ChatReached | None:
+def _membership(change: Fields, arrival: UpdateContext) -> ChatReached | None:
     """Whether we may write to a chat now (SPEC CHAN-7)."""
     chat = required_object(change, "chat")
     peer = read_peer(chat)
@@ -145,7 +145,7 @@ def _gone(status: str, member: Fields, peer: PeerKind | None) -> str | None:
             return None
 
 
-def _stopped(stop: Fields, arrival: Arrival) -> InboundMessage | None:
+def _stopped(stop: Fields, arrival: UpdateContext) -> InboundMessage | None:
     """The native stop button under a draft: the same as ``/stop``, by the owner of the chat."""
     chat = required_object(stop, "chat")
     if read_peer(chat) is not PeerKind.DIRECT:
@@ -167,7 +167,7 @@ def _stopped(stop: Fields, arrival: Arrival) -> InboundMessage | None:
     )
 
 
-_READERS: dict[str, Callable[[Fields, Arrival], Inbound | None]] = {
+_READERS: dict[str, Callable[[Fields, UpdateContext], Inbound | None]] = {
     "message": read_message,
     "edited_message": _edit,
     "callback_query": _press,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from channels.telegram.fields import Fields, clean_name, object_or_empty, required_object
-from channels.telegram.inbound_chat import name_of, read_chat, read_thread
+from channels.telegram.inbound.chat import name_of, read_chat, read_thread
 from goclaw_py.model.messages import PeerKind, TopicChanged, TopicState
 
 _CREATED: Final = "forum_topic_created"

@@ -17,7 +17,7 @@ from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.ports.control import Control
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import MAX_BODY_BYTES
-from goclaw_py.web.pages.hub import Hub, Part
+from goclaw_py.web.pages.hub import Hub, LivePart
 from goclaw_py.web.pages.rendering import Pages
 
 MAX_FORM_BYTES: Final = MAX_BODY_BYTES
@@ -88,7 +88,7 @@ class Page:
     every_s: float = 1.0
 
 
-class Desk:
+class PageServices:
     """The parts that pages share.
 
     Args:
@@ -122,7 +122,7 @@ class Desk:
                 return self.render(f"{page.name}_live.html", await page.look(query))
 
             seen = request.headers.get("last-event-id", "")
-            return ClosedStream(self.hub.stream(Part(key, make, page.every_s), seen))
+            return ClosedStream(self.hub.stream(LivePart(key, make, page.every_s), seen))
 
         return [Route(page.path, show), Route(f"/live/{page.name}", live)]
 

@@ -17,8 +17,8 @@ from channels.telegram.fields import (
     text_or_empty,
     whole_number,
 )
-from channels.telegram.inbound_rich import rich_text
-from channels.telegram.inbound_shared import shared_text
+from channels.telegram.inbound.rich import rich_text
+from channels.telegram.inbound.shared import shared_text
 from goclaw_py.common.text import cut_text, is_blank
 from goclaw_py.model.messages import Attachment, FileKind
 
@@ -126,7 +126,7 @@ SERVICE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class MessageContent:
     """What a message says. ``entities`` are as they came, with offsets into ``text``.
 
     ``rich``: the text is that of a rich message, which has no entities. ``shared``: it stands for a
@@ -141,7 +141,7 @@ class Content:
     shared: bool = False
 
 
-def read_content(message: Fields, *, direct: bool) -> Content | None:
+def read_content(message: Fields, *, direct: bool) -> MessageContent | None:
     """What a message says; None for what nobody said. Raises ``Malformed``.
 
     What is newer than this code may be something said or something that happened: only in a
@@ -149,21 +149,23 @@ def read_content(message: Fields, *, direct: bool) -> Content | None:
     """
     text = optional_text(message, "text")
     if text is not None:
-        return Content(text, message.get("entities"))
+        return MessageContent(text, message.get("entities"))
     caption = optional_text(message, "caption")
     attachments = _attachments(message)
     unsupported = "" if attachments else _unsupported(message)
     if caption or attachments:
-        return Content(caption or "", message.get("caption_entities"), attachments, unsupported)
+        return MessageContent(
+            caption or "", message.get("caption_entities"), attachments, unsupported
+        )
     if words := rich_text(message.get("rich_message")):
-        return Content(words, rich=True)
+        return MessageContent(words, rich=True)
     if words := shared_text(message):
-        return Content(words, shared=True)
+        return MessageContent(words, shared=True)
     if emoji := text_or_empty(object_or_empty(message.get("sticker")).get("emoji")):
-        return Content(emoji)
+        return MessageContent(emoji)
     if unsupported:
-        return Content(unsupported=unsupported)
-    return Content(unsupported=_UNKNOWN) if direct and SERVICE.isdisjoint(message) else None
+        return MessageContent(unsupported=unsupported)
+    return MessageContent(unsupported=_UNKNOWN) if direct and SERVICE.isdisjoint(message) else None
 
 
 def read_quote(message: Fields, replied: Fields | None) -> str:

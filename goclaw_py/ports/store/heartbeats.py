@@ -7,31 +7,31 @@ from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.heartbeat.models import (
-    Beat,
-    BeatEnd,
-    ClaimedBeat,
-    Event,
     Heartbeat,
-    Looks,
-    Plan,
+    HeartbeatClaim,
+    HeartbeatConfig,
+    HeartbeatEvent,
+    HeartbeatRun,
+    HeartbeatRunEnd,
+    PreconditionQuery,
     Undelivered,
 )
-from goclaw_py.model.ids import AgentName, BeatId, NodeId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store.outbox import OutboxState
 
 
-class BeatStore(Protocol):
+class HeartbeatStore(Protocol):
     """Heartbeats, beats, and the events that wait for them.
 
     A change that makes a beat due, or due at another time, sends ``Notice.CRON``. A heartbeat has
     at most one beat that is not over.
     """
 
-    async def plan_heartbeats(self, plans: Sequence[Plan], *, now: datetime) -> None:
+    async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         """Enter what the settings want; heartbeats of agents that it does not name stay.
 
         The grid begins ``offset`` after the first enabling and stays for ever: ``anchor`` is
@@ -53,7 +53,9 @@ class BeatStore(Protocol):
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
         """Let it be silent until then; None ends that. False: it is not planned."""
 
-    async def wake_heartbeat(self, agent: AgentName, kind: BeatKind, *, now: datetime) -> bool:
+    async def wake_heartbeat(
+        self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
+    ) -> bool:
         """Ask for a beat as soon as may be. False: it is not planned.
 
         A wake that waits already is enough: it keeps its time and kind.
@@ -61,7 +63,7 @@ class BeatStore(Protocol):
 
     # ---------------------------------------------------------------- when they are due
 
-    async def next_beat_due(
+    async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
         """The earliest time at which a beat of these can be claimed; it may be over.
@@ -71,15 +73,15 @@ class BeatStore(Protocol):
         beat is in hand.
         """
 
-    async def claim_beats(
+    async def claim_heartbeats(
         self,
         node: NodeId,
         agents: Collection[AgentName],
         *,
         now: datetime,
-        ids: Sequence[BeatId],
+        ids: Sequence[HeartbeatRunId],
         wakes: int,
-    ) -> list[ClaimedBeat]:
+    ) -> list[HeartbeatClaim]:
         """Claim what is due, the longest due first, at most one of each agent and ``wakes`` wakes.
 
         First those that were given back: they go on in their rows, with their kinds, and answer
@@ -91,19 +93,19 @@ class BeatStore(Protocol):
         Raises ``Fenced`` if ``node`` is not alive.
         """
 
-    async def claim_beat_now(
-        self, node: NodeId, agent: AgentName, *, now: datetime, beat: BeatId
-    ) -> ClaimedBeat | None:
+    async def claim_heartbeat_now(
+        self, node: NodeId, agent: AgentName, *, now: datetime, beat: HeartbeatRunId
+    ) -> HeartbeatClaim | None:
         """Claim a beat by hand (``MANUAL``), whatever is due; None if one is not over.
 
         Also of a heartbeat that is off. May be repeated after an unknown outcome. A wake that waits
         is answered by it. None if the agent is not planned either. Raises ``Fenced``.
         """
 
-    async def defer_beat(self, beat: BeatId, *, node: NodeId, detail: str) -> None:
+    async def defer_heartbeat(self, beat: HeartbeatRunId, *, node: NodeId, detail: str) -> None:
         """A beat in hand is ``DEFERRED``: its agent is busy. Raises ``Fenced``."""
 
-    async def end_beats(self, ends: Sequence[BeatEnd], *, node: NodeId) -> None:
+    async def end_heartbeat_runs(self, ends: Sequence[HeartbeatRunEnd], *, node: NodeId) -> None:
         """End beats that had no run, or whose last run has ended before, in one transaction.
 
         One that has ended already stays as it is. Raises ``Fenced`` if one of them is another
@@ -111,30 +113,36 @@ class BeatStore(Protocol):
         a run. Of each agent the log keeps the newest 1000.
         """
 
-    async def tell_of_beat(
-        self, end: BeatEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    async def notify_of_heartbeat(
+        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage], *, node: NodeId
     ) -> None:
-        """``end_beats`` with one, and what is said about it; that falls out if it has ended."""
+        """``end_heartbeat_runs`` with one, and what is said about it.
 
-    async def give_back_beats(self, ids: Collection[BeatId], *, node: NodeId) -> None:
+        That falls out if it has ended.
+        """
+
+    async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         """Let beats in hand be claimed again, by whoever comes first; they are ``DEFERRED``.
 
         What a dead node leaves is given back in the same way, but for a beat a run of which had
         begun: that one ends ``LOST``. A node that leaves gives all back.
         """
 
-    async def give_back_unknown_beats(self, known: Collection[BeatId], *, node: NodeId) -> None:
+    async def release_unclaimed_heartbeats(
+        self, known: Collection[HeartbeatRunId], *, node: NodeId
+    ) -> None:
         """Give back what a node has claimed but for what it knows of.
 
-        For when the answer to ``claim_beats`` was lost: nobody would run it while the node lives.
+        For when the answer to ``claim_heartbeats`` was lost: nobody would run it while the node
+        lives.
         """
 
     # ---------------------------------------------------------------- what a beat looks at
 
-    async def look(self, agent: AgentName, *, spent_since: datetime) -> Looks:
+    async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
         """What the checks of a beat want to know."""
 
-    async def beats_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
+    async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
         """What the beats that were claimed since then have used; None: nothing."""
 
     async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
@@ -143,14 +151,16 @@ class BeatStore(Protocol):
         One of which a message is dead or dropped does not count (SPEC HB-7).
         """
 
-    async def add_event(self, agent: AgentName, text: str, *, now: datetime, wake: bool) -> Event:
+    async def add_event(
+        self, agent: AgentName, text: str, *, now: datetime, wake: bool
+    ) -> HeartbeatEvent:
         """Keep an event for the next beat, with ``wake`` one that comes soon.
 
         Raises ``TooManyEvents`` if ``MAX_EVENTS`` wait, and ``UnknownAgent`` if its heartbeat is
         not planned.
         """
 
-    async def events(self, agent: AgentName) -> list[Event]:
+    async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         """Those that wait, the oldest first."""
 
     # ---------------------------------------------------------------- what became of them
@@ -162,10 +172,10 @@ class BeatStore(Protocol):
         limit: int = 50,
         outcome: str | None = None,
         before: Cursor | None = None,
-    ) -> list[Beat]:
+    ) -> list[HeartbeatRun]:
         """The log of an agent, or of all, the newest first; only one ``outcome`` as it is shown."""
 
-    async def beat(self, beat: BeatId) -> Beat | None:
+    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
         """One of them."""
 
     async def undelivered(
@@ -174,12 +184,12 @@ class BeatStore(Protocol):
         """Alerts that have died since then and of which nobody was told, the oldest first."""
 
     async def tell_undelivered(
-        self, beat: BeatId, say: Sequence[OutboundMessage], *, now: datetime
+        self, beat: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         """Tell it somewhere else, once. False: it was told already, and nothing is said.
 
         With nothing to say it is told to nobody, and not asked for any more.
         """
 
-    async def sweep_beats(self, *, now: datetime) -> int:
+    async def sweep_heartbeat_runs(self, *, now: datetime) -> int:
         """Delete rows of the log that ended more than 90 days ago, at most 250; how many."""

@@ -10,7 +10,7 @@ from typing import Final
 from goclaw_py.common.durations import in_words
 from goclaw_py.common.time_texts import at, local
 from goclaw_py.delivery.ok_token import without_token
-from goclaw_py.heartbeat.models import Beat, BeatStatus, Skip
+from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.status_texts import (
     advice,
     is_undelivered,
@@ -22,41 +22,41 @@ from goclaw_py.heartbeat.status_texts import (
     state_words,
     why,
 )
-from goclaw_py.heartbeat.views import HeartbeatView, Rehearsal
-from goclaw_py.model.outcomes import BeatKind
+from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 
-_SIGNS: Final[Mapping[BeatStatus, tuple[str, str]]] = {
-    BeatStatus.RUNNING: ("busy", "…"),
-    BeatStatus.DEFERRED: ("busy", "…"),
-    BeatStatus.OK: ("good", "✓"),
-    BeatStatus.ALERTED: ("told", "!"),
-    BeatStatus.DUPLICATE: ("idle", "="),
-    BeatStatus.NO_ROUTE: ("bad", "✕"),
-    BeatStatus.SKIPPED: ("idle", "-"),
-    BeatStatus.CANCELLED: ("idle", "✕"),
-    BeatStatus.FAILED: ("bad", "✕"),
-    BeatStatus.DELIVERY_FAILED: ("bad", "✕"),
-    BeatStatus.LOST: ("bad", "?"),
+_SIGNS: Final[Mapping[HeartbeatRunStatus, tuple[str, str]]] = {
+    HeartbeatRunStatus.RUNNING: ("busy", "…"),
+    HeartbeatRunStatus.DEFERRED: ("busy", "…"),
+    HeartbeatRunStatus.OK: ("good", "✓"),
+    HeartbeatRunStatus.ALERTED: ("told", "!"),
+    HeartbeatRunStatus.DUPLICATE: ("idle", "="),
+    HeartbeatRunStatus.NO_ROUTE: ("bad", "✕"),
+    HeartbeatRunStatus.SKIPPED: ("idle", "-"),
+    HeartbeatRunStatus.CANCELLED: ("idle", "✕"),
+    HeartbeatRunStatus.FAILED: ("bad", "✕"),
+    HeartbeatRunStatus.DELIVERY_FAILED: ("bad", "✕"),
+    HeartbeatRunStatus.LOST: ("bad", "?"),
 }
 """The colour of each status, and a sign for whoever does not see colours."""
 
-_KINDS: Final[Mapping[BeatKind, str]] = {
-    BeatKind.INTERVAL: "",
-    BeatKind.MANUAL: "by hand",
-    BeatKind.EVENT: "for an event",
-    BeatKind.JOB: "after a job",
+_KINDS: Final[Mapping[HeartbeatRunKind, str]] = {
+    HeartbeatRunKind.INTERVAL: "",
+    HeartbeatRunKind.MANUAL: "by hand",
+    HeartbeatRunKind.EVENT: "for an event",
+    HeartbeatRunKind.JOB: "after a job",
 }
 
 OUTCOMES: Final = (
-    *(each.value for each in BeatStatus if each is not BeatStatus.SKIPPED),
-    *(f"{BeatStatus.SKIPPED}:{skip}" for skip in Skip),
+    *(each.value for each in HeartbeatRunStatus if each is not HeartbeatRunStatus.SKIPPED),
+    *(f"{HeartbeatRunStatus.SKIPPED}:{skip}" for skip in Skip),
 )
-"""What a log may be asked for; see ``Beat.outcome``."""
+"""What a log may be asked for; see ``HeartbeatRun.outcome``."""
 
 
 @dataclass(frozen=True, slots=True)
-class BeatLine:
+class HeartbeatLine:
     """A beat as people read it.
 
     Args:
@@ -68,7 +68,7 @@ class BeatLine:
         said: What its agent had to say, "" if nothing.
     """
 
-    beat: Beat
+    beat: HeartbeatRun
     meaning: str
     sign: str
     outcome: str
@@ -81,15 +81,15 @@ class BeatLine:
     said: str
 
 
-def beat_line(beat: Beat, view: HeartbeatView) -> BeatLine:
+def beat_line(beat: HeartbeatRun, view: HeartbeatView) -> HeartbeatLine:
     """What is said of a beat."""
-    status = BeatStatus.DELIVERY_FAILED if is_undelivered(beat) else beat.status
+    status = HeartbeatRunStatus.DELIVERY_FAILED if is_undelivered(beat) else beat.status
     meaning, sign = _SIGNS[status]
     outcome = status.value if beat.skip is None else f"{status.value}: {beat.skip.value}"
     took = None
     if beat.started_at is not None and beat.finished_at is not None:
         took = max(0.0, (beat.finished_at - beat.started_at).total_seconds())
-    return BeatLine(
+    return HeartbeatLine(
         beat=beat,
         meaning=meaning,
         sign=sign,
@@ -132,10 +132,10 @@ class Card:
     spent: str
     why: tuple[str, str]
     muted_until: str
-    strip: tuple[BeatLine, ...]
+    strip: tuple[HeartbeatLine, ...]
 
 
-def card_of(view: HeartbeatView, newest_first: list[Beat]) -> Card:
+def card_of(view: HeartbeatView, newest_first: list[HeartbeatRun]) -> Card:
     """What is said of a heartbeat."""
     heartbeat, zone = view.heartbeat, view.policy.zone
     due = heartbeat.next_at if heartbeat.is_on else None
@@ -161,7 +161,7 @@ def card_of(view: HeartbeatView, newest_first: list[Beat]) -> Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CheckLine:
     """A check: what it asks, a word for how it went, its colour, and what there is to say."""
 
     asks: str
@@ -185,40 +185,42 @@ _CHECKS: Final = (
 """The checks in their order, with what they end in; None: the one that lets a beat wait."""
 
 
-def steps_of(rehearsal: Rehearsal, view: HeartbeatView) -> tuple[Step, ...]:
+def steps_of(rehearsal: DryRunReport, view: HeartbeatView) -> tuple[CheckLine, ...]:
     """What a run by hand would do now, check by check (SPEC HB-1)."""
     verdict = rehearsal_lines(rehearsal, view.heartbeat)[0]
-    steps: list[Step] = []
+    steps: list[CheckLine] = []
     is_over = False
     for asks, skips in _CHECKS:
         if is_over:
-            steps.append(Step(asks, *_NOT_REACHED))
-        elif rehearsal.status is BeatStatus.DEFERRED and skips is None:
+            steps.append(CheckLine(asks, *_NOT_REACHED))
+        elif rehearsal.status is HeartbeatRunStatus.DEFERRED and skips is None:
             is_over = True
-            steps.append(Step(asks, "waits here", "busy", verdict))
+            steps.append(CheckLine(asks, "waits here", "busy", verdict))
         elif skips is not None and rehearsal.skip in skips:
             is_over = True
-            steps.append(Step(asks, "skipped here", "bad", verdict))
+            steps.append(CheckLine(asks, "skipped here", "bad", verdict))
         else:
-            steps.append(Step(asks, *_PASSED))
+            steps.append(CheckLine(asks, *_PASSED))
         if len(steps) == 1:
             steps += _unheeded(view)
     if is_over:
-        steps.append(Step(_ASKED, *_NOT_REACHED))
+        steps.append(CheckLine(_ASKED, *_NOT_REACHED))
     else:
-        steps.append(Step(_ASKED, "yes", "good", rehearsal.detail))
+        steps.append(CheckLine(_ASKED, "yes", "good", rehearsal.detail))
     return (*steps, _route_step(rehearsal, view))
 
 
-def _unheeded(view: HeartbeatView) -> list[Step]:
+def _unheeded(view: HeartbeatView) -> list[CheckLine]:
     """What skips regular beats only: a beat by hand comes all the same."""
     muted, hours = view.heartbeat.muted_until, view.policy.hours
     is_muted = muted is not None and muted > view.now
     is_out = hours is not None and not hours.holds(view.now)
     regular = "a scheduled run would be skipped now"
     return [
-        Step("Is it not muted?", "ignored for manual runs", "idle", regular if is_muted else ""),
-        Step(
+        CheckLine(
+            "Is it not muted?", "ignored for manual runs", "idle", regular if is_muted else ""
+        ),
+        CheckLine(
             "Is it within its active hours?",
             "ignored for manual runs",
             "idle",
@@ -227,11 +229,11 @@ def _unheeded(view: HeartbeatView) -> list[Step]:
     ]
 
 
-def _route_step(rehearsal: Rehearsal, view: HeartbeatView) -> Step:
+def _route_step(rehearsal: DryRunReport, view: HeartbeatView) -> CheckLine:
     route = rehearsal.route
     is_reached = route.target is not None and not route.problem
     went, meaning = ("found", "good") if is_reached else ("nowhere", "idle")
     if route.problem:
         went, meaning = "cannot be delivered", "bad"
     detail = f"An alert goes {route_words(route, view.policy)}."
-    return Step("Where would an alert go?", went, meaning, detail)
+    return CheckLine("Where would an alert go?", went, meaning, detail)
