@@ -190,7 +190,7 @@ def _verify(migrations: Sequence[Migration], done: Mapping[int, tuple[str, str]]
             )
         if migration.checksum != checksum:
             raise MigrationError(
-                f"{MigrationStep(migration, is_up=True).file} has changed since it was applied here: "
+                f"{MigrationStep(migration, is_up=True).file} has changed since it was applied: "
                 "an unreleased version made this database; start with a fresh one (another "
                 "database.url, or for the embedded server move the folder postgres away)"
             )

@@ -89,7 +89,7 @@ RUN_ID = RunId("0190-aaaa")
 RUNNING = RunView(RUN_ID, SESSION, AgentName("main"), LaneName("main"), RunState.RUNNING, 1.5)
 STATUS = GatewayStatus(
     node=NodeId("node-1"),
-    release="0.1.0",
+    release="0.2.0",
     pid=7,
     started_at=NOW - timedelta(hours=2),
     now=NOW,
