@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from html import escape
 from typing import Final
@@ -87,8 +88,8 @@ def _thinned(points: Sequence[Point]) -> Sequence[Point]:
 
 
 def _round_up(value: float) -> float:
-    """The next of 1, 2, 2.5, 5, 10 times a power of ten; 1 for nothing."""
-    if value <= 0 or not math.isfinite(value):
+    """The next of 1, 2, 2.5, 5, 10 times a power of ten; 1 for nothing, or next to nothing."""
+    if value < sys.float_info.min or not math.isfinite(value):
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1, 2, 2.5, 5, 10, 20) if step * power >= value)

@@ -65,12 +65,12 @@ async def managed(env: Mapping[str, str]) -> AsyncIterator[Manager]:
     if not address:
         yield manager
         return
-    notifications = asyncio.create_task(_tell_always(manager, _every_s(env)), name="watchdog")
+    watchdog = asyncio.create_task(_tell_always(manager, _every_s(env)), name="watchdog")
     try:
         yield manager
     finally:
-        notifications.cancel()
-        await asyncio.gather(notifications, return_exceptions=True)
+        watchdog.cancel()
+        await asyncio.gather(watchdog, return_exceptions=True)
 
 
 async def _tell_always(manager: Manager, every_s: float) -> None:

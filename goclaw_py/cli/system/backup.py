@@ -46,7 +46,7 @@ def backup(
     settings = cli(ctx).settings()
     from goclaw_py.cli import composition  # noqa: PLC0415
 
-    with notifications() as tell:
+    with shown_progress() as tell:
         done = waited_for(composition.back_up(settings, to, files=files, tell=tell))
     _show_saved(done, as_json=as_json)
 
@@ -75,7 +75,7 @@ def restore(
     """Restore a backup. Stop all gateways first."""
     from goclaw_py.cli import composition  # noqa: PLC0415
 
-    with notifications() as tell:
+    with shown_progress() as tell:
         found = composition.examine(file, tell)
     if chosen.check:
         _show_saved(found.saved, as_json=chosen.as_json)
@@ -83,7 +83,7 @@ def restore(
     settings = cli(ctx).settings()
     there = waited_for(composition.in_the_way(settings, found, files=chosen.files))
     _agree(there, found, chosen)
-    with notifications() as tell:
+    with shown_progress() as tell:
         work = composition.restore(
             settings, found, replace=chosen.replace, files=chosen.files, tell=tell
         )
@@ -151,7 +151,7 @@ def _restored(done: Restored) -> Iterable[str]:
 
 
 @contextmanager
-def notifications() -> Iterator[Tell]:
+def shown_progress() -> Iterator[Tell]:
     """Show a progress bar on standard error, if that is a terminal, and remove it at the end."""
     if not sys.stderr.isatty():
         yield lambda _step: None

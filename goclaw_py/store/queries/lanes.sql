@@ -25,7 +25,7 @@ from lane_slots
 where lane = $1 and node = $2
 order by id;
 
--- name: line_up
+-- name: enqueue_run
 -- Lets so many more wait.
 insert into lane_slots (lane, node)
 select $1, $2

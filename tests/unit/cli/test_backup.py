@@ -19,7 +19,7 @@ from goclaw_py.app.backup.backup import Saved
 from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
 from goclaw_py.app.progress import ProgressStep, Tell
 from goclaw_py.cli import composition
-from goclaw_py.cli.system.backup import notifications
+from goclaw_py.cli.system.backup import shown_progress
 from goclaw_py.model.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
 from tests.unit.cli.conftest import Shell
@@ -201,8 +201,8 @@ def test_a_file_that_is_there_is_not_overwritten(goclaw: Shell, tmp_path: Path) 
 
 SHOWING = """
 from goclaw_py.app.progress import ProgressStep
-from goclaw_py.cli.system.backup import telling
-with telling() as tell:
+from goclaw_py.cli.system.backup import shown_progress
+with shown_progress() as tell:
     tell(ProgressStep("inbox [red]", 2_000_000, 4_000_000))
 print("done")
 """
@@ -225,6 +225,6 @@ def test_progress_is_shown_on_a_terminal_only() -> None:
 
 def test_the_same_holds_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
     used: Callable[[ProgressStep], None]
-    with notifications() as used:
+    with shown_progress() as used:
         used(ProgressStep("x", 1))
     assert capsys.readouterr() == ("", "")

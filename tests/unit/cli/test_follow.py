@@ -33,7 +33,7 @@ HERE = f"{AT}  main  console:direct:local  "
 
 
 @pytest.fixture
-def notifications(home: Path) -> Iterator[ThreadGateway]:
+def gateway_with_runs(home: Path) -> Iterator[ThreadGateway]:
     """A gateway that tells everything that there is and goes away."""
     made = ThreadGateway(home)
     for event in [*fakes.FOLLOWED[1:], None]:
@@ -46,7 +46,7 @@ def notifications(home: Path) -> Iterator[ThreadGateway]:
 
 
 def test_each_event_is_one_line_without_what_a_terminal_would_obey(
-    goclaw: Shell, notifications: ThreadGateway
+    goclaw: Shell, gateway_with_runs: ThreadGateway
 ) -> None:
     out = goclaw("runs", "follow", "console").out
     following, *shown = out.splitlines()
@@ -97,20 +97,20 @@ def test_one_event_is_not_several() -> None:
 
 
 def test_for_programs_each_event_is_one_json_object_a_line(
-    goclaw: Shell, notifications: ThreadGateway
+    goclaw: Shell, gateway_with_runs: ThreadGateway
 ) -> None:
     events = [json.loads(line) for line in goclaw("runs", "follow", "--json").out.split("\n")[:-1]]
     assert [event["kind"] for event in events] == [event.kind for event in fakes.FOLLOWED]
     assert events[4]["text"] == fakes.FOLLOWED[4].text  # type: ignore[union-attr]
     assert events[0]["runs"][1]["waits_for"] == "lane"
-    assert notifications.control.calls == [("follow", None)]
+    assert gateway_with_runs.control.calls == [("follow", None)]
 
 
 # ---------------------------------------------------------------------------- ends
 
 
 def test_a_gateway_that_goes_away_is_told_with_the_code_for_none(
-    goclaw: Shell, notifications: ThreadGateway
+    goclaw: Shell, gateway_with_runs: ThreadGateway
 ) -> None:
     got = goclaw("runs", "follow")
     assert (got.code, got.err) == (

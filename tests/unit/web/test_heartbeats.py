@@ -81,7 +81,7 @@ async def both(tmp_path: Path) -> AsyncIterator[Both]:
 async def test_heartbeats_are_seen_as_they_are(both: Both) -> None:
     """SPEC HB-9, OPS-4."""
     service, remote = both.service, both.remote
-    with pytest.raises(GoclawError, match="not asked yet"):
+    with pytest.raises(GoclawError, match="not requested from the gateway yet"):
         _ = remote.agents
     assert await remote.view(MAIN) == await service.view(MAIN)
     assert remote.agents == (MAIN, HELPER)

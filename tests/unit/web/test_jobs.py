@@ -134,7 +134,7 @@ async def test_a_job_is_made_seen_changed_run_and_deleted(both: Both) -> None:
 
 @pytest.mark.real_time
 async def test_what_the_settings_say_is_known_once_something_was_asked(both: Both) -> None:
-    with pytest.raises(GoclawError, match="not asked yet"):
+    with pytest.raises(GoclawError, match="not requested from the gateway yet"):
         both.remote.profile  # noqa: B018
     assert abs(both.remote.now() - datetime.now(UTC)) < timedelta(hours=1)
     assert await both.remote.zone(OPERATOR) == "UTC"
