@@ -126,7 +126,8 @@ def _seen_with(trouble: str, view: ChannelView) -> ChannelView:
 
 def _outage(view: OutageView) -> str:
     kept = f"{count(view.kept, 'message')} kept"
-    return f"agent {view.agent}: its provider is down for {view.for_s:.0f} s, {kept}: {view.cause}"
+    down = f"its provider has been down for {view.for_s:.0f} s"
+    return f"agent {view.agent}: {down}, {kept}: {view.cause}"
 
 
 def _warnings(
@@ -146,7 +147,7 @@ def _warnings(
     waits = "waits" if backlog.undecided == 1 else "wait"
     for number, noun, what, command in (
         (backlog.dead, "message", "could not be delivered", "outbox list --state dead"),
-        (backlog.unanswered, "message", "could not be worked on", "inbox list"),
+        (backlog.unanswered, "message", "got no answer", "inbox list"),
         (backlog.undecided, "group", f"{waits} for your decision", "groups list"),
     ):
         if number:

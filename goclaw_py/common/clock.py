@@ -95,8 +95,8 @@ class SharedClock:
             return None
         ahead = "ahead of" if skew_s > 0 else "behind"
         return (
-            f"the clock of this machine is {abs(skew_s):.0f} s {ahead} the database's, which is "
-            "used; let both follow a time server: timedatectl set-ntp true"
+            f"the clock of this machine is {abs(skew_s):.0f} s {ahead} the database's, "
+            "whose clock is used; synchronize both with a time server: timedatectl set-ntp true"
         )
 
     def _tell(self) -> None:

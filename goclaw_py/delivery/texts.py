@@ -24,7 +24,7 @@ _MAX_SNIPPETS = 3
 GREETING = "Hello! Send me a message and I will answer. /help lists the commands."
 NEW_SESSION = "This is a new conversation. I no longer remember the previous one."
 NOTHING_RUNNING = "Nothing was running."
-ALREADY_STOPPING = "It is already stopping."
+ALREADY_STOPPING = "It is already being stopped."
 LOST = (
     "I could not answer your message: the program crashed each time I tried. "
     "Please send it again, perhaps worded differently."
@@ -134,7 +134,7 @@ def dropped(texts: Sequence[str], reason: Reason | None) -> str:
 def overflowed(texts: Sequence[str]) -> str:
     """Say that waiting messages are too long for one turn and are split (SPEC QUEUE-6)."""
     first = snippet(texts[0])
-    return f"This is too long for one turn. I will answer from “{first}” on in a later turn."
+    return f"This is too long for one turn. I will answer the rest, from “{first}” on, separately."
 
 
 def timed_out(reason: Reason | None) -> str:
@@ -222,7 +222,7 @@ def status(
     if history.context is not None:
         lines.append(f"Context used: {history.context:.0%}")
     if history.summaries:
-        times = count(history.summaries, "time")
+        times = "once" if history.summaries == 1 else f"{history.summaries} times"
         lines.append(f"Older messages were summarised {times}")
     if history.pinned:
         lines.append(f"Facts to remember: {history.pinned}")
@@ -251,7 +251,8 @@ def _spent(spent: Spent) -> str:
     used, budget = spent.used, spent.budget
     of_turns = f" of {budget.turns:,}" if budget.turns else ""
     of_tokens = f" of {budget.tokens:,}" if budget.tokens else ""
-    parts = [f"{used.requests:,}{of_turns} model requests", f"{used.tokens:,}{of_tokens} tokens"]
+    requests = "request" if used.requests == 1 and not budget.turns else "requests"
+    parts = [f"{used.requests:,}{of_turns} model {requests}", f"{used.tokens:,}{of_tokens} tokens"]
     if used.cost_usd is not None or budget.usd is not None:
         of_usd = f" of ${budget.usd:.2f}" if budget.usd is not None else ""
         parts.append(f"${used.cost_usd or 0:.2f}{of_usd}")
@@ -285,13 +286,13 @@ def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: b
     """
     waiting = sum(run.state in _WAITING for run in runs)
     origin = "chosen in this chat" if chosen else "from the settings"
-    at_once = "1, because this conversation is long" if full else f"{policy.concurrency}"
+    at_once = "1, because this conversation is long," if full else f"{policy.concurrency}"
     last = "the oldest is dropped" if policy.drop is Drop.OLD else "new ones are rejected"
     burst = f"messages sent within {policy.debounce_s:g} s are merged"
     return "\n".join(
         [
             f"Mode: {policy.mode.value} ({origin}): {_MEANING[policy.mode]}",
-            f"Running: {len(runs) - waiting}, at once: {at_once}",
+            f"Running: {len(runs) - waiting} (at most {at_once} at a time)",
             f"Waiting: {waiting}, at most: {policy.capacity}; then {last}",
             f"Bursts: {burst if policy.debounce_s else 'each message is its own turn'}",
             _modes(),

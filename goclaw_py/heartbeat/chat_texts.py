@@ -30,7 +30,7 @@ HOW_MUTE: Final = "Write /mute 30m, /mute 2h, /mute 1d, /mute until 18:00 or /mu
 ALREADY_RUNNING: Final = "A heartbeat is already running."
 NOT_CARRIED_OUT: Final = "This gateway does not run heartbeats at the moment."
 OFF_BY_SETTINGS: Final = (
-    "The heartbeat is turned off in the settings (heartbeat.enabled and heartbeat.interval). "
+    "The heartbeat is turned off in the settings (heartbeat.enabled or heartbeat.interval). "
     "Only the operator can turn it on there."
 )
 OFF: Final = "The heartbeat is off. Turn it on with /heartbeat on."

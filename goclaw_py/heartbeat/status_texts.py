@@ -52,7 +52,7 @@ _SKIPPED: Final = {
 }
 
 BY_SETTINGS: Final = (
-    "The heartbeat is turned off in the settings (heartbeat.enabled and heartbeat.interval); "
+    "The heartbeat is turned off in the settings (heartbeat.enabled or heartbeat.interval); "
     "it can "
     "only be turned on there."
 )
@@ -239,7 +239,7 @@ def _after_silence(
     spoken = first if policy.hours is None else _within(policy.hours, first, interval)
     because = " and ".join(causes)
     if spoken is None:
-        return f"All coming runs will be skipped: {because}, and no run falls within them."
+        return f"All coming runs will be skipped: {because}, and no run falls within those hours."
     return f"The next run that will not be skipped is due {_when(spoken, view)}: {because}."
 
 
@@ -300,7 +300,7 @@ def status_lines(view: HeartbeatView) -> list[str]:
     lines.append(spent_words(view))
     if view.events:
         noun, verb = ("event", "waits") if view.events == 1 else ("events", "wait")
-        lines.append(f"{view.events} {noun} {verb} for the next heartbeat.")
+        lines.append(f"{view.events} {noun} {verb} for the next heartbeat run.")
     return lines
 
 

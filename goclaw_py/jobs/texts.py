@@ -147,14 +147,13 @@ def job_disabled(title: str, failures: int, reason: str) -> str:
     """
     often = f"{failures} times in a row" if failures > 1 else "once"
     return (
-        f"⚠️ “{_title(title)}” has failed {often} and was switched off, unless someone "
-        f"changed it in "
-        f"the meantime. Last error: {_sentence(reason)}"
+        f"⚠️ “{_title(title)}” has failed {often} and was disabled, unless someone "
+        f"changed it in the meantime. Last error: {_sentence(reason)}"
     )
 
 
 def _reason(reason: str, next_try: datetime | None, due: DueTimeText) -> str:
-    again = "No more retries." if next_try is None else f"Next try: {due.when(next_try)}."
+    again = "It will not run again." if next_try is None else f"Next run: {due.when(next_try)}."
     return f"{_sentence(reason)} {again}"
 
 
@@ -244,7 +243,7 @@ def _line(job: Job, zone: str, now: datetime) -> str:
             facts.append(f"failed: {_short(job.last_error)}" if job.last_error else "failed")
         case JobState.DISABLED:
             why = f": {_short(job.last_error)}" if job.last_error else ""
-            facts.append(f"switched off{_after(job.failures)}{why}")
+            facts.append(f"disabled{_after(job.failures)}{why}")
     if job.running is not None:
         facts.append("running now")
     return "; ".join(facts)
@@ -294,7 +293,7 @@ def deleted(title: str) -> str:
 
 def runs_now(title: str) -> str:
     """Return the answer to ``/jobs run`` and to the button “Again”."""
-    return f"“{_title(title)}” is running now."
+    return f"Started “{_title(title)}”."
 
 
 def ran_now(title: str) -> str:

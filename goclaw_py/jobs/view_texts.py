@@ -52,7 +52,7 @@ def obstacle(job: Job, *, is_enabled: bool, reason_chars: int = REASON_CHARS) ->
         case JobState.ACTIVE:
             pass
     if not is_enabled:
-        return "the scheduler is off (scheduler.enabled)"
+        return "jobs are turned off (scheduler.enabled)"
     if job.next_run_at is None and job.running is None:
         return "no upcoming run"
     return ""
@@ -87,7 +87,7 @@ _WHY: Final[Mapping[Why, str]] = {
     Why.MISSED: "no gateway was running when it was due",
     Why.TOO_FREQUENT: "the previous run was too recent",
     Why.BUDGET: "its budget was used up",
-    Why.DISABLED: "it was switched off",
+    Why.DISABLED: "it was disabled",
     Why.STOPPED: "someone stopped it",
     Why.OUTAGE: "the provider of its model was unavailable",
     Why.EFFECTS: "its run was interrupted after it had called tools that change something",

@@ -239,7 +239,7 @@ MENU: tuple[tuple[str, str], ...] = (
     ("new", "Stop everything and forget this conversation"),
     ("jobs", "List scheduled jobs and reminders"),
     ("heartbeat", "Background checklist: on, off, now, why, show, add TEXT, done N"),
-    ("mute", "Mute heartbeat alerts: /mute 2h; unmute them: /mute off"),
+    ("mute", "Mute the heartbeat: /mute 2h; unmute it: /mute off"),
     ("timezone", "Show your time zone; /timezone ZONE changes it"),
     ("queue", "Show how messages wait here; /queue MODE changes it"),
     ("usage", "Show what was used today, and the limits"),

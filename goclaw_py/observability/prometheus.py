@@ -44,7 +44,7 @@ _BACKLOG = (
     ("inbox_open", "Messages that came in and are not done.", "inbox"),
     ("outbox_open", "Messages that are not sent yet.", "outbox"),
     ("outbox_dead", "Messages that could not be delivered.", "dead"),
-    ("inbox_unanswered", "Messages that could not be worked on.", "unanswered"),
+    ("inbox_unanswered", "Messages that got no answer.", "unanswered"),
 )
 """Name, meaning and field of ``Backlog``."""
 

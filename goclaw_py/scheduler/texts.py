@@ -70,7 +70,7 @@ def waits_for(run: RunView) -> str:
         case WaitsFor.LANE:
             return f"lane {run.lane}: no slot is free"
         case WaitsFor.PARENT:
-            return f"its parent {run.parent}: its turn in the slot of the parent"
+            return f"its parent {run.parent}: its turn in the slot of its parent run"
 
 
 def policy(how: QueuePolicy) -> str:

@@ -87,7 +87,7 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
     if enabled:
         typer.echo("goclaw: no gateway is running here", err=True)
         raise typer.Exit(ExitCode.UNREACHABLE)
-    typer.echo("goclaw: the scheduler is disabled (scheduler.enabled = false)", err=True)
+    typer.echo("goclaw: jobs are turned off (scheduler.enabled = false)", err=True)
     raise typer.Exit(ExitCode.FAILED)
 
 

@@ -161,7 +161,7 @@ def next_(
         show_json(list[dict[str, str]], shown)
         return
     if not enabled:
-        typer.echo("the scheduler is disabled (scheduler.enabled = false)", err=True)
+        typer.echo("jobs are turned off (scheduler.enabled = false)", err=True)
     rows = [_due_row(due, now) for due in found]
     show_table(("WHEN", "TIME ZONE", "JOB", "PAYLOAD"), rows, empty="no upcoming runs")
 

@@ -56,11 +56,11 @@ class JobOptions:
     ] = None
     tz: Annotated[
         str | None,
-        typer.Option(help="Time zone, such as Europe/Berlin (new jobs: scheduler.timezone)."),
+        typer.Option(help="Time zone, such as Europe/Berlin (default: scheduler.timezone)."),
     ] = None
     slug: Annotated[str | None, typer.Option(help="Short name: a-z 0-9 _ -.")] = None
     name: Annotated[str | None, typer.Option(help="Display name.")] = None
-    agent: Annotated[str | None, typer.Option(help="Agent that runs the job (new jobs: main).")] = (
+    agent: Annotated[str | None, typer.Option(help="Agent that runs the job (default: main).")] = (
         None
     )
     to: Annotated[

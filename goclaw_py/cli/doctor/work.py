@@ -86,7 +86,7 @@ def _problem(world: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
     if job.state is not JobState.ACTIVE:
         return None
     if not job_profile(world.settings, world.env).enabled:
-        return job, "does not run: the scheduler is disabled", "set scheduler.enabled = true"
+        return job, "does not run: jobs are turned off", "set scheduler.enabled = true"
     if job.spec.agent not in world.settings.agents:
         cure = f"goclaw cron edit {slug} --agent NAME"
         return job, f"agent {job.spec.agent} does not exist", cure

@@ -52,7 +52,7 @@ def run(
 ) -> None:
     """Run a heartbeat now, wait for it and show the result.
 
-    Ignores the interval and quiet hours, but not the daily budget.
+    Ignores the interval, mute and quiet hours, but not the daily budget.
     """
     if dry_run:
         _rehearse(ctx, agent, as_json=as_json)

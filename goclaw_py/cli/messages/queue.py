@@ -72,7 +72,7 @@ def _show(found: QueueView) -> None:
     if found.messages:
         typer.echo()
         rows = [_message(row, row.run_id or "") for row in found.messages]
-        show_table(("IN PROGRESS", "FROM", "RUN", "TEXT"), rows, empty="")
+        show_table(("UNFINISHED", "FROM", "RUN", "TEXT"), rows, empty="")
     if found.unanswered:
         typer.echo()
         newest_first = sorted(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats
     from goclaw_py.app.simulation.simulation import Forecast, Foreseen
 
-_JOBS = ("JOB", "STATE", "RUNS", "COALESCED", "SKIPPED", "MODEL CALLS", "USD", "LATEST START")
+_JOBS = ("JOB", "STATE", "RUNS", "COALESCED", "SKIPPED", "MODEL CALLS", "USD", "LONGEST DELAY")
 _HEARTBEATS = ("AGENT", "HEARTBEAT RUNS", "MODEL CALLS", "SKIPPED", "USD")
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60

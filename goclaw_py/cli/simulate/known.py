@@ -57,7 +57,7 @@ async def known(control: Control, agents: Sequence[str], guess: Guess) -> Simula
         typer.echo(f"simulating only {len(page.jobs)} of {page.total} jobs", err=True)
     if page.jobs and not service.enabled:
         typer.echo(
-            "the scheduler is disabled (scheduler.enabled = false); simulating as if enabled",
+            "jobs are turned off (scheduler.enabled = false); simulating as if enabled",
             err=True,
         )
     now = service.now()

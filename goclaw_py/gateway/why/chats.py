@@ -103,7 +103,7 @@ def _seen(place: KnownChat) -> list[ExplanationStep]:
 def _unheard(place: KnownChat) -> RunVerdict:
     answer = (
         f"No message from {target_text(place.target)} was ever accepted, and no rule blocks it: "
-        "no message came in, or it was one that is not for this bot."
+        "none arrived, or it was not meant for this bot."
     )
     cures: tuple[Cure, ...] = (
         Cure("Is its channel connected?", "goclaw why"),
@@ -149,7 +149,7 @@ def _group(place: KnownChat, access: AccessRules) -> RunVerdict | None:
         answer = f'{place.name} is ignored: enabled = false is set for it under chats."{id_}".'
         change = Cure(
             f'Set enabled = true under [channels.{place.target.channel}.chats."{id_}"]; '
-            "the settings go before goclaw groups allow"
+            "the settings take precedence over goclaw groups allow"
         )
         return RunVerdict("chat.disabled_in_settings", answer, (change,))
     decided = access.listed if access.listed is not None else (chat.allowed if chat else None)
@@ -179,7 +179,7 @@ async def _unmentioned(src: Sources, place: KnownChat) -> RunVerdict | None:
     section = f"[channels.{place.target.channel}]"
     answer = (
         f"{place.name} got a message {ago(chat.unmentioned_at, src.now())}: the message did not "
-        f"mention {bot}, and mention = true holds there (goclaw.toml, {section})."
+        f"mention {bot}, and mention = true is set there (goclaw.toml, {section})."
     )
     cures = (
         Cure(f"Mention {bot}, or reply to one of its messages"),
@@ -259,7 +259,7 @@ def asks(src: Sources, one: PairingApplicant) -> RunVerdict:
         f"{ago(one.created_at, src.now())} and is valid for {left}."
     )
     cures = (
-        Cure("Let them talk, with the code that they were shown", "goclaw pairing approve CODE"),
+        Cure("Approve them, with the code that the bot sent them", "goclaw pairing approve CODE"),
         Cure("The same without owner commands", "goclaw pairing approve CODE --guest"),
     )
     return RunVerdict("person.asks", answer, cures)
@@ -324,7 +324,7 @@ async def explain_session(
         return await waits.explain(src, view.waiting[0], about)
     if last:
         return await runs.explain(src, last[0], about)
-    answer = f"Nothing was asked in {key} that is still stored."
+    answer = f"No message or run of session {key} is stored any more."
     return Explanation(about, src.now(), "session.empty", answer)
 
 

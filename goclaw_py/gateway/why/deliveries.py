@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from goclaw_py.common.text import count
 from goclaw_py.gateway.why.sources import Sources, ago, between, brief, quoted, short
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.targets import target_text
@@ -155,7 +156,8 @@ async def _unsent(src: Sources, row: OutboxRow) -> DeliveryResult:
         return DeliveryResult("delivery.behind", clause, (see,))
     if row.error:
         soon = "now" if row.next_attempt_at <= now else f"in {between(now, row.next_attempt_at)}"
-        clause = f"has failed {row.attempts} times and is tried again {soon}: {brief(row.error)}"
+        often = count(row.attempts, "time")
+        clause = f"has failed {often} and is tried again {soon}: {brief(row.error)}"
         drop = Cure("Cancel it", f"goclaw outbox drop {row.id}")
         return DeliveryResult("delivery.retrying", clause, (*_channel_cures(status, row), drop))
     see = Cure("The state of its channel", "goclaw status")

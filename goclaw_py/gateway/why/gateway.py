@@ -84,7 +84,7 @@ def _problems(status: GatewayStatus) -> list[_Problem]:
 def _warning(text: str) -> _Problem:
     """A warning of the status; many name the command that shows more."""
     command = _COMMAND.search(text)
-    cures = (Cure("Which", command[1].strip()),) if command else ()
+    cures = (Cure("Show them", command[1].strip()),) if command else ()
     for part, code, extra in _WARNINGS:
         if part in text:
             return code, text, (*cures, *extra)
@@ -95,31 +95,31 @@ _WARNINGS: Final = (
     (
         "could not be delivered",
         "gateway.dead_deliveries",
-        (Cure("Why one was not", "goclaw why outbox:ID"),),
+        (Cure("Why a message was not delivered", "goclaw why outbox:ID"),),
     ),
     (
-        "could not be worked on",
+        "got no answer",
         "gateway.unanswered",
-        (Cure("Why one was not", "goclaw why inbox:ID"),),
+        (Cure("Why a message was not answered", "goclaw why inbox:ID"),),
     ),
-    ("your decision", "gateway.undecided", (Cure("Decide", "goclaw groups allow ID"),)),
+    ("your decision", "gateway.undecided", (Cure("Allow the group", "goclaw groups allow ID"),)),
     (
-        "its provider is down",
+        "its provider has been down",
         "gateway.outage",
         (Cure("Check key, address and model of the agent", "goclaw doctor"),),
     ),
     (
         "has other settings",
         "gateway.settings_differ",
-        (Cure("What differs", "goclaw nodes list"),),
+        (Cure("What differs", "goclaw nodes show NODE"),),
     ),
     ("runs release", "gateway.release_differs", (Cure("The nodes", "goclaw nodes list"),)),
     (
         "the clock of this machine",
         "gateway.clock",
-        (Cure("Follow a time server", "timedatectl set-ntp true"),),
+        (Cure("Synchronize the clock", "timedatectl set-ntp true"),),
     ),
-    ("is full", "gateway.lane_full", (Cure("More at once", "goclaw lanes set main N"),)),
+    ("is full", "gateway.lane_full", (Cure("Add slots to the lane", "goclaw lanes set LANE N"),)),
 )
 
 

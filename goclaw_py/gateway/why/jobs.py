@@ -30,7 +30,7 @@ async def explain(src: Sources, job: Job) -> Explanation:
     """Explain the last time of a job, or why it has none."""
     log = await src.control.jobs.log(job.id, OPERATOR, limit=_SHOWN)
     verdict = await _judge(src, job, log)
-    made = ExplanationStep(job.created_at, "made", f"made by {_MAKERS[job.maker]}: {plan(job)}")
+    made = ExplanationStep(job.created_at, "made", f"created by {_MAKERS[job.maker]}: {plan(job)}")
     steps = [made, *(_step(row) for row in reversed(log))]
     if job.next_run_at is not None and job.state is JobState.ACTIVE:
         steps.append(ExplanationStep(job.next_run_at, "next", "its next run"))
@@ -58,7 +58,7 @@ _MAKERS: Final = {
 def _deleted(last: LoggedOccurrence) -> RunVerdict:
     if last.status is OccurrenceStatus.OK:
         answer = f"The job {last.slug} ran and was then deleted, as one-time jobs are by default."
-        keep = Cure("Keep such jobs: delete_after_run = false in the policy of the scheduler")
+        keep = Cure("Keep such jobs: delete_after_run = false under [scheduler] in goclaw.toml")
         return RunVerdict("job.done_and_deleted", answer, (_log_of(last), keep))
     answer = f"The job {last.slug} was deleted; its last run {_clause(last)}."
     return RunVerdict("job.deleted", answer, (_log_of(last),))
@@ -94,7 +94,7 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerd
     due = friendly(job.next_run_at, job.spec.zone, src.now())
     answer = f"{name} has not been due yet: it runs {due} ({job.spec.zone})."
     cures = (
-        Cure("Its next runs, in its time zone and in yours", f"goclaw cron next --job {slug}"),
+        Cure("Its next runs, in its time zone", f"goclaw cron next --job {slug}"),
         Cure("Run it now", f"goclaw cron run {slug}"),
         Cure("Change its time zone", f"goclaw cron edit {slug} --tz ZONE"),
     )
@@ -137,7 +137,7 @@ async def _running(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVe
         start = Cure("A gateway that runs takes it over within 15 s", "goclaw status")
         return RunVerdict("job.node_lost", answer, (start,))
     if run is None:
-        answer = f"The job {job.spec.title} was claimed {lasts} ago and waits for a run."
+        answer = f"The job {job.spec.title} came due {lasts} ago and has not started."
         cures: tuple[Cure, ...] = (Cure("Who is in lane cron, and who waits", "goclaw lanes"),)
         return RunVerdict("job.waits", answer, cures)
     answer = f"The job {job.spec.title} is running, for {lasts} now."
@@ -207,11 +207,11 @@ _VERBS: Final = {
 
 
 def _step(row: LoggedOccurrence) -> ExplanationStep:
-    by_hand = " (by hand)" if row.by_hand else ""
+    begin = "run by hand" if row.by_hand else "due"
     said = f"; it said {quoted(row.output)}" if row.output.strip() else ""
     sent = f"; its message: {row.delivery}" if row.delivery else ""
     runs = f"; run {short(row.runs[-1])}" if row.runs else ""
-    words = f"due{by_hand}: {_clause(row)}{said}{sent}{runs}"
+    words = f"{begin}: {_clause(row)}{said}{sent}{runs}"
     return ExplanationStep(row.scheduled_at, f"occurrence_{row.status.value}", words)
 
 
@@ -256,7 +256,7 @@ _BY_WHY: Final = {
         _NOW,
     ),
     Why.NO_NOTIFY: (
-        ("Tell every result", "goclaw cron edit {slug} --notify always"),
+        ("Send every result", "goclaw cron edit {slug} --notify always"),
         ("Or change its prompt so that the reply begins with [NOTIFY]", ""),
     ),
     Why.OUTAGE: (("Check key, address and model of its agent", "goclaw doctor"), _NOW),

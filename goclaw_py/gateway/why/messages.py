@@ -118,7 +118,9 @@ async def _without_gateway(src: Sources, letter: DeadLetter) -> RunVerdict:
     if session is not None and session.owner and await src.is_reachable(session.owner):
         return _of_node(session.owner)
     answer = "It is stored and waits: no gateway is running here."
-    return RunVerdict("waits.gateway", answer, (Cure("Start one; it answers it", "goclaw run"),))
+    return RunVerdict(
+        "waits.gateway", answer, (Cure("Start a gateway; it answers the message", "goclaw run"),)
+    )
 
 
 def _of_node(node: str) -> RunVerdict:
@@ -136,7 +138,7 @@ async def _elsewhere(src: Sources, letter: DeadLetter) -> RunVerdict:
     if owner and works is not None and owner != works.node():
         if await src.is_reachable(owner):
             return _of_node(owner)
-        answer = f"It waits for the messages of node {owner}, which died, to be taken over (15 s)."
+        answer = f"It waits until another node takes over from node {owner}, which has died (15 s)."
         return RunVerdict("waits.recovery", answer, (Cure("The nodes", "goclaw nodes list"),))
     target = letter.row.message.target
     if src.rules_of(target) is None:
@@ -144,7 +146,7 @@ async def _elsewhere(src: Sources, letter: DeadLetter) -> RunVerdict:
         answer = f"It waits for a gateway with the account {place}; this one has none."
         cure = Cure(f"Set up {place} in goclaw.toml and start the gateway again")
         return RunVerdict("waits.account", answer, (cure,))
-    answer = "It is stored, and a run for it is about to be made."
+    answer = "It is stored, and its run is about to be created."
     return RunVerdict(
         "waits.soon", answer, (Cure("Check again", f"goclaw queue {letter.session}"),)
     )
@@ -156,8 +158,9 @@ def _kept(src: Sources, letter: DeadLetter) -> RunVerdict:
     views = {view.agent: view for view in src.works.outages.views()}
     outage = views.get(letter.agent)
     since = f" for {span(outage.for_s)}: {brief(outage.cause)}" if outage else ""
+    is_down = "has been unavailable" if outage else "is unavailable"
     answer = sentence(
-        f"the provider of agent {letter.agent} is unavailable{since}; the message is kept and "
+        f"the provider of agent {letter.agent} {is_down}{since}; the message is kept and "
         "answered when the provider is back"
     )
     cures = (

@@ -47,7 +47,7 @@ def _judge(view: NodesView, node: Node) -> RunVerdict:
             f"other "
             "nodes take over its work."
         )
-        again = Cure("If it is to come back: start it again on its machine", "goclaw run")
+        again = Cure("To bring it back, start it on its machine", "goclaw run")
         return RunVerdict("node.expired", answer, (again, Cure("The nodes", "goclaw nodes list")))
     if node.state.draining:
         answer = (
@@ -63,7 +63,7 @@ def _judge(view: NodesView, node: Node) -> RunVerdict:
         return RunVerdict("node.differs", f"{begin} differs from this node: {line}.", (show,))
     if abs(node.state.skew_s) >= _SKEW_S:
         answer = f"{begin} has a clock that is {abs(node.state.skew_s):.0f} s off the database's."
-        sync = Cure("Let its machine follow a time server", "timedatectl set-ntp true")
+        sync = Cure("Synchronize its clock with a time server", "timedatectl set-ntp true")
         return RunVerdict("node.clock", answer, (sync,))
     up = between(node.started_at, view.at)
     return RunVerdict("node.live", f"{begin} has been running without problems for {up}.")

@@ -28,8 +28,10 @@ def code(end: FailedOutcome) -> str:
 
 
 def clause(end: FailedOutcome) -> str:
-    """The end as a clause: ``was dropped: the queue was full, and the oldest goes``."""
+    """The end as a clause: ``was dropped: the queue was full, so the oldest message was dropped``."""
     verb = _VERBS[end.outcome]
+    if end.outcome is Outcome.INTERRUPTED and end.reason is not None:
+        return f"was {texts.reason_words(end.reason)}; its messages run again"
     if end.reason is not None:
         cause = texts.reason_words(end.reason)
         error = f" ({brief(end.error)})" if end.error else ""
@@ -45,7 +47,7 @@ _VERBS: Final = {
     Outcome.REJECTED: "was rejected",
     Outcome.TIMED_OUT: "timed out",
     Outcome.ABANDONED: "ignored its cancellation and was abandoned",
-    Outcome.INTERRUPTED: "was interrupted, and its messages run again",
+    Outcome.INTERRUPTED: "was interrupted; its messages run again",
     Outcome.LOST: "was lost",
 }
 

@@ -216,7 +216,7 @@ def _answered(src: Sources, story: RunHistory, ran: str) -> RunVerdict:
     sending = sent_at - last.created_at
     if story.wait.is_slow:
         code, what, cures = _slow_wait(src, story)
-        return RunVerdict(code, f"{begin}{what}, then ran {ran}.", cures)
+        return RunVerdict(code, f"{begin}{what}; it then ran for {ran}.", cures)
     if finished - run.started_at > SLOW_RUN:
         show = Cure("Its tools and their durations", f"goclaw runs show {run.id}")
         return RunVerdict("late.run", f"{begin}the run itself took {ran}.", (show,))

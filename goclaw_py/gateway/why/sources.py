@@ -117,7 +117,7 @@ def span(seconds: float) -> str:
 
 
 _UNITS: Final = (
-    (86_400, "days", 3600, "h"),
+    (86_400, "d", 3600, "h"),
     (3600, "h", 60, "min"),
     (60, "min", 1, "s"),
 )

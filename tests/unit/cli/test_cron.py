@@ -127,7 +127,7 @@ def test_failures_and_a_scheduler_that_is_off_are_in_the_list(
         "poll" in line and line.endswith("boom") for line in lines(goclaw("cron", "list").out)
     )
     jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
-    assert goclaw("cron", "list").out.count("the scheduler is off (scheduler.enabled)") == 3
+    assert goclaw("cron", "list").out.count("jobs are turned off (scheduler.enabled)") == 3
 
 
 def test_what_is_over_is_listed_with_all(goclaw: Shell, jobs: JobControl) -> None:
@@ -425,7 +425,7 @@ def test_without_a_gateway_nothing_can_be_run(goclaw: Shell, jobs: JobControl) -
     got = goclaw("cron", "run", "poll")
     assert (got.code, got.err) == (
         1,
-        "goclaw: the scheduler is disabled (scheduler.enabled = false)\n",
+        "goclaw: jobs are turned off (scheduler.enabled = false)\n",
     )
 
 

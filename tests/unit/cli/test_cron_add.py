@@ -134,7 +134,7 @@ def test_a_scheduler_that_is_off_is_told(goclaw: Shell, cron: JobControl) -> Non
     cron.rules = JobCreationRules(cron.rules.profile, enabled=False)
     got = goclaw("cron", "add", "a", *EVERY, "--", "x")
     assert got.code == 0
-    assert "no upcoming run: the scheduler is off (scheduler.enabled)" in got.out
+    assert "no upcoming run: jobs are turned off (scheduler.enabled)" in got.out
 
 
 def test_a_name_with_blanks_is_what_people_call_it(goclaw: Shell, cron: JobControl) -> None:

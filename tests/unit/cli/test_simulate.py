@@ -149,10 +149,7 @@ def test_jobs_that_are_switched_off_are_simulated_all_the_same(
 ) -> None:
     jobs.rules = replace(jobs.rules, enabled=False)
     got = goclaw("simulate", "--days", "1")
-    assert (
-        got.err
-        == "the scheduler is disabled (scheduler.enabled = false); simulating as if enabled\n"
-    )
+    assert got.err == "jobs are turned off (scheduler.enabled = false); simulating as if enabled\n"
     assert lines(got.out)[1].startswith("poll active 3 ")
 
 

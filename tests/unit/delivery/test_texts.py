@@ -31,7 +31,7 @@ from goclaw_py.scheduler.views import RunState, RunView
         (2, 5, True, "Stopped 2 tasks and dropped 5 waiting messages."),
         (0, 1, False, "Dropped 1 waiting message."),
         (0, 4, True, "Dropped 4 waiting messages."),
-        (0, 0, True, "It is already stopping."),
+        (0, 0, True, "It is already being stopped."),
         (0, 0, False, "Nothing was running."),
     ],
 )

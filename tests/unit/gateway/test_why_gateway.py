@@ -140,7 +140,7 @@ CASES = [
         EXTRA,
         unanswered_messages,
         "gateway.unanswered",
-        "1 message could not be worked on",
+        "1 message got no answer",
         "goclaw inbox list",
     ),
     Case(

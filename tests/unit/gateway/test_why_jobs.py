@@ -204,7 +204,7 @@ CASES = [
         "No job runs at all",
         scheduler_off,
         "job.scheduler_off",
-        "the scheduler is off (scheduler.enabled)",
+        "jobs are turned off (scheduler.enabled)",
         "enabled = true under [scheduler]",
     ),
     Case(

@@ -452,7 +452,7 @@ CASES = [
         "A restart cut the answer",
         cut_by_a_restart,
         "ended.shutdown",
-        "was interrupted, and its messages run again",
+        "was interrupted; its messages run again",
         "goclaw run",
     ),
     Case(

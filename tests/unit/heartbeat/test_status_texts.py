@@ -522,9 +522,9 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
     assert lines[3:] == [
         "Alerts go to telegram:5 (the chat used last).",
         "Used today (UTC): nothing, of $1.00 a day; this month: nothing.",
-        "2 events wait for the next heartbeat.",
+        "2 events wait for the next heartbeat run.",
     ]
-    assert status_lines(replace(seen, events=1))[-1] == "1 event waits for the next heartbeat."
+    assert status_lines(replace(seen, events=1))[-1] == "1 event waits for the next heartbeat run."
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_a_failure_is_told_on_one_line_with_job_time_reason_and_next_try() -> No
         "⚠️ “tea”, due today 09:00 (Europe/Berlin), failed: The model is away. "
         "Next try: today 10:00 (Europe/Berlin)."
     )
-    assert "No more retries." in texts.job_failed("tea", due(), "x", None)
+    assert "It will not run again." in texts.job_failed("tea", due(), "x", None)
 
 
 @given(title=st.text(), reason=st.text(), again=st.booleans())

@@ -38,7 +38,7 @@ def test_why_a_job_will_not_run_is_one_clause(job: Job, said: str) -> None:
 
 
 def test_a_scheduler_that_is_off_stops_what_is_active_and_explains_nothing_else() -> None:
-    off = "the scheduler is off (scheduler.enabled)"
+    off = "jobs are turned off (scheduler.enabled)"
     assert obstacle(JOB, is_enabled=False) == off
     assert obstacle(replace(JOB, state=JobState.PAUSED), is_enabled=False) == "paused"
 

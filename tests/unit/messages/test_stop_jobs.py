@@ -269,7 +269,7 @@ async def test_a_job_that_ignores_its_stop_is_stopping() -> None:
     async with a_process(ScriptedAgent(otherwise=lambda _: Ignore(60)), WAYS) as gateway:
         await begun(gateway, ANN)
         assert await gateway.ask("/stop") == "Stopped 1 job."
-        assert await gateway.ask("/stop") == "It is already stopping."
+        assert await gateway.ask("/stop") == "It is already being stopped."
 
 
 @pytest.mark.parametrize("text", ["/stop", "/stopall"])

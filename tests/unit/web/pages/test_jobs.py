@@ -86,7 +86,7 @@ async def test_a_scheduler_that_is_off_is_named_as_the_reason(
     await made(control)
     said = text_of(await browser.get("/jobs"))
     assert "no job runs" in said
-    assert "It will not run: the scheduler is off (scheduler.enabled)." in said
+    assert "It will not run: jobs are turned off (scheduler.enabled)." in said
 
 
 @pytest.mark.parametrize(
