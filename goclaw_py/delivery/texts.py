@@ -286,13 +286,15 @@ def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: b
     """
     waiting = sum(run.state in _WAITING for run in runs)
     origin = "chosen in this chat" if chosen else "from the settings"
-    at_once = "1, because this conversation is long," if full else f"{policy.concurrency}"
+    at_once = "1 at a time, because this conversation is long"
+    if not full:
+        at_once = f"{policy.concurrency} at a time"
     last = "the oldest is dropped" if policy.drop is Drop.OLD else "new ones are rejected"
     burst = f"messages sent within {policy.debounce_s:g} s are merged"
     return "\n".join(
         [
             f"Mode: {policy.mode.value} ({origin}): {_MEANING[policy.mode]}",
-            f"Running: {len(runs) - waiting} (at most {at_once} at a time)",
+            f"Running: {len(runs) - waiting} (at most {at_once})",
             f"Waiting: {waiting}, at most: {policy.capacity}; then {last}",
             f"Bursts: {burst if policy.debounce_s else 'each message is its own turn'}",
             _modes(),

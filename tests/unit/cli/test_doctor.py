@@ -461,7 +461,7 @@ CASES = [
     hint(
         "jobs",
         working("[scheduler]\nenabled = false\n", jobs=[JOB]),
-        "the scheduler is disabled",
+        "jobs are turned off",
         "scheduler.enabled",
     ),
     hint(

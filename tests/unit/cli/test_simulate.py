@@ -53,7 +53,7 @@ def test_what_comes_is_shown_in_a_table_and_a_plot(goclaw: Shell, jobs: JobContr
     got = goclaw("simulate", "--days", "7", "--seconds", "60", "--usd", "0.10")
     assert (got.code, got.err) == (0, "")
     head, *rows = lines(got.out)
-    assert head == "JOB STATE RUNS COALESCED SKIPPED MODEL CALLS USD LATEST START"
+    assert head == "JOB STATE RUNS COALESCED SKIPPED MODEL CALLS USD LONGEST DELAY"
     assert rows[:4] == [
         # Each six hours and a minute, but the last one would end a moment too late.
         "poll active 27 0 27 2.70 +0.0s",

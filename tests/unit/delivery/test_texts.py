@@ -106,7 +106,7 @@ def test_every_mode_is_explained_in_words_of_its_own() -> None:
     [
         (QueuePolicy(capacity=3), "Waiting: 3, at most: 3; then the oldest is dropped"),
         (QueuePolicy(drop=Drop.NEW), "Waiting: 3, at most: 10; then new ones are rejected"),
-        (QueuePolicy(concurrency=3), "Running: 4, at once: 3"),
+        (QueuePolicy(concurrency=3), "Running: 4 (at most 3 at a time)"),
         (QueuePolicy(debounce_s=1.5), "Bursts: messages sent within 1.5 s are merged"),
     ],
 )
@@ -119,7 +119,7 @@ def test_the_queue_is_told_in_numbers(policy: QueuePolicy, words: str) -> None:
 def test_a_full_context_explains_why_one_run_works_at_a_time() -> None:
     """SPEC QUEUE-7."""
     policy = QueuePolicy(concurrency=3)
-    assert "at once: 1, because" in texts.queue(policy, [], chosen=True, full=True)
+    assert "at most 1 at a time, because" in texts.queue(policy, [], chosen=True, full=True)
 
 
 def test_a_notice_counts_all_messages_and_quotes_the_first_three() -> None:

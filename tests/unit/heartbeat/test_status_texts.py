@@ -335,7 +335,7 @@ def test_a_long_cause_is_cut() -> None:
             {"hours": NIGHT, "interval": timedelta(days=1)},
             (
                 "All coming runs will be skipped: its active hours are 22:00\u201306:00 "
-                "Europe/Berlin, and no run falls within them."
+                "Europe/Berlin, and no run falls within those hours."
             ),
         ),
     ],

@@ -285,7 +285,7 @@ async def test_a_job_that_is_switched_off_is_told_to_its_owner_whatever_else_is_
             gateway, wanted(every(600), TargetKind.NONE, notify, auto_disable_after=2), BY_ANN
         )
         await asyncio.sleep(1300)
-        assert "has failed 2 times in a row and was switched off" in told(gateway, "ann")[-1]
+        assert "has failed 2 times in a row and was disabled" in told(gateway, "ann")[-1]
         assert len(told(gateway, "ann")) == 1 + (notify is Notify.ALWAYS)
 
 

@@ -187,7 +187,7 @@ def test_a_failure_is_told_on_one_line_with_job_time_reason_and_next_try() -> No
     line = texts.job_failed("tea", due(), "the model\nis away", later)
     assert line == (
         "⚠️ “tea”, due today 09:00 (Europe/Berlin), failed: The model is away. "
-        "Next try: today 10:00 (Europe/Berlin)."
+        "Next run: today 10:00 (Europe/Berlin)."
     )
     assert "It will not run again." in texts.job_failed("tea", due(), "x", None)
 
@@ -212,7 +212,7 @@ def test_the_third_failure_says_that_it_is_not_the_first() -> None:
     line = texts.job_failed_thrice("tea", due(), "", NINE)
     assert line == (
         "⚠️ “tea” has failed three times in a row, last today 09:00 (Europe/Berlin): "
-        "The reason is unknown. Next try: today 09:00 (Europe/Berlin)."
+        "The reason is unknown. Next run: today 09:00 (Europe/Berlin)."
     )
 
 
@@ -220,7 +220,7 @@ def test_the_third_failure_says_that_it_is_not_the_first() -> None:
 def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, words: str) -> None:
     """SPEC CRON-8; whoever changed it meanwhile has kept it on."""
     assert texts.job_disabled("tea", failures, "no route") == (
-        f"⚠️ “tea” has failed {words} and was switched off, unless someone changed it in "
+        f"⚠️ “tea” has failed {words} and was disabled, unless someone changed it in "
         "the meantime. Last error: No route."
     )
 
@@ -327,9 +327,9 @@ def test_a_reminder_tells_its_time_once() -> None:
         ({"state": JobState.FAILED}, "; failed"),
         (
             {"state": JobState.DISABLED, "failures": 5, "last_error": "no route"},
-            "; switched off after 5 failures: no route",
+            "; disabled after 5 failures: no route",
         ),
-        ({"state": JobState.DISABLED}, "; switched off"),
+        ({"state": JobState.DISABLED}, "; disabled"),
         ({"failures": 2, "last_error": "no route"}, "; failed 2 times in a row: no route"),
         ({"failures": 1}, "; failed"),
         ({"running": OCCURRENCE}, "; running now"),

@@ -231,7 +231,7 @@ async def test_a_number_pauses_resumes_runs_and_deletes() -> None:
     assert (await chats.service.get("water", Requester(None))).state is JobState.PAUSED
     assert "; paused" in await chats.ask("/jobs")
     assert (await chats.ask("/jobs resume 1")).startswith("“water” is active. It runs next ")
-    assert await chats.ask("/jobs run 1") == "“water” is running now."
+    assert await chats.ask("/jobs run 1") == "Started “water”."
     assert chats.hand.ran == [job.id]
     assert await chats.ask("/jobs delete 1") == "Deleted “water”."
     assert await chats.all() == []
@@ -554,7 +554,7 @@ async def test_again_makes_a_job_of_the_next_second_when_it_is_gone() -> None:
     chats = Chats()
     ran = await chats.happened(await chats.make(chats.soon()))
     before = chats.clock.now()
-    assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” is running now."
+    assert await chats.press(JobAction.AGAIN, ran.id) == "Started “tea”."
     (again,) = await chats.all()
     assert again.next_run_at == before + timedelta(seconds=1)
     assert chats.hand.ran == []
@@ -622,7 +622,7 @@ async def test_an_operators_job_is_not_run_by_a_button_but_what_it_said_comes_ag
     """SPEC SEC-3."""
     chats = Chats()
     ran = await chats.happened(await chats.make(chats.soon(), by=Requester(None)), deleted=False)
-    assert await chats.press(JobAction.AGAIN, ran.id) == "“tea” is running now."
+    assert await chats.press(JobAction.AGAIN, ran.id) == "Started “tea”."
     assert chats.hand.ran == []
     assert len(await chats.all(owner_of(ANN, PeerKind.DIRECT))) == 1
 

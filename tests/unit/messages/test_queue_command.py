@@ -67,7 +67,7 @@ async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> 
         mode, *numbers, modes = (await gateway.ask("/queue")).splitlines()
         assert mode.startswith("Mode: steer (from the settings): a new message is added to the run")
         assert numbers == [
-            "Running: 1, at once: 1",
+            "Running: 1 (at most 1 at a time)",
             "Waiting: 2, at most: 7; then new ones are rejected",
             "Bursts: each message is its own turn",
         ]
@@ -84,7 +84,7 @@ async def test_it_tells_that_the_mode_was_chosen_here_and_that_the_context_is_fu
             lines[0]
             == "Mode: collect (chosen in this chat): waiting messages are merged into one turn"
         )
-        assert lines[1] == "Running: 0, at once: 1, because this conversation is long"
+        assert lines[1] == "Running: 0, at most 1 at a time, because this conversation is long"
         assert lines[3] == "Bursts: messages sent within 0.8 s are merged"
 
 
