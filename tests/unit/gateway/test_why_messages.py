@@ -452,7 +452,7 @@ CASES = [
         "A restart cut the answer",
         cut_by_a_restart,
         "ended.shutdown",
-        "was interrupted; its messages run again",
+        "was interrupted by a shutdown; its messages run again",
         "goclaw run",
     ),
     Case(

@@ -84,7 +84,7 @@ async def test_it_tells_that_the_mode_was_chosen_here_and_that_the_context_is_fu
             lines[0]
             == "Mode: collect (chosen in this chat): waiting messages are merged into one turn"
         )
-        assert lines[1] == "Running: 0, at most 1 at a time, because this conversation is long"
+        assert lines[1] == "Running: 0 (at most 1 at a time, because this conversation is long)"
         assert lines[3] == "Bursts: messages sent within 0.8 s are merged"
 
 
