@@ -74,17 +74,17 @@ async def _status(turn: OfflineTurn) -> str:
 BEATING = (
     phrase(
         "add to the checklist: TEXT",
-        "what I am to look after, in HEARTBEAT.md",
+        "adds an item to HEARTBEAT.md",
         r"add\s+to\s+(?:the\s+|my\s+|your\s+)?checklist\s*:?\s+(.+)",
         _add,
     ),
     phrase(
         "show the checklist",
-        "what is open there",
+        "lists its open items",
         r"(?:show\s+)?(?:the\s+|my\s+|your\s+)?checklist",
         _show,
     ),
     phrase("done N", "ticks off the item with that number", r"done\s+(\d{1,9})", _done),
-    phrase("heartbeat", "how my heartbeat stands", r"heartbeat", _status),
+    phrase("heartbeat", "shows the state of my heartbeat", r"heartbeat", _status),
 )
 """Phrases in the order in which they are tried."""

@@ -44,7 +44,7 @@ async def _introduce(turn: OfflineTurn) -> str:
 
 
 PHRASES = (
-    phrase("help", "this list", r"(help|\?)", _help),
+    phrase("help", "shows this list", r"(help|\?)", _help),
     *TALKING,
     *TOOLING,
     *SCHEDULING,

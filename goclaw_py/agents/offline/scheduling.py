@@ -209,19 +209,19 @@ SCHEDULING = (
     ),
     phrase(
         "every N minutes PHRASE",
-        "does it again and again; any other text I just say",
+        "repeats it; any other text is sent as it is",
         rf"every\s+({_REGULAR})\s+(.+)",
         _every,
     ),
     phrase(
         "cron 0 9 * * 1-5 PHRASE",
-        "the same at times by the clock",
+        "the same, by a cron expression",
         rf"cron\s+({_FIELDS})\s+(.+)",
         _cron,
     ),
-    phrase("schedules", "what is scheduled here", r"(schedules)", _list),
+    phrase("schedules", "lists the schedules of this chat", r"(schedules)", _list),
     phrase("delete schedule NAME", "deletes it", r"delete\s+schedule\s+(.+)", _delete),
-    phrase("pause schedule NAME", "lets it rest", r"pause\s+schedule\s+(.+)", _pause),
-    phrase("resume schedule NAME", "lets it run again", r"resume\s+schedule\s+(.+)", _resume),
+    phrase("pause schedule NAME", "pauses it", r"pause\s+schedule\s+(.+)", _pause),
+    phrase("resume schedule NAME", "resumes it", r"resume\s+schedule\s+(.+)", _resume),
 )
 """Phrases in the order in which they are tried."""

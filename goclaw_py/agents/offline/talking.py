@@ -72,10 +72,15 @@ async def _how_many(turn: OfflineTurn) -> str:
 
 
 TALKING = (
-    phrase("echo TEXT", "says TEXT", r"echo\s+(.+)", _echo),
+    phrase("echo TEXT", "repeats TEXT", r"echo\s+(.+)", _echo),
     phrase("count to N", "counts, one number a second", r"count\s+to\s+(\d+)", _count),
     phrase("slow [N]", "is silent for N seconds (30), then answers", r"slow(?:\s+(\d+))?", _slow),
-    phrase("how many messages", "how many you wrote here", r"(how many messages)\W*", _how_many),
+    phrase(
+        "how many messages",
+        "counts the messages of this chat",
+        r"(how many messages)\W*",
+        _how_many,
+    ),
     phrase("error", "fails; so does `fail`", r"(error|fail)\b.*", _fail),
 )
 """Phrases in the order in which they are tried."""

@@ -75,26 +75,26 @@ async def _forget(turn: OfflineTurn) -> str:
 
 
 TOOLING = (
-    phrase("tools", "what I may call", r"(tools)", _tools),
+    phrase("tools", "lists the tools that I can use", r"(tools)", _tools),
     phrase("file TEXT", "sends TEXT back as a file", r"file\s+(.+)", _send_back),
-    phrase("files", "what is in my workspace", r"(files)", _files),
-    phrase("read PATH", "says what is in a file", r"read\s+(\S.*)", _read),
+    phrase("files", "lists the files in my workspace", r"(files)", _files),
+    phrase("read PATH", "shows a file", r"read\s+(\S.*)", _read),
     phrase("write PATH TEXT", "writes TEXT into a file", r"write\s+(\S+)\s+(.+)", _write),
     phrase(
-        "subagent PHRASE", "lets a subagent do it; go on meanwhile", r"subagent\s+(.+)", _subagent
+        "subagent PHRASE", "gives it to a subagent; you can continue", r"subagent\s+(.+)", _subagent
     ),
     phrase(
         "ask subagent PHRASE",
-        "the same, and I wait for it",
+        "the same, and waits for the result",
         r"ask\s+subagent\s+(.+)",
         _ask_subagent,
     ),
     phrase(
-        "delegate AGENT PHRASE", "lets another agent do it", r"delegate\s+(\S+)\s+(.+)", _delegate
+        "delegate AGENT PHRASE", "gives it to another agent", r"delegate\s+(\S+)\s+(.+)", _delegate
     ),
     phrase("send TARGET TEXT", "writes to another chat", r"send\s+(\S+)\s+(.+)", _send),
     phrase("remember TEXT", "keeps a fact until /new", r"remember\s+(.+)", _remember),
-    phrase("facts", "the facts that I keep", r"(facts)", _facts),
+    phrase("facts", "lists the facts that I keep", r"(facts)", _facts),
     phrase("forget N", "forgets the fact with that number, or text", r"forget\s+(.+)", _forget),
 )
 """Phrases in the order in which they are tried."""

@@ -28,7 +28,7 @@ def code(end: FailedOutcome) -> str:
 
 
 def clause(end: FailedOutcome) -> str:
-    """The end as a clause: ``was dropped: the queue was full, so the oldest message was dropped``."""
+    """The end as a clause: ``was dropped: the queue was full, so the oldest …``."""
     verb = _VERBS[end.outcome]
     if end.outcome is Outcome.INTERRUPTED and end.reason is not None:
         return f"was {texts.reason_words(end.reason)}; its messages run again"
