@@ -19,7 +19,7 @@ def preview(page: Page) -> Locator:
 def test_the_next_times_appear_while_one_types(page: Page) -> None:
     """CRON-1, CRON-2: in words and as five times, or a sentence about what is wrong."""
     page.goto("/jobs/new")
-    expect(preview(page)).to_contain_text("Say when")
+    expect(preview(page)).to_contain_text("Enter a schedule")
     page.get_by_label("Kind").select_option("cron")
     expression = page.get_by_label("Time, interval, or cron expression")
     expression.press_sequentially("30 9 * * 1-5")
@@ -113,7 +113,7 @@ def test_a_job_that_vanishes_while_its_form_is_open_can_be_made_anew(
     expect(page.locator(".notice")).to_contain_text("You can create the job again.")
     expect(page.get_by_label("Name", exact=True)).to_have_value("vanished")
     page.get_by_role("button", name="Create the job").click()
-    notice(page, "Made.")
+    notice(page, "Created.")
     made = page.url.rpartition("/")[2].partition("?")[0]
     assert dash.get(f"/api/jobs/{made}")["spec"]["name"] == "vanished"
     dash.client.delete(f"/api/jobs/{made}").raise_for_status()

@@ -95,7 +95,7 @@ def test_messages_wait_for_a_provider_that_is_down(bot: Home, api: Control, mode
     gateway = bot.start()
     api.say(ANN, "say at last")
     wait_for(lambda: len(api.texts(ANN)) == 1, "one sentence")
-    assert "as soon as it is back" in api.texts(ANN)[0]
+    assert "when the model is back" in api.texts(ANN)[0]
     _, status = bot.goclaw("status")
     assert "1 message kept" in status
     gateway.end()
@@ -134,4 +134,4 @@ def told(model: Model) -> list[str]:
     """What runs were told of those before them that were cut."""
     said = [one["body"]["messages"][0] for one in model.seen()]
     texts = [one["content"] for one in said if isinstance(one["content"], str)]
-    return [text for text in texts if "An earlier attempt at this task was cut off" in text]
+    return [text for text in texts if "An earlier attempt at this task was interrupted" in text]

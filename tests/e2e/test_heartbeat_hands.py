@@ -44,10 +44,10 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
     (alert,) = wait_for(lambda: heard("you said:"), "its alert")
     assert ITEM in alert
     assert "the bell rings" in alert
-    say(api, "/mute off", "not muted any more")
+    say(api, "/mute off", "no longer muted")
     why = say(api, "/heartbeat why", "Last heartbeat run")
     assert len(why.splitlines()) == 2
-    assert f"told it in telegram:{ANN}" in why
+    assert f"It sent an alert to telegram:{ANN}" in why
     assert "The next run is due" in why
 
     say(api, "/heartbeat off", "Only an owner", BEN)
@@ -102,7 +102,7 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     assert "duplicate" in heartbeat("run")
     assert "no_route" not in heart.goclaw("status")[1]
 
-    assert "switched off" in heartbeat("off")
+    assert "turned off" in heartbeat("off")
     assert "skipped:disabled" in heartbeat("run", code=1)
     assert "on, every hour" in heartbeat("on")
     logged = [outcome(row) for row in heart.rows("heartbeat", "logs")]
@@ -110,6 +110,6 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     assert "duplicate" in heartbeat("logs", "--outcome", "duplicate")
     why = heartbeat("why").splitlines()
     assert len(why) == 2
-    assert "it is off" in why[0]
+    assert "the heartbeat is off" in why[0]
     assert "The next run is due" in why[1]
     assert len(api.texts(ANN)) == 3

@@ -50,7 +50,7 @@ def test_a_full_lane_shows_who_is_in_it_and_who_waits(narrow: Home, api: Control
     assert code == 0
     lines = output.splitlines()
     assert any(line.split()[:3] == ["main", "1/1", "1"] for line in lines), output
-    (inside,) = [line for line in lines if line.startswith("in ")]
+    (inside,) = [line for line in lines if line.startswith("running ")]
     (first,) = [line for line in lines if line.startswith("1.")]
     assert f"telegram:direct:{ANN}" in inside
     assert f"telegram:direct:{BOB}" in first
@@ -65,7 +65,7 @@ def test_a_lane_is_resized_while_it_is_full_and_nobody_is_cancelled(
     assert (code, output.splitlines()[0]) == (0, "lane main: 1 → 2")
     wait_for(lambda: len(main_lane(narrow)["inside"]) == 2, "both runs in the lane")
     code, output = narrow.goclaw("lanes", "set", "main", "1")
-    assert "2 are in it and go on" in output
+    assert "2 runs in the lane continue" in output
     use = main_lane(narrow)
     assert [run["state"] for run in use["inside"]] == ["running", "running"]
     assert (use["lane"]["concurrency"], use["lane"]["cancelled"]) == (1, 0)

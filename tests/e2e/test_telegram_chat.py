@@ -145,7 +145,7 @@ def test_the_commands_answer(bot: Home, api: Control) -> None:
         ("/start", "Hello"),
         ("/help", "/stopall"),
         ("/status", "Running: 0"),
-        ("/new", "fresh"),
+        ("/new", "new conversation"),
         ("/stop", "Nothing was running"),
     ):
         api.say(ANN, command)

@@ -72,7 +72,7 @@ CASES: list[Row[Callable[[Home, str], Answer]]] = [
         "The gateway does not start: its port is taken",
         port_taken,
         "check.web-address",
-        "another program listens there",
+        "another program already listens there",
         "port",
     ),
     Row(
@@ -112,7 +112,7 @@ def test_a_group_message_without_a_mention_is_explained(tmp_path: Path, api: Con
             return found if found["code"] == "chat.unmentioned" else None
 
         found = wait_for(unmentioned, "the explanation")
-        assert "The group Family was heard" in found["answer"]
+        assert "The group Family got a message" in found["answer"]
         assert "did not mention @" in found["answer"]
         assert "last message without a mention: " in place.goclaw("queue", f"group:{GROUP}")[1]
         assert place.goclaw("groups", "list")[1].count(" ago") == 2

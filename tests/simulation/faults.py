@@ -127,7 +127,7 @@ FAULTS = {
     "a dead node keeps its places in a lane": Fault(
         MemoryDatabase,
         "free",
-        (("self.lane_places.remove(nodes)", "pass"),),
+        (("self.lane_permits.remove(nodes)", "pass"),),
         Rule.LEFT_BEHIND,
         scenes.KILLED_AT_WORK,
     ),
@@ -144,7 +144,7 @@ FAULTS = {
         (
             (
                 "elif await self.wait_elsewhere(held):",
-                "elif await self.end(held, End(Status.SKIPPED, Why.BUSY)):",
+                "elif await self.end(held, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)):",
             ),
         ),
         Rule.OCCURRENCE_SKIPPED,
