@@ -57,7 +57,7 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
     say(api, "/heartbeat on", "The heartbeat is on. The next run is due")
     say(api, "/heartbeat show", "1. is the tea ready?")
     say(api, "/heartbeat done 1", "Ticked off: “is the tea ready?”")
-    say(api, "/heartbeat show", "Nothing is open")
+    say(api, "/heartbeat show", "has no open items")
     assert len(model.seen()) == 1
 
 
