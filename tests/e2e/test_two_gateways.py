@@ -119,7 +119,7 @@ def test_a_job_waits_for_the_session_that_works_at_another_gateway(
     )
     with home(tmp_path / "one", **settings) as one, home(tmp_path / "two", **settings) as two:
         one.start()
-        api.say(ANN, "slow 25")
+        api.say(ANN, "slow 300")
         (talk,) = wait_for(lambda: one.rows("runs", "list", "--active"), "a run")
         two.start()
         chat = ("--to", f"telegram:{ANN}", "--session", "main")
@@ -132,6 +132,7 @@ def test_a_job_waits_for_the_session_that_works_at_another_gateway(
         _, told = two.goclaw("cron", "runs")
         reason = f"waits for session {talk['session']} (run {talk['id']} on node "
         assert told.count(reason) == 2, told
+        api.say(ANN, "/stop")
         wait_for(lambda: len(api.texts(ANN)) >= 3, "both results", limit_s=60)
         assert {"⏰ hand", "⏰ due"} <= set(api.texts(ANN)), api.texts(ANN)
         rows = wait_for(
