@@ -1,4 +1,4 @@
-"""``[agents.NAME.budget]``: what an agent may use up (SPEC AGENT-5)."""
+"""``[agents.NAME.budget]``: limits on the usage of an agent (SPEC AGENT-5)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from goclaw_py.config.types import Duration, Money, Whole
 
 
 class DayBudget(Section):
-    """What may be used on one day, in UTC."""
+    """Limits on the usage of one day, in UTC."""
 
-    turns: Annotated[int | None, Whole(1)] = Field(default=None, description="model requests")
+    turns: Annotated[int | None, Whole(1)] = Field(
+        default=None, description="the maximum number of model requests"
+    )
     tokens: Annotated[int | None, Whole(1)] = Field(
-        default=None, description="tokens, those that go in and those that come out"
+        default=None, description="the maximum number of tokens, input and output together"
     )
     usd: Annotated[Decimal | None, Money()] = Field(
-        default=None, description="US dollars, as far as the model's price is known"
+        default=None,
+        description="the maximum cost in US dollars; models without a known price are not counted",
     )
 
 
 class RunBudget(DayBudget):
-    """What one run may use, its subagents and delegates included; and what a day may cost."""
+    """Limits on one run, including its subagents and delegates, and on one day."""
 
     time: Annotated[float | None, Duration(1)] = Field(
-        default=None, description="how long the run may take"
+        default=None, description="the maximum duration of a run"
     )
     session_day: DayBudget = Field(
-        default_factory=DayBudget, description="of one conversation on one day, in UTC"
+        default_factory=DayBudget, description="the budget of one conversation for one day, in UTC"
     )
-    day: DayBudget = Field(default_factory=DayBudget, description="of the agent on one day, in UTC")
+    day: DayBudget = Field(
+        default_factory=DayBudget, description="the budget of the agent for one day, in UTC"
+    )

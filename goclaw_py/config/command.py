@@ -1,4 +1,4 @@
-"""``[agents.NAME.command]``: a program that answers (SPEC AGENT-2b)."""
+"""``[agents.NAME.command]``: a program that answers instead of a model (SPEC AGENT-2b)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ class Paths(Words):
 
 
 class UsageSettings(Section):
-    """``usage``: where a program tells what it has used; numbers of several paths are added."""
+    """``usage``: where the output of a program has its usage. Values of several paths are added."""
 
     input: Annotated[tuple[str, ...], Paths()] = Field(
         default=(),
-        description='tokens that went in, such as "type=result usage.input_tokens"; or a list',
+        description='the paths to the input tokens, such as "type=result '
+        'usage.input_tokens"; or a list',
     )
     output: Annotated[tuple[str, ...], Paths()] = Field(
-        default=(), description="tokens that came out"
+        default=(), description="the paths to the output tokens"
     )
-    cost: Annotated[tuple[str, ...], Paths()] = Field(default=(), description="US dollars")
+    cost: Annotated[tuple[str, ...], Paths()] = Field(
+        default=(), description="the paths to the cost in US dollars"
+    )
     turns: Annotated[tuple[str, ...], Paths()] = Field(
-        default=(), description="requests to its model; default: each run is one"
+        default=(),
+        description="the paths to the number of model requests; default: one request for each run",
     )
 
 
@@ -39,32 +43,40 @@ class Command(Section):
 
     run: Annotated[tuple[str, ...], Words()] = Field(
         default=(),
-        description="the program and its arguments; {prompt} (else it comes on standard input), "
-        "{system} (else it stands before the prompt), {session} and {workspace} are put in",
+        description="the program and its arguments. These placeholders are replaced: "
+        "{prompt} (if absent, the prompt is sent on standard input), {system} (if absent, "
+        "the system prompt is put before the prompt), {session} and {workspace}",
     )
     first: Annotated[tuple[str, ...], Words()] = Field(
-        default=(), description="more arguments for the first run of a conversation"
+        default=(), description="additional arguments for the first run of a conversation"
     )
     later: Annotated[tuple[str, ...], Words()] = Field(
-        default=(), description="more arguments for the next ones, which go on with it"
+        default=(),
+        description="additional arguments for later runs, which continue the conversation",
     )
     output: Literal["text", "jsonl"] = Field(
-        default="text", description="text (default), or jsonl: a JSON object in each line"
+        default="text",
+        description="the output format: text (default), or jsonl: one JSON object for each line",
     )
     text: Annotated[tuple[str, ...], Words()] = Field(
         default=(),
-        description="with jsonl: where pieces of the reply are, such as "
+        description="with jsonl: the paths to the pieces of the reply, such as "
         '"type=assistant message.content.*.text"',
     )
-    join: str = Field(default="", description="with jsonl: what stands between two pieces")
-    result: str = Field(default="", description="with jsonl: where the whole reply is")
+    join: str = Field(
+        default="", description="with jsonl: the separator between two pieces of the reply"
+    )
+    result: str = Field(default="", description="with jsonl: the path to the complete reply")
     session: str = Field(
-        default="", description="with jsonl: where the program's own id of the conversation is"
+        default="", description="with jsonl: the path to the program's own id of the conversation"
     )
     usage: UsageSettings = Field(default_factory=UsageSettings)
     env: Annotated[tuple[str, ...], Words()] = Field(
-        default=(), description="environment variables that it gets beside PATH, HOME and the like"
+        default=(),
+        description="environment variables to pass to the program, in addition to PATH, HOME "
+        "and similar ones",
     )
     timeout: Annotated[float | None, Duration(1)] = Field(
-        default=None, description="how long it may take; default as long as any run"
+        default=None,
+        description="the time limit of the program; default: the time limit of the run",
     )

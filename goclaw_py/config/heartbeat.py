@@ -1,7 +1,7 @@
-"""``[heartbeat]`` and ``[agents.NAME.heartbeat]``: what an agent looks after by itself (SPEC HB-1).
+"""``[heartbeat]`` and ``[agents.NAME.heartbeat]``: the periodic checks of an agent (SPEC HB-1).
 
-A key that is not set says nothing: it is as in ``[heartbeat]``, and there as ``HeartbeatPolicy``
-has it.
+An agent inherits keys that are not set from ``[heartbeat]``, which has the defaults of
+``HeartbeatPolicy``.
 """
 
 from __future__ import annotations
@@ -34,46 +34,52 @@ AlertTarget = Annotated[str, Matching(r"(?s).*", TARGET_MEANING), AfterValidator
 
 
 class HoursSettings(Section):
-    """The window of the day in which it beats (SPEC HB-2)."""
+    """The hours of the day in which the heartbeat runs (SPEC HB-2)."""
 
     start: Annotated[str | None, Matching(START_PATTERN, f"{START_MEANING}, {_IN_QUOTES}")] = Field(
-        default=None, description="from when on, HH:MM"
+        default=None, description="the start of the active hours, HH:MM"
     )
     end: Annotated[str | None, Matching(END_PATTERN, f"{END_MEANING}, {_IN_QUOTES}")] = Field(
-        default=None, description="until when, up to 24:00; before the start it is after midnight"
+        default=None,
+        description="the end of the active hours, up to 24:00; an end before the start is on "
+        "the next day",
     )
     timezone: Zone | None = Field(
-        default=None, description="their zone; default as jobs have it: scheduler.timezone, or UTC"
+        default=None,
+        description="the time zone of the active hours; default: the one of jobs, which is "
+        "scheduler.timezone or UTC",
     )
 
 
 class HeartbeatDayBudget(Section):
-    """What the beats of an agent may use on one day, in UTC (SPEC HB-12)."""
+    """Limits on all heartbeat runs of an agent on one day, in UTC (SPEC HB-12)."""
 
     usd: Annotated[float | None, Number(0, 100_000)] = Field(
-        default=None, description="US dollars; default 1, 0: no limit"
+        default=None, description="the maximum cost in US dollars; default 1, 0: no limit"
     )
     tokens: Annotated[int | None, Whole(0)] = Field(
         default=None,
-        description="tokens, where a price is not known; default 200000, 0: no limit",
+        description="the maximum number of tokens of models without a known price; default "
+        "200000, 0: no limit",
     )
 
 
 class HeartbeatRunBudget(Section):
-    """What one beat may use, with its subagents and delegates; and what a day may cost."""
+    """Limits on one heartbeat run, including its subagents and delegates, and on one day."""
 
     turns: Annotated[int | None, Whole(0, 10_000)] = Field(
-        default=None, description="model requests; default 10, 0: no limit"
+        default=None, description="the maximum number of model requests; default 10, 0: no limit"
     )
     tokens: Annotated[int | None, Whole(0)] = Field(
-        default=None, description="tokens, those that go in and those that come out; 0: no limit"
+        default=None,
+        description="the maximum number of tokens, input and output together; 0: no limit",
     )
     usd: Annotated[float | None, Number(0, 100_000)] = Field(
-        default=None, description="US dollars; default 0.50, 0: no limit"
+        default=None, description="the maximum cost in US dollars; default 0.50, 0: no limit"
     )
     day: HeartbeatDayBudget = Field(
         default_factory=HeartbeatDayBudget,
-        description="of all heartbeat runs of the agent on one day, in UTC",
+        description="the budget of all heartbeat runs of the agent for one day, in UTC",
     )
 
 
@@ -81,43 +87,49 @@ class HeartbeatSettings(Section):
     """``[heartbeat]``, and the same below an agent, where it overrides key by key."""
 
     enabled: Annotated[bool | None, Flag()] = Field(
-        default=None, description="true (default); false: the heartbeat is off"
+        default=None, description="true (default) or false: turn the heartbeat on or off"
     )
     interval_s: Annotated[float | None, DurationOrOff(1, _YEAR_S)] = Field(
         default=None,
         alias="interval",
-        description="time between heartbeat runs; default 30m, 0: off",
+        description="the time between heartbeat runs; default 30m, 0: off",
     )
     active_hours: HoursSettings = Field(
-        default_factory=HoursSettings, description="the hours in which it may run; default always"
+        default_factory=HoursSettings,
+        description="the hours in which the heartbeat runs; default: always",
     )
     target: AlertTarget | None = Field(
         default=None,
-        description="where it alerts. last (default): the chat in which somebody last spoke to the "
-        "agent; telegram or telegram.work: the last one there; telegram:<chat>[:<thread>]; none",
+        description="where alerts are sent. last (default): the chat with the newest message "
+        "to the agent; telegram or telegram.work: the newest such chat there; "
+        "telegram:<chat>[:<thread>]: this chat; none: nowhere",
     )
     last_scope: LastScope | None = Field(
-        default=None, description="which chats can be the last one: any (default) or direct"
+        default=None, description="which chats target = last considers: any (default) or direct"
     )
     ack_max_chars: Annotated[int | None, Whole(0, 10_000)] = Field(
         default=None,
-        description="a reply with HEARTBEAT_OK and at most so many more characters says that all "
-        "is well; default 300",
+        description="a reply with HEARTBEAT_OK and at most this many other characters means "
+        "that there is nothing to report; default 300",
     )
     ack_position: AckPosition | None = Field(
-        default=None, description="where HEARTBEAT_OK counts: anywhere (default) or edges"
+        default=None,
+        description="where in a reply HEARTBEAT_OK is recognized: anywhere (default) or edges",
     )
     lane: Annotated[str | None, Matching(r"\S+", "the name of a lane, such as cron")] = Field(
-        default=None, description="the lane of its runs; default cron"
+        default=None, description="the lane of heartbeat runs; default cron"
     )
     model: Annotated[str | None, Matching(r"\s*\S+\s*", "a model such as openai:gpt-4o-mini")] = (
-        Field(default=None, description="what answers instead of the agent's own model")
+        Field(
+            default=None,
+            description="the model for heartbeat runs; default: the model of the agent",
+        )
     )
     budget: HeartbeatRunBudget = Field(default_factory=HeartbeatRunBudget)
 
 
 def laid_over(base: AnySection, over: AnySection) -> AnySection:
-    """``base`` with all that is set in ``over``, in tables key by key."""
+    """Return ``base`` with the values that are set in ``over``; tables are merged key by key."""
     changed: dict[str, object] = {}
     for name in type(over).model_fields:
         value, below = getattr(over, name), getattr(base, name)

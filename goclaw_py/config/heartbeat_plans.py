@@ -1,4 +1,4 @@
-"""What the settings make of the heartbeats of agents (SPEC section 7)."""
+"""Derive heartbeat policies and schedules of agents from the settings (SPEC section 7)."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 
 CONSOLE: Final = "console"
-"""The channel that is always there."""
+"""The channel that always exists."""
 
 Path_ = tuple[str, ...]
 Problem = tuple[Path_, object, str]
-"""Where a setting stands, its value, and what is allowed."""
+"""The path of a setting, its value, and what is allowed."""
 
 
 def heartbeat_policy(
     settings: Settings, agent: AgentName, env: Mapping[str, str] | None = None
 ) -> HeartbeatPolicy:
-    """How the heartbeat of an agent behaves. Its zone is always a name.
+    """Return the heartbeat policy of an agent, with the name of its time zone.
 
-    ``env`` tells the zone of the machine, as for ``job_profile``.
+    ``env`` is used to find the zone of the machine, as in ``job_profile``.
     """
     section = _section(settings, agent)
     default = HeartbeatPolicy()
@@ -56,7 +56,7 @@ def heartbeat_policy(
 
 
 def plans(settings: Settings) -> list[HeartbeatConfig]:
-    """When each agent beats, in the order of the settings (SPEC HB-1)."""
+    """Return the heartbeat schedule of each agent, in the order of the settings (SPEC HB-1)."""
     found = []
     for name in map(AgentName, settings.agents):
         interval = _interval(_section(settings, name), HeartbeatPolicy())
@@ -66,7 +66,7 @@ def plans(settings: Settings) -> list[HeartbeatConfig]:
 
 
 def problems(settings: Settings) -> Iterator[Problem]:
-    """What no section can see by itself: lanes, channels, and hours of two levels."""
+    """Find errors across sections: unknown lanes and channels, and incomplete active hours."""
     yield from _of_section(settings, ("heartbeat",), settings.heartbeat)
     for name, agent in settings.agents.items():
         path = ("agents", name, "heartbeat")
@@ -75,7 +75,7 @@ def problems(settings: Settings) -> Iterator[Problem]:
 
 
 def switched_off(settings: Settings, target: HeartbeatTarget) -> str:
-    """The key that switches on what a target names, "" if it is on already."""
+    """Return the key that would enable the channel of a target, "" if it is enabled."""
     if not isinstance(target, Target | LastChat) or target.channel not in settings.channels:
         return ""
     channel = settings.channels[target.channel]
@@ -99,12 +99,12 @@ def _interval(section: HeartbeatSettings, default: HeartbeatPolicy) -> timedelta
 
 def _hours(section: HeartbeatSettings, zone: str) -> ActiveHours | None:
     hours = section.active_hours
-    # One without the other is among the ``problems``.
+    # If only one of them is set, ``problems`` reports it.
     return read_hours(hours.start, hours.end, zone) if hours.start and hours.end else None
 
 
 def _target(text: str) -> HeartbeatTarget:
-    # Its form was checked when it was read.
+    # The format was checked when the settings were read.
     return parse_heartbeat_target(text) or LastChat()
 
 
@@ -122,7 +122,7 @@ def _run(budget: HeartbeatRunBudget, default: Budget) -> Budget:
 
 
 def _count(given: int | None, default: int | None) -> int | None:
-    # The file has no word for nothing.
+    # TOML has no null; 0 means no limit.
     return default if given is None else given or None
 
 
@@ -136,10 +136,16 @@ def _of_section(settings: Settings, path: Path_, section: HeartbeatSettings) -> 
     lane, target = section.lane, section.target
     if lane is not None and lane not in settings.lanes:
         known = ", ".join(settings.lanes)
-        yield (*path, "lane"), lane, f"must be a lane such as cron; there are {known}"
+        yield (
+            (*path, "lane"),
+            lane,
+            f"there is no such lane; use one of {known}, or define it in [lanes]",
+        )
     if target is not None and not _is_there(settings, _target(target)):
         known = ", ".join(["last", "none", *_places(settings)])
-        allowed = f"this channel is not set up; there are {known}, such as telegram:12345"
+        allowed = (
+            f"this channel is not configured; use one of {known}, or a chat such as telegram:12345"
+        )
         yield (*path, "target"), target, allowed
 
 
@@ -155,7 +161,7 @@ def _is_there(settings: Settings, target: HeartbeatTarget) -> bool:
 
 
 def _accounts(settings: Settings) -> dict[str, tuple[str, ...]]:
-    """The accounts of each channel, those that are switched off too."""
+    """Return the accounts of each channel, including disabled ones."""
     found = {name: tuple(channel.by_name) for name, channel in settings.channels.items()}
     return {CONSOLE: (DEFAULT_ACCOUNT,), **found}
 
@@ -169,7 +175,7 @@ def _places(settings: Settings) -> Iterator[str]:
 def _of_hours(settings: Settings, agent: AgentName) -> Iterator[Problem]:
     hours = _section(settings, agent).active_hours
     own = settings.agents[agent].heartbeat.active_hours
-    # An agent that says nothing of its own is not where the mistake is.
+    # Report the mistake in [heartbeat] if the agent has no active hours of its own.
     path = ("agents", agent, "heartbeat") if own.model_fields_set else ("heartbeat",)
     if not hours.model_fields_set:
         return

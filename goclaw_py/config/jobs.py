@@ -1,4 +1,4 @@
-"""What the settings make of all jobs, and where this machine is (SPEC CRON-17)."""
+"""The scheduler profile with the settings applied, and the machine's zone (SPEC CRON-17)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ UTC: Final = "UTC"
 
 
 def job_profile(settings: Settings, env: Mapping[str, str] | None = None) -> Profile:
-    """The profile with all that is set beside it. Its zone is always a name.
+    """Return the selected profile with all settings applied, and the name of its zone.
 
-    ``env`` tells the zone of the machine, for a profile that takes that one.
+    ``env`` is used to find the zone of the machine, for profiles that use it.
     """
     scheduler = settings.scheduler
     profile = PROFILES[scheduler.profile]
@@ -38,9 +38,9 @@ def job_profile(settings: Settings, env: Mapping[str, str] | None = None) -> Pro
 
 
 def machine_zone(env: Mapping[str, str], folder: Path = Path("/etc")) -> str:
-    """The exact IANA name of this machine's zone, ``UTC`` where nothing says it.
+    """Return the IANA name of this machine's time zone, ``UTC`` if it cannot be found.
 
-    By ``TZ``, then ``localtime`` and ``timezone`` in ``folder``.
+    It is taken from ``TZ``, then ``localtime``, then ``timezone`` in ``folder``.
     """
     for name in _named(env, folder):
         try:
@@ -52,11 +52,11 @@ def machine_zone(env: Mapping[str, str], folder: Path = Path("/etc")) -> str:
 
 
 def _named(env: Mapping[str, str], folder: Path) -> Iterator[str]:
-    # TZ may be a file, and then has a colon in front; ``<+03>-3`` and the like have no name.
+    # TZ may be a file with a colon before it. Values like ``<+03>-3`` have no zone name.
     yield _name_in(env.get("TZ", "").strip().removeprefix(":"))
     link = folder / "localtime"
     if link.is_symlink():
-        # What is written first: behind it the name may be that of another place.
+        # The link itself first: its final target may have the name of another place.
         yield _name_in(str(link.readlink()))
         yield _name_in(str(link.resolve()))
     try:

@@ -1,4 +1,4 @@
-"""The secrets of this process, as far as settings and environment tell them (SPEC SEC-2)."""
+"""Collect the secrets in settings and environment, to mask them in output (SPEC SEC-2)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from goclaw_py.config.models import Settings
 
 _LONG_LINE = 16
 _NO_SECRETS = frozenset({"PWD", "OLDPWD"})
-"""What every shell says: where it is, and where it was."""
+"""Variables of every shell that are named like passwords (``PWD``) but are folders."""
 _KEY_VARIABLE = re.compile(r"(?i)(?:_|^)key$")
 _LIKE_A_KEY = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[\w-]{20,}")
-"""A part of the path of an address: some servers of tools have their key there."""
+"""A part of the path of an address: some MCP servers expect their key there."""
 
 
 def known_secrets(settings: Settings, env: Mapping[str, str]) -> frozenset[str]:
-    """Everything that must not be shown.
+    """Return every text that must not be shown.
 
-    Reads the files that hold secrets. One that cannot be read is left out: whoever needs it says
-    so.
+    Reads the files that contain secrets. Files that cannot be read are left out; the code that
+    needs them reports the error.
     """
     found = {secret for given in _given(settings, env) for secret in _parts(given)}
     return frozenset(one for one in found if len(one) >= MIN_SECRET)
@@ -53,7 +53,7 @@ def _given(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
 def _leaves(path: tuple[str, ...], value: object) -> Iterator[tuple[tuple[str, ...], object]]:
     if isinstance(value, BaseModel):
         for name in type(value).model_fields:
-            # The keys of a channel stand beside those that all channels have.
+            # Options of a channel are at the same level as the settings of all channels.
             below = path if name == "options" else (*path, name)
             yield from _leaves(below, getattr(value, name))
     elif isinstance(value, Mapping):
@@ -72,7 +72,7 @@ def _from_file(file: Path) -> Iterator[str]:
 
 
 def _parts(given: str) -> Iterator[str]:
-    """What of it is secret: of an address its password and keys, of anything else all of it."""
+    """Return the secret parts: password and keys of an address, otherwise the whole text."""
     given = given.strip()
     if re.match(r"[a-z][a-z0-9+.-]{0,20}://", given):
         yield from _of_address(given)
@@ -80,7 +80,7 @@ def _parts(given: str) -> Iterator[str]:
     yield given
     number, _, secret = given.partition(":")
     if number.isdigit():
-        # The token of a bot: the number before it is no secret.
+        # A bot token: the number before the colon is not secret.
         yield secret
     if "\n" in given:
         yield from (line for line in given.splitlines() if len(line) >= _LONG_LINE)

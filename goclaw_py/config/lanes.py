@@ -1,4 +1,4 @@
-"""``[lanes]``: how many runs work at once, and on how many nodes together (SPEC LANE-1, NODE-2)."""
+"""``[lanes]``: how many runs are executed at once, per node or in total (SPEC LANE-1, NODE-2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LaneKey = Annotated[
 DEFAULT_LANES: Final[Mapping[str, int]] = {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
 
 OF_CHILDREN: Final = frozenset({"subagent", "delegate"})
-"""Lanes of runs that others wait for. Shared by nodes, they could wait for each other for ever."""
+"""Lanes of runs that their parent runs wait for. Shared by nodes, they could deadlock."""
 
 
 class LaneScope(StrEnum):
@@ -34,16 +34,19 @@ class LaneScope(StrEnum):
 class LaneSettings(Section):
     """``[lanes.<name>]``; a number in its place is the size."""
 
-    size: Annotated[int, Whole(1, MAX_LANE_SIZE)] = Field(description="how many runs at once")
+    size: Annotated[int, Whole(1, MAX_LANE_SIZE)] = Field(
+        description="the maximum number of concurrent runs"
+    )
     scope: LaneScope = Field(
         default=LaneScope.NODE,
-        description="node (default): on each node; cluster (default of cron): on all nodes "
-        "together. Lanes of subagents and delegates are always those of a node",
+        description="what the size limits. node (default): the runs of each node; cluster "
+        "(default of cron): the runs of all nodes together. Lanes of subagents and "
+        "delegates must be node",
     )
 
 
 def lane_tables(given: Mapping[str, object]) -> dict[str, object]:
-    """Every lane as a table, whatever stands for it. Nothing is checked."""
+    """Return every lane as a table; a plain number becomes its size. Nothing is checked."""
     return {
         name: said if isinstance(said, Mapping | LaneSettings) else {"size": said}
         for name, said in given.items()
@@ -51,7 +54,7 @@ def lane_tables(given: Mapping[str, object]) -> dict[str, object]:
 
 
 def filled_lanes(given: Mapping[str, object], cron_size: int) -> dict[str, object]:
-    """Lanes as tables, those that always exist among them. Nothing is checked."""
+    """Return all lanes as tables, including the default lanes. Nothing is checked."""
     filled: dict[str, object] = lane_tables(DEFAULT_LANES)
     filled[CRON_LANE] = {"size": cron_size, "scope": LaneScope.CLUSTER}
     for name, said in lane_tables(given).items():

@@ -1,4 +1,4 @@
-"""Reading the settings: file, environment, defaults, and every mistake in words."""
+"""Load the settings from file, environment and defaults, and report every mistake."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHOWN_CHARS = 80
 
 
 class SettingErrors(SettingError):
-    """Several settings are wrong; ``errors`` has them all and ``str()`` a line for each."""
+    """Several settings are wrong. ``errors`` has all of them, ``str()`` one line for each."""
 
     def __init__(self, errors: Iterable[SettingError]) -> None:
         self.errors = tuple(errors)
@@ -40,7 +40,7 @@ class SettingErrors(SettingError):
         super().__init__(first.key, first.value, first.allowed, source=first.source)
 
     def __str__(self) -> str:
-        """All errors, one a line."""
+        """All errors, one on each line."""
         return "\n".join(str(error) for error in self.errors)
 
 
@@ -62,7 +62,7 @@ _NOTHING = _Shown("(missing)")
 def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path | None]:
     """Return the home folder and the settings file, which is None if there is none.
 
-    A file that was asked for by name is returned even if it does not exist.
+    A file that is named explicitly is returned even if it does not exist.
     """
     home = Path(env.get("GOCLAW_HOME") or Path.home() / ".goclaw").expanduser().absolute()
     named = config or (Path(env["GOCLAW_CONFIG"]) if env.get("GOCLAW_CONFIG") else None)
@@ -73,11 +73,11 @@ def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path |
 
 
 def load(config: Path | None = None, env: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings; the environment wins over the file, the file over the defaults.
+    """Read the settings. The environment overrides the file, the file overrides the defaults.
 
-    ``config`` wins over ``$GOCLAW_CONFIG``, that over ``<home>/goclaw.toml``. Raises
-    ``SettingError``, with every mistake there is, each with its origin, key path, value (secrets
-    masked) and what is allowed.
+    ``config`` overrides ``$GOCLAW_CONFIG``, which overrides ``<home>/goclaw.toml``. Raises
+    ``SettingError`` with all mistakes, each with its origin, key path, value (secrets masked) and
+    what is allowed.
     """
     env = os.environ if env is None else env
     home, file = find_file(config, env)
@@ -129,7 +129,7 @@ def _together(errors: list[SettingError]) -> SettingError:
 
 
 def _reserved(values: Mapping[str, object], source: str) -> list[SettingError]:
-    """``home`` and ``file`` are fields of the settings, but no keys of the file."""
+    """Reject ``home`` and ``file``: they are fields of the settings, but not keys of the file."""
     found = [key for key in ("home", "file") if key in values]
     hint = f"unknown key; known here: {', '.join(SECTIONS)}"
     return [SettingError(key, _shown((key,), values[key]), hint, source=source) for key in found]
@@ -143,7 +143,7 @@ def _translate(
         (origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in origins), default
     )
     value = _shown(path, detail["input"])
-    # Whoever mistypes ``api_key`` has written a secret under an unknown key.
+    # A mistyped ``api_key`` is an unknown key with a secret as its value.
     unknown = detail["type"] == "extra_forbidden" and isinstance(detail["input"], str)
     if unknown and path[0] in _SECTIONS_WITH_SECRETS:
         value = _MASK
@@ -174,7 +174,7 @@ def _allowed(detail: ErrorDetails, path: tuple[str, ...]) -> str:
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """Say which keys there are, and which one was probably meant."""
+    """Return the error text of an unknown key, with the allowed keys and the nearest one."""
     known = sorted(known)
     near = difflib.get_close_matches(key, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
@@ -182,20 +182,20 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
 
 def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
-    """The keys that a table of the file may have."""
+    """Return the keys that a table of the file may have."""
     here = _at(model, path)
     return list(_fields(here)) if _is_model(here) else []
 
 
 def _at(model: type[BaseModel], path: tuple[str, ...]) -> Any:
-    """What kind of value a path leads to, None if to nothing."""
+    """Return the type of the value at a path, None if there is no such path."""
     here: Any = model
     for part in path:
         if _is_model(here):
             field = _fields(here).get(part)
             here = None if field is None else field
         else:
-            # A table of tables: its last type argument is what each of them is.
+            # A table of tables: its last type argument is the type of each of them.
             here = (get_args(here) or (None,))[-1]
     return here
 
@@ -214,7 +214,7 @@ def _is_model(kind: object) -> bool:
 
 
 def _shown(path: tuple[str, ...], value: object) -> object:
-    """The value as an error may show it: no secret, nothing long, no insides of tables."""
+    """Return a value for an error message: secrets masked, long text cut, no table contents."""
     if isinstance(value, _Shown):
         return value
     if isinstance(value, Mapping):
@@ -230,10 +230,10 @@ def _shown(path: tuple[str, ...], value: object) -> object:
 
 def is_secret(path: tuple[str, ...]) -> bool:
     """Whether the value at a path must never be shown (SPEC SEC-2)."""
-    # These are counted.
+    # A number of tokens is not a secret.
     if path[-1] == "tokens" and "budget" in path:
         return False
-    # What a server of tools gets there is mostly a key, whatever its name.
+    # Most environment variables of MCP servers are API keys, whatever their names.
     return path[4:5] == ("env",) or any(
         word in part.lower()
         for part in path[1:]
@@ -243,7 +243,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
 
 
 def _cross_check(settings: Settings) -> list[SettingError]:
-    """What no single table can see."""
+    """Find mistakes that concern several tables."""
     errors = _check_database(settings) + _check_web(settings) + _check_lanes(settings)
     errors += [wrong(settings, *problem) for problem in problems(settings)]
     for name, source in settings.sources.items():
@@ -267,18 +267,23 @@ def _check_agent(settings: Settings, name: str) -> list[SettingError]:
 def _only_one(
     settings: Settings, path: tuple[str, ...], section: Section, key: str
 ) -> list[SettingError]:
-    """A secret stands in the settings, in a file or in a variable."""
+    """Check that a secret is set in only one place: the settings, a file or a variable."""
     given = [
         each for each in (key, f"{key}_file", f"{key}_env") if getattr(section, each) is not None
     ]
     return [
-        wrong(settings, (*path, each), getattr(section, each), f"{given[0]} is also set")
+        wrong(
+            settings,
+            (*path, each),
+            getattr(section, each),
+            f"{given[0]} is also set; remove one of them",
+        )
         for each in given[1:]
     ]
 
 
 def _check_lanes(settings: Settings) -> list[SettingError]:
-    what = "must be node: across nodes, runs of this lane could wait for each other forever"
+    what = "must be node: shared by all nodes, runs of this lane could deadlock"
     return [
         wrong(settings, ("lanes", lane, "scope"), settings.lanes[lane].scope.value, what)
         for lane in sorted(OF_CHILDREN & settings.shared_lanes)
@@ -290,7 +295,7 @@ def _check_web(settings: Settings) -> list[SettingError]:
     errors = _only_one(settings, ("web",), web, "token")
     if web.api and not web.is_loopback and not web.has_token:
         what = (
-            "whoever reaches this address could call the HTTP API: set web.token_file "
+            "anyone who can reach this address could call the HTTP API: set web.token_file "
             "(or web.token_env, web.token), or leave the host at 127.0.0.1"
         )
         errors.append(wrong(settings, ("web", "host"), web.host, what))
@@ -311,7 +316,7 @@ def _check_database(settings: Settings) -> list[SettingError]:
         readable = False
     if readable:
         return []
-    what = "cannot be read; in a password, characters such as / # ? @ must be percent-encoded"
+    what = "is not a valid URL; characters such as / # ? @ in a password must be percent-encoded"
     return [wrong(settings, path, url, what)]
 
 
@@ -321,9 +326,16 @@ def _check_account(
     if account.agent in settings.agents:
         return []
     known = ", ".join(sorted(settings.agents))
-    return [wrong(settings, (*path, "agent"), account.agent, f"must be an agent: {known}")]
+    return [
+        wrong(
+            settings,
+            (*path, "agent"),
+            account.agent,
+            f"there is no such agent; use one of: {known}",
+        )
+    ]
 
 
 def wrong(settings: Settings, path: tuple[str, ...], value: object, allowed: str) -> SettingError:
-    """Make the error of a setting that turned out to be wrong after loading."""
+    """Create the error of a setting that is found to be wrong after loading."""
     return SettingError(".".join(path), _shown(path, value), allowed, source=settings.origin(path))

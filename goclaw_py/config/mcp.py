@@ -1,4 +1,4 @@
-"""Servers of tools, and the headers that go to servers of any kind."""
+"""Settings of MCP servers, and types of HTTP headers and environment variables."""
 
 from __future__ import annotations
 
@@ -13,33 +13,35 @@ from goclaw_py.config.types import HiddenText, Matching, Names, Words, allowed
 HeaderKey = Annotated[
     str, Matching(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", "the name of an HTTP header")
 ]
-HeaderText = Annotated[
-    SecretStr, HiddenText(r"[\t\x20-\x7e]*", "text without line ends and accents")
-]
+HeaderText = Annotated[SecretStr, HiddenText(r"[\t\x20-\x7e]*", "ASCII text without line breaks")]
 VariableKey = Annotated[
     str, Matching(r"[A-Za-z_][A-Za-z0-9_]{0,99}", "the name of an environment variable")
 ]
-VariableText = Annotated[SecretStr, HiddenText(r"[^\0]*", "text without NUL")]
+VariableText = Annotated[SecretStr, HiddenText(r"[^\0]*", "text without NUL characters")]
 
 
 class McpServerSettings(Section):
-    """``[agents.NAME.mcp.SERVER]``: a server of tools, a program or an address (SPEC AGENT-6)."""
+    """``[agents.NAME.mcp.SERVER]``: an MCP server: a program or an address (SPEC AGENT-6)."""
 
     command: Annotated[tuple[str, ...], Words()] = Field(
-        default=(), description="the program and its arguments; it is spoken to on standard input"
+        default=(),
+        description="the program and its arguments; goclaw talks to it over standard input "
+        "and output",
     )
     url: Annotated[
         str, Matching(r"(https?://\S+)?", "an address that starts with http:// or https://")
-    ] = Field(default="", description="its address, if it is no program")
+    ] = Field(default="", description="the address of the server, if it is not a program")
     env: dict[VariableKey, VariableText] = Field(
         default_factory=dict,
-        description="environment variables that the program gets beside PATH, HOME and the like",
+        description="environment variables to pass to the program, in addition to PATH, HOME "
+        "and similar ones",
     )
     headers: dict[HeaderKey, HeaderText] = Field(
         default_factory=dict, description="HTTP headers sent with every request to the address"
     )
     tools: Annotated[tuple[str, ...], Names()] = Field(
-        default=(), description="the tools that may be called; default all of them"
+        default=(),
+        description="the tools that the agent may call; default: all tools of the server",
     )
 
     @model_validator(mode="after")
@@ -53,5 +55,5 @@ class McpServerSettings(Section):
 
 
 def reveal(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
-    """The texts themselves."""
+    """Return the secrets as plain text."""
     return {name: secret.get_secret_value() for name, secret in secrets.items()}

@@ -1,4 +1,4 @@
-"""The settings as the program uses them: frozen, complete, checked.
+"""The settings as the program uses them: immutable, complete and validated.
 
 The field descriptions are the reference of ``goclaw.toml``; an alias is the key in the file where
 the field's name adds a unit.
@@ -58,14 +58,14 @@ class LogFormat(StrEnum):
 class Queue(Section):
     """``[queue]``, and the same below an agent or a channel, where it overrides (SPEC section 2).
 
-    A key that is not set says nothing; ``queue_policy`` puts the levels together.
+    A key that is not set is inherited; ``queue_policy`` merges the levels.
     """
 
     mode: Mode | None = Field(
         default=None,
-        description="queue (default): messages wait for their turn; followup: the same; "
-        "interrupt: a new one stops what runs; collect: what waits becomes one turn; "
-        "steer: the running task takes it in if it can",
+        description="what happens to a message that arrives during a run. queue (default): "
+        "it waits; followup: the same; interrupt: it cancels the run; collect: all waiting "
+        "messages become one turn; steer: the run reads it if the agent supports that",
     )
     capacity: Annotated[int | None, Whole(1, 10_000)] = Field(
         default=None, description="the maximum number of waiting messages in a session; default 10"
@@ -85,17 +85,18 @@ class Queue(Section):
     )
     turn_chars: Annotated[int | None, Whole(1, 10_000_000)] = Field(
         default=None,
-        description="characters that one turn takes at most, unless one message has more; "
-        "default 100,000",
+        description="the maximum number of characters in one turn; a single longer message "
+        "is a turn of its own; default 100,000",
     )
     max_concurrent: Annotated[int | None, Whole(1)] = Field(
         default=None,
-        description="concurrent runs of one session; default 1 in direct chats, 3 in groups",
+        description="the maximum number of concurrent runs of one session; default 1 in "
+        "direct chats, 3 in groups",
     )
     stop_words: bool | None = Field(
         default=None,
-        description="whether stop, cancel and the like, alone in a message, stop what runs; "
-        "default true",
+        description='whether a message that is only "stop", "cancel" or the like stops the '
+        "current run; default true",
     )
 
 
@@ -108,125 +109,136 @@ class Agent(Section):
     )
     fallback: Annotated[tuple[str, ...], Names()] = Field(
         default=(),
-        description="models that are asked where the one before cannot answer; keys from the "
-        "environment",
+        description="models to try in this order when the model fails; their API keys are "
+        "read from the environment",
     )
     temperature: Annotated[float | None, Number(0, 2)] = Field(
         default=None,
-        description="0 (always the likeliest word) to 2; default the provider's. Some models "
-        "take none, or none while they think: these are not given it",
+        description="the sampling temperature, from 0 (least random) to 2; default: the "
+        "provider's. It is not sent to models that do not accept it, or do not accept it "
+        "while thinking",
     )
     thinking: Literal["off", "low", "medium", "high"] | None = Field(
-        default=None, description="how much it thinks before it answers; default the provider's"
+        default=None,
+        description="how much the model thinks before it answers; default: the provider's",
     )
     system_prompt: str | None = Field(default=None, description="the system prompt of the model")
     base_url: Annotated[
         str | None, Matching(r"https?://\S+", "an address that starts with http:// or https://")
-    ] = Field(default=None, description="another server with the API of the provider")
-    api_key: SecretStr | None = Field(default=None, description="the provider's key itself")
-    api_key_file: Path | None = Field(default=None, description="a file that holds the key")
+    ] = Field(
+        default=None, description="the address of another server that has the API of the provider"
+    )
+    api_key: SecretStr | None = Field(default=None, description="the API key of the provider")
+    api_key_file: Path | None = Field(default=None, description="a file that contains the API key")
     api_key_env: Text | None = Field(
-        default=None, description="the environment variable with the key"
+        default=None, description="the environment variable that contains the API key"
     )
     headers: dict[HeaderKey, HeaderText] = Field(
         default_factory=dict,
-        description="HTTP headers sent with every request to the model, not to fallback models",
+        description="HTTP headers sent with every request to the model, but not to fallback models",
     )
     workspace: Path | None = Field(
         default=None,
-        description="folder; default <home>/workspace for main, <home>/workspaces/NAME",
+        description="the folder of the agent; default <home>/workspace for main, "
+        "<home>/workspaces/NAME for others",
     )
     context_window: Annotated[int, Whole(1_000)] = Field(
         default=128_000, description="the context size of the model in tokens"
     )
     max_concurrent: Annotated[int | None, Whole(1)] = Field(
         default=None,
-        description="concurrent runs of this agent, in all its sessions; default no limit",
+        description="the maximum number of concurrent runs of this agent, in all sessions; "
+        "default no limit",
     )
     budget: RunBudget = Field(default_factory=RunBudget)
     heartbeat: HeartbeatSettings = Field(default_factory=HeartbeatSettings)
     command: Command = Field(default_factory=Command)
     mcp: dict[NameKey, McpServerSettings] = Field(
-        default_factory=dict, description="servers of tools (Model Context Protocol), by name"
+        default_factory=dict, description="tool servers (Model Context Protocol), by name"
     )
     queue: Queue = Field(default_factory=Queue)
     tools: ToolSettings = Field(default_factory=ToolSettings)
     instructions: WorkspaceFiles | None = Field(
         default=None,
-        description="files of the workspace with what it is told, each of which has to be there; "
-        "default AGENTS.md, if there is one",
+        description="workspace files that are added to the system prompt, all of which must "
+        "exist; default: AGENTS.md, if it exists",
     )
 
 
 class Thread(Section):
     """``[channels.NAME.chats."ID".threads."ID"]``: one topic of a chat.
 
-    What is not set is as for its chat.
+    Keys that are not set are inherited from its chat.
     """
 
-    agent: NameKey | None = Field(default=None, description="the agent that answers there")
+    agent: NameKey | None = Field(
+        default=None, description="the agent that answers in this topic or chat"
+    )
     mention: Annotated[bool, Flag()] | None = Field(
-        default=None, description="in groups: answer only where the bot is mentioned"
+        default=None, description="in groups: answer only messages that mention the bot"
     )
     context_messages: Annotated[int | None, Whole(0, 500)] = Field(
         default=None,
-        description="in groups: how many messages without a mention are given as context",
+        description="in groups: the number of messages without a mention to give to the "
+        "agent as context",
     )
     stop: StopPolicy | None = Field(
-        default=None, description="in groups: what a member may stop, own or anyone"
+        default=None, description="in groups: which runs a member may stop: own or anyone"
     )
     queue: Queue = Field(default_factory=Queue)
 
 
 class ChatSettings(Thread):
-    """``[channels.NAME.chats."ID"]``: one chat; what is not set is as for its account.
+    """``[channels.NAME.chats."ID"]``: one chat.
 
+    Keys that are not set are inherited from the account.
     Listing a group here allows it (SPEC CHAN-5).
     """
 
-    enabled: Annotated[bool, Flag()] = Field(
-        default=True, description="false: the agent ignores this group"
-    )
+    enabled: Annotated[bool, Flag()] = Field(default=True, description="false: ignore this group")
     threads: dict[ChatKey, Thread] = Field(default_factory=dict)
 
 
 class AccountSettings(Section):
-    """The settings of one account of a channel that all channels have.
+    """The settings of one account that are the same for all channels.
 
-    Every other key goes into ``options``, for the channel itself to check.
+    Every other key goes into ``options``, which the channel itself checks.
     """
 
     enabled: Annotated[bool, Flag()] = Field(
-        default=True, description="false switches the account off without deleting its settings"
+        default=True, description="false: turn the account off without deleting its settings"
     )
     agent: NameKey = Field(default=MAIN_AGENT, description="the agent that answers")
     direct: DirectPolicy = Field(
-        default=DirectPolicy.PAIRING, description="pairing (default), allowlist, open or disabled"
+        default=DirectPolicy.PAIRING,
+        description="who may talk to the bot in direct chats: pairing (default), allowlist, "
+        "open or disabled",
     )
     allow: Annotated[tuple[str, ...], Ids()] = Field(
-        default=(), description="sender ids that may talk without pairing"
+        default=(), description="ids of senders who may talk without pairing"
     )
     groups: GroupPolicy = Field(
         default=GroupPolicy.ALLOWLIST,
-        description="allowlist (default): groups listed in chats or allowed by `goclaw groups`; "
-        "open: all; disabled: none",
+        description="the groups in which the bot answers. allowlist (default): groups listed "
+        "in chats or allowed with `goclaw groups`; open: all; disabled: none",
     )
     mention: Annotated[bool, Flag()] = Field(
-        default=True, description="in groups: answer only where the bot is mentioned"
+        default=True, description="in groups: answer only messages that mention the bot"
     )
     context_messages: Annotated[int, Whole(0, 500)] = Field(
         default=50,
-        description="in groups: so many of the last messages without a mention are told to the "
-        "agent with the next one that has it; 0: none",
+        description="in groups: the number of latest messages without a mention to give to "
+        "the agent as context when the bot is mentioned; 0: none",
     )
     stop: StopPolicy = Field(
         default=StopPolicy.OWN,
-        description="own (default): in groups a member stops only what answers them; owners and "
-        "admins of the group stop everything; anyone: so does each member",
+        description="in groups: which runs a member may stop. own (default): those that "
+        "answer the member; owners and group admins may stop all runs; anyone: members may "
+        "stop all runs too",
     )
     chats: dict[ChatKey, ChatSettings] = Field(default_factory=dict)
     queue: Queue = Field(default_factory=Queue)
-    # Tokens are in here: it must not show up where settings are printed.
+    # It contains tokens, so it must not be printed with the other settings.
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
 
     @model_validator(mode="before")
@@ -242,14 +254,14 @@ class AccountSettings(Section):
 class ChannelSettings(AccountSettings):
     """``[channels.NAME]``: the account ``default``, and more accounts in ``accounts.NAME``.
 
-    Without a key of its own beside ``accounts`` there is no account ``default``.
+    If ``accounts`` is the only key, there is no account ``default``.
     """
 
     accounts: dict[NameKey, AccountSettings] = Field(default_factory=dict)
 
     @property
     def by_name(self) -> dict[str, AccountSettings]:
-        """All of its accounts, those that are switched off too."""
+        """All accounts of the channel, including disabled ones."""
         has_own = self.model_fields_set - {"accounts", "options"} or self.options
         own = {DEFAULT_ACCOUNT: self} if has_own or not self.accounts else {}
         return own | self.accounts
@@ -259,7 +271,9 @@ class DatabaseSettings(Section):
     """``[database]``."""
 
     url: SecretStr | None = Field(
-        default=None, description="postgresql://…; without it an embedded server starts by itself"
+        default=None,
+        description="the address of the database, postgresql://…; if unset, an embedded "
+        "server is started",
     )
 
 
@@ -267,7 +281,8 @@ class State(Section):
     """``[state]``."""
 
     folder: Path | None = Field(
-        default=None, description="embedded database, socket; default <home>/state"
+        default=None,
+        description="the folder of the embedded database and the socket; default <home>/state",
     )
 
 
@@ -285,18 +300,20 @@ class RunSettings(Section):
     deadline_s: Annotated[float | None, Duration(1)] = Field(
         default=None,
         alias="deadline",
-        description="from submission to end, waiting included; default none",
+        description="the maximum time from submission to end, waiting included; default: none",
     )
     outage_hold_s: Annotated[float, Duration()] = Field(
         default=1800.0,
         alias="outage_hold",
-        description="how long messages wait for a model provider to come back; 0s: not at all",
+        description="how long messages are held while a model provider is down; 0s: not at all",
     )
     max_depth: Annotated[int, Whole(1, 100)] = Field(
-        default=3, description="how many runs may be above one: its parent, grandparent …"
+        default=3,
+        description="the maximum nesting of runs: how many ancestors (parent, grandparent …) "
+        "a run may have",
     )
     max_children: Annotated[int, Whole(1, 1000)] = Field(
-        default=8, description="how many runs one may have asked for that are not done"
+        default=8, description="the maximum number of unfinished runs that one run may have started"
     )
 
 
@@ -306,7 +323,8 @@ class Shutdown(Section):
     wait_s: Annotated[float, Duration()] = Field(
         default=30.0,
         alias="wait",
-        description="how long running runs may go on; default as the profile of the scheduler says",
+        description="how long to wait for running runs at shutdown; default: set by the "
+        "scheduler profile",
     )
 
 
@@ -314,14 +332,20 @@ class Log(Section):
     """``[log]``."""
 
     level: LogLevel = Field(
-        default=LogLevel.INFO, description="debug, info (default), warning or error"
+        default=LogLevel.INFO,
+        description="the least severe level that is logged: debug, info (default), warning "
+        "or error",
     )
-    format: LogFormat = Field(default=LogFormat.AUTO, description="auto (default), console or json")
-    file: Path | None = Field(default=None, description="the log file; default standard error")
+    format: LogFormat = Field(
+        default=LogFormat.AUTO,
+        description="auto (default), console or json; auto is console on a terminal, "
+        "otherwise json",
+    )
+    file: Path | None = Field(default=None, description="the log file; default: standard error")
 
 
 class Settings(BaseSettings):
-    """Everything. ``load`` reads it from file and environment; made in code it reads neither."""
+    """All settings. ``load`` reads file and environment; the constructor reads neither."""
 
     model_config = SettingsConfigDict(extra="forbid", frozen=True)
 
@@ -330,8 +354,9 @@ class Settings(BaseSettings):
 
     lanes: dict[LaneKey, LaneSettings] = Field(
         default_factory=dict,
-        description="lane name → runs at once, or a table (SPEC LANE-1, NODE-2); the four default "
-        "lanes always exist, and cron is as large as the profile of the scheduler says",
+        description="lane name → maximum number of concurrent runs, or a table (SPEC LANE-1, "
+        "NODE-2). The four default lanes always exist; the default size of cron is set by "
+        "the scheduler profile",
     )
     queue: Queue = Field(default_factory=Queue)
     agents: dict[NameKey, Agent] = Field(default_factory=dict)
@@ -354,7 +379,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, values: object) -> object:
-        """What always exists beside what is configured, and what the profile of jobs says of it."""
+        """Add what always exists, and the defaults of the scheduler profile."""
         if not isinstance(values, Mapping):
             return values
         filled = dict(values)
@@ -380,53 +405,53 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take what the caller gives, nothing else."""
+        """Use only the values that the caller passes."""
         del settings_cls, env_settings, dotenv_settings, file_secret_settings
         return (init_settings,)
 
     @property
     def lane_sizes(self) -> dict[LaneName, int]:
-        """How many runs work at once in each lane."""
+        """The maximum number of concurrent runs of each lane."""
         return {LaneName(name): lane.size for name, lane in self.lanes.items()}
 
     @property
     def shared_lanes(self) -> frozenset[LaneName]:
-        """The lanes whose size counts the runs of all nodes together (SPEC NODE-2)."""
+        """The lanes whose size limits the runs of all nodes together (SPEC NODE-2)."""
         shared = (name for name, lane in self.lanes.items() if lane.scope is LaneScope.CLUSTER)
         return frozenset(map(LaneName, shared))
 
     @property
     def state_folder(self) -> Path:
-        """Where the embedded database and the gateway's socket are."""
+        """The folder of the embedded database and of the gateway's socket."""
         return self.state.folder or self.home / "state"
 
     def workspace(self, agent: AgentName) -> Path:
-        """The folder of an agent, with its HEARTBEAT.md."""
+        """The folder of an agent, which contains its HEARTBEAT.md."""
         configured = self.agents[agent].workspace
         if configured is not None:
             return configured
-        # Beside each other: an agent must not write what another one is told.
+        # Separate folders: an agent must not change the instructions of another one.
         return self.home / "workspace" if agent == MAIN_AGENT else self.home / "workspaces" / agent
 
     def remember(
         self, origins: Mapping[tuple[str, ...], str], places: Mapping[tuple[str, ...], Origin]
     ) -> None:
-        """Note where values come from that are neither from the file nor defaults.
+        """Store the origins of values: ``origins`` those of environment variables.
 
-        ``places`` has the origin of everything that is set.
+        ``places`` has the origin of every value that is set.
         """
         self._origins.update(origins)
         self._places.update(places)
 
     def place(self, path: tuple[str, ...]) -> Origin:
-        """What has set the value at a path: a variable, a line of the file, or nothing."""
+        """Return what set the value at a path: a variable, a line of the file, or the default."""
         for length in range(len(path), 0, -1):
             if found := self._places.get(path[:length]):
                 return found
         return DEFAULT
 
     def origin(self, path: tuple[str, ...]) -> str:
-        """Where a setting comes from: an environment variable, the file, or the defaults."""
+        """Return the source of a setting: an environment variable, the file, or the defaults."""
         for length in range(len(path), 0, -1):
             if found := self._origins.get(path[:length]):
                 return found

@@ -1,7 +1,7 @@
-"""Where each value of the settings comes from: the line of the file, or the variable.
+"""Find the origin of each setting: the line of the file, or the variable.
 
-``tomllib`` tells no positions. But it says of any piece of text whether that is TOML, and a value
-ends at the first end of a line at which it is: so the file is read again piece by piece.
+``tomllib`` reports no positions. A value ends at the first line end at which the text read so far
+is valid TOML, so the file is parsed again piece by piece.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from goclaw_py.ports.settings import OriginKind
 Path_ = tuple[str, ...]
 
 _ENDS = ('"""', "'''", "]", "}")
-"""What a value ends with that has begun on another line."""
+"""The possible ends of values that span several lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What has set a value, for programs and in words."""
+    """What set a value: its kind, and a text for people."""
 
     kind: OriginKind
     words: str
@@ -32,9 +32,9 @@ DEFAULT = Origin(OriginKind.DEFAULT, "default")
 
 
 def traced(layers: Iterable[Mapping[Path_, Origin]]) -> dict[Path_, Origin]:
-    """The origin of each value when layers are laid over each other, the one that wins first.
+    """Return the origin of each value after merging layers; earlier layers take precedence.
 
-    Tables are merged key by key; any other value hides what is below it.
+    Tables are merged key by key; any other value replaces the one below it.
     """
     found: dict[Path_, Origin] = {}
     for layer in layers:
@@ -47,14 +47,14 @@ def traced(layers: Iterable[Mapping[Path_, Origin]]) -> dict[Path_, Origin]:
 
 
 def file_origins(file: Path, text: str) -> dict[Path_, Origin]:
-    """The line of each value in a file of TOML. ``text`` is TOML that ``tomllib`` can read."""
+    """Return the line of each value in a TOML file. ``text`` must be valid TOML."""
     return {
         path: Origin(OriginKind.FILE, f"{file}:{line}") for path, line in key_lines(text).items()
     }
 
 
 def key_lines(text: str) -> dict[Path_, int]:
-    """The line, from 1 on, at which each value of a TOML text begins. Lists are one value."""
+    """Return the line (from 1) at which each value of a TOML text begins. A list is one value."""
     found: dict[Path_, int] = {}
     table: Path_ = ()
     for number, piece in _pieces(text):
@@ -65,7 +65,7 @@ def key_lines(text: str) -> dict[Path_, int]:
                 found.setdefault(table, number)
             continue
         if any(table[:length] in found for length in range(1, len(table) + 1)):
-            # In a list of tables, which is one value.
+            # Part of a list of tables, which is one value.
             continue
         for path in _leaves(read):
             found[(*table, *path)] = number
@@ -73,7 +73,7 @@ def key_lines(text: str) -> dict[Path_, int]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Headers of tables and whole assignments, each with the number of its first line."""
+    """Split a text into table headers and whole assignments, each with its first line number."""
     begun: list[str] = []
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         begun.append(line)
@@ -90,7 +90,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _leaves(tree: Mapping[str, Any], above: Path_ = ()) -> Iterator[Path_]:
-    """The paths of all values that are no tables, and of tables with nothing in them."""
+    """Return the paths of all values that are not tables, and of empty tables."""
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:
             yield from _leaves(value, (*above, key))

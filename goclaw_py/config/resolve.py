@@ -1,4 +1,4 @@
-"""What follows from the settings: queue policies, accounts, keys."""
+"""Derive queue policies, channel accounts and API keys from the settings."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _CONCURRENCY = {PeerKind.DIRECT: 1, PeerKind.GROUP: 3}
 
 @dataclass(frozen=True, slots=True)
 class ChannelAccount:
-    """One account of a channel that is switched on.
+    """One enabled account of a channel.
 
-    ``options`` are the keys for the channel itself; tokens are among them. ``path`` is where the
-    account stands in the settings. ``chats`` are those with settings of their own.
+    ``options`` are the keys that only the channel itself knows, including tokens. ``path`` is the
+    path of the account in the settings. ``chats`` are the chats with settings of their own.
     """
 
     channel: str
@@ -48,7 +48,7 @@ class ChannelAccount:
 
 
 def accounts(settings: Settings) -> Iterator[ChannelAccount]:
-    """Every account that is switched on, in the order of the file."""
+    """Return every enabled account, in the order of the file."""
     for channel, section in settings.channels.items():
         for name, account in section.by_name.items():
             below = () if account is section else ("accounts", name)
@@ -76,7 +76,7 @@ def _account(
 
 
 def _plain(key: str, value: object) -> object:
-    """An option as it would stand in the file: in the environment everything is text."""
+    """Convert an option from the environment, which is text, to the type it has in the file."""
     if not isinstance(value, EnvText):
         return value
     word = value.strip().lower()
@@ -90,7 +90,7 @@ def _plain(key: str, value: object) -> object:
 
 
 def option_error(settings: Settings, account: ChannelAccount, error: SettingError) -> SettingError:
-    """Complete the error of a channel that refuses an option: whole path, origin, no secret."""
+    """Complete a channel's error about an option: add path and origin, mask secrets."""
     path = (*account.path, *error.key.split("."))
     return wrong(settings, path, error.value, error.allowed)
 
@@ -103,10 +103,11 @@ def queue_policy(
     peer: PeerKind | None = None,
     within: Sequence[Queue] = (),
 ) -> QueuePolicy:
-    """How a session queues: global < agent < channel < account < ``within`` (SPEC section 2).
+    """Return the queue policy of a session (SPEC section 2).
 
-    ``within`` are the sections of its chat and its thread. ``peer`` is None for sessions that are
-    no chats: they run one at a time, without debounce, whatever is set for chats (SPEC QUEUE-1).
+    Levels override each other in this order: global, agent, channel, account, ``within`` (the
+    sections of its chat and its thread). ``peer`` is None for sessions that are not chats: they
+    run one turn at a time without debounce, whatever is set for chats (SPEC QUEUE-1).
     """
     merged = _merged(settings, agent, channel, account, within)
     concurrency = 1 if peer is None else merged.max_concurrent or _CONCURRENCY[peer]
@@ -125,7 +126,7 @@ def queue_policy(
 def knows_stop_words(
     settings: Settings, agent: AgentName, channel: str, account: str, within: Sequence[Queue] = ()
 ) -> bool:
-    """Whether a bare "stop" stops what runs in a chat; the levels are those of ``queue_policy``."""
+    """Whether a message that is only "stop" stops runs of a chat; levels as in ``queue_policy``."""
     return _merged(settings, agent, channel, account, within).stop_words is not False
 
 
@@ -152,7 +153,7 @@ def _merged(
 
 
 def api_key(settings: Settings, agent: AgentName, env: Mapping[str, str]) -> SecretStr | None:
-    """The key for an agent's model; None leaves it to the provider's own variable.
+    """Return the API key for an agent's model; None: use the variable of the provider.
 
     Reads ``api_key_file``. Raises ``SettingError`` if the file cannot be read or is empty, or the
     variable of ``api_key_env`` is not set.
@@ -161,10 +162,9 @@ def api_key(settings: Settings, agent: AgentName, env: Mapping[str, str]) -> Sec
 
 
 def web_token(settings: Settings, env: Mapping[str, str]) -> SecretStr | None:
-    """What callers of the HTTP API on TCP have to know; None: nothing (SPEC OPS-2, SEC-1).
+    """Return the token of the HTTP API on TCP; None: no token is needed (SPEC OPS-2, SEC-1).
 
-    Reads ``token_file``. Raises ``SettingError`` as ``api_key`` does, and for a token that is not
-    one.
+    Reads ``token_file``. Raises ``SettingError`` as ``api_key`` does, and for a malformed token.
     """
     token = _secret(settings, ("web",), settings.web, "token", env)
     if token is not None and not re.fullmatch(TOKEN.pattern, token.get_secret_value()):
@@ -175,14 +175,14 @@ def web_token(settings: Settings, env: Mapping[str, str]) -> SecretStr | None:
 
 
 def source_token(settings: Settings, source: str, env: Mapping[str, str]) -> SecretStr | None:
-    """The token of a work source. Raises ``SettingError`` as ``api_key`` does."""
+    """Return the token of a work source. Raises ``SettingError`` as ``api_key`` does."""
     return _secret(settings, ("sources", source), settings.sources[source], "token", env)
 
 
 def _secret(
     settings: Settings, path: tuple[str, ...], section: Section, key: str, env: Mapping[str, str]
 ) -> SecretStr | None:
-    """A secret that stands in the settings as ``key``, in a file, or in a variable."""
+    """Return a secret that is set directly as ``key``, in a file, or in a variable."""
     variable: str | None = getattr(section, f"{key}_env")
     if variable is not None:
         if value := env.get(variable, "").strip():
@@ -199,7 +199,7 @@ def _from_file(settings: Settings, path: tuple[str, ...], file: Path) -> SecretS
     try:
         value = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not text"
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise wrong(settings, path, str(file), f"cannot be read: {reason}") from error
     if not value:
         raise wrong(settings, path, str(file), "the file is empty")

@@ -1,6 +1,6 @@
-"""``[scheduler]``: how jobs behave (SPEC CRON-4, CRON-15, CRON-17).
+"""``[scheduler]``: defaults of all jobs (SPEC CRON-4, CRON-15, CRON-17).
 
-A key that is not set is as the profile has it. Each job may have values of its own.
+A key that is not set has the value of the profile. Each job can override them.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def _known_zone(name: str) -> str:
     try:
         zone(name)
     except UnknownZone as error:
-        raise allowed(f"must be the name of a zone such as Europe/Berlin: {error}") from error
+        raise allowed(f"must be an IANA time zone such as Europe/Berlin: {error}") from error
     return name
 
 
 def _not_too_long(on_busy: str) -> str:
     if _delay_s(on_busy) > _YEAR_S:
-        raise allowed(f"must delay by at most {_YEAR_S:.0f} seconds")
+        raise allowed(f"the delay must be at most {_YEAR_S:.0f} seconds")
     return on_busy
 
 
@@ -74,120 +74,134 @@ class SchedulerSettings(Section):
 
     profile: Annotated[str, Matching("|".join(PROFILES), f"one of {', '.join(PROFILES)}")] = Field(
         default=DEFAULT_PROFILE.name,
-        description="how jobs behave where nothing else is set: goclaw (default), caco, oxydra, "
-        "halo or herdctl; docs/guide/profiles.md has them side by side",
+        description="the set of defaults for jobs: goclaw (default), caco, oxydra, halo or "
+        "herdctl; compared in docs/guide/profiles.md",
     )
     enabled: Annotated[bool | None, Flag()] = Field(
-        default=None, description="false: no job runs, though jobs can be edited"
+        default=None, description="false: no job runs; jobs can still be created and edited"
     )
     timezone: Zone | None = Field(
-        default=None, description="the zone of jobs and owners that have none, such as UTC"
+        default=None, description="the default time zone of jobs and owners, such as UTC"
     )
     max_jobs: Annotated[int, Whole(1, 100_000)] = Field(
-        default=50, description="jobs that an owner may have; operators make as many as they want"
+        default=50, description="the maximum number of jobs of one owner; operators have no limit"
     )
     default_prompt: Annotated[str | None, Matching(r"(?s).*", "text")] = Field(
-        default=None, description='what a job says that has no prompt; "": it needs one'
+        default=None, description='the prompt of jobs that have none; "": every job needs a prompt'
     )
 
     min_interval_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="min_interval", description="the least time between two runs of a job"
+        default=None, alias="min_interval", description="the minimum time between two runs of a job"
     )
     on_short: OnShort | None = Field(
         default=None,
-        description="a schedule that is more frequent is refused: reject; or slowed down: clamp",
+        description="what to do with a schedule that runs more often than min_interval: "
+        "reject it, or clamp: run it less often",
     )
     anchor: Anchor | None = Field(
         default=None,
-        description="from where an interval counts: completion (of the last run), grid or start",
+        description="what intervals are counted from: completion (of the last run), grid or start",
     )
     first_run: FirstRun | None = Field(
-        default=None, description="of a job with an interval: after_interval or immediate"
+        default=None,
+        description="when a job with an interval first runs: after_interval or immediate",
     )
     retries: Annotated[int | None, Whole(0, 10)] = Field(
-        default=None, description="attempts that may follow a failed one at once; 0: none"
+        default=None, description="the maximum number of immediate retries after a failure; 0: none"
     )
     retry_on: RetryOn | None = Field(
-        default=None, description="after which failures: transient or any"
+        default=None, description="which failures are retried: transient or any"
     )
     error_retry_s: Annotated[float | None, Duration(0, _YEAR_S)] = Field(
         default=None,
         alias="error_retry",
-        description="after a failure the next run is at the next multiple of this; 0s: as planned",
+        description="after a failure, run again at the next multiple of this time, if that "
+        "is earlier; 0s: off",
     )
     backoff_s: Annotated[tuple[float, ...] | None, Durations(32, Duration(1, _YEAR_S))] = Field(
         default=None,
         alias="backoff",
-        description="how long the next run waits after the 1st, 2nd … failure; []: not at all",
+        description="the minimum delay of the next run after the 1st, 2nd … failure in a "
+        "row; []: no delay",
     )
     auto_disable_after: Annotated[int | None, Whole(0, 1000)] = Field(
-        default=None, description="failures in a row that switch a job off; 0: none do"
+        default=None,
+        description="the number of failures in a row after which a job is disabled; 0: never",
     )
     misfire: Misfire | None = Field(
-        default=None, description="a run that was missed is made up for once, or not: skip"
+        default=None,
+        description="what to do about missed runs. once: run the job once to catch up; skip: "
+        "do not",
     )
     misfire_grace_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="misfire_grace", description="how late a run may be: later is missed"
+        default=None,
+        alias="misfire_grace",
+        description="how late a run may start; a run that is later counts as missed",
     )
     on_busy: OnBusy | None = Field(
         default=None,
-        description="if its conversation or agent is busy a job waits: queue; or leaves this run "
-        "out: skip; or tries again later: delay:<seconds>",
+        description="what a job does when its conversation or agent is busy. queue: wait; "
+        "skip: skip this run; delay:<seconds>: try again after this time",
     )
     busy_delay_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="busy_delay", description='how much later, with on_busy = "delay"'
+        default=None,
+        alias="busy_delay",
+        description='the time to wait before trying again, with on_busy = "delay"',
     )
     session: Literal["job", "fresh", "main"] | None = Field(
         default=None,
-        description="the conversation of a job: its own, a fresh one for each run, or main, the "
-        "chat's",
+        description="the conversation in which a job runs. job: one of its own; fresh: a new "
+        "one for each run; main: the one of its chat",
     )
     retry_after_effects: Annotated[bool | None, Flag()] = Field(
         default=None,
-        description="an attempt may be repeated that had called tools that change something",
+        description="true: also retry an attempt that called tools with side effects",
     )
     delete_after_run: Annotated[bool | None, Flag()] = Field(
-        default=None, description="a job that runs once is deleted when it went well"
+        default=None, description="true: delete a one-time job after a successful run"
     )
     history_keep: Annotated[int | None, Whole(1, 10_000)] = Field(
-        default=None, description="runs of a job that the log keeps"
+        default=None, description="the number of runs to keep in the history of each job"
     )
     history_on_delete: History | None = Field(
-        default=None, description="the log of a job that is deleted: keep or delete"
+        default=None, description="what happens to the history of a deleted job: keep or delete"
     )
     run_timeout_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="run_timeout", description="how long a run may take"
+        default=None, alias="run_timeout", description="the time limit of a run"
     )
     turns: Annotated[int | None, Whole(0, 10_000)] = Field(
-        default=None, description="model requests of a run; 0: no limit"
+        default=None, description="the maximum number of model requests of a run; 0: no limit"
     )
     usd: Annotated[float | None, Number(0, 100_000)] = Field(
-        default=None, description="US dollars that a run may cost; 0: no limit"
+        default=None, description="the maximum cost of a run in US dollars; 0: no limit"
     )
     jitter: Annotated[float | None, Number(0, 10)] = Field(
-        default=None, description="percent of the interval by which a run may be later, at most 10"
+        default=None,
+        description="the maximum random delay of a run, in percent of the interval; at most 10",
     )
     stagger: Annotated[bool | None, Flag()] = Field(
-        default=None, description="true: jobs with equal schedules do not run all at once"
+        default=None,
+        description="true: spread jobs with the same schedule so that they do not start at "
+        "the same time",
     )
     max_per_agent: Annotated[int | None, Whole(0, 10_000)] = Field(
-        default=None, description="jobs of one agent that run at once; 0: no limit"
+        default=None, description="the maximum number of concurrent jobs of one agent; 0: no limit"
     )
     tools_in_runs: Annotated[bool | None, Flag()] = Field(
-        default=None, description="true: a run of a job may make jobs"
+        default=None, description="true: runs of jobs may create jobs"
     )
 
     @model_validator(mode="after")
     def _names_one_delay(self) -> Self:
         if self.on_busy and _delay_s(self.on_busy) and self.busy_delay_s is not None:
-            raise allowed('must have one delay: on_busy = "delay", or no busy_delay')
+            raise allowed('the delay is set twice: write on_busy = "delay", or remove busy_delay')
         return self
 
     def overrides(self) -> dict[str, object]:
-        """What is set of a ``JobPolicy``, in its units."""
+        """Return the values that are set, with the names and units of ``JobPolicy``."""
         given = {field.name: getattr(self, field.name) for field in fields(JobPolicy)}
         given = {key: value for key, value in given.items() if value is not None}
-        # The file has no word for nothing.
+        # TOML has no null; 0 means no limit.
         for key in ("turns", "usd", "max_per_agent"):
             if given.get(key) == 0:
                 given[key] = None
@@ -201,9 +215,9 @@ class SchedulerSettings(Section):
 
 
 def chosen_profile(section: object) -> Profile:
-    """The profile that the section chooses, before anything of it is checked."""
+    """Return the profile that the section selects, before the section is validated."""
     if isinstance(section, SchedulerSettings):
         return PROFILES[section.profile]
     name = section.get("profile") if isinstance(section, Mapping) else None
-    # A name that does not exist is told where it is checked.
+    # An unknown name is reported when the section is validated.
     return PROFILES.get(name, DEFAULT_PROFILE) if isinstance(name, str) else DEFAULT_PROFILE

@@ -1,4 +1,4 @@
-"""Where the secrets of the settings are (SPEC SEC-2)."""
+"""Find secrets in a settings file, and the files that contain secrets (SPEC SEC-2)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from goclaw_py.config.models import AccountSettings, Settings
 
 
 def secrets_in(text: str) -> list[str]:
-    """The key paths at which a settings file holds a secret itself.
+    """Return the key paths of secrets that are written directly in a settings file.
 
-    An address counts only if a password or a query is in it. Raises ``ValueError`` for a text that
+    An address counts only if it has a password or a query. Raises ``ValueError`` for a text that
     is not TOML.
     """
     return [".".join(path) for path, value in _leaves(tomllib.loads(text)) if _hides(path, value)]
@@ -37,7 +37,7 @@ def _hides(path: tuple[str, ...], value: object) -> bool:
 
 
 def secret_files(settings: Settings) -> set[Path]:
-    """The files that hold secrets, wherever they lie."""
+    """Return all files that the settings name as containing secrets."""
     found = {settings.web.token_file}
     found |= {source.token_file for source in settings.sources.values()}
     found |= {agent.api_key_file for agent in settings.agents.values()}

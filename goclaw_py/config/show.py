@@ -1,4 +1,4 @@
-"""The settings for people: every value, what has set it, and no secret (SPEC OPS-1, SEC-2)."""
+"""List all settings with values and origins, secrets masked (SPEC OPS-1, SEC-2)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _TIMES: Final = (Duration, DurationOrOff)
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"))
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _NAMED: Final = "*"
-"""Stands for a name that people gave: whether it reads like a secret says nothing."""
+"""Stands for a key that users chose; such a name does not make its value a secret."""
 
 _LOOKS_SECRET: Final = re.compile(r"\S{24}")
-"""A token may stand where nobody expects one: in an option of a channel, or after a program."""
+"""A token may be in an unexpected place: an option of a channel, or a program argument."""
 
 _OPTION: Final = re.compile(r"--?([A-Za-z][A-Za-z0-9_-]*)(=?)")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SECRET_WORDS: Final = ("token", "key", "secret", "password", "auth", "header")
 _PROGRAMS: Final = ("command", "run", "first", "later")
-"""Lists with these keys are programs with arguments."""
+"""Keys of lists that are programs with arguments."""
 
 _BY_PROFILE: Final = {("lanes", CRON_LANE, "size"), ("shutdown", "wait")}
-"""What the profile of the scheduler sets where nobody else does."""
+"""Settings whose defaults come from the scheduler profile."""
 
 _HIDDEN: Final = ("home", "file", "options")
 
@@ -44,23 +44,22 @@ Path_ = tuple[str, ...]
 
 
 def shown(settings: Settings) -> tuple[Setting, ...]:
-    """Every setting there is, in the order of the reference.
+    """Return all settings, in the order of their definition.
 
-    Keys of channels that only they know are among them as far as they are set. The value of a
-    secret that stands in a file or a variable of its own is told to come from there; nothing is
-    read for that.
+    Channel-specific keys are included if they are set. A secret that is kept in a file or variable
+    has that as its origin; the file is not read.
     """
     return tuple(_View(settings).table((), (), settings))
 
 
 class _View:
-    """Walks the settings. Of each path there is a second one without the names people gave."""
+    """Walks the settings. Each path has a second form with user-chosen names replaced by ``*``."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     def table(self, path: Path_, kinds: Path_, section: BaseModel) -> Iterator[Setting]:
-        """All settings of a table."""
+        """Return all settings of a table."""
         fields = type(section).model_fields
         for name, field in fields.items():
             if name in _HIDDEN:
@@ -75,14 +74,14 @@ class _View:
                 yield _secret(here[0], origin, field.description or "")
             else:
                 one = self._one(*here, _written(value, field), field.description or "")
-                # What this program itself has there is no secret, whatever the key is called.
+                # A built-in default is not a secret, whatever the key is called.
                 is_ours = one.secret and isinstance(value, str) and value == field.default
                 yield replace(one, value=value) if is_ours else one
         if isinstance(section, AccountSettings):
             yield from self._options(path, kinds, section.options)
 
     def _named(self, path: Path_, kinds: Path_, values: Mapping[str, Any]) -> Iterator[Setting]:
-        """A table whose keys are names."""
+        """Return the settings of a table whose keys are names."""
         for name, value in values.items():
             here = ((*path, name), (*kinds, _NAMED))
             if isinstance(value, BaseModel):
@@ -91,7 +90,7 @@ class _View:
                 yield self._one(*here, _written(value), "")
 
     def _options(self, path: Path_, kinds: Path_, values: Mapping[str, Any]) -> Iterator[Setting]:
-        """What a channel alone knows: anything may stand there."""
+        """Return channel-specific options, which can have any keys and values."""
         for key, value in values.items():
             here = ((*path, key), (*kinds, key))
             if isinstance(value, Mapping):
@@ -126,7 +125,7 @@ class _View:
 
 
 def _kept_at(section: BaseModel, key: str) -> Origin | None:
-    """Where a secret is kept whose own key is not set."""
+    """Return the variable or file of a secret that is not set directly."""
     variable, file = (getattr(section, f"{key}{ending}", None) for ending in ("_env", "_file"))
     if variable is not None:
         return Origin(OriginKind.ENVIRONMENT, f"environment variable {variable}")
@@ -142,14 +141,14 @@ def _secret(path: Path_, origin: Origin, about: str = "") -> Setting:
 
 
 def dotted(path: Path_) -> str:
-    """A path as the settings file would have it: quotes where a key needs them."""
+    """Write a path as in the settings file, with quotes where a key needs them."""
     return ".".join(
         key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False) for key in path
     )
 
 
 def _written(value: object, field: FieldInfo | None = None) -> SettingValue | SecretStr:
-    """A value as the file would have it; a secret stays one."""
+    """Convert a value to its form in the file; a secret stays a secret."""
     kinds = () if field is None else field.metadata
     if isinstance(value, float) and any(isinstance(kind, _TIMES) for kind in kinds):
         return _duration(value)
@@ -168,7 +167,7 @@ def _written(value: object, field: FieldInfo | None = None) -> SettingValue | Se
 
 
 def _word(value: object) -> Word:
-    """An item of a list. One that holds more than itself is not looked into: it may be a secret."""
+    """Convert an item of a list. Nested tables and lists are masked: they may contain secrets."""
     if isinstance(value, bool | int | float):
         return value
     return MASK if isinstance(value, Mapping | list) else str(value)
@@ -183,7 +182,7 @@ def _duration(seconds: float) -> str:
 
 
 def _careful(words: Iterable[Word]) -> Iterator[Word]:
-    """A program with its arguments, without what may be secrets among them."""
+    """Return a program with its arguments, with possible secrets masked."""
     hide = False
     for word in words:
         option = _OPTION.match(str(word))

@@ -1,6 +1,6 @@
-"""Where settings come from: the file, and the environment.
+"""The sources of settings: the file and the environment.
 
-Both know for each of their values how a person calls its origin, so that an error can name it.
+Both remember the origin of each value, so that errors can name it.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ SHORT_NAMES: Mapping[str, tuple[str, ...]] = {
     "GOCLAW_TELEGRAM_TOKEN": ("channels", "telegram", "token"),
     "GOCLAW_DATABASE_URL": ("database", "url"),
 }
-"""Variables with a name of their own. Any other setting is ``GOCLAW_<SECTION>__<KEY>``."""
+"""Variables with short names. Any other setting is ``GOCLAW_<SECTION>__<KEY>``."""
 
 OWN_NAMES = frozenset({"GOCLAW_HOME", "GOCLAW_CONFIG"})
-"""Variables that say where to look; they are no settings."""
+"""Variables that say where the settings are; they are not settings themselves."""
 
 TEST_PREFIX = "GOCLAW_TEST_"
-"""Variables of the project's own tests; ignored."""
+"""Prefix of variables of the project's own tests, which are ignored."""
 
-# Compose files pass variables on that are not set as empty ones.
+# Docker Compose passes variables that are not set as empty ones.
 _EMPTY_IS_UNSET = frozenset({"GOCLAW_TELEGRAM_TOKEN", "GOCLAW_DATABASE_URL"})
 
 Path_ = tuple[str, ...]
@@ -63,20 +63,20 @@ class NotToml(SettingError):
 
 
 class UnknownVariable(SettingError):
-    """A ``GOCLAW_`` variable that nothing reads. Its value is not shown: it may be a secret."""
+    """An unknown ``GOCLAW_`` variable. Its value is not shown, because it may be a secret."""
 
     def __init__(self, name: str, hint: str) -> None:
         super().__init__(name, "***", hint, source="environment")
 
     def __str__(self) -> str:
-        """One line with the variable and the nearest known one."""
+        """One line with the variable and the nearest existing one."""
         return f"environment: {self.key}: {self.allowed}"
 
 
 class Source(PydanticBaseSettingsSource):
-    """Gives a ready tree of values; pydantic-settings merges the trees of all sources.
+    """Provides a tree of values; pydantic-settings merges the trees of all sources.
 
-    ``places`` has the origin of each of them.
+    ``places`` has the origin of each value.
     """
 
     places: Mapping[Path_, Origin]
@@ -86,12 +86,12 @@ class Source(PydanticBaseSettingsSource):
         self.values = values
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """One top-level key; asked for by pydantic-settings."""
+        """Return one top-level key; called by pydantic-settings."""
         del field
         return self.values.get(field_name), field_name, False
 
     def __call__(self) -> Tree:
-        """The whole tree."""
+        """Return the whole tree."""
         return self.values
 
 
@@ -101,7 +101,7 @@ class FileSource(Source):
     def __init__(self, settings_cls: type[BaseSettings], file: Path) -> None:
         text, values = _read(file)
         if isinstance(lanes := values.get("lanes"), dict):
-            # A variable may say one thing of a lane, and the file another.
+            # Variables and the file may set different keys of the same lane.
             values["lanes"] = lane_tables(lanes)
         super().__init__(settings_cls, _anchored(values, file.parent.resolve()))
         self.places = file_origins(file, text)
@@ -110,7 +110,7 @@ class FileSource(Source):
 class EnvironmentSource(Source):
     """The ``GOCLAW_`` variables. ``origins`` names the variable of each path.
 
-    ``unknown`` holds an error for each variable that nothing reads.
+    ``unknown`` has an error for each unknown variable.
     """
 
     def __init__(self, settings_cls: type[BaseSettings], env: Mapping[str, str]) -> None:
@@ -121,7 +121,9 @@ class EnvironmentSource(Source):
             path = self._path(name, env[name])
             if path and not _put(values, path, EnvText(env[name])):
                 self.unknown.append(
-                    UnknownVariable(name, f"{'.'.join(path)} is also set by another variable")
+                    UnknownVariable(
+                        name, f"{'.'.join(path)} is also set by another variable; unset one"
+                    )
                 )
             elif path:
                 self.origins[path] = f"environment variable {name}"
@@ -139,7 +141,7 @@ class EnvironmentSource(Source):
             return short
         path = tuple(part.lower() for part in name.removeprefix(PREFIX).split("__"))
         if len(path) > 1 and path[0] in SECTIONS and all(path):
-            # As in the file, a number says how large a lane is; its scope may stand beside it.
+            # As in the file, a plain number is the size of a lane; the scope has its own variable.
             return (*path, "size") if path[0] == "lanes" and len(path) == 2 else path
         self.unknown.append(UnknownVariable(name, _nearest(name)))
         return None
@@ -153,13 +155,13 @@ def _read(file: Path) -> tuple[str, Tree]:
     except tomllib.TOMLDecodeError as error:
         raise NotToml(file, *_where(str(error), text)) from error
     except UnicodeDecodeError as error:
-        raise NotToml(file, None, "this is not UTF-8 text") from error
+        raise NotToml(file, None, "this is not UTF-8 text; save the file as UTF-8") from error
     except OSError as error:
         raise NotToml(file, None, f"cannot be read: {error.strerror}") from error
 
 
 def _where(message: str, text: str) -> tuple[int, str]:
-    """Line and problem from the words of ``tomllib``, which has them only as text before 3.14."""
+    """Parse line and problem from a message of ``tomllib``, which has no attributes before 3.14."""
     found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
     line = int(found[1]) if found and found[1] else max(1, len(text.splitlines()))
     if twice := re.match(r"Cannot declare \((.*)\) twice", message):
@@ -171,7 +173,7 @@ def _where(message: str, text: str) -> tuple[int, str]:
 
 
 def _put(tree: Tree, path: Path_, value: EnvText) -> bool:
-    """Enter a value at its path. False if something else is there."""
+    """Insert a value at its path. Return False if there already is another value."""
     for key in path[:-1]:
         below = tree.setdefault(key, {})
         if not isinstance(below, dict):
@@ -182,7 +184,7 @@ def _put(tree: Tree, path: Path_, value: EnvText) -> bool:
 
 def _nearest(name: str) -> str:
     for section in SECTIONS:
-        # One underscore where two belong.
+        # One underscore instead of two.
         start, key = f"{PREFIX}{section.upper()}_", name.partition(f"{section.upper()}_")[2]
         if name == f"{start}{key}" and key[:1].isalpha():
             return f"unknown variable; did you mean {start}_{key}?"
@@ -193,7 +195,7 @@ def _nearest(name: str) -> str:
 
 
 def _anchored(values: Tree, folder: Path) -> Tree:
-    """Make the paths among the settings absolute: seen from ``folder``, ``~`` is the home."""
+    """Make file paths in the settings absolute, relative to ``folder``; expand ``~``."""
     for table, key in _paths(values):
         value = table[key]
         if isinstance(value, str) and value.strip():
@@ -202,7 +204,7 @@ def _anchored(values: Tree, folder: Path) -> Tree:
 
 
 def _paths(values: Tree) -> Iterator[tuple[Tree, str]]:
-    """Where paths are: by name in our own sections, by ending in those of channels."""
+    """Find settings that are paths: by name in our own sections, by suffix in channels."""
     for table, keys in (
         *((section, ("folder",)) for section in _tables(values, "state")),
         *((section, ("file",)) for section in _tables(values, "log")),
@@ -218,7 +220,7 @@ def _paths(values: Tree) -> Iterator[tuple[Tree, str]]:
 
 
 def _tables(tree: object, *path: str) -> Iterator[Tree]:
-    """The tables at a path; ``*`` is every key."""
+    """Find the tables at a path; ``*`` matches every key."""
     if not isinstance(tree, dict):
         return
     if not path:

@@ -11,26 +11,29 @@ from goclaw_py.config.types import Names, allowed
 from goclaw_py.model.workspace_paths import BadPath, split_file_path
 
 EVERYBODY: Final = "*"
-"""Stands for all other agents in ``delegates``."""
+"""Means all other agents in ``delegates``."""
 
 
 class ToolSettings(Section):
-    """What an agent may call. Which names there are is checked where tools are made."""
+    """What an agent may call. Tool names are checked when the tools are created."""
 
     allow: Annotated[tuple[str, ...] | None, Names()] = Field(
         default=None,
-        description="the tools that it may call; default: files of its workspace, send_file, "
-        "spawn_subagent, pin_fact, unpin_fact, heartbeat, and the four that begin with schedule_",
+        description="the tools that the agent may call; default: the workspace file tools, "
+        "send_file, spawn_subagent, pin_fact, unpin_fact, heartbeat, and the four tools "
+        "whose names begin with schedule_",
     )
     deny: Annotated[tuple[str, ...], Names()] = Field(
-        default=(), description="tools that it may not call all the same"
+        default=(), description="tools that the agent may not call, even if allow contains them"
     )
     delegates: Annotated[tuple[str, ...], Names()] = Field(
-        default=(), description='agents that it may give tasks to; "*" is all others'
+        default=(),
+        description='the agents to which the agent may delegate tasks; "*": all other agents',
     )
     send_to: Annotated[tuple[str, ...], Names()] = Field(
         default=(),
-        description="chats that it may write to, as channel[.account]:chat[:thread]",
+        description="the chats to which the agent may send messages, as "
+        "channel[.account]:chat[:thread]",
     )
 
 
@@ -39,7 +42,7 @@ def _in_workspace(paths: tuple[str, ...]) -> tuple[str, ...]:
         try:
             split_file_path(path)
         except BadPath as error:
-            raise allowed(f"must name files of the workspace; a path {error}") from error
+            raise allowed(f"must be paths of files in the workspace; a path {error}") from error
     return paths
 
 

@@ -1,7 +1,7 @@
-"""The kinds of values that settings have.
+"""The types of settings, with their validation.
 
 A value from the file already has its type, so ``"2"`` is not a number there. A value from the
-environment is always text; it arrives as ``EnvText`` and is read here, by the kind it should be.
+environment is always text; it is passed as ``EnvText`` and parsed here according to its type.
 Every check fails with a sentence that says what is allowed.
 """
 
@@ -36,7 +36,7 @@ class EnvText(str):
 
 
 def allowed(text: str) -> PydanticCustomError:
-    """Make the error of a value that is not what ``text`` describes."""
+    """Create a validation error; ``text`` says what is allowed."""
     return PydanticCustomError(ALLOWED, "{allowed}", {"allowed": text})
 
 
@@ -69,7 +69,7 @@ class Whole(_Kind):
         """Return the number."""
         if isinstance(value, EnvText) and _INTEGER.fullmatch(value.strip()):
             value = int(value)
-        # True is an int for Python, and a mistake in a settings file.
+        # True is an int in Python, but a mistake in a settings file.
         if not isinstance(value, int) or isinstance(value, bool) or not self._fits(value):
             upper = "" if self.high is None else f" and at most {self.high}"
             raise allowed(f"must be a whole number, at least {self.low}{upper}")
@@ -92,7 +92,7 @@ class Number(_Kind):
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             value = math.nan
-        # A NaN, which TOML has too, lies between no two numbers.
+        # NaN, which TOML allows, fails every comparison.
         if self.low <= value <= self.high:
             return float(value)
         raise allowed(f"must be a number from {self.low:g} to {self.high:g}")
@@ -102,7 +102,7 @@ class Flag(_Kind):
     """True or false."""
 
     def check(self, value: object) -> bool:
-        """Return the truth value. Any other word than the known ones is an error."""
+        """Return the truth value. Raises for any other word."""
         if isinstance(value, EnvText):
             word = value.strip().lower()
             if word in _TRUE or word in _FALSE:
@@ -137,7 +137,7 @@ class Duration(_Kind):
 
 @dataclass(frozen=True, slots=True)
 class DurationOrOff(_Kind):
-    """A duration, or 0 in whatever unit, which is off; in seconds once read."""
+    """A duration, or 0 in any unit, which means off; in seconds once read."""
 
     low_s: float
     high_s: float
@@ -157,7 +157,7 @@ class DurationOrOff(_Kind):
 
 @dataclass(frozen=True, slots=True)
 class Durations(_Kind):
-    """At most ``most`` durations; in the environment with commas."""
+    """At most ``most`` durations; separated by commas in the environment."""
 
     most: int
     each: Duration
@@ -167,29 +167,29 @@ class Durations(_Kind):
         if isinstance(value, EnvText):
             value = [item.strip() for item in value.split(",") if item.strip()]
         if not isinstance(value, list | tuple) or len(value) > self.most:
-            raise allowed(f'must be a list of at most {self.most} times such as ["30s", "5m"]')
+            raise allowed(f'must be a list of at most {self.most} durations such as ["30s", "5m"]')
         return tuple(map(self.each.check, value))
 
 
 class Money(_Kind):
-    """An amount of money, more than nothing, written as a number."""
+    """A positive amount of money, written as a number."""
 
     def check(self, value: object) -> Decimal:
         """Return the amount."""
         if isinstance(value, str):
             if not isinstance(value, EnvText) or not _AMOUNT.fullmatch(value.strip()):
-                raise allowed("must be an amount such as 0.5")
+                raise allowed("must be a number such as 0.5")
             value = Decimal(value.strip())
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-            raise allowed("must be an amount such as 0.5")
+            raise allowed("must be a number such as 0.5")
         amount = Decimal(str(value))
         if not amount.is_finite() or amount <= 0:
-            raise allowed("must be an amount above 0")
+            raise allowed("must be above 0")
         return amount
 
 
 class Ids(_Kind):
-    """A list of ids, written as text or as whole numbers; in the environment with commas."""
+    """A list of ids, as text or whole numbers; separated by commas in the environment."""
 
     def check(self, value: object) -> tuple[str, ...]:
         """Return the ids as text."""
@@ -209,7 +209,7 @@ def _are_ids(values: Iterable[object]) -> bool:
 
 
 class Names(_Kind):
-    """A list of names, each one once; in the environment with commas."""
+    """A list of names without duplicates; separated by commas in the environment."""
 
     def check(self, value: object) -> tuple[str, ...]:
         """Return the names."""
@@ -225,7 +225,7 @@ def _is_name(value: object) -> bool:
 
 
 class Words(_Kind):
-    """A list of texts, none of them with a NUL, which no program can be given."""
+    """A list of texts without NUL, which cannot be passed to programs."""
 
     def check(self, value: object) -> tuple[str, ...]:
         """Return the texts."""
@@ -240,7 +240,7 @@ def _is_word(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Matching(_Kind):
-    """Text that fits a pattern as a whole; ``meaning`` says it in words."""
+    """Text that matches a whole pattern; ``meaning`` describes the pattern."""
 
     pattern: str
     meaning: str
@@ -254,7 +254,7 @@ class Matching(_Kind):
 
 @dataclass(frozen=True, slots=True)
 class HiddenText(_Kind):
-    """A secret that fits a pattern as a whole; ``meaning`` says it in words."""
+    """A secret that matches a whole pattern; ``meaning`` describes the pattern."""
 
     pattern: str
     meaning: str

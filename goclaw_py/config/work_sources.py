@@ -1,4 +1,4 @@
-"""``[sources.NAME]``: where jobs get their work from (SPEC CRON-18)."""
+"""``[sources.NAME]``: sources of work items for jobs (SPEC CRON-18)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Label = Annotated[str, Matching(_LABEL, _A_LABEL)]
 
 
 class WorkSourceSettings(Section):
-    """One source. ``kind`` says what it is, and which of the other keys it has."""
+    """One source. ``kind`` decides which of the other keys are allowed."""
 
     kind: Literal["table", "github"] = Field(
         description="table: rows of work_items in the database; github: issues"
@@ -26,40 +26,44 @@ class WorkSourceSettings(Section):
     forgotten_after_s: Annotated[float, Duration(60)] = Field(
         default=86_400.0,
         alias="forgotten_after",
-        description="work that was taken so long ago and never ended is free again; longer than "
-        "any run",
+        description="the time after which claimed work that was never finished is released; "
+        "must be longer than any run",
     )
 
     queue: Annotated[
         str | None,
         Matching(r"[^\0]{1,200}", "the queue of the rows, a text of up to 200 characters"),
-    ] = Field(default=None, description="table: the queue of its rows; default the source's name")
+    ] = Field(
+        default=None, description="table: the queue of the rows; default: the name of the source"
+    )
 
     repo: Annotated[
         str | None,
         Matching(r"[A-Za-z0-9-]{1,100}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}", "OWNER/NAME"),
     ] = Field(default=None, description="github: the repository, as OWNER/NAME")
     token: Annotated[
-        SecretStr | None, HiddenText(r"[!-~]{1,512}", "a token without blanks and accents")
+        SecretStr | None,
+        HiddenText(r"[!-~]{1,512}", "a token of printable ASCII characters without spaces"),
     ] = Field(
         default=None, description="github: a token that may read and write issues of the repository"
     )
-    token_file: Path | None = Field(default=None, description="a file that holds the token")
+    token_file: Path | None = Field(default=None, description="a file that contains the token")
     token_env: Annotated[str | None, Matching(r"(?s).*\S.*", "text that is not empty")] = Field(
-        default=None, description="the environment variable with the token"
+        default=None, description="the environment variable that contains the token"
     )
     label: Label = Field(
         default="goclaw",
-        description="github: issues with it are work; taken off when the work is over",
+        description="github: issues with this label are work; the label is removed when the "
+        "work is finished",
     )
     claim_label: Label = Field(
-        default="in-progress", description="github: put on while a job works on the issue"
+        default="in-progress", description="github: added to an issue while a job handles it"
     )
     failed_label: Annotated[str, Matching(f"({_LABEL})?", f"{_A_LABEL}, or nothing")] = Field(
-        default="failed", description='github: put on when the work failed; "": none'
+        default="failed", description='github: added to an issue when its work failed; "": no label'
     )
     close: Annotated[bool, Flag()] = Field(
-        default=False, description="github: true closes an issue when its work went well"
+        default=False, description="github: true: close an issue when its work succeeded"
     )
     base_url: Annotated[
         str, Matching(r"https?://\S+", "an address that starts with http:// or https://")
@@ -73,15 +77,15 @@ class WorkSourceSettings(Section):
                 fields[key].alias or key for key in self.model_fields_set - _OF_A_TABLE
             )
             if foreign:
-                raise allowed(f'must not have {", ".join(foreign)}: these go with kind = "github"')
+                raise allowed(f'must not have {", ".join(foreign)}: only for kind = "github"')
             return self
         if self.queue is not None:
-            raise allowed('must not have queue: it is only for kind = "table"')
+            raise allowed('must not have queue: only for kind = "table"')
         if self.repo is None:
             raise allowed('must have a repo, such as repo = "OWNER/NAME"')
         if all(each is None for each in (self.token, self.token_file, self.token_env)):
             raise allowed("must have a token: token_file, token_env or token")
         labels = [self.label, self.claim_label, *([self.failed_label] if self.failed_label else [])]
         if len({label.casefold() for label in labels}) < len(labels):
-            raise allowed("must have different labels")
+            raise allowed("label, claim_label and failed_label must be different")
         return self

@@ -318,11 +318,11 @@ WAYS = (
 )
 START = "must be a time from 00:00 to 23:59 with two digits each, such as 08:00, in quotation marks"
 END = "must be a time from 00:00 to 24:00 with two digits each, such as 22:00, in quotation marks"
-ZONE = "must be the name of a zone such as Europe/Berlin"
+ZONE = "must be an IANA time zone such as Europe/Berlin"
 TARGETS = "must be last, none, a channel such as telegram or telegram.work, or a chat such as"
 NO_CHANNEL = (
-    "this channel is not set up; there are last, none, console, telegram, telegram.work, "
-    "such as telegram:12345"
+    "this channel is not configured; use one of last, none, console, telegram, telegram.work, "
+    "or a chat such as telegram:12345"
 )
 COUNT = "must be a whole number, at least 0"
 AMOUNT = "must be a number from 0 to 100000"
@@ -411,7 +411,7 @@ WRONG = [
     ("lane = ''", "lane = '': must be the name of a lane, such as cron"),
     (
         "lane = 'crno'",
-        "lane = 'crno': must be a lane such as cron; there are main, subagent, delegate, cron",
+        "lane = 'crno': there is no such lane; use one of main, subagent, delegate, cron",
     ),
     ("lane = 1", "lane = 1: must be the name of a lane, such as cron"),
     ("model = ''", "model = '': must be a model such as openai:gpt-4o-mini"),
@@ -454,7 +454,7 @@ def test_a_wrong_value_is_told_with_its_key_and_an_example(
         ("INTERVAL", "soon", f"heartbeat.interval = 'soon': {WAYS}"),
         ("ACTIVE_HOURS__START", "8:00", f"heartbeat.active_hours.start = '8:00': {START}"),
         ("ACTIVE_HOURS__START", "08:00", "heartbeat.active_hours = (a table): must have start and"),
-        ("TARGET", "slack:1", "heartbeat.target = 'slack:1': this channel is not set up"),
+        ("TARGET", "slack:1", "heartbeat.target = 'slack:1': this channel is not configured"),
         ("ENABLED", "maybe", "heartbeat.enabled = 'maybe': must be true or false"),
         ("BUDGET__DAY__TOKENS", "x", f"heartbeat.budget.day.tokens = 'x': {COUNT}"),
     ],
@@ -503,7 +503,7 @@ token = "u"
 target = "telegram:12345"
 """
     said = refused(tmp_path, text)
-    assert "there are last, none, console, telegram.work, such as" in said
+    assert "use one of last, none, console, telegram.work, or a chat such as" in said
     assert policy(tmp_path, text.replace("telegram:12345", "telegram")).target == LastChat(
         "telegram"
     )

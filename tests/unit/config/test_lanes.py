@@ -69,7 +69,7 @@ def test_lanes_of_children_are_never_shared(tmp_path: Path, lane: str) -> None:
         ("[lanes.main]\nsise = 3\n", "did you mean size?"),
         (
             '[lanes.fast]\nscope = "node"\n',
-            "lanes.fast.size = (missing): is required: how many runs at once",
+            "lanes.fast.size = (missing): is required: the maximum number of concurrent runs",
         ),
         ("[lanes.fast]\nsise = 3\n", "did you mean size?"),
         ("[lanes]\nmain = [1]\n", "lanes.main.size"),

@@ -216,10 +216,14 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
         ("[channels.telegram]\nallow = [1.5]", "allow = [1.5]: must be a list of ids"),
         ("[channels.telegram]\nallow = [true]", "allow = [True]: must be a list of ids"),
         ("[channels.telegram]\ndirect = 'all'", "direct = 'all': must be 'pairing', "),
-        ("[channels.telegram]\nagent = 'bob'", "agent = 'bob': must be an agent: main"),
+        (
+            "[channels.telegram]\nagent = 'bob'",
+            "agent = 'bob': there is no such agent; use one of: main",
+        ),
         (
             "[channels.telegram.accounts.work]\nagent = 'bob'",
-            "channels.telegram.accounts.work.agent = 'bob': must be an agent: main",
+            "channels.telegram.accounts.work.agent = 'bob': "
+            "there is no such agent; use one of: main",
         ),
         (
             "[channels.telegram.accounts.work.queue]\nmod = 1",
@@ -366,7 +370,8 @@ def test_a_broken_file_does_not_hide_a_wrong_variable(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
     (tmp_path / "goclaw.toml").write_bytes(b"\xff\xfe")
-    assert refused(tmp_path) == [f"{tmp_path / 'goclaw.toml'}: this is not UTF-8 text"]
+    what = "this is not UTF-8 text; save the file as UTF-8"
+    assert refused(tmp_path) == [f"{tmp_path / 'goclaw.toml'}: {what}"]
 
 
 def test_a_named_file_must_exist(tmp_path: Path) -> None:

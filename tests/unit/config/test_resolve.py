@@ -204,7 +204,7 @@ api_key_env = "MY_KEY"
         ("api_key_env = 'NOT_SET'", "agents.main.api_key_env = 'NOT_SET': this variable is not"),
         ("api_key_file = 'none'", "cannot be read: No such file"),
         ("api_key_file = 'empty'", "the file is empty"),
-        ("api_key_file = 'binary'", "cannot be read: not text"),
+        ("api_key_file = 'binary'", "cannot be read: not UTF-8 text"),
     ],
 )
 def test_a_key_that_is_not_there_is_a_setting_error(

@@ -26,7 +26,11 @@ def test_every_value_has_its_origin(tmp_path: Path) -> None:
     found = view(tmp_path, text, GOCLAW_LANE_CRON="7")
     file = tmp_path / "goclaw.toml"
     main = Setting(
-        "lanes.main.size", 3, OriginKind.FILE, f"{file}:2", about="how many runs at once"
+        "lanes.main.size",
+        3,
+        OriginKind.FILE,
+        f"{file}:2",
+        about="the maximum number of concurrent runs",
     )
     assert found["lanes.main.size"] == main
     assert found["lanes.cron.size"].origin == "environment variable GOCLAW_LANE_CRON"

@@ -40,15 +40,18 @@ def test_file_and_environment_say_where_to_listen(tmp_path: Path) -> None:
         ("host = 127", "web.host = 127: must be a host name"),
         ("prot = 1", "did you mean port?"),
         ("api = 'yes'", "web.api = 'yes': must be true or false"),
-        ("token = ''", "web.token = ***: must be 16 to 512 characters without blanks"),
-        ("token = 'secret'", "web.token = ***: must be 16 to 512 characters without blanks"),
+        ("token = ''", "web.token = ***: must be 16 to 512 printable ASCII characters without"),
+        (
+            "token = 'secret'",
+            "web.token = ***: must be 16 to 512 printable ASCII characters without",
+        ),
         ("token = 'secret secret secret secret'", "web.token = ***: must be 16 to 512"),
         ("token_env = ' '", "web.token_env = ' ': must be text that is not empty"),
         ("hosts = 'bot.example.org'", "must be a list of texts"),
-        ("hosts = ['https://bot.example.org']", "must be names without scheme and port"),
-        ("hosts = ['bot.example.org:8420']", "must be names without scheme and port"),
-        ("hosts = ['bot.example.org/']", "must be names without scheme and port"),
-        ("hosts = ['*.example.org']", "must be names without scheme and port"),
+        ("hosts = ['https://bot.example.org']", "must be host names without scheme and port"),
+        ("hosts = ['bot.example.org:8420']", "must be host names without scheme and port"),
+        ("hosts = ['bot.example.org/']", "must be host names without scheme and port"),
+        ("hosts = ['*.example.org']", "must be host names without scheme and port"),
         ("hosts = ['']", "must be a list of texts"),
     ],
 )
@@ -93,7 +96,7 @@ def test_on_loopback_the_api_needs_no_token(tmp_path: Path, host: str) -> None:
 def test_on_any_other_address_the_api_needs_a_token(tmp_path: Path, host: str) -> None:
     """SPEC OPS-2, SEC-1: the error has both cures; hooks have secrets of their own."""
     line = refused(tmp_path, f"api = true\nhost = '{host}'")
-    assert f"goclaw.toml: web.host = '{host}': whoever reaches this address" in line
+    assert f"goclaw.toml: web.host = '{host}': anyone who can reach this address" in line
     assert (
         "set web.token_file (or web.token_env, web.token), or leave the host at 127.0.0.1" in line
     )
@@ -129,10 +132,13 @@ def test_the_token_is_found_wherever_it_stands(tmp_path: Path) -> None:
         ("token_env = 'NOT_SET'", "web.token_env = 'NOT_SET': this variable is not set"),
         ("token_file = 'none'", "cannot be read: No such file"),
         ("token_file = 'empty'", "the file is empty"),
-        ("token_file = 'binary'", "cannot be read: not text"),
-        ("token_file = 'short'", "the token must be 16 to 512 characters"),
-        ("token_file = 'long'", "the token must be 16 to 512 characters"),
-        ("token_env = 'SHORT'", "web.token_env = 'SHORT': the token must be 16 to 512 characters"),
+        ("token_file = 'binary'", "cannot be read: not UTF-8 text"),
+        ("token_file = 'short'", "the token must be 16 to 512 printable ASCII characters"),
+        ("token_file = 'long'", "the token must be 16 to 512 printable ASCII characters"),
+        (
+            "token_env = 'SHORT'",
+            "web.token_env = 'SHORT': the token must be 16 to 512 printable ASCII characters",
+        ),
     ],
 )
 def test_a_token_that_is_not_there_or_too_weak_is_told(
