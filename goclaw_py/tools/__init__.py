@@ -1,4 +1,4 @@
-"""The tools that agents may call, and who may call which (SPEC AGENT-6)."""
+"""The tools of agents, and their permissions (SPEC AGENT-6)."""
 
 from goclaw_py.tools.agents import Delegate
 from goclaw_py.tools.chats import SendMessage

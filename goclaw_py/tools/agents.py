@@ -1,4 +1,4 @@
-"""Letting other runs do a part of the work (SPEC LANE-8)."""
+"""Tools that start subagents and delegate tasks to other agents (SPEC LANE-8)."""
 
 from __future__ import annotations
 
@@ -27,36 +27,37 @@ class Subtask(Arguments):
     """Arguments of ``spawn_subagent``."""
 
     task: Task = Field(
-        description="What the subagent is to do. It sees nothing of this conversation, so say "
-        "everything that it has to know."
+        description="The task of the subagent. The subagent cannot see this conversation, so "
+        "include everything it needs to know."
     )
     label: str | None = Field(
         default=None, max_length=MAX_LABEL_CHARS, description="A short name for the task."
     )
     wait: bool = Field(
         default=False,
-        description="true: wait, and get its result from this call. false: go on at once; its "
-        "result comes into this conversation later, as a message.",
+        description="true: wait for the subagent and return its result from this call. "
+        "false: continue immediately; the result arrives later in this conversation, as a "
+        "message.",
     )
 
 
 class SpawnSubagent(Tool[Subtask]):
-    """Lets the same agent work on something in a conversation of its own."""
+    """Starts a run of the same agent in a separate conversation."""
 
     name = "spawn_subagent"
     description = (
-        "Start a subagent: another instance of yourself that works on one task with a fresh mind. "
-        "Use it for what takes long, or for several things that can be done at the same time."
+        "Start a subagent: another instance of yourself, without this conversation, that works on "
+        "one task. Use it for long tasks, or to do several tasks at the same time."
     )
     arguments = Subtask
 
     async def call(self, arguments: Subtask, here: ToolContext) -> str:
-        """Start it; wait for it if that is asked for, or there is no other way."""
+        """Start the subagent. Wait if requested, or if results cannot be delivered later."""
         if not arguments.wait:
             label = _label(arguments)
             if await here.children.spawn(arguments.task, label) is not None:
                 return (
-                    "Started. Its result will come into this conversation as a message that begins "
+                    "Started. The result will arrive in this conversation as a message that begins "
                     f"with [Subagent “{label}”."
                 )
         return _reply(await here.children.subagent(arguments.task))
@@ -67,37 +68,39 @@ class DelegateArguments(Arguments):
 
     agent: str
     task: Task = Field(
-        description="What it is to do. It sees nothing of this conversation, so say everything "
-        "that it has to know."
+        description="The task of the other agent. The agent cannot see this conversation, so "
+        "include everything it needs to know."
     )
 
 
 class Delegate(Tool[DelegateArguments]):
-    """Lets another agent work on something."""
+    """Gives a task to another agent and returns its answer."""
 
     name = "delegate"
-    description = "Give a task to another agent, wait, and get its answer."
+    description = "Give a task to another agent, wait until it is finished, and return the answer."
 
     def __init__(self, agents: tuple[AgentName, ...] = ()) -> None:
-        named = (one_of(agents), Field(description="The agent that does it."))
+        named = (one_of(agents), Field(description="The agent that does the task."))
         self.arguments = create_model("DelegateArguments", __base__=DelegateArguments, agent=named)
 
     def permitted(self, permissions: Permissions) -> Tool[Any] | None:
-        """The tool with the agents that this one may ask."""
+        """Return the tool with the agents that this one may delegate to."""
         if not permissions.delegates or self.name in permissions.deny:
             return None
         return Delegate(permissions.delegates)
 
     async def call(self, arguments: DelegateArguments, here: ToolContext) -> str:
-        """Ask it, and wait for its reply."""
+        """Run the other agent and wait for its reply."""
         agent = AgentName(arguments.agent)
         if agent == here.agent:
-            raise ToolFailed(f"{agent}: that is you; do it yourself, or ask another agent")
+            raise ToolFailed(
+                f"{agent}: this is your own name; do the task yourself, or name another agent"
+            )
         return _reply(await here.children.delegate(agent, arguments.task))
 
 
 def _label(arguments: Subtask) -> str:
-    """A label that may stand in one line and in quotation marks."""
+    """Return a label in one line, without quotation marks."""
     label, task = (arguments.label or "", MAX_LABEL_CHARS), (arguments.task, _LABEL_FROM_TASK_CHARS)
     for given, most in (label, task):
         if words := one_line(given.translate(_QUOTES)):
@@ -107,8 +110,8 @@ def _label(arguments: Subtask) -> str:
 
 def _reply(text: str) -> str:
     if not text.strip():
-        return "(It has ended without a word.)"
+        return "(The agent ended without an answer.)"
     if len(text) <= MAX_REPLY_CHARS:
         return text
     left_out = len(text) - MAX_REPLY_CHARS
-    return f"{cut_text(text, MAX_REPLY_CHARS)}\n[{left_out:,} more characters are left out]"
+    return f"{cut_text(text, MAX_REPLY_CHARS)}\n[{left_out:,} more characters were cut]"

@@ -1,4 +1,4 @@
-"""The arguments of tools: their types, the schema that models see, mistakes in words."""
+"""The arguments of tools: their types, JSON schemas and validation errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_MISTAKES = 20
 
 
 class Arguments(BaseModel):
-    """The arguments of a tool: nothing beside its fields, no text where a number belongs."""
+    """The arguments of a tool. Unknown fields and type conversions are not allowed."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -31,17 +31,17 @@ def _not_blank(text: str) -> str:
 
 
 NOT_BLANK: Final = AfterValidator(_not_blank)
-"""Something can be seen in this text."""
+"""Rejects texts without visible characters."""
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, control characters and needless blanks."""
+    """Return the text without line breaks, control characters and repeated spaces."""
     plain = "".join(" " if unicodedata.category(char) == "Cc" else char for char in text)
     return " ".join(plain.split())
 
 
 def one_of(names: tuple[str, ...]) -> Any:
-    """Make the type of a text that is one of some names."""
+    """Create the type of a text that must be one of these names."""
 
     def check(value: str) -> str:
         if value not in names:
@@ -52,9 +52,9 @@ def one_of(names: tuple[str, ...]) -> Any:
 
 
 def read(model: type[A], given: Mapping[str, object]) -> A:
-    """Check arguments. Raises ``ToolFailed`` with a line for each mistake."""
+    """Validate arguments. Raises ``ToolFailed`` with one line for each mistake."""
     try:
-        # Half characters are no text that could be stored or sent.
+        # Unpaired surrogates can neither be stored nor sent.
         return model.model_validate(
             {
                 key: well_formed(value) if isinstance(value, str) else value
@@ -64,8 +64,8 @@ def read(model: type[A], given: Mapping[str, object]) -> A:
     except ValidationError as error:
         details = error.errors(include_url=False)
         mistakes = [_mistake(dict(detail), model) for detail in details[:_MAX_MISTAKES]]
-    # Not below ``except``: pydantic's own error would go along, with all that was given.
-    raise ToolFailed("\n".join(["wrong arguments:", *mistakes]))
+    # Outside of ``except``: otherwise pydantic's error, with all values, would be chained.
+    raise ToolFailed("\n".join(["invalid arguments:", *mistakes]))
 
 
 def _mistake(detail: Mapping[str, Any], model: type[Arguments]) -> str:
@@ -74,9 +74,11 @@ def _mistake(detail: Mapping[str, Any], model: type[Arguments]) -> str:
         case "missing":
             return f"{where}: is required"
         case "extra_forbidden":
-            return f"{where}: is unknown; known here: {', '.join(model.model_fields) or 'nothing'}"
+            return (
+                f"{where}: unknown argument; known here: {', '.join(model.model_fields) or 'none'}"
+            )
         case _:
-            # What our own checks say comes as "Value error, …".
+            # Pydantic adds "Value error, " to the messages of our own checks.
             said = str(detail["msg"]).removeprefix("Value error, ")
             allowed = (said[:1].lower() + said[1:]).replace("input should", "must")
             allowed = allowed.replace("string should", "must")
@@ -84,7 +86,7 @@ def _mistake(detail: Mapping[str, Any], model: type[Arguments]) -> str:
 
 
 def _given(value: object) -> str:
-    """The beginning of a value."""
+    """Return the beginning of a value."""
     text = repr(value[: _GIVEN_CHARS + 1]) if isinstance(value, str) else repr(value)
     return text if len(text) <= _GIVEN_CHARS else text[:_GIVEN_CHARS] + "…"
 
@@ -96,7 +98,7 @@ def _shown(part: object) -> str:
 
 
 def schema(model: type[Arguments]) -> dict[str, object]:
-    """The JSON schema of a model without what only costs tokens, such as titles."""
+    """Return the JSON schema of a model without titles and the like, which only cost tokens."""
     plain = _plain(model.model_json_schema())
     assert isinstance(plain, dict)
     plain.pop("description", None)
@@ -112,7 +114,7 @@ def _plain(node: object) -> object:
 
 
 _OF_NAMES = ("properties", "$defs")
-"""Below these, keys are names that somebody chose."""
+"""Keys of these objects are names, not keywords of JSON schema."""
 
 
 def _named(node: object) -> object:
@@ -121,7 +123,7 @@ def _named(node: object) -> object:
 
 
 def _kept(node: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """The members of a schema; what may be left out need not be offered as null."""
+    """Return the members of a schema; optional fields do not allow null."""
     members = dict(node)
     members.pop("title", None)
     match members.get("anyOf"):

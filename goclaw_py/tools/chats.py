@@ -1,4 +1,4 @@
-"""Writing to other chats."""
+"""The tool that sends messages to other chats."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class MessageArguments(Arguments):
 
     to: str
     text: Annotated[str, Field(max_length=MAX_MESSAGE_CHARS), NOT_BLANK] = Field(
-        description="What the message says, in Markdown."
+        description="The text of the message, in Markdown."
     )
 
 
 class SendMessage(Tool[MessageArguments]):
-    """Writes to one of the places that the settings name."""
+    """Sends a message to one of the chats that the settings allow."""
 
     name = "send_message"
     description = (
-        "Send a message to another chat. The conversation that you are in gets your answers by "
-        "itself; this tool is not for it."
+        "Send a message to another chat. Do not use it for the current conversation, which "
+        "receives your answers automatically."
     )
 
     def __init__(self, targets: tuple[Target, ...] = ()) -> None:
@@ -39,16 +39,19 @@ class SendMessage(Tool[MessageArguments]):
         self.arguments = create_model(
             "MessageArguments",
             __base__=MessageArguments,
-            to=(one_of(tuple(self._targets)), Field(description="The chat that it is sent to.")),
+            to=(
+                one_of(tuple(self._targets)),
+                Field(description="The chat to send the message to."),
+            ),
         )
 
     def permitted(self, permissions: Permissions) -> Tool[Any] | None:
-        """The tool with the places of this agent."""
+        """Return the tool with the chats that this agent may write to."""
         if not permissions.send_to or self.name in permissions.deny:
             return None
         return SendMessage(permissions.send_to)
 
     async def call(self, arguments: MessageArguments, here: ToolContext) -> str:
-        """Put it into the outbox."""
+        """Put the message into the outbox."""
         await here.post.send(self._targets[arguments.to], arguments.text)
-        return f"It is on its way to {arguments.to}."
+        return f"The message to {arguments.to} is queued for delivery."

@@ -1,4 +1,4 @@
-"""Writing files of the workspace (SPEC SEC-4)."""
+"""Tools that write and edit files of the workspace (SPEC SEC-4)."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ Text = Annotated[str, Field(max_length=MAX_WRITTEN_BYTES)]
 class Written(Arguments):
     """Arguments of ``write_file``."""
 
-    path: FilePath = Field(description="The file, relative to the workspace.")
-    text: Text = Field(description="The whole content.")
+    path: FilePath = Field(description="The path of the file, relative to the workspace.")
+    text: Text = Field(description="The complete new content of the file.")
 
 
 class WriteFile(Tool[Written]):
-    """Makes or replaces a file."""
+    """Creates or replaces a file."""
 
     name = "write_file"
     description = (
-        "Write a text file into your workspace, with the folders that it needs. A file that is "
-        "there already is replaced."
+        "Write a text file in your workspace and create missing folders. An existing file is "
+        "replaced."
     )
     arguments = Written
 
     async def call(self, arguments: Written, here: ToolContext) -> str:
-        """Write it in one moment."""
+        """Write the file atomically."""
         path = arguments.path
 
         def write(workspace: Workspace) -> str:
@@ -50,12 +50,12 @@ class WriteFile(Tool[Written]):
 class EditArguments(Arguments):
     """Arguments of ``edit_file``."""
 
-    path: FilePath = Field(description="The file, relative to the workspace.")
+    path: FilePath = Field(description="The path of the file, relative to the workspace.")
     old: Annotated[Text, Field(min_length=1)] = Field(
-        description="The passage to be replaced, exactly as it stands in the file, and with so "
-        "much around it that it is there only once."
+        description="The passage to replace, exactly as in the file. Include enough "
+        "surrounding text that it occurs only once."
     )
-    new: Text = Field(description="What stands there instead.")
+    new: Text = Field(description="The text that replaces it.")
 
 
 class EditFile(Tool[EditArguments]):
@@ -66,12 +66,12 @@ class EditFile(Tool[EditArguments]):
     arguments = EditArguments
 
     def __init__(self) -> None:
-        # Models ask for several changes at once, also of one file: none may undo another one. A
-        # lock of threads, because files are worked on in threads, of several event loops perhaps.
+        # Models request several edits of one file at once; none may overwrite another one. It is a
+        # lock of threads, because files are edited in threads, perhaps of several event loops.
         self._turn = threading.Lock()
 
     async def call(self, arguments: EditArguments, here: ToolContext) -> str:
-        """Replace it, if it is there exactly once."""
+        """Replace the passage if it occurs exactly once."""
 
         def edit(workspace: Workspace) -> str:
             with self._turn:
@@ -83,24 +83,24 @@ class EditFile(Tool[EditArguments]):
 def _edit(workspace: Workspace, change: EditArguments) -> str:
     path = change.path
     if change.old == change.new:
-        raise WorkspaceError(path, "old and new are the same, so there is nothing to change")
+        raise WorkspaceError(path, "old and new are the same; nothing was changed")
     before = workspace.read(path, MAX_WRITTEN_BYTES)
     text = as_text(path, before.data)
     start = text.find(change.old)
-    # Not only ``count``, which does not see that one place overlaps the next.
+    # Not only ``count``, which does not count overlapping occurrences.
     if start < 0 or text.find(change.old, start + 1) >= 0:
         times = max(text.count(change.old), 2)
-        found = "is not in it" if start < 0 else f"is in it {times:,} times, not once"
+        found = "was not found" if start < 0 else f"occurs {times:,} times, not once"
         raise WorkspaceError(path, f"nothing was changed, because old {found}")
     data = _data(path, text[:start] + change.new + text[start + len(change.old) :])
     workspace.write(path, data, expected=before.version)
     line = text.count("\n", 0, start) + 1
-    return f"Changed {path} at line {line:,}; it has {len(data):,} bytes now."
+    return f"Changed {path} at line {line:,}; the file now has {len(data):,} bytes."
 
 
 def _data(path: str, text: str) -> bytes:
     data = text.encode()
     if len(data) > MAX_WRITTEN_BYTES:
-        reason = f"would have {len(data):,} bytes; the most is {MAX_WRITTEN_BYTES:,}"
+        reason = f"would have {len(data):,} bytes; the maximum is {MAX_WRITTEN_BYTES:,}"
         raise WorkspaceError(path, reason)
     return data

@@ -1,4 +1,4 @@
-"""Looking at the files of the workspace, and sending them (SPEC SEC-4)."""
+"""Tools that read, list and send files of the workspace (SPEC SEC-4)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _KINDS: Final = {
     ".m4a": (FileKind.AUDIO, "audio/mp4"),
     ".mp4": (FileKind.VIDEO, "video/mp4"),
 }
-"""Anything else is a document: channels are particular about what they show and play."""
+"""All other files are documents: channels show and play only these types."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -54,24 +54,26 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 class Passage(Arguments):
     """Arguments of ``read_file``."""
 
-    path: FilePath = Field(description="The file, relative to the workspace.")
-    offset_line: int = Field(default=1, ge=1, description="The first line to read, from 1.")
-    limit_lines: int | None = Field(default=None, ge=1, description="How many lines to read.")
+    path: FilePath = Field(description="The path of the file, relative to the workspace.")
+    offset_line: int = Field(default=1, ge=1, description="The first line to read, counted from 1.")
+    limit_lines: int | None = Field(
+        default=None, ge=1, description="The maximum number of lines to read."
+    )
 
 
 class ReadFile(Tool[Passage]):
-    """Gives the text of a file as it stands, so that parts of it can be given to ``edit_file``."""
+    """Returns the unchanged text of a file, so that passages can be passed to ``edit_file``."""
 
     name = "read_file"
     description = (
-        "Read a text file of your workspace. What is too long is cut, with a note in square "
-        "brackets at the end that says where to go on."
+        "Read a text file of your workspace. Long text is cut; a note in square brackets at the "
+        "end then says from which line to continue."
     )
     side_effects = False
     arguments = Passage
 
     async def call(self, arguments: Passage, here: ToolContext) -> str:
-        """Read it, or a part of it."""
+        """Read the file, or a part of it."""
 
         def read(workspace: Workspace) -> str:
             data = workspace.read(arguments.path, MAX_READ_BYTES).data
@@ -81,18 +83,18 @@ class ReadFile(Tool[Passage]):
 
 
 def as_text(path: str, data: bytes) -> str:
-    """Decode a file. Raises ``WorkspaceError`` if it is none of text."""
-    reason = f"is not text but binary, {len(data):,} bytes"
+    """Decode a file. Raises ``WorkspaceError`` if it is not a text file."""
+    reason = f"is a binary file, not text ({len(data):,} bytes)"
     if b"\0" in data:
         raise WorkspaceError(path, reason)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise WorkspaceError(path, f"{reason}; at least it is not UTF-8") from error
+        raise WorkspaceError(path, f"{reason}, or not in UTF-8") from error
 
 
 def _passage(text: str, wanted: Passage) -> str:
-    # Not ``splitlines``, which also splits at characters that an editor shows inside of a line.
+    # Not ``splitlines``, which also splits at characters that editors show within a line.
     lines = _LINE.findall(text)
     total, first = len(lines), wanted.offset_line
     if not total:
@@ -110,13 +112,13 @@ def _passage(text: str, wanted: Passage) -> str:
     if not kept:
         left_out = len(rest[0].rstrip("\n")) - MAX_READ_CHARS
         kept = [
-            f"{rest[0][:MAX_READ_CHARS]}\n[line {first:,} is cut: {left_out:,} more characters]"
+            f"{rest[0][:MAX_READ_CHARS]}\n[line {first:,} was cut: {left_out:,} more characters]"
         ]
     last = first + len(kept) - 1
     read = "".join(kept)
     if first == 1 and last == total:
         return read
-    more = f"; go on with offset_line {last + 1}" if last < total else ""
+    more = f"; continue with offset_line {last + 1}" if last < total else ""
     line_end = "" if read.endswith("\n") else "\n"
     return f"{read}{line_end}[lines {first:,} to {last:,} of {total:,}{more}]"
 
@@ -124,12 +126,15 @@ def _passage(text: str, wanted: Passage) -> str:
 class Folder(Arguments):
     """Arguments of ``list_files``."""
 
-    path: FilePath = Field(default=".", description="The folder, relative to the workspace.")
+    path: FilePath = Field(
+        default=".", description="The path of the folder, relative to the workspace."
+    )
     pattern: Annotated[str, Field(max_length=200), NOT_BLANK] | None = Field(
         default=None,
-        description="Search in all folders below too, for files whose name matches this, such as "
-        "*.md; with a / in it their path from the folder has to match, such as notes/*.md. "
-        "* is anything, ? one character.",
+        description="Search the folder and all its subfolders for files whose name matches "
+        "this pattern, such as *.md. If the pattern contains a /, it must match the path "
+        "relative to the folder, such as notes/*.md. * matches any characters, ? matches "
+        "one character.",
     )
 
 
@@ -137,12 +142,12 @@ class ListFiles(Tool[Folder]):
     """Lists a folder, or finds files by name."""
 
     name = "list_files"
-    description = "List a folder of your workspace with the sizes of its files."
+    description = "List a folder of your workspace with file sizes, or find files by name."
     side_effects = False
     arguments = Folder
 
     async def call(self, arguments: Folder, here: ToolContext) -> str:
-        """List it."""
+        """List the folder, or the files that match."""
         pattern = arguments.pattern
 
         def entries(workspace: Workspace) -> list[FolderEntry]:
@@ -153,10 +158,12 @@ class ListFiles(Tool[Folder]):
         named = [e for e in found if pattern is None or _matches(e, pattern)]
         lines = [_line(entry) for entry in named[:MAX_LISTED]]
         if len(named) > MAX_LISTED:
-            lines.append(f"[{len(named) - MAX_LISTED:,} more; give a pattern or another folder]")
+            lines.append(f"[{len(named) - MAX_LISTED:,} more; use a pattern or a subfolder]")
         if len(found) >= MAX_LOOKED_AT:
-            lines.append(f"[only the first {MAX_LOOKED_AT:,} names were looked at]")
-        return "\n".join(lines) or ("[the folder is empty]" if pattern is None else "[no file]")
+            lines.append(f"[only the first {MAX_LOOKED_AT:,} names were searched]")
+        return "\n".join(lines) or (
+            "[the folder is empty]" if pattern is None else "[no matching file]"
+        )
 
 
 def _matches(entry: FolderEntry, pattern: str) -> bool:
@@ -171,14 +178,14 @@ def _line(entry: FolderEntry) -> str:
         case EntryKind.FOLDER:
             return f"{shown(entry.path)}/"
         case EntryKind.LINK:
-            return f"{shown(entry.path)}  (a link, which is never followed)"
+            return f"{shown(entry.path)}  (a link; links are not followed)"
         case EntryKind.SPECIAL:
-            return f"{shown(entry.path)}  (no file)"
+            return f"{shown(entry.path)}  (not a regular file)"
 
 
 def _plain_name(name: str) -> str:
     if "/" in name or any(char < " " for char in name):
-        raise ValueError("must be a name, without / and line breaks")
+        raise ValueError("must be a file name without / and control characters")
     return name
 
 
@@ -188,14 +195,14 @@ ShownName = Annotated[str, Field(max_length=_LONGEST_NAME), NOT_BLANK, AfterVali
 class SendFileArguments(Arguments):
     """Arguments of ``send_file``."""
 
-    path: FilePath = Field(description="The file, relative to the workspace.")
+    path: FilePath = Field(description="The path of the file, relative to the workspace.")
     name: ShownName | None = Field(
-        default=None, description="What the user sees as its name; else its own."
+        default=None, description="The file name that the user sees. Default: the name of the file."
     )
 
 
 class SendFile(Tool[SendFileArguments]):
-    """Lets a file be sent with the reply. Nothing has happened until the run has completed."""
+    """Attaches a file to the reply. It is sent only when the run completes."""
 
     name = "send_file"
     description = "Send a file of your workspace to the user, together with your answer."
@@ -219,15 +226,15 @@ class SendFile(Tool[SendFileArguments]):
 
 
 def _kind(path: PurePath, size_bytes: int) -> tuple[FileKind, str]:
-    """What a file is to people, and its type. Raises ``WorkspaceError`` if it cannot be sent."""
+    """Return kind and MIME type of a file. Raises ``WorkspaceError`` if it cannot be sent."""
     if not size_bytes:
-        raise WorkspaceError(path.name, "is empty, so it cannot be sent")
+        raise WorkspaceError(path.name, "is empty; empty files cannot be sent")
     if size_bytes > MAX_SENT_BYTES:
-        reason = f"has {size_bytes:,} bytes; the most that can be sent is {MAX_SENT_BYTES:,}"
+        reason = f"has {size_bytes:,} bytes; the maximum is {MAX_SENT_BYTES:,}"
         raise WorkspaceError(path.name, reason)
     if found := _KINDS.get(path.suffix.lower()):
         too_big = found[0] is FileKind.PHOTO and size_bytes > MAX_PHOTO_BYTES
         return (FileKind.DOCUMENT, found[1]) if too_big else found
-    # By its ending alone: the function takes addresses, and "data:…" would be one.
+    # Pass only the suffix: the function also accepts URLs, and a name could be "data:…".
     mime, packed = guess_type(f"file{path.suffix}")
     return FileKind.DOCUMENT, mime if mime and not packed else ""

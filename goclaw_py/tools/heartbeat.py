@@ -1,6 +1,6 @@
-"""The checklist of an agent's heartbeat, for the agent itself (SPEC AGENT-6, HB-11).
+"""The tools with which agents edit their heartbeat checklist (SPEC AGENT-6, HB-11).
 
-It is there where there are heartbeats. Nothing here can begin or wake a beat.
+They are offered if there is a heartbeat. No tool can start a heartbeat run.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_line
 from goclaw_py.tools.tool import Tool
 
 _LISTED: Final = 50
-"""How many items one answer shows."""
+"""The maximum number of items in one answer."""
 
 TEXT_CHARS: Final = 16_000
-"""The longest alert."""
+"""The maximum length of an alert."""
 
 _USES: Final = {"add": ("text",), "done": ("number", "text")}
-"""What an action takes: one of these."""
+"""The arguments of each action, exactly one of which must be given."""
 
 
 class Use(Arguments):
     """Arguments of ``heartbeat``."""
 
     action: Literal["show", "add", "done", "status"] = Field(
-        description="show: the open items with their numbers. add: one more item, its text. done: "
-        "tick an item off, by its number or text. status: when the last heartbeat was, what came "
-        "of it and why, and when the next one is due."
+        description="show: list the open items with their numbers. add: add an item with the "
+        "given text. done: mark an item as done, by its number or text. status: show when "
+        "the last heartbeat ran, its result and the reason, and when the next one is due."
     )
     text: Annotated[str, Field(max_length=ITEM_CHARS), NOT_BLANK] | None = Field(
         default=None,
-        description="For add: what to look after and when to tell the user, in one sentence that "
-        "makes sense by itself. It may begin with an interval of its own: 'every 2h: ...' or "
-        "'weekdays 09:00: ...'. For done: the text of the item, as show tells it.",
+        description="For add: what to check and when to tell the user, in one sentence that "
+        "makes sense without context. It may begin with its own interval: 'every 2h: ...' "
+        "or 'weekdays 09:00: ...'. For done: the text of the item, as listed by show.",
     )
     number: int | None = Field(
-        default=None, ge=1, description="For done: the number of the item, as show tells it."
+        default=None, ge=1, description="For done: the number of the item, as listed by show."
     )
 
     @model_validator(mode="after")
@@ -53,30 +53,30 @@ class Use(Arguments):
         given = {name for name in ("text", "number") if getattr(self, name) is not None}
         takes = _USES.get(self.action, ())
         if not given <= set(takes):
-            raise ValueError(f"{self.action} takes {' or '.join(takes) or 'nothing else'}")
+            raise ValueError(f"{self.action} takes {' or '.join(takes) or 'no other arguments'}")
         if takes and len(given) != 1:
             raise ValueError(f"{self.action} needs {' or '.join(takes)}")
         return self
 
 
 class HeartbeatTool(Tool[Use]):
-    """Shows and changes the checklist of the agent that calls it, of no other one."""
+    """Shows and changes the checklist of the calling agent only."""
 
     name = "heartbeat"
     description = (
-        "Your checklist, HEARTBEAT.md: what you look after without being asked. At each heartbeat "
-        "(every 30 minutes, unless it is set otherwise) you get the items that are due, look at "
-        "them, and tell the user only if something needs their attention. Use it when the user "
-        "wants you to keep an eye on something; for a task at a certain time use a schedule. Tick "
-        "an item off when it is settled for good."
+        "Show or change your checklist, HEARTBEAT.md: things that you check regularly without "
+        "being asked. At each heartbeat (every 30 minutes by default) you get the items that are "
+        "due, check them, and message the user only if something needs attention. Use this tool "
+        "when the user asks you to watch something; for a task at a certain time, use a schedule. "
+        "Mark an item as done when it never needs to be checked again."
     )
     arguments = Use
 
     async def call(self, arguments: Use, here: ToolContext) -> str:
-        """Do it at the desk."""
+        """Execute the action with the heartbeat service."""
         service, agent = here.heartbeats, here.agent
         if service is None:
-            raise ToolFailed("there are no heartbeats here")
+            raise ToolFailed("the heartbeat is not available here")
         try:
             match arguments.action:
                 case "show":
@@ -90,45 +90,49 @@ class HeartbeatTool(Tool[Use]):
         except HeartbeatError as error:
             raise ToolFailed(str(error)) from error
         except StoreUnavailable as error:
-            raise ToolFailed("the database cannot be reached now; try again later") from error
+            raise ToolFailed("the database cannot be reached; try again later") from error
 
 
 class DoneArguments(Arguments):
     """Arguments of ``heartbeat_done``."""
 
     notify: bool = Field(
-        description="true: something needs the attention of the people you work for. false: all is "
-        "well, and nobody is told."
+        description="true: something needs the attention of the people you work for; send "
+        "them the text. false: there is nothing to report; send no message."
     )
     text: Annotated[str, Field(max_length=TEXT_CHARS)] = Field(
-        default="", description="With notify: what they should read, in Markdown."
+        default="", description="With notify: the message to send, in Markdown."
     )
 
 
 class HeartbeatDone(Tool[DoneArguments]):
-    """Ends a heartbeat; it is there in heartbeats only. It wins over what the reply says."""
+    """Ends a heartbeat run; offered only there. It overrides the reply."""
 
     name = "heartbeat_done"
     description = (
-        "End this heartbeat: say whether people are to be told, and what. Call it once, when you "
-        f"have looked at everything; then answer {HEARTBEAT_OK}. What you say here counts, "
-        "whatever your answer says."
+        "End this heartbeat and decide whether to notify people. Call it once, after you have "
+        f"checked everything, then answer {HEARTBEAT_OK}. This call decides, whatever your answer "
+        "says."
     )
     side_effects = False
     arguments = DoneArguments
 
     async def call(self, arguments: DoneArguments, here: ToolContext) -> str:
-        """Note it for the end of the run."""
+        """Store the decision for the end of the run."""
         if here.beat_done is None:
-            raise ToolFailed("this is no heartbeat")
+            raise ToolFailed("this is not a heartbeat run")
         if arguments.notify and not arguments.text.strip():
-            raise ToolFailed("text: is required with notify")
+            raise ToolFailed("text: is required if notify is true")
         here.beat_done(arguments.notify, arguments.text)
-        return "Noted. People are told." if arguments.notify else "Noted. Nobody is told."
+        return (
+            "Done. A message will be sent."
+            if arguments.notify
+            else "Done. No message will be sent."
+        )
 
 
 async def _add(service: HeartbeatService, here: ToolContext, text: str) -> str:
-    """Add an item, unless it is open already: agents like to note things again."""
+    """Add an item unless it is already open, because agents often add the same item again."""
     item = as_item(text)
     if open_item(await service.checklist(here.agent), item) is None:
         await service.add_item(here.agent, text)
@@ -136,7 +140,7 @@ async def _add(service: HeartbeatService, here: ToolContext, text: str) -> str:
 
 
 async def _done(service: HeartbeatService, here: ToolContext, arguments: Use) -> str:
-    """Tick off what is open under a number or text. Raises ``ToolFailed`` if nothing is."""
+    """Mark an open item as done, by number or text. Raises ``ToolFailed`` if there is none."""
     before = await service.checklist(here.agent)
     if arguments.text is not None:
         item = open_item(before, one_line(arguments.text))

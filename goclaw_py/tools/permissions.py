@@ -1,4 +1,4 @@
-"""What an agent may call. Only operators decide that, in the settings."""
+"""Which tools an agent may call. Only operators decide this, in the settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SAFE: Final = frozenset(
         "heartbeat_done",
     }
 )
-"""What every agent may call unless its settings say otherwise."""
+"""The tools that an agent may call by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Permissions:
 
     Args:
         allow: The names of the tools that it may call.
-        deny: Those that it may not call all the same.
-        delegates: The agents that it may ask; with none of them there is no ``delegate``.
-        send_to: Where it may write to; with no place there is no ``send_message``.
+        deny: Tools that it may not call, even if allowed.
+        delegates: The agents it may delegate to; if empty, there is no ``delegate``.
+        send_to: The chats it may write to; if empty, there is no ``send_message``.
     """
 
     allow: frozenset[str] = SAFE
@@ -46,5 +46,5 @@ class Permissions:
     send_to: tuple[Target, ...] = ()
 
     def allows(self, tool: str) -> bool:
-        """Whether a tool that needs nothing else may be called."""
+        """Whether a tool may be called, if it needs no other setting."""
         return tool in self.allow and tool not in self.deny

@@ -1,4 +1,4 @@
-"""Facts that a conversation must not forget."""
+"""Tools that pin facts, which stay visible for the rest of a conversation."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Fact(Arguments):
 
 
 class PinFact(Tool[Fact]):
-    """Adds a fact. To do it twice is the same as to do it once, so it has no side effects."""
+    """Adds a fact. Adding it twice has no further effect, so it has no side effects."""
 
     name = "pin_fact"
     description = (
-        "Remember a fact for the rest of this conversation, even when its older messages are no "
-        "longer visible. Use it for what the user says about themselves and for decisions."
+        "Remember a fact for the rest of this conversation, even when older messages are no longer "
+        "visible. Use it for what users say about themselves, and for decisions."
     )
     side_effects = False
     arguments = Fact
 
     async def call(self, arguments: Fact, here: ToolContext) -> str:
-        """Add it to the facts of the conversation."""
+        """Add the fact to those of the conversation."""
         fact = one_line(arguments.text)
 
         def add(facts: Facts) -> Facts:
@@ -45,24 +45,26 @@ class PinFact(Tool[Fact]):
 
         facts = await here.pins.change(add)
         if fact not in facts:
-            raise ToolFailed(
-                f"{MAX_FACTS} facts are remembered, which is the most; unpin one first"
-            )
+            raise ToolFailed(f"{MAX_FACTS} facts are pinned, which is the maximum; unpin one first")
         return f"Remembered as fact {facts.index(fact) + 1} of {len(facts)}."
 
 
 class Pinned(Arguments):
     """Arguments of ``unpin_fact``."""
 
-    number: int | None = Field(default=None, ge=1, description="The number of the fact, from 1.")
+    number: int | None = Field(
+        default=None, ge=1, description="The number of the fact, counted from 1."
+    )
     text: str | None = Field(
-        default=None, max_length=MAX_FACT_CHARS, description="Instead of the number: its text."
+        default=None,
+        max_length=MAX_FACT_CHARS,
+        description="The text of the fact, instead of its number.",
     )
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Pinned:
         if (self.number is None) == (self.text is None):
-            raise ValueError("needs either number or text")
+            raise ValueError("must have either number or text")
         return self
 
 
@@ -70,12 +72,12 @@ class UnpinFact(Tool[Pinned]):
     """Removes a fact."""
 
     name = "unpin_fact"
-    description = "Forget a fact that was remembered by pin_fact."
+    description = "Forget a fact that was stored with pin_fact."
     side_effects = False
     arguments = Pinned
 
     async def call(self, arguments: Pinned, here: ToolContext) -> str:
-        """Take it out of the facts of the conversation."""
+        """Remove the fact from those of the conversation."""
         number = arguments.number
         text = None if arguments.text is None else one_line(arguments.text)
         before: Facts = ()
@@ -93,5 +95,5 @@ class UnpinFact(Tool[Pinned]):
 
 def _listed(facts: Facts) -> str:
     if not facts:
-        return "no fact is remembered"
-    return "there are:\n" + "\n".join(f"{n}. {fact}" for n, fact in enumerate(facts, 1))
+        return "no facts are pinned"
+    return "the pinned facts are:\n" + "\n".join(f"{n}. {fact}" for n, fact in enumerate(facts, 1))

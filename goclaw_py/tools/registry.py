@@ -1,4 +1,4 @@
-"""All tools, and who gets which."""
+"""The registry of all tools, and the toolbox of each run."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _HEARTBEAT: Final = HeartbeatTool()
 _DONE: Final = HeartbeatDone()
 
 TOOLS: Final[tuple[Tool[Any], ...]] = (*_ALWAYS, *schedule_tools(Figures()), _HEARTBEAT, _DONE)
-"""In the order in which models see them."""
+"""All tools, in the order in which they are sent to models."""
 
 _NAME_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What one agent may call, and what it is told about that."""
+    """The tools that one agent may call, with guidance for the model."""
 
     specs: tuple[ToolSpec, ...]
     tools: Mapping[str, Tool[Any]]
@@ -52,10 +52,10 @@ class _Offer:
 
 
 class Registry:
-    """Makes the toolboxes. An agent without permissions of its own gets none at all.
+    """Creates toolboxes. An agent without permissions gets no tools.
 
-    Runs that may use the desk for jobs get the schedule tools as well, and all where there are
-    heartbeats the one for them. What one run is offered is made once for all runs like it.
+    Runs that may use the job service also get the schedule tools, and runs of agents with a
+    heartbeat its tool. The tools are cached for runs with equal permissions.
     """
 
     def __init__(self, permissions: Mapping[AgentName, Permissions]) -> None:
@@ -63,11 +63,11 @@ class Registry:
         self._offers: dict[tuple[AgentName, Figures | None, bool, bool], _Offer] = {}
 
     def toolbox(self, here: ToolContext) -> Toolbox:
-        """The tools of one run."""
+        """Return the tools of one run."""
         if here.agent not in self._permissions:
             return NO_TOOLS
         found = desk_of(here)
-        # The figures are those of the settings, so there are few of them.
+        # The figures come from the settings, so the cache stays small.
         figures = None if found is None else Figures.of(found[0].profile)
         beats, ends = here.heartbeats is not None, here.beat_done is not None
         key = here.agent, figures, beats, ends

@@ -1,7 +1,7 @@
-"""The arguments of the schedule tools: their schemas, and how cadences are read (SPEC AGENT-6).
+"""The arguments of the schedule tools: schemas, and parsing of cadences (SPEC AGENT-6).
 
-The words are those of the scheduler that these tools are taken from; what is configured stands in
-them instead of its figures. Limits on what is given are checked where jobs are made.
+The descriptions are those of the scheduler from which these tools are taken, with the configured
+numbers instead of its own. Limits are checked when jobs are created.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Notification = Literal["always", "conditional", "never"]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the descriptions say of the settings.
+    """The values of settings that appear in the descriptions.
 
     Args:
-        zone: That of cron schedules which name none, "" for that of the machine.
-        minimum_s: The least number of seconds between two runs of what a model makes.
+        zone: The default time zone of cron schedules, "" for that of the machine.
+        minimum_s: The minimum number of seconds between two runs of a model's schedule.
     """
 
     zone: str = "UTC"
@@ -45,7 +45,7 @@ class Figures:
 
     @classmethod
     def of(cls, profile: Profile) -> Figures:
-        """Those of a profile."""
+        """Return the values of a profile."""
         return cls(profile.zone, for_model(profile.policy).min_interval_s)
 
 
@@ -73,7 +73,7 @@ class Creation(Arguments):
 
 
 def creation(figures: Figures) -> type[Creation]:
-    """``Creation`` with descriptions that show these figures."""
+    """Return ``Creation`` with these values in its descriptions."""
     zone = figures.zone or "the zone of this machine"
     example = figures.zone or "Europe/Berlin"
     kind: Any = Field(
@@ -94,7 +94,7 @@ def creation(figures: Figures) -> type[Creation]:
 
 
 class Search(Arguments):
-    """Arguments of ``schedule_search``. A limit above the most is the most."""
+    """Arguments of ``schedule_search``. A limit above the maximum means the maximum."""
 
     name: str | None = Field(
         default=None, description="Filter by name (partial, case-insensitive match)"
@@ -117,7 +117,7 @@ class Search(Arguments):
 
 
 class Edit(Arguments):
-    """Arguments of ``schedule_edit``. What is left out, or null, stays as it is."""
+    """Arguments of ``schedule_edit``. Fields that are missing or null stay unchanged."""
 
     schedule_id: str = Field(description="ID of the schedule to edit")
     name: str | None = Field(default=None, description="New name (set to empty string to clear)")
@@ -145,14 +145,15 @@ class Deletion(Arguments):
 
 
 def bad_cadence(reason: str) -> ToolFailed:
-    """What the model reads of a cadence that makes no sense."""
+    """Return the error for an invalid cadence."""
     return ToolFailed(f"invalid schedule cadence: {reason}")
 
 
 def read_cadence(kind: CadenceType, value: str, *, now: datetime, figures: Figures) -> Schedule:
-    """Read a cadence; ``now`` is local to whoever asks. Raises ``ToolFailed`` or ``BadSchedule``.
+    """Parse a cadence; ``now`` is the local time of the user.
 
-    Whether such a job can run, and may, is not looked at.
+    Does not check whether such a job can run, or is allowed. Raises ``ToolFailed`` or
+    ``BadSchedule``.
     """
     text = " ".join(value.split())
     match kind:
@@ -170,7 +171,7 @@ def _interval(text: str, figures: Figures) -> timedelta:
         raise bad_cadence(f"interval {shown!r} must be a whole number of seconds, such as 3600")
     digits = text.lstrip("0") or "0"
     most = int(MAX_INTERVAL.total_seconds())
-    # int() refuses thousands of digits.
+    # int() rejects thousands of digits.
     if len(digits) > len(str(most)) or int(digits) > most:
         raise bad_cadence(f"interval {cut_text(digits, _SHOWN_CHARS)}s is above maximum {most}s")
     if digits == "0":

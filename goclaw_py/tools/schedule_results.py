@@ -1,4 +1,4 @@
-"""What the schedule tools answer: schedules as JSON, and mistakes in words (SPEC AGENT-6)."""
+"""The answers of the schedule tools: schedules as JSON, and error texts (SPEC AGENT-6)."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _LAST: Final[Mapping[str, str]] = {
     OccurrenceStatus.LOST: "failed",
     OccurrenceStatus.CANCELLED: "cancelled",
 }
-"""How a model reads the status of the last run; any other is told as it is."""
+"""The names of run statuses for models; others are used unchanged."""
 
 _ARGUMENTS: Final[Mapping[str, str]] = {"prompt": "goal", "message": "goal", "state": "status"}
-"""What a part of a job is called in the arguments, where it is not called the same."""
+"""The argument names of job fields, where they differ."""
 
 
 def entry(job: Job) -> dict[str, object]:
-    """A schedule as a search shows it."""
+    """Return a schedule in the form of a search result."""
     spec = job.spec
     return {
         "schedule_id": job.id,
@@ -66,14 +66,14 @@ def entry(job: Job) -> dict[str, object]:
 
 
 def made(job: Job, service: JobService) -> dict[str, object]:
-    """A schedule with its next three times, which show whether it was meant so (SPEC CRON-2)."""
+    """Return a schedule with its next three run times, to verify it (SPEC CRON-2)."""
     return entry(job) | {
         "next_runs_local": [_local(moment, job.spec.zone) for moment in service.upcoming(job)]
     }
 
 
 def found(page: JobPage, *, offset: int, limit: int, now: datetime) -> dict[str, object]:
-    """A page of schedules, with what is left and how to get it; ``now`` is local."""
+    """Return a page of schedules, with a hint for the next page; ``now`` is local."""
     remaining = max(page.total - offset - len(page.jobs), 0)
     hint = None
     if remaining:
@@ -92,12 +92,12 @@ def found(page: JobPage, *, offset: int, limit: int, now: datetime) -> dict[str,
 
 
 def written(result: Mapping[str, object]) -> str:
-    """A result as the model reads it."""
+    """Return a result as JSON text for the model."""
     return json.dumps(result, ensure_ascii=False)
 
 
 def cadence_text(schedule: Schedule, zone_name: str) -> str:
-    """A cadence in the words of the arguments."""
+    """Return a cadence in the format of the arguments."""
     match schedule:
         case At(at):
             return f"once: {_utc(at)}"
@@ -114,7 +114,7 @@ def _goal(payload: Payload) -> str:
         case Prompt(text) | FixedMessage(text):
             return text
         case Program(argv):
-            # Its arguments are the operator's business.
+            # Its arguments are only for operators.
             return f"[runs the program {argv[0]}]"
         case _:
             assert_never(payload)
@@ -133,23 +133,23 @@ def _local(moment: datetime | None, zone_name: str) -> str | None:
 
 
 def over(state: JobState) -> ToolFailed:
-    """What the model reads when it resumes what is over."""
+    """Return the error for resuming a finished or disabled schedule."""
     return ToolFailed(
-        f"invalid schedule cadence: a {state.value} schedule becomes active again only with a new "
-        "cadence_type and cadence_value"
+        f"invalid schedule cadence: to resume a {state.value} schedule, also "
+        "give a new cadence_type and cadence_value"
     )
 
 
 @contextmanager
 def in_words() -> Iterator[None]:
-    """Turn what a desk raises into what the model reads: ``ToolFailed``."""
+    """Convert errors of the job service to ``ToolFailed``, with texts for the model."""
     try:
         yield
     except JobError as error:
         raise ToolFailed(_words(error)) from error
     except StoreUnavailable as error:
         raise ToolFailed(
-            "schedule store error: the database cannot be reached now; try again later"
+            "schedule store error: the database cannot be reached; try again later"
         ) from error
 
 
@@ -162,7 +162,7 @@ def _words(error: JobError) -> str:
         case BadSchedule():
             return f"invalid schedule cadence: {_reason(error)}"
         case UnknownJob(asked=asked, several=True):
-            return f"several schedules begin with {asked}: give the whole schedule_id"
+            return f"several schedule ids begin with {asked}: give the complete schedule_id"
         case UnknownJob(asked=asked):
             return f"schedule not found: {cut_text(asked, _SHOWN_CHARS)}"
         case NotYours(asked=asked, owner=owner):

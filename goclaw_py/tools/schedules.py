@@ -1,6 +1,6 @@
-"""Schedules that a model makes: ``schedule_create``, ``_search``, ``_edit``, ``_delete``.
+"""The schedule tools: ``schedule_create``, ``_search``, ``_edit`` and ``_delete``.
 
-Source: SPEC AGENT-6, CRON-2, SEC-3. They are there where a run may use the desk for jobs.
+Source: SPEC AGENT-6, CRON-2, SEC-3. They are offered to runs that may use the job service.
 """
 
 from __future__ import annotations
@@ -43,32 +43,31 @@ _KINDS: Final[dict[CadenceType, str]] = {"cron": "cron", "once": "at", "interval
 _OVER: Final = (JobState.COMPLETED, JobState.FAILED, JobState.DISABLED)
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What an id or a slug can look like."""
+"""The format of ids and slugs."""
 
 
 class ScheduleTool(Tool[A]):
-    """A tool that works at the desk for jobs."""
+    """A tool that uses the job service."""
 
     def __init__(self, figures: Figures | None = None) -> None:
         self._figures = figures or Figures()
 
 
 def desk_of(here: ToolContext) -> tuple[JobService, Requester] | None:
-    """The desk, and as whom a run asks there; None if it may not, or no job ever runs here."""
+    """Return the job service and the requester of a run; None if jobs are not available to it."""
     if here.jobs is None or here.asker is None or not here.jobs.enabled:
         return None
     return here.jobs, here.asker
 
 
 class ScheduleCreate(ScheduleTool[Creation]):
-    """Makes a schedule."""
+    """Creates a schedule."""
 
     name = "schedule_create"
     description = (
-        "Create a scheduled task: once, or again and again. It runs later by itself, as an agent "
-        "turn of its own. Returns its id and its next times; tell the user when it runs. Without a "
-        "timezone, cron expressions are in the one that the user has chosen, if any, else in the "
-        "default."
+        "Create a scheduled task that runs once or repeatedly, each time as a separate agent turn. "
+        "Returns its id and its next run times; tell the user when it runs. Without a timezone, "
+        "cron expressions use the one that the user has chosen, or else the default."
     )
 
     def __init__(self, figures: Figures | None = None) -> None:
@@ -76,7 +75,7 @@ class ScheduleCreate(ScheduleTool[Creation]):
         self.arguments = creation(self._figures)
 
     async def call(self, arguments: Creation, here: ToolContext) -> str:
-        """Check everything, then store it."""
+        """Validate the arguments and store the schedule."""
         service, asker = _desk(here)
         kind = arguments.cadence_type
         with in_words():
@@ -93,18 +92,18 @@ class ScheduleCreate(ScheduleTool[Creation]):
 
 
 class ScheduleSearch(ScheduleTool[Search]):
-    """Looks at schedules."""
+    """Lists schedules."""
 
     name = "schedule_search"
     description = (
-        "List the user's scheduled tasks, those that run next first. Without any filter all of "
-        "them. Also tells the present time and the user's timezone."
+        "List the user's scheduled tasks, sorted by next run time. Without filters, list all of "
+        "them. Also returns the current time and the user's timezone."
     )
     side_effects = False
     arguments = Search
 
     async def call(self, arguments: Search, here: ToolContext) -> str:
-        """Find one page of them."""
+        """Return one page of schedules."""
         service, asker = _desk(here)
         limit = _within(arguments.limit, "limit", FEW_RESULTS, 1)
         offset = _within(arguments.offset, "offset", 0, 0)
@@ -125,23 +124,23 @@ class ScheduleSearch(ScheduleTool[Search]):
 
 
 class ScheduleEdit(ScheduleTool[Edit]):
-    """Changes a schedule; pauses and resumes it."""
+    """Changes, pauses or resumes a schedule."""
 
     name = "schedule_edit"
     description = (
-        "Change a scheduled task, pause it, or resume it. Only what is given changes. Returns the "
-        "task with its next times."
+        "Change, pause or resume a scheduled task. Fields that are not given stay unchanged. "
+        "Returns the task with its next run times."
     )
     arguments = Edit
 
     async def call(self, arguments: Edit, here: ToolContext) -> str:
-        """Change what is given, if nobody else has changed it meanwhile."""
+        """Apply the changes, unless the schedule was changed in the meantime."""
         service, asker = _desk(here)
         given = arguments.model_dump(exclude_none=True, exclude={"schedule_id"})
         if not given:
             raise ToolFailed("nothing to change: give at least one field besides schedule_id")
         if (arguments.cadence_type is None) != (arguments.cadence_value is None):
-            raise bad_cadence("cadence_type and cadence_value have to be given together")
+            raise bad_cadence("cadence_type and cadence_value must be given together")
         with in_words():
             before = await service.get(_id(arguments.schedule_id), asker)
             now = await _local_now(service, asker)
@@ -150,7 +149,7 @@ class ScheduleEdit(ScheduleTool[Edit]):
             return written(made(await service.edit(before.id, change, asker), service))
 
     def _change(self, arguments: Edit, before: Job, now: datetime) -> JobChange:
-        """What is to change. Raises ``ToolFailed``."""
+        """Return the requested changes. Raises ``ToolFailed``."""
         change = JobChange(revision=before.revision)
         kind, value = arguments.cadence_type, arguments.cadence_value
         schedule = before.spec.schedule
@@ -175,9 +174,9 @@ class ScheduleEdit(ScheduleTool[Edit]):
         return change
 
     def _check_spacing(self, change: JobChange, before: Job, service: JobService) -> None:
-        """Raise ``TooFrequent`` for what a model could not make (SPEC CRON-15).
+        """Raise ``TooFrequent`` if a model could not create this schedule (SPEC CRON-15).
 
-        The desk goes by who has made a job; that may be somebody who may ask for more.
+        The job service applies the limits of the job's creator, which may be higher.
         """
         schedule = before.spec.schedule if isinstance(change.schedule, Keep) else change.schedule
         name = before.spec.zone if isinstance(change.zone, Keep) else change.zone
@@ -196,11 +195,13 @@ class ScheduleDelete(ScheduleTool[Deletion]):
     """Deletes a schedule."""
 
     name = "schedule_delete"
-    description = "Delete a scheduled task for good. To stop it for some time, pause it instead."
+    description = (
+        "Delete a scheduled task permanently. To stop it temporarily, pause it with schedule_edit."
+    )
     arguments = Deletion
 
     async def call(self, arguments: Deletion, here: ToolContext) -> str:
-        """Delete it, and tell which one it was."""
+        """Delete the schedule and return it."""
         service, asker = _desk(here)
         with in_words():
             job = await service.delete(_id(arguments.schedule_id), asker)
@@ -209,7 +210,7 @@ class ScheduleDelete(ScheduleTool[Deletion]):
 
 @cache
 def schedule_tools(figures: Figures) -> tuple[ScheduleTool[Any], ...]:
-    """The four tools, their descriptions with these figures."""
+    """Return the four tools, with these values in their descriptions."""
     kinds = (ScheduleCreate, ScheduleSearch, ScheduleEdit, ScheduleDelete)
     return tuple(kind(figures) for kind in kinds)
 
@@ -229,7 +230,7 @@ without conversational history from this session."""
 
 
 def guidance(names: Collection[str]) -> tuple[str, ...]:
-    """What a model is told about those of the four tools that it has; nothing if it has none."""
+    """Return instructions for the schedule tools that a model has; none if it has none."""
     uses = [f"- {use}" for name, use in _USES.items() if name in names]
     if not uses:
         return ()
@@ -239,7 +240,7 @@ def guidance(names: Collection[str]) -> tuple[str, ...]:
 def _desk(here: ToolContext) -> tuple[JobService, Requester]:
     found_desk = desk_of(here)
     if found_desk is None:
-        raise ToolFailed("nothing can be scheduled from here")
+        raise ToolFailed("schedules are not available in this run")
     return found_desk
 
 
@@ -248,7 +249,7 @@ async def _local_now(service: JobService, asker: Requester) -> datetime:
 
 
 def _id(given: str) -> str:
-    """An id or slug without blanks. Raises ``UnknownJob`` for what can be neither (SPEC SEC-3)."""
+    """Return a stripped id or slug. Raises ``UnknownJob`` for other formats (SPEC SEC-3)."""
     asked = given.strip()
     if not _ID.fullmatch(asked):
         raise UnknownJob(asked)
@@ -264,7 +265,7 @@ def _within(given: int | None, name: str, usual: int, least: int) -> int:
 
 
 def _with_goal(payload: Payload, goal: str) -> Payload:
-    """A payload that says something else. Raises ``ToolFailed`` for a program."""
+    """Return the payload with another text. Raises ``ToolFailed`` for a program."""
     match payload:
         case Prompt():
             return replace(payload, text=goal)

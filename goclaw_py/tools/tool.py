@@ -1,4 +1,4 @@
-"""What every tool is."""
+"""The base class of all tools."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 class Tool(ABC, Generic[A]):
-    """One tool. It serves any number of calls at once and keeps nothing about runs.
+    """One tool. It handles concurrent calls and keeps no state of runs.
 
-    ``description`` and the descriptions of the fields of ``arguments`` are written for models.
+    ``description`` and the field descriptions of ``arguments`` are written for language models.
     ``side_effects`` is as in ``ToolSpec``.
     """
 
@@ -32,31 +32,31 @@ class Tool(ABC, Generic[A]):
 
     @abstractmethod
     async def call(self, arguments: A, here: ToolContext) -> str:
-        """Do it, and return what the model is to read. Raises ``ToolFailed``."""
+        """Execute the call and return the text for the model. Raises ``ToolFailed``."""
 
     def permitted(self, permissions: Permissions) -> Tool[Any] | None:
-        """The tool as an agent with these permissions may call it; None if it may not."""
+        """Return the tool for an agent with these permissions; None if it may not call it."""
         return self if permissions.allows(self.name) else None
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """The tool as a model sees it."""
+        """The specification of the tool that is sent to models."""
         return ToolSpec(self.name, self.description, schema(self.arguments), self.side_effects)
 
     async def use(self, given: Mapping[str, object], here: ToolContext) -> str:
-        """Call it with arguments that nobody has checked. Raises ``ToolFailed``."""
+        """Validate the arguments and execute the call. Raises ``ToolFailed``."""
         return await self.call(read(self.arguments, given), here)
 
 
 async def in_workspace(here: ToolContext, work: Callable[[Workspace], T]) -> T:
-    """Work on files in a thread. Raises ``ToolFailed`` if they cannot be had.
+    """Run file operations in a thread. Raises ``ToolFailed`` if they fail.
 
-    Whoever is cancelled waits until the thread has ended, so that nothing is written for a run that
-    is over. A second cancellation gives it up: a disk that hangs must not hold a shutdown.
+    A cancelled caller waits until the thread has ended, so that nothing is written after the end of
+    the run. A second cancellation stops waiting: a disk that hangs must not block a shutdown.
     """
     loop = asyncio.get_running_loop()
     done = loop.run_in_executor(None, work, Workspace(here.workspace))
-    # Fetched in any case: asyncio would report the error of a stopped run as forgotten.
+    # Always retrieve the exception: asyncio would log it for cancelled runs as never retrieved.
     done.add_done_callback(asyncio.Future.exception)
     try:
         return await asyncio.shield(done)

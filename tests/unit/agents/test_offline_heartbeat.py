@@ -209,7 +209,7 @@ async def test_an_item_is_ticked_off(service: Desk, beats: FakeHeartbeats) -> No
     beats.items[MAIN_AGENT] = ["Mail", "Tea"]
     assert await said(service, "Done 2") == "Ticked off: “Tea”."
     assert (await said(service, "done 2")).startswith("That did not work: there is no such item")
-    assert (await said(service, "done 0")).startswith("That did not work: wrong arguments")
+    assert (await said(service, "done 0")).startswith("That did not work: invalid arguments")
     assert beats.items[MAIN_AGENT] == ["Mail"]
 
 

@@ -104,7 +104,9 @@ async def test_files_are_written_read_and_listed(service: Desk) -> None:
 
 
 async def test_a_subagent_is_sent_off_or_waited_for(service: Desk) -> None:
-    assert (await said(service, "subagent count to 3")).startswith("Started. Its result will come")
+    assert (await said(service, "subagent count to 3")).startswith(
+        "Started. The result will arrive"
+    )
     assert await said(service, "ask subagent echo hi") == "My subagent says: did: echo hi"
     assert service.children.asked == [
         ("spawn", "count to 3", "count to 3"),
@@ -120,7 +122,7 @@ async def test_another_agent_is_asked_if_that_is_allowed(service: Desk) -> None:
 
 async def test_a_message_is_sent_to_another_chat_if_that_is_allowed(service: Desk) -> None:
     assert await said(service, "send telegram:-100:7 Hello,\nall") == (
-        "It is on its way to telegram:-100:7."
+        "The message to telegram:-100:7 is queued for delivery."
     )
     assert service.post.sent == [(Target("telegram", "default", "-100", "7"), "Hello,\nall")]
     assert "must be one of telegram:-100:7" in await said(service, "send telegram:1 Hello")
@@ -134,7 +136,7 @@ async def test_facts_are_remembered_listed_and_forgotten(service: Desk) -> None:
     assert await said(service, "facts", pinned=service.pins.facts) == "1. Mia is 4\n2. tea"
     assert await said(service, "forget 1") == "Forgotten: Mia is 4"
     assert await said(service, "forget tea") == "Forgotten: tea"
-    assert "no fact is remembered" in await said(service, "forget " + "9" * 300)
+    assert "no facts are pinned" in await said(service, "forget " + "9" * 300)
 
 
 @pytest.mark.parametrize(

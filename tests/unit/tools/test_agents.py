@@ -20,7 +20,7 @@ async def test_a_subagent_is_started_and_the_model_hears_where_its_result_will_b
 ) -> None:
     said = await service.call("spawn_subagent", task="count to 3", label="counting")
     assert service.children.asked == [("spawn", "count to 3", "counting")]
-    assert said.startswith("Started. Its result will come into this conversation as a message")
+    assert said.startswith("Started. The result will arrive in this conversation as a message")
     assert "[Subagent “counting”" in said
 
 
@@ -65,10 +65,10 @@ async def test_a_subagent_that_is_not_let_in_is_a_failure_with_its_reason(
 async def test_an_endless_reply_is_cut_and_an_empty_one_is_said(service: Desk) -> None:
     service.children.answer = "x" * (MAX_REPLY_CHARS + 7)
     said = await service.call("spawn_subagent", task="sums", wait=True)
-    assert said.endswith("…\n[7 more characters are left out]")
+    assert said.endswith("…\n[7 more characters were cut]")
     assert len(said) < MAX_REPLY_CHARS + 100
     service.children.answer = " \n"
-    assert "without a word" in await service.call("spawn_subagent", task="sums", wait=True)
+    assert "without an answer" in await service.call("spawn_subagent", task="sums", wait=True)
 
 
 async def test_a_delegate_is_asked_by_name(service: Desk) -> None:
@@ -79,7 +79,7 @@ async def test_a_delegate_is_asked_by_name(service: Desk) -> None:
 
 async def test_an_agent_cannot_delegate_to_itself(service: Desk) -> None:
     tools = service.tools(Permissions(delegates=(MAIN, RESEARCHER)))
-    with pytest.raises(ToolFailed, match="that is you"):
+    with pytest.raises(ToolFailed, match="this is your own name"):
         await tools.call("delegate", {"agent": "main", "task": "dig"})
     assert service.children.asked == []
 
@@ -89,7 +89,7 @@ async def test_a_message_goes_where_the_settings_allow(service: Desk) -> None:
     tools = service.tools(Permissions(send_to=(Target("telegram", "default", "1"), topic)))
     said = await tools.call("send_message", {"to": "telegram.work:-100:7", "text": "*Hello*"})
     assert service.post.sent == [(topic, "*Hello*")]
-    assert said == "It is on its way to telegram.work:-100:7."
+    assert said == "The message to telegram.work:-100:7 is queued for delivery."
 
 
 async def test_a_message_may_be_4000_characters_long_and_no_more(service: Desk) -> None:
@@ -110,7 +110,7 @@ async def test_a_fact_is_pinned_once_in_one_line(service: Desk) -> None:
 
 async def test_so_many_facts_are_kept_and_no_more(service: Desk) -> None:
     service.pins.facts = tuple(f"fact {number}" for number in range(MAX_FACTS))
-    with pytest.raises(ToolFailed, match="50 facts are remembered"):
+    with pytest.raises(ToolFailed, match="50 facts are pinned"):
         await service.call("pin_fact", text="one more")
     assert await service.call("pin_fact", text="fact 49") == "Remembered as fact 50 of 50."
     assert len(service.pins.facts) == MAX_FACTS
@@ -130,8 +130,8 @@ async def test_where_there_is_no_such_fact_the_model_hears_which_there_are(
     service: Desk, which: dict[str, object]
 ) -> None:
     service.pins.facts = ("one", "two")
-    with pytest.raises(ToolFailed, match=r"there are:\n1\. one\n2\. two"):
+    with pytest.raises(ToolFailed, match=r"the pinned facts are:\n1\. one\n2\. two"):
         await service.call("unpin_fact", **which)
     service.pins.facts = ()
-    with pytest.raises(ToolFailed, match="no fact is remembered"):
+    with pytest.raises(ToolFailed, match="no facts are pinned"):
         await service.call("unpin_fact", **which)

@@ -45,7 +45,7 @@ async def test_a_text_may_have_a_million_bytes_and_no_more(service: Desk) -> Non
     await service.call("write_file", path="a", text="x" * MAX_WRITTEN_BYTES)
     with pytest.raises(ToolFailed, match="at most 1000000 characters"):
         await service.call("write_file", path="b", text="x" * (MAX_WRITTEN_BYTES + 1))
-    with pytest.raises(ToolFailed, match="b: would have 1,200,000 bytes; the most is 1,000,000"):
+    with pytest.raises(ToolFailed, match="b: would have 1,200,000 bytes; the maximum is 1,000,000"):
         await service.call("write_file", path="b", text="ä" * 600_000)
     assert [file.name for file in service.workspace.iterdir()] == ["a"]
 
@@ -83,17 +83,17 @@ async def test_a_passage_is_replaced_where_it_is_there_once(service: Desk) -> No
     file = service.workspace / "a.md"
     file.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n")
     said = await service.call("edit_file", path="a.md", old="two", new="zwei\n")
-    assert said == "Changed a.md at line 2; it has 22 bytes now."
+    assert said == "Changed a.md at line 2; the file now has 22 bytes."
     assert file.read_bytes() == b"\xef\xbb\xbfone\r\nzwei\n\r\nthree\r\n"
 
 
 @pytest.mark.parametrize(
     ("text", "old", "reason"),
     [
-        ("a b a", "a", "old is in it 2 times"),
-        ("aaa", "aa", "old is in it 2 times"),
-        ("a b", "c", "old is not in it"),
-        ("a b", "A", "old is not in it"),
+        ("a b a", "a", "old occurs 2 times"),
+        ("aaa", "aa", "old occurs 2 times"),
+        ("a b", "c", "old was not found"),
+        ("a b", "A", "old was not found"),
         ("z", "z", "old and new are the same"),
         ("a", "", "must have at least 1 character"),
     ],
@@ -110,7 +110,7 @@ async def test_else_nothing_is_changed_and_the_model_hears_why(
 
 async def test_binary_and_missing_files_are_not_edited(service: Desk) -> None:
     (service.workspace / "a").write_bytes(b"a\0")
-    with pytest.raises(ToolFailed, match="is not text"):
+    with pytest.raises(ToolFailed, match="is a binary file, not text"):
         await service.call("edit_file", path="a", old="a", new="b")
     with pytest.raises(ToolFailed, match="there is no such file"):
         await service.call("edit_file", path="b", old="a", new="b")
@@ -120,7 +120,7 @@ async def test_binary_and_missing_files_are_not_edited(service: Desk) -> None:
 async def test_an_edit_cannot_make_a_file_too_big(service: Desk) -> None:
     file = service.workspace / "a"
     file.write_text("x" * 999_999)
-    with pytest.raises(ToolFailed, match="the most is 1,000,000"):
+    with pytest.raises(ToolFailed, match="the maximum is 1,000,000"):
         await service.call(
             "edit_file", path="a", old="x" * 999_999, new="y" * 999_999 + "zz"[:0] + "ä"
         )

@@ -40,7 +40,7 @@ async def test_an_empty_file_is_said_to_be_empty(service: Desk) -> None:
 async def test_a_passage_comes_with_a_note_where_it_stands(service: Desk) -> None:
     put(service, "a", "".join(f"line {number}\n" for number in range(1, 11)))
     read = await service.call("read_file", path="a", offset_line=3, limit_lines=2)
-    assert read == "line 3\nline 4\n[lines 3 to 4 of 10; go on with offset_line 5]"
+    assert read == "line 3\nline 4\n[lines 3 to 4 of 10; continue with offset_line 5]"
     read = await service.call("read_file", path="a", offset_line=9, limit_lines=99)
     assert read == "line 9\nline 10\n[lines 9 to 10 of 10]"
 
@@ -60,7 +60,7 @@ async def test_a_long_file_is_cut_between_lines_and_can_be_read_on(service: Desk
         assert len(read) <= MAX_READ_CHARS + 100
         text, _, note = read.rpartition("[")
         got += text
-        if "go on" not in note:
+        if "continue with" not in note:
             break
         start = int(note.rpartition(" ")[2].rstrip("]"))
     assert got == "".join(lines)
@@ -70,14 +70,16 @@ async def test_an_endless_line_is_cut_and_the_note_says_how_much_is_missing(serv
     put(service, "a", "x" * (MAX_READ_CHARS + 7) + "\nnext\n")
     read = await service.call("read_file", path="a")
     assert read.endswith(
-        "x\n[line 1 is cut: 7 more characters]\n[lines 1 to 1 of 2; go on with offset_line 2]"
+        "x\n[line 1 was cut: 7 more characters]\n[lines 1 to 1 of 2; continue with offset_line 2]"
     )
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\0\0", b"a\0b", b"\xff\xfe", b"caf\xe9"])
 async def test_what_is_not_text_is_not_read(service: Desk, data: bytes) -> None:
     put(service, "a.bin", data)
-    with pytest.raises(ToolFailed, match=f"a.bin: is not text but binary, {len(data)} bytes"):
+    with pytest.raises(
+        ToolFailed, match=rf"a.bin: is a binary file, not text \({len(data)} bytes\)"
+    ):
         await service.call("read_file", path="a.bin")
 
 
@@ -108,14 +110,14 @@ async def test_a_folder_is_listed_by_name_with_sizes(service: Desk) -> None:
     (service.workspace / "link").symlink_to("b.md")
     assert await service.call("list_files") == (
         ".hidden  1 bytes\na/\nb.md  1,234 bytes\n"
-        "link  (a link, which is never followed)\npipe  (no file)"
+        "link  (a link; links are not followed)\npipe  (not a regular file)"
     )
     assert await service.call("list_files", path="a/") == "inner.md  0 bytes"
 
 
 async def test_an_empty_folder_is_said_to_be_empty(service: Desk) -> None:
     assert await service.call("list_files") == "[the folder is empty]"
-    assert await service.call("list_files", pattern="*") == "[no file]"
+    assert await service.call("list_files", pattern="*") == "[no matching file]"
 
 
 async def test_a_pattern_searches_in_all_folders_below(service: Desk) -> None:
@@ -132,7 +134,7 @@ async def test_links_are_not_searched(service: Desk, tmp_path: Path) -> None:
     """SPEC SEC-4."""
     (service.workspace / "out").symlink_to(tmp_path)
     (service.workspace / "circle").symlink_to(".")
-    assert await service.call("list_files", pattern="*") == "[no file]"
+    assert await service.call("list_files", pattern="*") == "[no matching file]"
 
 
 async def test_a_long_listing_is_cut_and_says_how_much_more_there_is(service: Desk) -> None:
@@ -141,7 +143,7 @@ async def test_a_long_listing_is_cut_and_says_how_much_more_there_is(service: De
     lines = (await service.call("list_files")).splitlines()
     assert len(lines) == MAX_LISTED + 1
     assert lines[0] == "file0000  0 bytes"
-    assert lines[-1] == "[5 more; give a pattern or another folder]"
+    assert lines[-1] == "[5 more; use a pattern or a subfolder]"
 
 
 async def test_names_that_cannot_be_shown_are_quoted(service: Desk) -> None:
@@ -210,7 +212,7 @@ async def test_a_picture_that_is_too_big_for_one_goes_as_a_document(service: Des
 
 
 @pytest.mark.parametrize(
-    ("size", "reason"), [(0, "is empty"), (MAX_SENT_BYTES + 1, "the most that can be sent")]
+    ("size", "reason"), [(0, "is empty"), (MAX_SENT_BYTES + 1, "the maximum is 50,000,000")]
 )
 async def test_what_no_channel_takes_is_refused_at_once(
     service: Desk, size: int, reason: str

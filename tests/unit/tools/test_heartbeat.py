@@ -161,9 +161,12 @@ async def test_the_status_tells_how_it_stands_and_why(service: Desk, beats: Fake
         ({"action": "done", "number": 0}, "number: must be greater than or equal to 1; given 0"),
         ({"action": "done", "number": "1"}, "number: must be a valid integer; given '1'"),
         ({"action": "done", "number": True}, "number: must be a valid integer; given True"),
-        ({"action": "show", "number": 1}, "show takes nothing else"),
-        ({"action": "status", "text": "x"}, "status takes nothing else"),
-        ({"action": "show", "agent": "writer"}, "agent: is unknown; known here: action, text, nu"),
+        ({"action": "show", "number": 1}, "show takes no other arguments"),
+        ({"action": "status", "text": "x"}, "status takes no other arguments"),
+        (
+            {"action": "show", "agent": "writer"},
+            "agent: unknown argument; known here: action, text, nu",
+        ),
     ],
 )
 async def test_arguments_are_checked_strictly(
@@ -181,7 +184,7 @@ async def test_arguments_are_checked_strictly(
     ("error", "told"),
     [
         (BadChecklist("HEARTBEAT.md is a folder"), "HEARTBEAT.md is a folder"),
-        (StoreUnavailable("no route to 10.0.0.1"), "the database cannot be reached now; try again"),
+        (StoreUnavailable("no route to 10.0.0.1"), "the database cannot be reached; try again"),
     ],
 )
 async def test_what_goes_wrong_is_told_to_the_model(
@@ -216,17 +219,17 @@ async def test_only_a_beat_can_end_a_beat(service: Desk) -> None:
     said: list[tuple[bool, str]] = []
     assert "heartbeat_done" not in {spec.name for spec in service.tools().specs}
     box = in_a_beat(service, said)
-    assert await box.call("heartbeat_done", {"notify": False}) == "Noted. Nobody is told."
+    assert await box.call("heartbeat_done", {"notify": False}) == "Done. No message will be sent."
     told = {"notify": True, "text": "The pump leaks."}
-    assert await box.call("heartbeat_done", told) == "Noted. People are told."
+    assert await box.call("heartbeat_done", told) == "Done. A message will be sent."
     assert said == [(False, ""), (True, "The pump leaks.")]
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ({"notify": True}, "text: is required with notify"),
-        ({"notify": True, "text": "  "}, "text: is required with notify"),
+        ({"notify": True}, "text: is required if notify is true"),
+        ({"notify": True, "text": "  "}, "text: is required if notify is true"),
         ({}, "notify"),
         ({"notify": "maybe"}, "notify"),
     ],

@@ -78,9 +78,9 @@ async def test_each_wrong_argument_gets_a_line_with_what_is_allowed_and_what_was
     with pytest.raises(ToolFailed) as caught:
         await service.call("read_file", **given)
     first, *lines = str(caught.value).splitlines()
-    assert first == "wrong arguments:"
+    assert first == "invalid arguments:"
     assert sorted(lines) == [
-        "budget: is unknown; known here: path, offset_line, limit_lines",
+        "budget: unknown argument; known here: path, offset_line, limit_lines",
         "limit_lines: must be greater than or equal to 1; given 0",
         "offset_line: must be a valid integer; given '1'",
         "path: must have at most 4000 characters; given '" + "x" * 59 + "…",
@@ -98,11 +98,11 @@ async def test_each_wrong_argument_gets_a_line_with_what_is_allowed_and_what_was
         ("read_file", {"path": "a", "offset_line": 1.5}, "offset_line: must be a valid integer"),
         ("spawn_subagent", {"task": "a", "wait": "yes"}, "wait: must be a valid boolean"),
         ("spawn_subagent", {"task": " \n\u200b"}, "task: must not be empty"),
-        ("unpin_fact", {}, "needs either number or text; given {}"),
-        ("unpin_fact", {"number": 1, "text": "a"}, "needs either number or text"),
+        ("unpin_fact", {}, "must have either number or text; given {}"),
+        ("unpin_fact", {"number": 1, "text": "a"}, "must have either number or text"),
         ("delegate", {"agent": "main", "task": "a"}, "agent: must be one of writer, researcher"),
         ("send_message", {"to": "telegram:1", "text": "a"}, "to: must be one of telegram:12345, "),
-        ("send_file", {"path": "a", "name": "../b"}, "name: must be a name, without /"),
+        ("send_file", {"path": "a", "name": "../b"}, "name: must be a file name without /"),
         ("pin_fact", {"text": "x" * 501}, "text: must have at most 500 characters"),
         ("pin_fact", {"text": {"a": [1] * 999}}, "text: must be a valid string; given {'a': [1, "),
     ],
@@ -132,18 +132,18 @@ def test_optional_arguments_may_be_left_out_and_need_not_be_null(service: Desk) 
             "path": {
                 "type": "string",
                 "maxLength": 4000,
-                "description": "The file, relative to the workspace.",
+                "description": "The path of the file, relative to the workspace.",
             },
             "offset_line": {
                 "type": "integer",
                 "minimum": 1,
                 "default": 1,
-                "description": "The first line to read, from 1.",
+                "description": "The first line to read, counted from 1.",
             },
             "limit_lines": {
                 "type": "integer",
                 "minimum": 1,
-                "description": "How many lines to read.",
+                "description": "The maximum number of lines to read.",
             },
         },
     }

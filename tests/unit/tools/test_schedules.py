@@ -435,8 +435,8 @@ async def test_an_unknown_zone_is_refused_by_name(world: Schedules) -> None:
         ({"goal": "x" * 100_001}, "goal: may have at most 100,000 characters"),
         ({"goal": "x" * 1_000_000}, "goal: may have at most 100,000 characters"),
         ({"name": "x" * 201}, "name: may have at most 200 characters"),
-        ({"max_turns": 5}, "max_turns: is unknown; known here: name, goal, cadence_type, "),
-        ({"max_cost": 0.5}, "max_cost: is unknown"),
+        ({"max_turns": 5}, "max_turns: unknown argument; known here: name, goal, cadence_type, "),
+        ({"max_cost": 0.5}, "max_cost: unknown argument"),
         ({"cadence_type": "daily"}, "cadence_type: must be 'cron', 'once' or 'interval'"),
         ({"cadence_value": 3600}, "cadence_value: must be a valid string; given 3600"),
         ({"notification": "loud"}, "notification: must be 'always', 'conditional' or 'never'"),
@@ -468,7 +468,7 @@ async def test_a_database_that_is_away_is_told_and_no_cause_is(
 
     monkeypatch.setattr(world.store, "add_job", away)
     assert await not_created(world, "interval", "60") == (
-        "schedule store error: the database cannot be reached now; try again later"
+        "schedule store error: the database cannot be reached; try again later"
     )
 
 
@@ -571,7 +571,7 @@ async def test_a_limit_above_the_most_is_the_most(world: Schedules) -> None:
         ({"offset": 10**30}, "offset: must be at most 1000000000"),
         ({"limit": "20"}, "limit: must be a valid integer"),
         ({"status": "failed"}, "status: must be 'active', 'paused', 'completed' or 'disabled'"),
-        ({"created_after": "2026-01-01"}, "created_after: is unknown"),
+        ({"created_after": "2026-01-01"}, "created_after: unknown argument"),
     ],
 )
 async def test_pages_that_cannot_be_are_refused(
@@ -676,7 +676,7 @@ async def test_what_is_over_becomes_active_only_with_a_new_cadence(
     await _put(world, replace(job, state=state, next_run_at=None))
     here: dict[str, Any] = {"schedule_id": made["schedule_id"], "status": "active"}
     assert await refused(world, "edit", **here) == (
-        f"invalid schedule cadence: a {state.value} schedule becomes active again only with a new "
+        f"invalid schedule cadence: to resume a {state.value} schedule, also give a new "
         "cadence_type and cadence_value"
     )
     past: dict[str, Any] = {"cadence_type": "once", "cadence_value": "2026-01-01T00:00:00Z"}
@@ -691,8 +691,8 @@ async def test_what_is_over_becomes_active_only_with_a_new_cadence(
     [
         ({}, "nothing to change: give at least one field besides schedule_id"),
         ({"name": None, "goal": None}, "nothing to change"),
-        ({"cadence_type": "cron"}, "cadence_type and cadence_value have to be given together"),
-        ({"cadence_value": "60"}, "cadence_type and cadence_value have to be given together"),
+        ({"cadence_type": "cron"}, "cadence_type and cadence_value must be given together"),
+        ({"cadence_value": "60"}, "cadence_type and cadence_value must be given together"),
         ({"timezone": "Europe/Berlin"}, "only a cron schedule has a timezone"),
         ({"status": "completed"}, "status: must be 'active' or 'paused'"),
         ({"goal": ""}, "goal: must not be empty"),
@@ -869,7 +869,7 @@ async def test_an_id_that_several_begin_with_is_told(world: Schedules) -> None:
     both = made[0]["schedule_id"][:8]
     assert made[1]["schedule_id"].startswith(both)
     said = await refused(world, "delete", schedule_id=both)
-    assert said == f"several schedules begin with {both}: give the whole schedule_id"
+    assert said == f"several schedule ids begin with {both}: give the complete schedule_id"
 
 
 async def _put(world: Schedules, job: Any) -> None:
