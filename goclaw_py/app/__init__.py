@@ -1,6 +1,6 @@
-"""The process: builds all parts from the settings, starts and ends them.
+"""The gateway process: creates all parts from the settings, starts them and shuts them down.
 
 Start at ``service`` (the gateway's process) and ``parts`` (settings to channels, agents, rules).
-This is the only package that knows every concrete part. Nothing is imported here: a command that
-needs the database alone does not pay for the web server.
+This is the only package that imports every concrete part. Nothing is imported here, so that
+commands that need only the database do not load the web server.
 """

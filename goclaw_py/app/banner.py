@@ -1,4 +1,4 @@
-"""What a person reads when a gateway is ready: what runs, and what to type next."""
+"""The text that is printed when a gateway is ready: what is running, and what to do next."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from goclaw_py.app.parts import CONSOLE, Parts
 from goclaw_py.config.models import Settings
 
 OFFLINE = "offline"
-ONLY_CONSOLE = "the terminal only; for Telegram set GOCLAW_TELEGRAM_TOKEN"
+ONLY_CONSOLE = "this terminal only; for Telegram set GOCLAW_TELEGRAM_TOKEN"
 
 
 def banner(
     settings: Settings, parts: Parts, release: str, web: str | None = None, *, chats_here: bool
 ) -> Iterator[str]:
-    """At most ten lines. ``web`` is the address at which the hooks or the API can be called."""
+    """Return at most ten lines. ``web`` is the address of the webhooks or the API."""
     yield f"goclaw {release} is ready."
     for name, agent in list(settings.agents.items())[:2]:
-        hint = "  (needs no key; set another model in goclaw.toml)"
+        hint = "  (needs no API key; set another model in goclaw.toml)"
         yield f"  agent     {name}: {agent.model}{hint if agent.model == OFFLINE else ''}"
     outside = [f"{name}/{account}" for name, account in parts.channels if name != CONSOLE]
     yield f"  channels  {', '.join(outside) or ONLY_CONSOLE}"
@@ -28,6 +28,6 @@ def banner(
     yield f"  database  {where}"
     if chats_here:
         yield f"  log       {settings.log.file or settings.state_folder / 'goclaw.log'}"
-        yield "Type a message, for example: count to 30. Ctrl-C or /stop stops it, Ctrl-D leaves."
+        yield "Type a message, for example: count to 30. Ctrl-C or /stop stops it, Ctrl-D exits."
     else:
-        yield "Chat in another terminal with: goclaw chat. See what runs with: goclaw status."
+        yield "Chat in another terminal with: goclaw chat. Show the state with: goclaw status."

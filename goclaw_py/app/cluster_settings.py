@@ -1,4 +1,4 @@
-"""What of the settings is to be the same on all nodes of a cluster."""
+"""Digests of the settings that must be the same on all nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 from goclaw_py.ports.settings import Setting
 
 _OWN: Final = frozenset({"database", "log", "shutdown", "state", "web"})
-"""Where a node is and how it shows itself is its own affair."""
+"""Sections that may differ between nodes."""
 
 _DIGITS: Final = 12
 
 
 def settings_digest(settings: Iterable[Setting]) -> Mapping[str, str]:
-    """A digest of each section, by its name; what is secret is not in it (SPEC NODE-1)."""
+    """Return a digest of each section, by name; secrets are not included (SPEC NODE-1)."""
     sections: dict[str, list[str]] = {}
     for one in settings:
         section = one.path.partition(".")[0]

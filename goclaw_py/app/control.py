@@ -1,4 +1,4 @@
-"""The operator's view without a gateway: the database alone."""
+"""Operator commands without a running gateway, directly on the database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from goclaw_py.ports.store import Place
 
 @asynccontextmanager
 async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
-    """Work on the database directly; starts the embedded server for as long as it is needed."""
+    """Open the database directly; starts the embedded server for as long as it is needed."""
     async with open_store(settings, create=create) as store:
         clock = SharedClock()
         begun_s = clock.begin()
@@ -35,7 +35,7 @@ async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Con
 
 
 def _chat_rules(settings: Settings) -> Mapping[Place, ChatRules]:
-    """Only those who ask why something happened pay for the imports."""
+    """Return the chat rules; imported here because only ``goclaw why`` needs them."""
     from goclaw_py.app.parts import CONSOLE, chat_rules  # noqa: PLC0415
 
     named = [_SetUp(*place, place[0] == CONSOLE) for place in account_places(settings)]
@@ -44,7 +44,7 @@ def _chat_rules(settings: Settings) -> Mapping[Place, ChatRules]:
 
 @dataclass(frozen=True, slots=True)
 class _SetUp:
-    """An account of the settings; no channel is made for it."""
+    """An account of the settings, without a channel object."""
 
     name: str
     account: str

@@ -1,4 +1,4 @@
-"""The database of this process: embedded or managed, one code path behind it (SPEC DB-1)."""
+"""The database of this process, embedded or managed, with the same code (SPEC DB-1)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LONGEST_WAIT_S = 15.0
 
 
 class Database:
-    """Knows how to reach the database, and starts the embedded server if there is no other.
+    """Opens the database, and starts the embedded server if no other is configured.
 
-    With ``create=False`` it creates nothing: a command that only reads leaves an empty or mistyped
-    ``GOCLAW_HOME`` as it is.
+    With ``create=False`` it creates nothing, so that commands that only read do not change an empty
+    or mistyped ``GOCLAW_HOME``.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Database:
         self._server = EmbeddedPostgres(settings.state_folder / FOLDER, say=say)
         self.reachable = True
         self.trouble = ""
-        """Why it is not ``reachable``."""
+        """Why the database is not ``reachable``."""
 
     @property
     def kind(self) -> str:
@@ -51,7 +51,7 @@ class Database:
         return "embedded" if self._dsn is None else "managed"
 
     async def address(self) -> Address:
-        """Where the database is; starts the embedded server if it does not run.
+        """Return the address of the database; starts the embedded server if it is not running.
 
         Raises ``NoDatabase`` if there is none and it must not be created.
         """
@@ -68,9 +68,9 @@ class Database:
     async def open(self, *, wait: bool, may_migrate: bool = True) -> PostgresStore:
         """Connect, with the schema up to date.
 
-        With ``wait`` it waits for a database that is away and says so; without, it raises
+        With ``wait`` it retries while the database is unavailable; without it, it raises
         ``StoreUnavailable``. Raises ``MigrationError`` if the schema is not up to date and may not
-        be migrated, or cannot be; ``StoreError`` for a database that cannot carry a gateway.
+        be migrated, or cannot be; ``StoreError`` for an unsuitable database.
         """
         delay_s = _FIRST_WAIT_S
         said = ""
@@ -78,14 +78,14 @@ class Database:
             try:
                 return await self._open_once(may_migrate=may_migrate)
             except SessionShared:
-                # Nobody takes a pooler away by waiting.
+                # Waiting does not help: the pooler must be bypassed.
                 raise
             except StoreUnavailable as error:
                 if not wait:
                     raise
                 if str(error) != said:
                     said = str(error)
-                    self._say(f"{said}; trying again until it can be used")
+                    self._say(f"{said}; retrying until the database is available")
                     log.warning("database_wait", extra={"error": said})
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, _LONGEST_WAIT_S)
@@ -98,22 +98,22 @@ class Database:
         )
 
     async def migrate(self, address: Address, *, refuse: bool = False) -> list[str]:
-        """Bring the schema up to date; the names of the files that were run.
+        """Bring the schema up to date; return the names of the files that were run.
 
-        Raises ``StoreError`` for a managed database that cannot carry a gateway.
+        Raises ``StoreError`` for a managed database that does not meet the requirements.
         """
         if self._dsn is not None:
             await ensure_fit(address)
         return await bring_up_to_date(address, refuse=refuse, dump=self._dump())
 
     def _dump(self) -> Dump | None:
-        """How to save the database; a managed one is saved by whoever manages it."""
+        """Return how to back up the database; managed ones are backed up by their operators."""
         if self._dsn is not None:
             return None
         return Dump(self._server.binary("pg_dump"), self._backups)
 
     async def watch(self, store: Store) -> None:
-        """Notice when the database goes and comes, and revive the embedded one."""
+        """Monitor whether the database is available, and restart the embedded server."""
         while True:
             await asyncio.sleep(_WATCH_S)
             try:
@@ -127,12 +127,12 @@ class Database:
                 self.reachable, self.trouble = True, ""
 
     async def _ping(self, store: Store) -> None:
-        """A server that hangs is away long before everybody has given it up."""
+        """Ping the database. A server that hangs counts as unavailable before any timeout."""
         asked = asyncio.create_task(store.ping(), name="ping")
         try:
             await asyncio.wait({asked}, timeout=_PATIENCE_S)
             if not asked.done():
-                self._miss(f"it has not answered for {_PATIENCE_S:g} s")
+                self._miss(f"it did not answer within {_PATIENCE_S:g} s")
             await asked
         finally:
             asked.cancel()
@@ -158,7 +158,7 @@ class Database:
 
 @asynccontextmanager
 async def open_store(settings: Settings, *, create: bool) -> AsyncIterator[PostgresStore]:
-    """The store for a command of the CLI. Raises ``StoreUnavailable`` if it is away."""
+    """Open the store for a CLI command. Raises ``StoreUnavailable`` if it cannot be reached."""
     database = Database(settings, say=lambda _line: None, create=create)
     try:
         store = await database.open(wait=False)

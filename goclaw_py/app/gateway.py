@@ -24,9 +24,9 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """The first signal asks for an orderly end, the second one cuts its waiting short.
+    """Signal handling: the first signal starts a graceful shutdown, the second ends its waiting.
 
-    SIGHUP, the end of the terminal, asks for the same.
+    SIGHUP, which is sent when the terminal is closed, does the same.
     """
 
     def __init__(self) -> None:
@@ -34,14 +34,14 @@ class Signals:
         self.hurry = asyncio.Event()
 
     def on_signal(self) -> None:
-        """A signal came."""
+        """Handle a signal."""
         if self.stop.is_set():
             self.hurry.set()
         self.stop.set()
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM, and give them back."""
+        """Install the signal handlers, and remove them afterwards."""
         loop = asyncio.get_running_loop()
         self._catch(loop)
         try:
@@ -51,13 +51,13 @@ class Signals:
                 loop.remove_signal_handler(number)
 
     def behind(self, front: Front) -> Front:
-        """The same ``front``; it may take SIGINT for itself, and we take it back when it ends."""
+        """Wrap ``front``, which may handle SIGINT itself; our handlers are restored at its end."""
 
         async def fronted(control: Control, terminals: Terminals) -> None:
             try:
                 await front(control, terminals)
             finally:
-                # From here on the end has been asked for: the next signal cuts its waiting short.
+                # The shutdown has begun: the next signal ends its waiting.
                 self.stop.set()
                 self._catch(asyncio.get_running_loop())
 
@@ -75,12 +75,12 @@ async def run_gateway(
     front: Front | None = None,
     may_migrate: bool = True,
 ) -> int:
-    """Run a gateway until it is asked to stop; returns the exit code.
+    """Run a gateway until it is stopped; return the exit code.
 
-    ``say`` shows a line to the person who started it. ``front`` is what runs in the foreground (a
-    terminal that chats): the gateway ends when it returns, and log lines go to a file in the state
-    folder. Without it the gateway ends on SIGINT or SIGTERM. ``may_migrate`` False refuses a
-    database whose schema is not up to date.
+    ``say`` prints a line for the person who started it. ``front`` runs in the foreground, such as
+    a chat in the terminal: the gateway ends when it returns, and log lines go to a file in the
+    state folder. Without it the gateway ends on SIGINT or SIGTERM. With ``may_migrate`` False, a
+    database whose schema is not up to date is an error.
 
     Raises ``SettingError``, ``HookConflict``, ``AlreadyRunning``, ``CannotListen`` and
     ``StoreError`` before it is ready.
@@ -96,7 +96,7 @@ async def run_gateway(
         spans = await stack.enter_async_context(tracing(RELEASE))
         manager = await stack.enter_async_context(managed(os.environ))
         listener = stack.enter_context(closing(listen_unix(socket_path(folder))))
-        # Before the database is opened: an address that is taken must stop the start at once.
+        # Before opening the database, so that an address in use is reported immediately.
         web = listen_web(settings, hooks, os.environ, say)
         if web is not None:
             stack.enter_context(closing(web))
@@ -114,7 +114,7 @@ async def run_gateway(
 async def _unless_stopped(
     database: Database, signals: Signals, *, may_migrate: bool
 ) -> PostgresStore | None:
-    """Open the database, which may take for ever while it is away; None if a signal came first."""
+    """Open the database, waiting until it is available; None if a signal arrives first."""
     opening = asyncio.create_task(database.open(wait=True, may_migrate=may_migrate))
     stopping = asyncio.create_task(signals.stop.wait())
     try:

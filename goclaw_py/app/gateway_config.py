@@ -1,4 +1,4 @@
-"""From settings and parts to what a gateway works with."""
+"""Create the dependencies of a gateway from settings and parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from goclaw_py.scheduler.scheduler import RunScheduler
 
 
 def surroundings(settings: Settings, parts: Parts) -> GatewayDependencies:
-    """What the settings say about the work of a gateway."""
+    """Return the dependencies of a gateway."""
     agents = {AgentName(name): agent for name, agent in settings.agents.items()}
     return GatewayDependencies(
         channels=parts.channels,
@@ -52,7 +52,7 @@ def _budget(section: DayBudget, seconds: float | None = None) -> Budget:
 
 
 def scheduler(settings: Settings) -> RunScheduler:
-    """What decides when runs begin, with the lanes of the settings."""
+    """Create the run scheduler with the lanes of the settings."""
     return RunScheduler(
         settings.lane_sizes,
         agents=agent_limits(settings),

@@ -1,4 +1,4 @@
-"""How a gateway is, put together from its parts."""
+"""Readiness and metrics of a gateway, collected from its parts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GatewayHealth:
         self.lag = LoopLag()
 
     def readiness(self) -> Readiness:
-        """The database is not asked: whoever asks here may do so often, and has shown no token."""
+        """Return the readiness without a database query, because anyone may poll it often."""
         views = self._works.supervisor.views()
         return judge(
             Vitals(

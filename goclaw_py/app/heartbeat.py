@@ -1,4 +1,4 @@
-"""What the settings say about heartbeats, for those who run them."""
+"""Create the heartbeat configuration of a gateway from the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from goclaw_py.model.ids import AgentName
 
 
 def heartbeat_setup(settings: Settings) -> HeartbeatSetup:
-    """What a gateway needs to run them."""
+    """Return what a gateway needs to run heartbeats."""
     names = [AgentName(name) for name in settings.agents]
     return HeartbeatSetup(
         policies={name: heartbeat_policy(settings, name) for name in names},

@@ -1,4 +1,4 @@
-"""What the settings say about jobs, for those who run them."""
+"""Create the job configuration of a gateway from the settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from goclaw_py.ports.store import Place, WorkStore
 
 
 def job_rules(settings: Settings) -> JobCreationRules:
-    """What holds for all jobs."""
+    """Return the rules for creating jobs."""
     profile = job_profile(settings)
     return JobCreationRules(
         profile=profile,
@@ -32,12 +32,12 @@ def job_rules(settings: Settings) -> JobCreationRules:
 
 
 def account_places(settings: Settings) -> tuple[Place, ...]:
-    """The accounts of channels that a gateway has."""
+    """Return the channel accounts of a gateway."""
     return ((CONSOLE, DEFAULT_ACCOUNT), *((a.channel, a.name) for a in accounts(settings)))
 
 
 def job_setup(settings: Settings, store: WorkStore, clock: Clock) -> JobSetup:
-    """What a gateway needs to run them. Raises ``SettingError``."""
+    """Return what a gateway needs to run jobs. Raises ``SettingError``."""
     return JobSetup(
         rules=job_rules(settings),
         sources=build_sources(settings, store, clock, os.environ),
@@ -47,7 +47,7 @@ def job_setup(settings: Settings, store: WorkStore, clock: Clock) -> JobSetup:
 
 
 def agent_limits(settings: Settings) -> dict[AgentName, int]:
-    """How many runs of an agent may work at once, where the settings say so (SPEC AGENT-3)."""
+    """Return the maximum number of concurrent runs of agents that have one (SPEC AGENT-3)."""
     return {
         AgentName(name): agent.max_concurrent
         for name, agent in settings.agents.items()

@@ -1,4 +1,4 @@
-"""Where a gateway is reached over TCP, by the settings (SPEC OPS-2, SEC-1)."""
+"""The TCP listener of a gateway (SPEC OPS-2, SEC-1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WebListener:
-    """A socket that listens, and who may call the API there; None: nobody, only hooks are."""
+    """A listening socket, and the access rules of its API; None: only webhooks are served."""
 
     socket: socket.socket
     access: WebAccess | None
@@ -30,9 +30,9 @@ class WebListener:
 def listen_web(
     settings: Settings, hooks: Sequence[Hook], env: Mapping[str, str], say: Callable[[str], None]
 ) -> WebListener | None:
-    """Listen at ``[web]`` if there is something to serve; None if there is not.
+    """Listen at the address of ``[web]``; return None if there is nothing to serve.
 
-    Where nothing is set, an address that is taken is no reason not to start: ``say`` tells it.
+    If the default address is already in use, the gateway starts anyway, and ``say`` reports it.
     Raises ``SettingError`` and ``CannotListen``.
     """
     web = settings.web
@@ -49,5 +49,5 @@ def listen_web(
         if hooks or not web.is_chance:
             raise
         log.warning("dashboard_unavailable", extra={"error": str(error)})
-        say(f"There is no dashboard: {error}.")
+        say(f"The dashboard is not available: {error}.")
         return None

@@ -1,4 +1,4 @@
-"""What log lines say, made fit to be written: plain, without secrets, and not without end."""
+"""Prepare values of log lines for output: plain types, secrets masked, length limited."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 from goclaw_py.common.redaction import HIDDEN, Redactor, is_name_of_secret
 
 LONGEST_TEXT = 32_768
-"""Characters of one text; tracebacks and what libraries say are the longest."""
+"""The maximum length of a text; tracebacks and messages of libraries are the longest."""
 MOST_VALUES = 500
-"""Values of one line, those inside of others too."""
+"""The maximum number of values in one line, including nested ones."""
 _DEEPEST = 6
 _SHORT = 64
 """Texts up to this length, in characters, are remembered with what is left of them without secrets:
@@ -31,7 +31,7 @@ EventDict = MutableMapping[str, Any]
 
 
 def plain_values(hide: Redactor) -> Callable[[object, str, EventDict], EventDict]:
-    """A processor that is to be the last one before lines are rendered."""
+    """Return a log processor, which must be the last one before rendering."""
     hide_short = lru_cache(_REMEMBERED)(hide)
 
     def processor(_logger: object, _method: str, event: EventDict) -> EventDict:
@@ -42,10 +42,10 @@ def plain_values(hide: Redactor) -> Callable[[object, str, EventDict], EventDict
 
 
 def for_terminals(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """A processor for the lines that people read.
+    """Prepare lines for terminals.
 
-    Nothing in them takes the terminal over, and what has several lines cannot look like another
-    line.
+    Control characters are escaped, and continuation lines are indented so that they cannot look
+    like other log lines.
     """
     return {name: _for_terminals(value) for name, value in event.items()}
 
@@ -61,7 +61,7 @@ _is_of_secret = lru_cache(_REMEMBERED)(is_name_of_secret)
 
 
 class _Walk:
-    """Goes through the values of one line."""
+    """Walks through the values of one line."""
 
     def __init__(self, hide: Redactor, hide_short: Callable[[str], str]) -> None:
         self._hide = hide
@@ -69,13 +69,13 @@ class _Walk:
         self._left = MOST_VALUES
 
     def named(self, name: str, value: object, depth: int = 0) -> object:
-        """What is said under a name."""
+        """Return the plain value of a field."""
         if value is not None and not isinstance(value, bool) and _is_of_secret(name[-_SHORT:]):
             return HIDDEN
         return self._plain(value, depth)
 
     def text(self, said: str) -> str:
-        """A text without secrets; a secret that the cut goes through is cut off whole."""
+        """Return a text with secrets masked; a secret at the cut is removed completely."""
         said = str.__str__(said)
         if len(said) <= _SHORT and said.isascii():
             return self._hide_short(said)
@@ -99,7 +99,7 @@ class _Walk:
             case int():
                 return int(value) if abs(value) < _LARGEST_NUMBER else f"{value:#x}"[:LONGEST_TEXT]
             case float():
-                # Not every number of ours is one of JSON's.
+                # JSON has no NaN and infinity.
                 return float(value) if value - value == 0 else f"{float(value)}"
             case _ if depth < _DEEPEST and isinstance(value, Mapping | Set | list | tuple):
                 return self._inside(value, depth + 1)
@@ -116,7 +116,7 @@ class _Walk:
             assert isinstance(value, Set | list | tuple)
             return [self._plain(one, depth) for one in islice(value, max(0, self._left))]
         except Exception as error:
-            # A boundary: these may be anybody's classes.
+            # Catch everything: values can be objects of any class.
             return f"(unreadable: {type(error).__name__})"
 
 
@@ -132,5 +132,5 @@ def _words(value: object) -> str:
             case _:
                 return repr(value)
     except Exception as error:
-        # A boundary, as above.
+        # Catch everything, as above.
         return f"(unreadable {type(value).__name__}: {type(error).__name__})"

@@ -1,4 +1,4 @@
-"""Where log lines go and how they look (SPEC OPS-5, SEC-2)."""
+"""Destination and format of log lines (SPEC OPS-5, SEC-2)."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def configure(settings: Settings, *, file: Path | None, secrets: Iterable[str] =
     root.setLevel(settings.log.level.value.upper())
     logging.captureWarnings(capture=True)
     for name in _QUIET:
-        # At INFO some of them print addresses, and a bot's address holds its token.
+        # At INFO some of them log URLs, and the URL of a bot contains its token.
         logging.getLogger(name).setLevel(logging.WARNING)
-    # A database that is away is told once, by us; its driver tells each try, with a traceback.
+    # We log an unavailable database once; its driver logs every attempt with a traceback.
     logging.getLogger("asyncpg").setLevel(logging.ERROR)
 
 
 def wants_colors(env: Mapping[str, str]) -> bool:
-    """Whether a terminal is to be written to in colours (https://no-color.org)."""
+    """Whether to use colors in terminals (https://no-color.org)."""
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
 
 def mark_traces(trace_of: Callable[[str], str | None]) -> None:
-    """Give lines about a run the id of its trace, from now until the log is configured anew."""
+    """Add trace ids to log lines about runs, until logging is configured again."""
 
     def mark(record: logging.LogRecord) -> bool:
         run_id = getattr(record, "run_id", None)
@@ -70,7 +70,7 @@ def mark_traces(trace_of: Callable[[str], str | None]) -> None:
 
 
 def _mark_work(record: logging.LogRecord) -> bool:
-    """Give a line what the task works on that writes it, unless it is about something else."""
+    """Add the run or job of the current task to a line, unless the line names another one."""
     facts = worked_on()
     said = vars(record)
     if all(said.get(name) in (None, fact) for name, fact in facts.items()):
@@ -78,7 +78,7 @@ def _mark_work(record: logging.LogRecord) -> bool:
     return True
 
 
-# ---------------------------------------------------------------------------- where they go
+# ---------------------------------------------------------------------------- destinations
 
 
 def _handler(file: Path | None) -> logging.Handler:
@@ -89,13 +89,13 @@ def _handler(file: Path | None) -> logging.Handler:
 
 
 def _tell_unwritten() -> None:
-    """Say that a line is lost. The usual words quote it, secrets and all."""
+    """Report a lost line. Python's own report would quote it, including secrets."""
     error = sys.exc_info()[0]
     words = "a log line could not be written" if error is None else f"not logged: {error.__name__}"
     try:
         sys.stderr.write(f"goclaw: {words}\n")
     except (OSError, ValueError, AttributeError):
-        return  # there is nobody to tell
+        return  # standard error cannot be written either
 
 
 class _ToStream(logging.StreamHandler):  # type: ignore[type-arg]
@@ -105,7 +105,7 @@ class _ToStream(logging.StreamHandler):  # type: ignore[type-arg]
 
 
 class _ToFile(logging.FileHandler):
-    """Makes a file that nobody else may read: people's messages are named in it."""
+    """Creates a file that only its owner can read, because it has data about messages."""
 
     def _open(self) -> TextIOWrapper:
         number = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -116,11 +116,11 @@ class _ToFile(logging.FileHandler):
         _tell_unwritten()
 
 
-# ---------------------------------------------------------------------------- how they look
+# ---------------------------------------------------------------------------- format
 
 
 class _Formatter(structlog.stdlib.ProcessorFormatter):
-    """Makes a line of every record, also of one whose message cannot be put together."""
+    """Formats every record, even if its message cannot be formatted."""
 
     def __init__(self, processors: list[structlog.typing.Processor]) -> None:
         shared: list[structlog.typing.Processor] = [
@@ -135,15 +135,15 @@ class _Formatter(structlog.stdlib.ProcessorFormatter):
         try:
             record.getMessage()
         except Exception as error:
-            # A boundary: the arguments may be anybody's. What they are is not shown.
+            # Catch everything: arguments can be objects of any class. They are not shown.
             record = logging.makeLogRecord(vars(record))
-            record.msg = f"{record.msg!s} (without its facts: {type(error).__name__})"
+            record.msg = f"{record.msg!s} (arguments not shown: {type(error).__name__})"
             record.args = None
         return super().format(record)
 
 
 def _processors(hide: Redactor, *, as_json: bool, colors: bool) -> list[structlog.typing.Processor]:
-    # The usual formatter prints local variables, and keys are among them (SPEC SEC-2).
+    # The default formatter prints local variables, which may contain API keys (SPEC SEC-2).
     first: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         structlog.processors.format_exc_info,

@@ -16,10 +16,10 @@ _LAST_CHANCE_S = 1.0
 
 
 def run(main: Coroutine[Any, Any, int]) -> int:
-    """Run a gateway's whole life; its exit code.
+    """Run a gateway until it ends; return the exit code.
 
-    A run that ignores its cancellation was abandoned long before. It must not keep the process
-    either: the loop would wait for it for ever, so the process ends without the loop.
+    A run that ignores its cancellation must not block the shutdown: the loop would wait for it
+    forever, so the process exits without closing the loop.
     """
     collect_less_often()
     with asyncio.Runner(loop_factory=_factory()) as runner:
@@ -34,10 +34,10 @@ def run(main: Coroutine[Any, Any, int]) -> int:
 
 
 def collect_less_often() -> None:
-    """Let the garbage collector look at what changes, and not at every thousandth object.
+    """Run the garbage collector less often, and only on new objects.
 
-    Most of what a gateway makes is gone with its message, without any cycle. With Python's own
-    thresholds a fifth of the processor time went into looking through modules that never go.
+    Most objects of a gateway are freed with their message, without reference cycles. With
+    Python's default thresholds, a fifth of the CPU time was spent on scanning modules.
     """
     gc.collect()
     gc.freeze()
@@ -45,9 +45,9 @@ def collect_less_often() -> None:
 
 
 async def end(tasks: Iterable[asyncio.Task[Any]], *, every_s: float, times: int) -> list[str]:
-    """Cancel tasks until they have ended; the names of those that do not.
+    """Cancel tasks until they have ended; return the names of those that do not end.
 
-    Once may not be enough: a library, or a clean-up that fails, can lose a cancellation.
+    One cancellation may not be enough: a library, or a failing clean-up, can swallow it.
     """
     left = {task for task in tasks if not task.done()}
     for _ in range(times):
@@ -60,7 +60,7 @@ async def end(tasks: Iterable[asyncio.Task[Any]], *, every_s: float, times: int)
 
 
 async def _and_the_rest(main: Coroutine[Any, Any, int]) -> tuple[int, list[str]]:
-    """The exit code, and the names of tasks that do not end."""
+    """Run ``main``; return its exit code and the names of tasks that do not end."""
     code = await main
     rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     return code, await end(rest, every_s=_LAST_CHANCE_S, times=1)
@@ -68,7 +68,7 @@ async def _and_the_rest(main: Coroutine[Any, Any, int]) -> tuple[int, list[str]]
 
 def _factory() -> Callable[[], asyncio.AbstractEventLoop]:
     try:
-        import uvloop  # noqa: PLC0415 - it does not exist everywhere
+        import uvloop  # noqa: PLC0415 - not available on every platform
     except ImportError:
         return asyncio.new_event_loop
     return uvloop.new_event_loop

@@ -1,4 +1,4 @@
-"""From settings to the parts of a gateway: channels, agents, rules."""
+"""Create the parts of a gateway from the settings: channels, agents and rules."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CONSOLE = "console"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the settings name, made but not started."""
+    """All parts that the settings define, created but not started."""
 
     channels: Mapping[Place, Channel]
     rules: Mapping[Place, ChatRules]
@@ -55,12 +55,12 @@ class Parts:
 
     @property
     def hooks(self) -> list[Hook]:
-        """Where the channels want to be called from the web. Raises ``HookConflict``."""
+        """The webhooks of the channels. Raises ``HookConflict``."""
         return collect_hooks(self.channels.values())
 
     @property
     def terminals(self) -> Terminals:
-        """The console, seen from its terminals."""
+        """The console channel, in its role for terminals."""
         console = self.channels[CONSOLE, DEFAULT_ACCOUNT]
         assert isinstance(console, Terminals)
         return console
@@ -76,19 +76,19 @@ class Parts:
 
 
 def build_parts(settings: Settings) -> Parts:
-    """Make everything that the settings name. Raises ``SettingError``; touches no network."""
+    """Create all parts. Raises ``SettingError``; does not use the network."""
     channels = build_channels(settings)
     rules = chat_rules(settings, channels)
     return Parts(channels, rules, build_agents(settings), build_tools(settings))
 
 
 def channel_kinds() -> dict[str, ChannelKind]:
-    """The kinds of channels that are installed, by name; each is loaded when it is asked for."""
+    """Return the installed kinds of channels, by name; each is imported when it is needed."""
     return {point.name: _Lazy(point.name) for point in entry_points(group=GROUP)}
 
 
 class ForeignChannels(GoclawError):
-    """The import name ``channels`` leads to somebody else's package."""
+    """The import name ``channels`` belongs to another package."""
 
 
 class _Lazy:
@@ -104,13 +104,13 @@ class _Lazy:
         except ImportError as error:
             raise ForeignChannels(
                 f"{point.value} cannot be imported ({error}): another package named channels "
-                "(Django Channels has one) hides ours; use an environment for goclaw_py alone"
+                "(such as Django Channels) hides ours; install goclaw_py in its own environment"
             ) from error
         return kind.build(account, options)
 
 
 def build_channels(settings: Settings) -> dict[Place, Channel]:
-    """Every account that is switched on, and the console, which always is.
+    """Create every enabled account, and the console, which is always enabled.
 
     Raises ``SettingError`` for an unknown kind of channel or a refused option.
     """
@@ -124,7 +124,9 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
         if kind is None:
             names = ", ".join(sorted(kinds))
             raise SettingError(
-                ".".join(account.path), account.channel, f"no such channel; there are {names}"
+                ".".join(account.path),
+                account.channel,
+                f"there is no such channel; use one of {names}",
             )
         try:
             channel = kind.build(account.name, account.options)
@@ -135,7 +137,7 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
 
 
 class Named(Protocol):
-    """What rules need to know of a channel."""
+    """The properties of a channel that rules need."""
 
     @property
     def name(self) -> str:
@@ -151,7 +153,7 @@ class Named(Protocol):
 
 
 def chat_rules(settings: Settings, channels: Mapping[Place, Named]) -> dict[Place, ChatRules]:
-    """What the settings say about each account."""
+    """Return the rules of each account."""
     configured = {(a.channel, a.name): a for a in accounts(settings)}
     return {
         place: _rules(settings, channel, configured.get(place))
@@ -186,7 +188,7 @@ class _Choice:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """What holds in an account, one of its chats or one of their threads."""
+    """The settings of an account, one of its chats or one of their threads."""
 
     settings: Settings
     channel: Named
@@ -214,7 +216,7 @@ class _Level:
         agent = choice.agent
         if agent not in settings.agents:
             key, names = ".".join((*choice.path, "agent")), ", ".join(settings.agents)
-            error = SettingError(key, agent, f"no such agent; there are {names}")
+            error = SettingError(key, agent, f"there is no such agent; use one of {names}")
             raise option_error(settings, account, error)
         mention = [own.mention for own in self.own if own.mention is not None]
         context = [own.context_messages for own in self.own if own.context_messages is not None]
@@ -278,7 +280,7 @@ def _mcp(section: McpSection) -> McpServer:
 
 
 def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
-    """The loop of every agent. Raises ``SettingError``."""
+    """Create the loop of every agent. Raises ``SettingError``."""
     agents: dict[AgentName, AgentLoop] = {}
     for key, section in settings.agents.items():
         name = AgentName(key)
@@ -303,7 +305,7 @@ def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
 
 
 def _check_models_of_beats(settings: Settings) -> None:
-    """Another model makes sense only where there is one. Raises ``SettingError``."""
+    """Check that heartbeat models are set only for agents with a language model."""
     models = {name for name, agent in settings.agents.items() if is_model(agent.model)}
     _check_model("heartbeat.model", settings.heartbeat.model, may_be=bool(models))
     for name, agent in settings.agents.items():
@@ -312,7 +314,7 @@ def _check_models_of_beats(settings: Settings) -> None:
 
 def _check_model(key: str, model: str | None, *, may_be: bool) -> None:
     if model and not may_be:
-        only = 'only an agent whose model is a language model such as "openai:gpt-4o" takes another'
+        only = 'allowed only for agents whose model is a language model such as "openai:gpt-4o"'
         raise SettingError(key, model, only)
     # Without a provider it is another model of the agent's own.
     if model and ":" in model and not is_model(model):
@@ -320,7 +322,7 @@ def _check_model(key: str, model: str | None, *, may_be: bool) -> None:
 
 
 def build_tools(settings: Settings) -> ToolboxFactory:
-    """The tools of every agent, as far as each may call them. Raises ``SettingError``."""
+    """Create the tools of every agent. Raises ``SettingError``."""
     names = [AgentName(name) for name in settings.agents]
     return Registry({name: _permissions(settings, name) for name in names})
 
@@ -331,7 +333,7 @@ def _permissions(settings: Settings, agent: AgentName) -> Permissions:
     for key, names in (("allow", section.allow or ()), ("deny", section.deny)):
         for name in names:
             if name not in tools:
-                allowed = f"no such tool; there are {', '.join(tools)}"
+                allowed = f"there is no such tool; use one of {', '.join(tools)}"
                 raise wrong(settings, _tools_path(agent, key), name, allowed)
     delegates = _delegates(settings, agent)
     targets = tuple(_target(settings, agent, text) for text in section.send_to)
@@ -340,7 +342,7 @@ def _permissions(settings: Settings, agent: AgentName) -> Permissions:
         (SendMessage.name, targets, "send_to"),
     ):
         if name in (section.allow or ()) and not given:
-            allowed = f"this tool is there if {key} is not empty"
+            allowed = f"this tool is enabled by setting {key}; remove it here"
             raise wrong(settings, _tools_path(agent, "allow"), name, allowed)
     allow = SAFE if section.allow is None else frozenset(section.allow)
     return Permissions(allow, frozenset(section.deny), delegates, targets)
@@ -354,9 +356,11 @@ def _delegates(settings: Settings, agent: AgentName) -> tuple[AgentName, ...]:
     for name in given:
         if name not in (*others, EVERYBODY):
             there = ", ".join([*others, f'"{EVERYBODY}" for all others'])
-            reason = "an agent cannot delegate to itself" if name == agent else "no such agent"
+            reason = (
+                "an agent cannot delegate to itself" if name == agent else "there is no such agent"
+            )
             raise wrong(
-                settings, _tools_path(agent, "delegates"), name, f"{reason}; there are {there}"
+                settings, _tools_path(agent, "delegates"), name, f"{reason}; use one of {there}"
             )
     return tuple(dict.fromkeys(AgentName(name) for name in given if name != EVERYBODY))
 
@@ -378,7 +382,10 @@ def _target(settings: Settings, agent: AgentName, text: str) -> Target:
             for account in own
         ]
         raise wrong(
-            settings, path, text, f"no such channel or account; there are {', '.join(known)}"
+            settings,
+            path,
+            text,
+            f"there is no such channel or account; use one of {', '.join(known)}",
         )
     return target
 

@@ -1,4 +1,4 @@
-"""How long work tells how far it is."""
+"""Progress reports of long operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ProgressStep:
-    """How far something is. ``done`` and ``total`` are bytes; ``total`` None: nobody knows."""
+    """The progress of an operation. ``done`` and ``total`` are bytes; ``total`` may be unknown."""
 
     what: str
     done: int
@@ -21,13 +21,13 @@ class ProgressStep:
 
 
 Tell = Callable[[ProgressStep], None]
-"""Called often, from any thread; takes no time."""
+"""A progress callback. It is called often, from any thread, and must return quickly."""
 
 
 async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do something that blocks elsewhere. Unlike ``asyncio.to_thread`` it has ended afterwards.
+    """Run a blocking function in a thread and wait for its end, also when cancelled.
 
-    So what it works on may be taken away from it, also when this is cancelled.
+    So its resources can be closed afterwards, even after a cancellation.
     """
     task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
     try:

@@ -1,4 +1,4 @@
-"""The schema at the start of a process (SPEC DB-2)."""
+"""Check and migrate the schema when a process starts (SPEC DB-2)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """How the embedded database is saved before its schema changes."""
+    """How the embedded database is backed up before its schema changes."""
 
     program: Path
     folder: Path
 
 
 async def ensure_fit(address: Address) -> None:
-    """Raise ``StoreError``, in one line with a cure, if a database cannot carry a gateway.
+    """Raise ``StoreError`` if a database does not meet the requirements, with what to do.
 
-    It is ``StoreUnavailable`` if that may end by itself, ``SessionShared`` if a pooler takes our
-    sessions away, ``MigrationError`` if the schema is none that this release knows.
+    It is ``StoreUnavailable`` if the problem may be temporary, ``SessionShared`` if a pooler shares
+    sessions, ``MigrationError`` if this release does not know the schema.
     """
     async with bare(address) as one:
         async with bare(address) as other:
@@ -46,10 +46,10 @@ async def ensure_fit(address: Address) -> None:
 async def bring_up_to_date(
     address: Address, *, refuse: bool = False, dump: Dump | None = None, migrations: Path = FOLDER
 ) -> list[str]:
-    """Run what is pending; the names of the files that were run.
+    """Run pending migrations; return the names of the files that were run.
 
-    With ``refuse`` it raises ``MigrationError`` instead if anything is. With ``dump`` a database
-    that is not new is saved first, into a file ``before-<version>-<time>.dump``.
+    With ``refuse`` it raises ``MigrationError`` if any are pending. With ``dump`` a database that
+    is not new is backed up first, into a file ``before-<version>-<time>.dump``.
     """
     async with connection(address) as one:
         found = await status(one, migrations)
@@ -57,7 +57,9 @@ async def bring_up_to_date(
             return []
         if refuse:
             names = ", ".join(found.pending)
-            raise MigrationError(f"the database is not up to date: {names}; see: goclaw migrate")
+            raise MigrationError(
+                f"the database schema is not up to date: {names}; run: goclaw migrate"
+            )
         if dump is not None and found.current:
             file = await _save(address, dump, found.latest)
             log.info("migration_backup_saved", extra={"file": file})
@@ -71,7 +73,7 @@ async def _save(address: Address, dump: Dump, version: int) -> str:
     dump.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     now = datetime.now(UTC)
     file = dump.folder / f"before-{version:04}-{now:%Y%m%dT%H%M%SZ}.dump"
-    # A half dump must not look like a good one.
+    # An incomplete dump must not look like a complete one.
     part = file.with_suffix(".part")
     arguments = ["--format=custom", f"--file={part}", f"--host={address.host}"]
     process = await asyncio.create_subprocess_exec(
@@ -92,6 +94,6 @@ async def _save(address: Address, dump: Dump, version: int) -> str:
         raise
     if process.returncode:
         reason = errors.decode(errors="replace").strip().splitlines()[-1:]
-        raise MigrationError(f"the database could not be saved first: {''.join(reason)}")
+        raise MigrationError(f"the backup before the migration failed: {''.join(reason)}")
     part.rename(file)
     return str(file)

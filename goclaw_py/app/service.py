@@ -1,4 +1,4 @@
-"""The parts of a gateway, wired, and the one task group they run in."""
+"""The gateway service: connects the parts and runs them in one task group."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ from goclaw_py.web.tcp import url_of
 log = logging.getLogger(__name__)
 
 Front = Callable[[Control, Terminals], Awaitable[None]]
-"""What runs in the foreground of a gateway."""
+"""A function that runs in the foreground of a gateway."""
 
 RELEASE = version("goclaw_py")
 _PENDING_POLL_S = 2.0
 _HAND_OVER_S = 0.1
-"""How often a process that ends looks for sessions that others may have."""
+"""How often a process that shuts down looks for sessions to hand over to other nodes."""
 _LAST_WORDS_S = 5.0
 _GIVE_UP_S = 10.0
 _RESTART_S = 5.0
@@ -115,9 +115,9 @@ class Service:
         front: Front | None,
         web: WebListener | None = None,
     ) -> None:
-        """Work until ``stop`` is set or ``front`` returns.
+        """Run until ``stop`` is set or ``front`` returns.
 
-        At ``web`` the hooks of the channels can be called, and the API if the settings say so.
+        ``web`` serves the webhooks of channels, and the API if the settings enable it.
         """
         try:
             if not await _unless(stop, self._come_up()):
@@ -129,7 +129,7 @@ class Service:
             await self._leave()
 
     def _servers(self, listener: UnixListener, web: WebListener | None) -> list[HttpServer]:
-        """The API for this machine's commands and, at ``web``, what can be called over TCP."""
+        """Create the API server on the local socket and, with ``web``, the server on TCP."""
         settings = self._shown
         terminals = self._parts.terminals
         app = make_api(
@@ -151,7 +151,7 @@ class Service:
         return servers
 
     async def _come_up(self) -> None:
-        """Enter the cluster and take up what waits; takes as long as the database is away."""
+        """Join the cluster and claim waiting messages; waits while the database is unavailable."""
         await self._cluster.join()
         await retry_until_available(self._works.access_control.refresh)
         await retry_until_available(self._works.take_up)
@@ -168,7 +168,7 @@ class Service:
 
         async def drain(_: Facts) -> Facts:
             log.info("shutdown_requested")
-            # After the answer has been stored.
+            # Only after the reply to this call has been stored.
             asyncio.get_running_loop().call_later(_ANSWERED_S, stop.set)
             return {}
 
@@ -183,7 +183,7 @@ class Service:
             try:
                 await self._until_end(stop, front)
             except Exception as error:
-                # Whatever broke in the foreground: the end is an orderly one all the same.
+                # After any error in the foreground, still shut down gracefully.
                 failure = error
             log.info("shutdown_started")
             self._manager.stopping()
@@ -205,7 +205,7 @@ class Service:
             say(line)
 
     def _duties(self) -> list[Callable[[], Awaitable[None]]]:
-        """What goes on all the time, beside the channels."""
+        """Return the background tasks, which run as long as the service."""
         return [
             *self._cluster.duties(),
             self._health.lag.watch,
@@ -226,7 +226,7 @@ class Service:
             self._warm_up,
         ]
 
-    # ------------------------------------------------------------------ while it runs
+    # ------------------------------------------------------------------ running
 
     async def _until_end(self, stop: asyncio.Event, front: Front | None) -> None:
         ends: list[asyncio.Future[Any]] = [asyncio.create_task(stop.wait())]
@@ -242,7 +242,7 @@ class Service:
             await asyncio.gather(*ends, return_exceptions=True)
 
     async def _receive(self) -> None:
-        """Receive from all channels; after this node was declared dead, begin again as another."""
+        """Receive from all channels; after the lease was lost, start again as a new node."""
         while True:
             self._lost.clear()
             receiving = asyncio.create_task(self._works.supervisor.run(self._works.gateway))
@@ -253,7 +253,9 @@ class Service:
                 for task in (receiving, lost):
                     task.cancel()
                 await asyncio.gather(receiving, lost, return_exceptions=True)
-            await self._lost.wait()  # every channel may have stopped for good: the API still works
+            await (
+                self._lost.wait()
+            )  # all channels may have stopped permanently; the API is still served
             self._pending.call()
 
     async def _keep_taking_up(self) -> None:
@@ -276,13 +278,13 @@ class Service:
             try:
                 await agent.warm_up()
             except Exception:
-                # Its first run will say the same to the person who asks.
+                # The first run will report the same error to its user.
                 log.exception("agent_warm_up_failed", extra={"agent": name})
 
-    # ------------------------------------------------------------------ the end
+    # ------------------------------------------------------------------ shutdown
 
     async def _wind_down(self, hurry: asyncio.Event) -> None:
-        """Let work end, then put everything away, each within a limit (SPEC QUEUE-11)."""
+        """Drain the runs, then close the parts, each within a time limit (SPEC QUEUE-11)."""
         runs = self._settings.runs
         wait_s = self._settings.shutdown.wait_s
         try:
@@ -293,7 +295,8 @@ class Service:
                 await self._works.runner.notices.flush()
         except TimeoutError:
             log.warning(
-                "run_ends_not_stored", extra={"hint": "they are recovered at the next start"}
+                "run_ends_not_stored",
+                extra={"hint": "the affected runs are recovered at the next start"},
             )
         await self._works.commands.stop_answers.close()
         await self._works.outbox.close(_LAST_WORDS_S)
@@ -308,7 +311,7 @@ class Service:
         channels, agents = self._parts.channels.values(), self._parts.agents.values()
         await asyncio.gather(*map(_put_away, channels), *map(_put_away, agents))
 
-    # ------------------------------------------------------------------ what the parts ask
+    # ------------------------------------------------------------------ callbacks
 
     def _node(self) -> NodeId:
         return self._cluster.node.id
@@ -334,18 +337,18 @@ class Service:
                 self._works.supervisor.look()
 
     def _on_lost(self) -> None:
-        """Others work on what this process had in hand, and channels take their time to stop."""
+        """Forget claimed messages, which other nodes now own, before the channels have stopped."""
         self._works.forget()
         self._lost.set()
 
     def _on_recovery(self, recovery: RecoveryReport) -> None:
-        """Channels may still show runs that are no more (SPEC CMD-3)."""
+        """Update messages in channels that still show runs as running (SPEC CMD-3)."""
         self._works.close_cut_runs(recovery)
         self._pending.call()
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Do ``work`` to its end; False if ``stop`` came first."""
+    """Run ``work`` to its end; return False if ``stop`` is set first."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -360,7 +363,7 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
 
 
 async def _always(work: Callable[[], Awaitable[None]]) -> None:
-    """Do a duty again after an error that nobody expected: one bug must not end a gateway."""
+    """Restart a background task after an unexpected error, which must not end the gateway."""
     while True:
         try:
             await work()
@@ -372,12 +375,12 @@ async def _always(work: Callable[[], Awaitable[None]]) -> None:
 
 
 def _name(work: Callable[[], Awaitable[None]]) -> str:
-    """What people read of a duty that does not end."""
+    """Return a readable name of a background task."""
     return str(getattr(getattr(work, "func", work), "__qualname__", work))
 
 
 async def _put_away(thing: Channel | AgentLoop) -> None:
-    """Close a part; one that breaks or hangs keeps no other one open."""
+    """Close a part; an error or a hang does not affect the other parts."""
     try:
         async with asyncio.timeout(_LAST_WORDS_S):
             await thing.close()

@@ -1,4 +1,4 @@
-"""What a gateway tells of itself, put together from its parts."""
+"""The status of a gateway, collected from its parts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, Gatewa
 log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 1.0
-"""How long a quick look waits for a database that was there a moment ago."""
+"""How long a quick status waits for a database that was just reachable."""
 
 
 class Snapshots:
-    """Makes a ``GatewayStatus`` whenever one is asked for."""
+    """Creates ``GatewayStatus`` objects."""
 
     def __init__(
         self,
@@ -43,16 +43,16 @@ class Snapshots:
         self._asking: asyncio.Task[Backlog | None] | None = None
 
     async def full(self) -> GatewayStatus:
-        """With all that the database tells; waits for it as long as it takes to give up."""
+        """Return the complete status; waits for the database up to its timeout."""
         try:
             return self._made(await self._works.backlog())
         except StoreUnavailable:
             return self._made(None)
 
     async def quick(self) -> GatewayStatus:
-        """Without waiting for a database that is away: no backlog is known then.
+        """Return the status without waiting for an unavailable database; then without backlog.
 
-        However often it is asked, the database has one such question at a time.
+        At most one such database query runs at a time.
         """
         if not self._database.reachable:
             return self._made(None)
@@ -60,7 +60,7 @@ class Snapshots:
             self._asking = asyncio.create_task(self._ask(), name="backlog")
             self._asking.add_done_callback(self._on_answer)
         asking = self._asking
-        # Not cancelled when it takes too long: giving a connection back may take longer still.
+        # Not cancelled when it is slow: releasing the connection may take even longer.
         await asyncio.wait({asking}, timeout=PATIENCE_S)
         return self._made(asking.result() if asking.done() else None)
 
@@ -117,7 +117,7 @@ def _peer(node: Node, now: datetime) -> PeerView:
 
 
 def _seen_with(trouble: str, view: ChannelView) -> ChannelView:
-    """A channel while the database is in trouble, which one that is quiet does not notice."""
+    """Return a channel's status with the database problem, which idle channels do not notice."""
     if not trouble or view.state is not ChannelState.CONNECTED:
         return view
     detail = f"messages cannot be committed: {trouble}"
@@ -141,7 +141,7 @@ def _warnings(
     ]
     if backlog is None or trouble:
         why = trouble or "the database cannot be reached"
-        warnings.append(f"nothing is confirmed to the channels: {why}")
+        warnings.append(f"received messages cannot be stored and acknowledged: {why}")
     if backlog is None:
         return tuple(warnings)
     waits = "waits" if backlog.undecided == 1 else "wait"

@@ -1,7 +1,7 @@
-"""Tells the service manager that started this process how it is (sd_notify, SPEC OPS-7).
+"""Notifies the service manager about the state of this process (sd_notify, SPEC OPS-7).
 
-Only where it asks for it: ``NOTIFY_SOCKET`` says where, ``WATCHDOG_USEC`` how often. A gateway
-whose event loop stands still says nothing, and is started anew.
+It is enabled by ``NOTIFY_SOCKET`` (the address) and ``WATCHDOG_USEC`` (the interval). A gateway
+whose event loop is blocked sends nothing, and is restarted.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from typing import Final
 log = logging.getLogger(__name__)
 
 _EXTEND_S: Final = 60.0
-"""How much longer the start may take, each time that it is told so."""
+"""The extra startup time that each notification requests."""
 
 _ALIVE_S: Final = 20.0
 
 
 class Manager:
-    """What is told to the service manager, if there is one."""
+    """Sends notifications to the service manager, if there is one."""
 
     def __init__(self, address: str = "") -> None:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
         self._is_ready = False
 
     def ready(self) -> None:
-        """The gateway works."""
+        """Notify that the gateway is ready."""
         self._is_ready = True
         self._tell("READY=1")
 
     def stopping(self) -> None:
-        """It has begun to end."""
+        """Notify that the shutdown has begun."""
         self._tell("STOPPING=1")
 
     def alive(self) -> None:
-        """The event loop turns; a start that takes long, since the database is away, may go on."""
+        """Notify that the event loop runs; during a slow start, request more startup time."""
         self._tell("WATCHDOG=1" if self._is_ready else f"EXTEND_TIMEOUT_USEC={_EXTEND_S:.0f}000000")
 
     def _tell(self, state: str) -> None:
@@ -50,7 +50,7 @@ class Manager:
                 there.settimeout(0)
                 there.sendto(state.encode(), self._address)
         except OSError as error:
-            # A full or broken socket must not break the gateway; the next word may arrive.
+            # A full or broken socket must not stop the gateway; the next notification may arrive.
             log.debug("service_manager_not_notified", extra={"error": str(error)})
 
 
@@ -59,7 +59,7 @@ NO_MANAGER: Final = Manager()
 
 @asynccontextmanager
 async def managed(env: Mapping[str, str]) -> AsyncIterator[Manager]:
-    """Tell the service manager of ``env`` that this process lives, until the end."""
+    """Send watchdog notifications to the service manager of ``env``, until the end."""
     address = env.get("NOTIFY_SOCKET", "")
     manager = Manager(address)
     if not address:
@@ -80,7 +80,7 @@ async def _tell_always(manager: Manager, every_s: float) -> None:
 
 
 def _every_s(env: Mapping[str, str]) -> float:
-    """A third of what the watchdog allows, if it watches this process."""
+    """Return a third of the watchdog interval, if there is one for this process."""
     allowed, pid = env.get("WATCHDOG_USEC", ""), env.get("WATCHDOG_PID", "")
     if not allowed.isdecimal() or pid not in ("", str(os.getpid())):
         return _ALIVE_S

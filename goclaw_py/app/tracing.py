@@ -1,4 +1,4 @@
-"""OpenTelemetry, where the variables of its standard ask for it (SPEC OPS-5).
+"""OpenTelemetry tracing, if its standard variables enable it (SPEC OPS-5).
 
 Nothing of it is imported where they do not. Only spans of ours are exported, unless the operator
 has installed a provider for the whole process (``opentelemetry-instrument``), which then gets them.
@@ -38,14 +38,14 @@ _ASKING: Final = (
 )
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _OTLP: Final[Mapping[str, str]] = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
-"""The names under which packages offer their exporters."""
+"""The entry point group of exporters."""
 _EXPORTERS: Final = "opentelemetry_traces_exporter"
 _FLUSH_S: Final = 3.0
-"""How long the end of a gateway waits for the last spans to leave."""
+"""How long the shutdown waits for the export of the last spans."""
 
 
 def is_asked_for(environ: Mapping[str, str]) -> bool:
-    """Whether the environment asks for traces."""
+    """Whether the environment enables tracing."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if environ.get(_EXPORTER, "").strip().lower() == "none":
@@ -55,7 +55,7 @@ def is_asked_for(environ: Mapping[str, str]) -> bool:
 
 @asynccontextmanager
 async def tracing(release: str) -> AsyncIterator[Tracer]:
-    """Where runs are traced to; the spans that are left are exported at the end.
+    """Provide the tracer of runs; the remaining spans are exported at the end.
 
     Never raises: what is wrong about the variables is a warning in the log, and then nothing is
     traced. Call it when the log has been configured.
@@ -69,7 +69,7 @@ async def tracing(release: str) -> AsyncIterator[Tracer]:
     try:
         yield spans
     finally:
-        # It may wait for a server that does not answer, and nothing can cut that short.
+        # It may wait for a server that does not answer, which cannot be interrupted.
         flushing = threading.Thread(target=shutdown, name="last spans", daemon=True)
         flushing.start()
         await asyncio.to_thread(flushing.join, _FLUSH_S)
@@ -79,7 +79,7 @@ async def tracing(release: str) -> AsyncIterator[Tracer]:
 
 def _made(release: str) -> tuple[Tracing, Callable[[], None]] | None:
     try:
-        from opentelemetry import trace  # noqa: PLC0415 - costs time, see above
+        from opentelemetry import trace  # noqa: PLC0415 - slow import, see above
 
         from goclaw_py.observability.opentelemetry import Tracing  # noqa: PLC0415
 
@@ -100,7 +100,7 @@ def _made(release: str) -> tuple[Tracing, Callable[[], None]] | None:
 
 
 def _provider(release: str) -> TracerProvider | None:
-    """What exports spans; None if there is nothing to export them with."""
+    """Create the span provider; None if no exporter is available."""
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
@@ -118,7 +118,7 @@ def _resource(release: str) -> Resource:
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
 
     given = Resource.create({"service.version": release})
-    # The library's own default for a service without a name.
+    # The library's default for services without a name.
     if not str(given.attributes.get("service.name", "")).startswith("unknown_service"):
         return given
     return given.merge(Resource({"service.name": SERVICE}))

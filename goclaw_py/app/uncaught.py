@@ -1,6 +1,6 @@
-"""Errors that nobody catches, as lines of the log: Python prints them as they are (SPEC SEC-2).
+"""Logs uncaught errors, because Python would print them unmasked (SPEC SEC-2).
 
-Those of tasks come here by themselves: asyncio logs them.
+Errors of tasks are already logged by asyncio.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ log = logging.getLogger(__name__)
 
 
 def log_the_uncaught() -> None:
-    """Log what ends this process or one of its threads, and errors that cannot be raised.
+    """Log uncaught errors of the process and its threads, and errors that cannot be raised.
 
-    What ends the process is told on standard error too, by whoever did that before, unless the log
+    The previous hook also prints an error that ends the process to standard error, unless the log
     goes there.
     """
     before = sys.excepthook
@@ -34,13 +34,13 @@ def log_the_uncaught() -> None:
     sys.unraisablehook = _could_not_raise
 
 
-# At the end of a process half of Python is gone, and what is raised in a hook is printed as it is:
-# so both of these raise nothing, as does the one above.
+# At interpreter shutdown many objects are gone, and errors in a hook would be printed unmasked.
+# Therefore these two hooks never raise, like the one above.
 
 
 def _thread_ended(broken: threading.ExceptHookArgs) -> None:
     if broken.exc_value is None or issubclass(broken.exc_type, SystemExit):
-        return  # it was meant to end
+        return  # a normal end of the thread
     with suppress(Exception):
         info = (broken.exc_type, broken.exc_value, broken.exc_traceback)
         facts = {"thread_name": broken.thread.name} if broken.thread else {}

@@ -1,4 +1,4 @@
-"""From settings to the sources of work (SPEC CRON-18)."""
+"""Create the work sources from the settings (SPEC CRON-18)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from goclaw_py.sources import TableSource
 def build_sources(
     settings: Settings, store: WorkStore, clock: Clock, env: Mapping[str, str]
 ) -> dict[str, WorkSource]:
-    """Make all sources, by name. Raises ``SettingError`` for a token that is not there."""
+    """Create all sources, by name. Raises ``SettingError`` for a missing token."""
     return {
         name: _github(settings, name, section, clock, env)
         if section.kind == "github"
@@ -38,7 +38,7 @@ def _github(
     clock: Clock,
     env: Mapping[str, str],
 ) -> WorkSource:
-    # Its HTTP client is loaded only where somebody wants it.
+    # Imported here, so that the HTTP client is loaded only if it is used.
     from goclaw_py.sources.github import GitHubSource, IssueRules  # noqa: PLC0415
     from goclaw_py.sources.github_http import RepositoryAddress  # noqa: PLC0415
 

@@ -66,7 +66,10 @@ def test_a_failover_is_named_and_outlived(
     primary.stop()
     (Path(at.host) / "data" / "standby.signal").touch()
     primary.start()
-    said = "nothing is confirmed to the channels: the database cannot be used: this server is a"
+    said = (
+        "received messages cannot be stored and acknowledged: "
+        "the database cannot be used: this server is a"
+    )
     wait_for(lambda: said in bot.goclaw("status")[1], "a warning", limit_s=60)
     api.say(ANN, "echo kept")
     wait_for(lambda: api.pending() == 1, "the message to be kept")

@@ -442,7 +442,7 @@ async def test_a_file_that_was_exchanged_meanwhile_is_not_restored(
     await run_sql(filled, "delete from heartbeat_items")
     file.unlink()
     await save(home, file)
-    with pytest.raises(BackupError, match="changed meanwhile"):
+    with pytest.raises(BackupError, match="changed during the restore"):
         await restore(there, backup, replace=False, files=True, tell=quiet)
     assert await tables(other) == []
 

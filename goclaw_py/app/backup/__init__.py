@@ -1,4 +1,4 @@
 """Backup and restore of a gateway (SPEC DB-5): ``backup`` writes, ``restore`` reads.
 
-``workspaces`` has the agents' files. The format of the archive is in ``store.backup``.
+``workspaces`` handles the agents' files. ``store.backup`` defines the archive format.
 """

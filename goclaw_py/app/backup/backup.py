@@ -1,4 +1,4 @@
-"""Backups: everything that would be missed, in one file (SPEC DB-5)."""
+"""Write a backup of database, workspaces and settings to one file (SPEC DB-5)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from goclaw_py.store.postgres import connection
 from goclaw_py.store.postgres.copying import CopiedTable, Snapshot, snapshot
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a disk says to somebody who writes."""
+"""Error numbers of write errors caused by the disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A backup that was made, or looked at.
+    """The summary of a backup file.
 
-    ``size`` is that of the file in bytes, ``tables`` counts rows, ``files`` counts files by agent.
+    ``size`` is the file size in bytes, ``tables`` has row counts, ``files`` file counts by agent.
     """
 
     file: Path
@@ -47,7 +47,7 @@ class Saved:
 
 
 def saved(file: Path, size: int, manifest: Manifest) -> Saved:
-    """What there is to say about a backup."""
+    """Return the summary of a backup."""
     return Saved(
         file,
         size,
@@ -62,7 +62,7 @@ def saved(file: Path, size: int, manifest: Manifest) -> Saved:
 
 
 async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tell) -> Saved:
-    """Save the database and, with ``files``, workspaces and settings, while others work.
+    """Save the database and, with ``files``, workspaces and settings, also while gateways run.
 
     ``to`` is a file that does not exist, or a folder; by default the current one. Raises
     ``BackupError``, ``StoreError``; then there is no file.
@@ -105,23 +105,23 @@ def _destination(to: Path | None, now: datetime) -> Path:
     file = (to or Path()).absolute()
     if file.is_dir():
         file /= name
-    # Also a link that leads nowhere: it would be replaced.
+    # Also reject a dangling link, which would be replaced.
     if os.path.lexists(file):
-        raise BackupError(f"{file}: there is such a file already, which may be a good backup")
+        raise BackupError(f"{file}: the file already exists; choose another name, or delete it")
     return file
 
 
 @contextmanager
 def _new_file(file: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """A file that has its name only when it is complete and on the disk; and what it is till then.
+    """Create a file under a temporary name, and rename it when it is complete and on the disk.
 
-    Raises ``BackupError`` where it cannot be written.
+    Yields the open file and its temporary path. Raises ``BackupError`` if it cannot be written.
     """
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        # The name of the part is of no use to anybody.
+        # The error names the final file, because the temporary name does not help anybody.
         raise BackupError(f"{file}: cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(number, "wb") as out:
@@ -148,7 +148,7 @@ def _add_settings(writer: ArchiveWriter, settings: Settings) -> None:
     hidden = secrets_in(text)
     if hidden:
         keys = ", ".join(hidden)
-        writer.notes.append(f"left out, secrets stand in it ({keys}): {settings.file}")
+        writer.notes.append(f"left out, contains secrets ({keys}): {settings.file}")
     else:
         writer.add_settings(text)
 
@@ -164,7 +164,7 @@ async def _add_tables(writer: ArchiveWriter, now: Snapshot, tell: Tell) -> None:
 async def _add_table(
     now: Snapshot, table: CopiedTable, target: TableWriter, tell: Tell, done: int
 ) -> int:
-    """Copy one; the bytes there are by then."""
+    """Copy one table; return the total number of bytes copied so far."""
 
     async def write(data: bytes) -> None:
         nonlocal done
@@ -186,7 +186,7 @@ async def _add_files(writer: ArchiveWriter, settings: Settings, part: Path, tell
             while (each := await in_thread(next, found, None)) is not None:
                 path, file = each
                 if not is_storable(path):
-                    left_out.add("names that no workspace can have", str(root / path))
+                    left_out.add("invalid file names", str(root / path))
                     continue
                 done += await in_thread(writer.add_file, agent, path, file)
                 tell(ProgressStep(f"files of {agent}", done))

@@ -1,7 +1,7 @@
-"""What a backup holds, put in the place of what is there (SPEC DB-5, SEC-4).
+"""Restore a backup, replacing existing data (SPEC DB-5, SEC-4).
 
-``examine`` reads the whole file before anything is touched. ``restore`` reads it again, and what it
-has read by then is proven once more before it counts.
+``examine`` verifies the whole file before anything is changed. ``restore`` reads the file again,
+and verifies it again before the changes are committed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from goclaw_py.store.postgres.copying import (
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A file that is a backup, and whole. ``settings`` is the text of its settings file."""
+    """A verified backup file. ``settings`` is the text of its settings file."""
 
     file: Path
     size: int
@@ -45,7 +45,7 @@ class Backup:
 
     @property
     def saved(self) -> Saved:
-        """What there is to say about it."""
+        """The summary of the backup."""
         return saved(self.file, self.size, self.manifest)
 
 
@@ -57,18 +57,18 @@ class InTheWay:
     folders: tuple[Path, ...]
 
     def refuse(self) -> None:
-        """Raise ``BackupError`` if there is anything."""
+        """Raise ``BackupError`` if anything would be replaced."""
         refuse_if_filled(self.tables)
         if self.folders:
             raise BackupError(
-                f"there are files in {self.folders[0]}: --replace puts those of the backup in "
-                "their place, --no-files leaves them alone"
+                f"{self.folders[0]} is not empty: use --replace to replace its files by those of "
+                "the backup, or --no-files to keep them"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was put back. ``migrated`` names the files that brought the schema up to this release.
+    """The result of a restore. ``migrated`` names the migrations that were run at its end.
 
     ``settings`` is the settings file if it was written.
     """
@@ -80,11 +80,11 @@ class Restored:
     settings: Path | None
 
 
-# ---------------------------------------------------------------------------- before
+# ---------------------------------------------------------------------------- examine
 
 
 def examine(file: Path, tell: Tell) -> Backup:
-    """Read a whole backup and compare all of it with its manifest. Touches nothing, and blocks.
+    """Read a whole backup and compare it with its manifest. Changes nothing; blocks.
 
     Raises ``BackupError`` for anything that is not an undamaged backup, or one of a newer release.
     """
@@ -108,7 +108,9 @@ def _about(file: Path) -> Iterator[None]:
     except BackupError as error:
         raise BackupError(f"{file}: {error}") from error
     except UnicodeDecodeError as error:
-        raise BackupError(f"{file}: it is damaged: its settings are no text") from error
+        raise BackupError(
+            f"{file}: the backup is damaged: its settings are not UTF-8 text"
+        ) from error
 
 
 def _check_schema(manifest: Manifest) -> None:
@@ -117,25 +119,28 @@ def _check_schema(manifest: Manifest) -> None:
         ours = known.get(each.version)
         if ours is None:
             raise BackupError(
-                f"it is newer than this release: its schema is at {manifest.schema[-1].label}, "
-                f"ours at {known[max(known)].label}; restore it with release {manifest.release}"
+                "the backup is newer than this release: "
+                f"its schema is at {manifest.schema[-1].label}, ours at {known[max(known)].label}; "
+                f"restore it with release {manifest.release}"
             )
         if (ours.name, ours.checksum) != (each.name, each.checksum):
-            raise BackupError(f"its schema is not one of ours: {each.label} is another file")
+            raise BackupError(
+                f"this release does not know the schema of the backup: {each.label} differs"
+            )
 
 
 @contextmanager
 def settings_for(settings: Settings, backup: Backup, *, keep: bool) -> Iterator[Settings]:
-    """The settings to restore with: those of the backup where there is no settings file.
+    """Provide the settings for a restore: those of the backup if there is no settings file.
 
-    They say where workspaces are. With ``keep`` they are written, unless the block raises. Raises
-    ``SettingError`` if they are wrong.
+    They define the workspace folders. With ``keep`` they are written, unless the block raises.
+    Raises ``SettingError`` if they are invalid.
     """
     if settings.file is not None or backup.settings is None:
         yield settings
         return
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Beside its final place, because paths in it are seen from there.
+    # In its final folder, because paths in it are relative to it.
     part = settings.home / f".goclaw.toml.{os.getpid()}.part"
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
@@ -148,7 +153,7 @@ def settings_for(settings: Settings, backup: Backup, *, keep: bool) -> Iterator[
 
 
 async def look(settings: Settings, backup: Backup, *, files: bool) -> InTheWay:
-    """What a restore would replace. Raises ``BackupError`` if it cannot be done at all."""
+    """Return what a restore would replace. Raises ``BackupError`` if it is impossible."""
     with settings_for(settings, backup, keep=False) as ours:
         roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
         database = Database(ours, say=lambda _line: None)
@@ -169,10 +174,10 @@ async def look(settings: Settings, backup: Backup, *, files: bool) -> InTheWay:
 async def restore(
     settings: Settings, backup: Backup, *, replace: bool, files: bool, tell: Tell
 ) -> Restored:
-    """Put everything back in one transaction; whatever is raised, all is as it was.
+    """Restore everything in one transaction; after an error, nothing has changed.
 
-    Work that was running when the backup was made is recovered by the next gateway as after a
-    crash. With ``replace`` it takes the place of what is there, otherwise there must be nothing.
+    Runs that were running during the backup are recovered by the next gateway, as after a crash.
+    With ``replace`` existing data is replaced; without it, database and folders must be empty.
     Raises ``BackupError``, ``StoreError``, ``SettingError``.
     """
     with settings_for(settings, backup, keep=files) as ours:
@@ -204,7 +209,7 @@ class _Restoring:
         self._done = 0
 
     async def run(self, database: Database, *, replace: bool) -> list[str]:
-        """Do it; the names of the migrations that were run at its end."""
+        """Restore; return the names of the migrations that were run at its end."""
         migrations = migrate.known()
         manifest = self._backup.manifest
         try:
@@ -215,8 +220,8 @@ class _Restoring:
                 ) as replacement:
                     await self._fill(replacement)
                     migrated = await replacement.finish(manifest.sequences, now=now)
-                    # The last thing before the commit, and the only one that a kill -9 does not
-                    # undo.
+                    # The last step before the commit, and the only one that is not rolled back
+                    # after a kill -9.
                     await in_thread(self._staging.swap)
         except BaseException:
             await in_thread(self._staging.undo)
@@ -230,7 +235,7 @@ class _Restoring:
             reader = ArchiveReader(file)
             await self._copy(reader, replacement)
             if reader.manifest != self._backup.manifest:
-                raise BackupError("it has been changed meanwhile")
+                raise BackupError("the backup file was changed during the restore; start again")
 
     def _check_tables(self, replacement: Replacement) -> None:
         ours = {name: table.columns for name, table in replacement.tables.items()}
@@ -238,7 +243,7 @@ class _Restoring:
         if ours.keys() != theirs.keys() or any(
             sorted(columns) != sorted(theirs[name]) for name, columns in ours.items()
         ):
-            raise BackupError("its tables are not those of its schema")
+            raise BackupError("the tables of the backup do not match its schema")
 
     async def _copy(self, reader: ArchiveReader, replacement: Replacement) -> None:
         await in_thread(self._staging.prepare)
@@ -255,8 +260,8 @@ class _Restoring:
     def _table(self, member: Member) -> CopiedTable:
         known = self._backup.manifest.tables.get(member.name)
         if known is None:
-            raise BackupError("it has been changed meanwhile")
-        # In the order of the backup: columns may stand in another order in another database.
+            raise BackupError("the backup file was changed during the restore; start again")
+        # In the column order of the backup, which may differ from that of the database.
         return CopiedTable(member.name, known.columns)
 
     async def _pieces(self, member: Member) -> AsyncIterator[bytes]:

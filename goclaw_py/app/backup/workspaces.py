@@ -1,6 +1,6 @@
-"""The agents' workspaces as a whole: what of them goes into a backup, and how they come back.
+"""Back up and restore the files in the workspaces of agents.
 
-Everything here blocks.
+All functions block.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from goclaw_py.model.ids import MAIN_AGENT, AgentName
 from goclaw_py.model.workspace_paths import BadPath, split_file_path
 
 _TEMPORARY: Final = ".goclaw-tmp"
-"""The ending of names that ``goclaw_py.workspace`` shows nobody."""
+"""The suffix of temporary files, which ``goclaw_py.workspace`` hides."""
 _NAMED: Final = 3
-# A pipe without a writer would block, and a terminal would become ours.
+# A pipe without a writer would block, and a terminal would become our controlling terminal.
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def workspaces(settings: Settings) -> dict[AgentName, Path]:
-    """The folders that exist, without links; one that lies in another one comes with that."""
+    """Return the existing workspace folders, except those inside of another workspace."""
     found: dict[AgentName, Path] = {}
     for name in sorted(settings.agents, key=lambda name: (name != MAIN_AGENT, name)):
         agent = AgentName(name)
@@ -45,29 +45,29 @@ def workspaces(settings: Settings) -> dict[AgentName, Path]:
 
 
 def never_saved(settings: Settings, archive: Path) -> set[Path]:
-    """What a backup never takes from a workspace: state, settings, secrets, and itself."""
+    """Return the paths that are never backed up: state, settings, secrets and the backup."""
     paths = {settings.state_folder, archive, *secret_files(settings)}
     return {path.resolve() for path in paths | ({settings.file} if settings.file else set())}
 
 
-# ---------------------------------------------------------------------------- out
+# ---------------------------------------------------------------------------- backup
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """What does not go into a backup, by the reason."""
+    """Files that are left out of a backup, by reason."""
 
     _paths: dict[str, list[str]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, reason: str, path: str) -> None:
-        """Note one; only the first few are kept by name."""
+        """Add a file; only the first few names are stored."""
         self._counts[reason] = self._counts.get(reason, 0) + 1
         if self._counts[reason] <= _NAMED:
             self._paths.setdefault(reason, []).append(path)
 
     def words(self) -> Iterator[str]:
-        """A sentence for each reason."""
+        """Return one sentence for each reason."""
         for reason, paths in self._paths.items():
             more = self._counts[reason] - len(paths)
             shown = ", ".join(path if path.isprintable() else ascii(path) for path in paths)
@@ -77,9 +77,9 @@ class LeftOut:
 def files_in(
     root: Path, leave_out: Collection[Path], left_out: LeftOut
 ) -> Generator[tuple[str, BinaryIO], None, None]:
-    """Each regular file with its path, open until the next one is asked for.
+    """Iterate over the regular files with their paths; each is open until the next step.
 
-    No link is followed; what changes meanwhile is there or is not.
+    Links are not followed. Files that are created or deleted meanwhile may be missing.
     """
 
     def unreadable(error: OSError) -> None:
@@ -90,7 +90,7 @@ def files_in(
         for name in folders:
             if (here / name).is_symlink():
                 left_out.add("links", str(here / name))
-        # In place: this is what the walk goes on with.
+        # Changed in place, because the walk continues with this list.
         folders[:] = sorted(name for name in folders if not _is_skipped(here / name, leave_out))
         for name in sorted(names):
             path = here / name
@@ -112,7 +112,7 @@ def _opened(name: str, folder: int, path: str, left_out: LeftOut) -> Iterator[Bi
         if stat.S_ISREG(mode):
             file = os.fdopen(os.open(name, _OPEN, dir_fd=folder), "rb")
         else:
-            left_out.add("links" if stat.S_ISLNK(mode) else "no files", path)
+            left_out.add("links" if stat.S_ISLNK(mode) else "not regular files", path)
     except FileNotFoundError:
         pass
     except OSError:
@@ -125,20 +125,20 @@ def _opened(name: str, folder: int, path: str, left_out: LeftOut) -> Iterator[Bi
 
 
 def is_storable(path: str) -> bool:
-    """Whether a path may stand in a backup; a folder of a deep tree or a wild name may not."""
+    """Whether a path can be stored in a backup: not too deep, without invalid names."""
     try:
         return "/".join(split_file_path(path)) == path
     except BadPath:
         return False
 
 
-# ---------------------------------------------------------------------------- in
+# ---------------------------------------------------------------------------- restore
 
 
 def homes_of(settings: Settings, agents: Collection[str], archive: Path) -> dict[str, Path]:
-    """Where the files of some agents go.
+    """Return the target folders of agents' files.
 
-    Raises ``BackupError`` if something would be lost there that no backup has.
+    Raises ``BackupError`` if files would be lost there that no backup contains.
     """
     roots = {agent: _home_of(settings, agent).resolve() for agent in sorted(agents)}
     kept = never_saved(settings, archive)
@@ -146,12 +146,12 @@ def homes_of(settings: Settings, agents: Collection[str], archive: Path) -> dict
         inside = next((path for path in sorted(kept) if path.is_relative_to(root)), None)
         if inside is not None:
             raise BackupError(
-                f"the workspace of {agent} holds {inside}: move it, or restore with --no-files"
+                f"the workspace of {agent} contains {inside}: move it, or restore with --no-files"
             )
         for other, other_root in roots.items():
             if other != agent and other_root.is_relative_to(root):
                 raise BackupError(
-                    f"the workspace of {other} lies in that of {agent}: restore with --no-files"
+                    f"the workspace of {other} is inside that of {agent}: restore with --no-files"
                 )
     return roots
 
@@ -163,7 +163,7 @@ def _home_of(settings: Settings, agent: str) -> Path:
 
 
 def filled(roots: Mapping[str, Path]) -> list[Path]:
-    """Which of these folders hold anything."""
+    """Return the folders that are not empty."""
     return [root for root in roots.values() if root.is_dir() and any(_entries(root))]
 
 
@@ -172,10 +172,10 @@ def _entries(root: Path) -> Iterator[Path]:
 
 
 class Staging:
-    """New workspaces beside the old ones, which take their place in one go.
+    """Temporary folders for the restored files, which then replace the old ones.
 
-    It lies in the workspace itself, which may be a volume of its own: there everything that is
-    moved stays in one file system.
+    They are inside the workspace, which may be a separate volume, so that all moves stay within
+    one file system.
     """
 
     def __init__(self, roots: Mapping[str, Path]) -> None:
@@ -185,7 +185,7 @@ class Staging:
         self._made: list[Path] = []
 
     def prepare(self) -> None:
-        """Make room for all of them. Raises ``OSError``."""
+        """Create the temporary folders. Raises ``OSError``."""
         for agent, root in self._roots.items():
             missing = [path for path in (root, *root.parents) if not path.exists()]
             root.mkdir(parents=True, exist_ok=True)
@@ -197,11 +197,11 @@ class Staging:
                 (folder / name).mkdir()
 
     def takes(self, agent: str) -> bool:
-        """Whether the files of this agent are wanted."""
+        """Whether the files of this agent are restored."""
         return agent in self._folders
 
     def add(self, agent: str, path: str, mode: int, pieces: Iterator[bytes]) -> None:
-        """Write a file; ``path`` is one that leads nowhere else. Raises ``OSError``."""
+        """Write a file; ``path`` must not lead outside. Raises ``OSError``."""
         file = self._folders[agent] / "new" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(file, _NEW, 0o600), "wb") as out:
@@ -212,7 +212,7 @@ class Staging:
             os.fsync(out.fileno())
 
     def swap(self) -> None:
-        """Put the new ones in the place of the old ones. Raises ``OSError``; then call ``undo``."""
+        """Replace the old files by the new ones. Raises ``OSError``; then call ``undo``."""
         for agent, root in self._roots.items():
             folder = self._folders[agent]
             for entry in sorted(_entries(root)):
@@ -221,17 +221,17 @@ class Staging:
                 self._move(entry, root / entry.name)
 
     def undo(self) -> None:
-        """Bring everything back, and leave nothing behind."""
+        """Move the old files back, and delete the new ones."""
         while self._moved:
             here, there = self._moved.pop()
             there.rename(here)
         self.clear()
         for folder in self._made:
-            with suppress(OSError):  # not empty: somebody has put something there
+            with suppress(OSError):  # not empty: other files were added
                 folder.rmdir()
 
     def clear(self) -> None:
-        """Delete what is not in its place."""
+        """Delete the temporary folders."""
         for folder in self._folders.values():
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -241,7 +241,7 @@ class Staging:
 
 
 def pieces_of(read: Callable[[], bytes], count: Callable[[int], None]) -> Iterator[bytes]:
-    """What ``read`` gives until it gives nothing; ``count`` hears how much each time."""
+    """Iterate over the results of ``read`` until it is empty; ``count`` gets each size."""
     while data := read():
         count(len(data))
         yield data

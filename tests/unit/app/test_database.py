@@ -99,8 +99,8 @@ async def test_why_a_start_waits_is_said_once_for_each_reason(tmp_path: Path) ->
     opening = Opening(tmp_path, away, away, away, standby, standby)
     await opening.open(wait=True)
     assert opening.said == [
-        "away; trying again until it can be used",
-        "it is a standby; trying again until it can be used",
+        "away; retrying until the database is available",
+        "it is a standby; retrying until the database is available",
     ]
 
 

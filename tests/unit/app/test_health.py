@@ -160,7 +160,7 @@ async def test_the_full_status_still_waits_for_its_database() -> None:
         made.gateway.store.away = True
         status = await made.snapshots.full()
         assert (status.backlog, status.database) == (None, "embedded, unreachable")
-        why = "nothing is confirmed to the channels: the database cannot be reached"
+        why = "received messages cannot be stored and acknowledged: the database cannot be reached"
         assert status.warnings == (why,)
         made.gateway.store.away = False
 
@@ -171,7 +171,9 @@ async def test_a_database_that_can_be_read_and_not_written_is_a_warning() -> Non
         made.server.reachable, made.server.trouble = False, "it is a standby"
         status = await made.snapshots.full()
         assert status.backlog is not None
-        assert status.warnings == ("nothing is confirmed to the channels: it is a standby",)
+        assert status.warnings == (
+            "received messages cannot be stored and acknowledged: it is a standby",
+        )
         (channel,) = [view for view in status.channels if view.name == "telegram"]
         assert channel.state is ChannelState.RECONNECTING, "it works for nobody (CHAN-8)"
         assert channel.detail == "messages cannot be committed: it is a standby"

@@ -97,22 +97,26 @@ def test_an_agent_that_is_alone_has_nobody_to_delegate_to(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("line", "key", "allowed"),
     [
-        ('allow = ["reed_file"]', "allow", "no such tool; there are read_file, write_file, "),
-        ('deny = ["Bash"]', "deny", "no such tool; there are read_file"),
-        ('allow = ["delegate"]', "allow", "this tool is there if delegates is not empty"),
-        ('allow = ["send_message"]', "allow", "this tool is there if send_to is not empty"),
+        (
+            'allow = ["reed_file"]',
+            "allow",
+            "there is no such tool; use one of read_file, write_file, ",
+        ),
+        ('deny = ["Bash"]', "deny", "there is no such tool; use one of read_file"),
+        ('allow = ["delegate"]', "allow", "this tool is enabled by setting delegates"),
+        ('allow = ["send_message"]', "allow", "this tool is enabled by setting send_to"),
         (
             'delegates = ["writer"]',
             "delegates",
-            'no such agent; there are helper, researcher, "*" for all others',
+            'there is no such agent; use one of helper, researcher, "*" for all others',
         ),
-        ('delegates = ["main"]', "delegates", "an agent cannot delegate to itself; there are "),
+        ('delegates = ["main"]', "delegates", "an agent cannot delegate to itself; use one of "),
         ('send_to = ["12345"]', "send_to", "must have the form channel[.account]:chat[:thread]"),
         ('send_to = ["telegram"]', "send_to", "must have the form"),
         (
             'send_to = ["matrix:1"]',
             "send_to",
-            "no such channel or account; there are console, telegram, telegram.work",
+            "there is no such channel or account; use one of console, telegram, telegram.work",
         ),
         ('send_to = ["telegram.home:1"]', "send_to", "no such channel or account"),
         ("allow = 5", "allow", "must be a list of texts"),

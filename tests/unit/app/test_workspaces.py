@@ -67,7 +67,7 @@ def test_links_and_pipes_are_left_out_and_named(tmp_path: Path) -> None:
     assert paths == ["file"]
     assert sorted(said) == [
         f"left out, links: {root}/to-folder, {root}/gone, {root}/inside and 1 more",
-        f"left out, no files: {root}/pipe",
+        f"left out, not regular files: {root}/pipe",
     ]
 
 
@@ -197,13 +197,13 @@ def test_a_file_that_comes_twice_is_refused(tmp_path: Path, again: str) -> None:
 @pytest.mark.parametrize(
     ("text", "agents", "said"),
     [
-        ("[agents.main]\nworkspace = '.'", ["main"], "holds .*: move it, or restore with --no"),
-        ("[agents.main]\nworkspace = 'state'", ["main"], "holds .*state: move"),
-        ("[agents.main]\nworkspace = 'w'\napi_key_file = 'w/key'", ["main"], "holds .*w/key"),
-        ("[agents.a]\nworkspace = 'backups'", ["a"], "holds .*backups/b.tar.gz"),
+        ("[agents.main]\nworkspace = '.'", ["main"], "contains .*: move it, or restore with --no"),
+        ("[agents.main]\nworkspace = 'state'", ["main"], "contains .*state: move"),
+        ("[agents.main]\nworkspace = 'w'\napi_key_file = 'w/key'", ["main"], "contains .*w/key"),
+        ("[agents.a]\nworkspace = 'backups'", ["a"], "contains .*backups/b.tar.gz"),
         ("[agents.a]\nworkspace = 'w'\n[agents.b]\nworkspace = 'w/b'", ["a", "b"],
-         "the workspace of b lies in that of a"),
-        ("[agents.a]\nworkspace = 'w'\n[agents.b]\nworkspace = 'w'", ["a", "b"], "lies in that"),
+         "the workspace of b is inside that of a"),
+        ("[agents.a]\nworkspace = 'w'\n[agents.b]\nworkspace = 'w'", ["a", "b"], "is inside that"),
     ],
 )  # fmt: skip
 def test_what_no_backup_has_is_not_replaced(

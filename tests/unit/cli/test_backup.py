@@ -116,7 +116,7 @@ def test_into_an_empty_place_it_is_restored_without_a_question(goclaw: Shell, wo
     ("there", "said"),
     [
         (InTheWay(("inbox",), ()), "the database is not empty (inbox)"),
-        (InTheWay((), (Path("/w"),)), "there are files in /w"),
+        (InTheWay((), (Path("/w"),)), "/w is not empty"),
     ],
 )
 def test_what_is_there_is_not_replaced_unasked(
@@ -195,7 +195,7 @@ def test_a_file_that_is_there_is_not_overwritten(goclaw: Shell, tmp_path: Path) 
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for name in ("good.tar.gz", "link"):
         got = goclaw("backup", str(tmp_path / name))
-        assert (got.code, "there is such a file already" in got.err) == (1, True)
+        assert (got.code, "the file already exists" in got.err) == (1, True)
     assert (tmp_path / "good.tar.gz").read_text() == "good"
 
 
