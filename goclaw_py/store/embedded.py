@@ -1,12 +1,12 @@
-"""A PostgreSQL server of our own, shared by every process that works on one folder (SPEC DB-1).
+"""An embedded PostgreSQL server, shared by all processes that use one folder (SPEC DB-1).
 
-Three ideas carry it:
+It uses three lock files:
 
-1. The server inherits a locked file, ``server.lock``, and so do the programs that make the data
-   folder. It is locked exactly as long as one of them lives, whatever ``postmaster.pid`` says.
-2. Everybody who uses the server holds a shared lock on ``users.lock``. Who can get it exclusively
-   when leaving is the last one and stops the server. The kernel drops it when a process dies.
-3. ``gate.lock`` lets one process at a time start or stop.
+1. ``server.lock`` is inherited by the server and by the programs that create the data folder. It
+   is locked as long as one of them is running, whatever ``postmaster.pid`` says.
+2. Every process that uses the server holds a shared lock on ``users.lock``. A leaving process that
+   gets it exclusively is the last one and stops the server. The kernel releases it on a crash.
+3. ``gate.lock`` allows one process at a time to start or stop the server.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ __all__ = [
 ]
 
 _STOP = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 10.0))
-"""How the server is stopped: fast, then at once (it recovers at the next start); seconds each."""
+"""The shutdown signals: fast, then immediate (recovery at the next start); seconds each."""
 
 _CLEAR_AWAY = ((5.0, signal.SIGINT), (60.0, signal.SIGQUIT), (10.0, signal.SIGKILL))
-"""What is done, after seconds each, about processes that hold the lock but do not serve."""
+"""Signals, after seconds each, for processes that hold the lock but do not serve."""
 
 _STOP_GATE_S = 5.0
 _SAY_EVERY_S = 10.0
@@ -58,9 +58,9 @@ _SAY_EVERY_S = 10.0
 class EmbeddedPostgres:
     """Starts, shares and stops the server of one folder.
 
-    All methods block, up to a second as a rule; they may be called from any thread. Use it as a
-    context manager, or call ``stop`` in a ``finally``. A process that is killed instead does no
-    harm: the server goes on, and the next user of the folder stops it.
+    All methods block, usually up to a second; they may be called from any thread. Use it as a
+    context manager, or call ``stop`` in a ``finally``. If the process is killed, the server keeps
+    running, and the next user of the folder stops it.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class EmbeddedPostgres:
         say: Callable[[str], None] | None = None,
         patience_s: float = 600.0,
     ) -> None:
-        """Prepare; nothing is touched before ``start``.
+        """Create the object; nothing is changed before ``start``.
 
         Args:
-            folder: Holds data, locks, log and, as a rule, the socket. Made if it is missing.
-            settings: PostgreSQL's settings by name; they win over ours, from the next time that
-                the server starts.
-            say: Called, in the thread of the caller, with a sentence about a wait that lasts.
-            patience_s: How long ``start`` waits for others and for a crash recovery.
+            folder: Contains data, locks, log and usually the socket. Created if it is missing.
+            settings: PostgreSQL's settings by name; they override ours, from the next start of the
+                server.
+            say: Called in the caller's thread with a sentence about a long wait.
+            patience_s: How long ``start`` waits for other processes and for a crash recovery.
         """
         self._folder = folder.absolute()
         self._settings = dict(settings or {})
@@ -91,16 +91,16 @@ class EmbeddedPostgres:
 
     @property
     def log(self) -> Path:
-        """Where PostgreSQL writes what happens; put aside at a start once it is over 1 MB."""
+        """The log file of PostgreSQL; rotated at a start if it is larger than 1 MB."""
         return self._folder / "postgres.log"
 
     @property
     def exists(self) -> bool:
-        """Whether the folder holds a database, running or not."""
+        """Whether the folder contains a database, running or not."""
         return (self._folder / "data" / "PG_VERSION").exists()
 
     def binary(self, name: str) -> Path:
-        """A program that fits this server's version, such as ``pg_dump``.
+        """Return the path of a program of this server's version, such as ``pg_dump``.
 
         Raises ``EmbeddedMissing``.
         """
@@ -121,10 +121,10 @@ class EmbeddedPostgres:
     # ------------------------------------------------------------------ start
 
     def start(self) -> RunningServer:
-        """Become a user of the server; make its database and start it where needed.
+        """Start using the server; create its database and start it if needed.
 
-        May be called again at any time: it then makes sure that the server still runs, and starts
-        it if not. Raises ``EmbeddedError``; this object is no user of the server then.
+        It may be called repeatedly: it then checks that the server is running, and starts it if
+        not. Raises ``EmbeddedError``; then this object does not use the server.
         """
         with self._mutex, _translated(self._folder):
             cluster = self._cluster = self._cluster or self._settle()
@@ -142,7 +142,8 @@ class EmbeddedPostgres:
         folder = self._folder.resolve()
         if "\n" in str(folder):
             raise EmbeddedRefused(
-                f"{str(folder)!r}: PostgreSQL cannot handle a line break in a path"
+                f"{str(folder)!r}: PostgreSQL does not support line breaks in paths; "
+                "use another folder"
             )
         make_folder(folder)
         return ServerFolder(folder, account_for(folder), self._settings, self._say)
@@ -154,7 +155,7 @@ class EmbeddedPostgres:
         try:
             return _serve(cluster, wait, limit_s=self._patience_s)
         except EmbeddedSlow:
-            raise  # stopping it would throw away the recovery that it has done so far
+            raise  # stopping it would discard the progress of its recovery
         except BaseException:
             self._leave(cluster)
             raise
@@ -164,8 +165,8 @@ class EmbeddedPostgres:
     def stop(self) -> bool:
         """Stop using the server, and stop the server if nobody else uses it.
 
-        A ``start`` that waits in another thread gives up. Returns True if this stopped the server,
-        False if others still use it, or are just starting, or it was not running.
+        A ``start`` that waits in another thread is cancelled. Returns True if this stopped the
+        server, False if other processes still use or start it, or it was not running.
         """
         self._leaving.set()
         with self._mutex, _translated(self._folder):
@@ -177,13 +178,13 @@ class EmbeddedPostgres:
                 with _gate(self._cluster, wait):
                     return self._leave(self._cluster)
             except EmbeddedSlow:
-                return False  # who starts behind the gate is a user too, and will be the last one
+                return False  # the process that is starting uses the server, and will stop it
             finally:
                 self._forget()
 
     def _leave(self, cluster: ServerFolder) -> bool:
-        """Give up our place among the users; the last one ends the server. The gate is held."""
-        # Trying drops the shared lock even if it fails, which is as good: we are leaving.
+        """Release our lock on ``users.lock``; the last user stops the server. The gate is held."""
+        # A failed attempt also releases the shared lock, which is what we want.
         alone = self._users is not None and try_lock(self._users)
         return alone and _end(cluster)
 
@@ -222,7 +223,7 @@ def _serve(cluster: ServerFolder, wait: _Wait, *, limit_s: float) -> RunningServ
             cluster.signal_holders(sign)
             patience_s, sign = next(remedies, (patience_s, sign))
             silent_since = time.monotonic()
-        wait.pause(lambda: f"PostgreSQL is not ready; it last said: {_last_line(cluster)}")
+        wait.pause(lambda: f"PostgreSQL is not ready; its last log line: {_last_line(cluster)}")
 
 
 def _last_line(cluster: ServerFolder) -> str:
@@ -230,7 +231,7 @@ def _last_line(cluster: ServerFolder) -> str:
 
 
 def _end(cluster: ServerFolder) -> bool:
-    """Stop the server. False if it does not run, or in another container."""
+    """Stop the server. Return False if it is not running, or runs in another container."""
     pid = cluster.postmaster()
     if pid is None:
         return False
@@ -241,11 +242,11 @@ def _end(cluster: ServerFolder) -> bool:
         if _await_end(cluster, limit_s):
             break
     else:
-        raise EmbeddedError(f"PostgreSQL (process {pid}) does not end: end it by hand")
+        raise EmbeddedError(f"PostgreSQL (process {pid}) does not stop: kill it manually")
     if cluster.child is not None:
-        cluster.child.wait()  # it gives back its lock a moment before it ends
+        cluster.child.wait()  # it releases its lock shortly before it ends
     if note and note.socket.parent != cluster.folder:
-        with suppress(OSError):  # not empty: somebody else's, and harmless
+        with suppress(OSError):  # not empty: used by another server
             note.socket.parent.rmdir()
     return True
 
@@ -265,14 +266,16 @@ def _gate(cluster: ServerFolder, wait: _Wait) -> Iterator[None]:
     fd = cluster.open("gate.lock")
     try:
         while not try_lock(fd):
-            wait.pause(lambda: f"another process is starting or stopping in {cluster.folder}")
+            wait.pause(
+                lambda: f"another process is starting or stopping PostgreSQL in {cluster.folder}"
+            )
         yield
     finally:
         os.close(fd)
 
 
 class _Wait:
-    """A wait with a limit, which says from time to time what it waits for."""
+    """A wait with a time limit, which regularly reports what it waits for."""
 
     def __init__(
         self, limit_s: float, leaving: threading.Event, say: Callable[[str], None]
@@ -287,16 +290,16 @@ class _Wait:
     def pause(self, what: Callable[[], str]) -> None:
         """Wait a moment.
 
-        Raises ``EmbeddedSlow`` at the limit, and ``EmbeddedError`` when somebody calls ``stop``.
+        Raises ``EmbeddedSlow`` at the limit, and ``EmbeddedError`` after a call of ``stop``.
         """
         waited_s = time.monotonic() - self._start
         if waited_s >= self._limit_s:
-            raise EmbeddedSlow(f"gave up after {waited_s:.0f} s: {what()}")
+            raise EmbeddedSlow(f"timed out after {waited_s:.0f} s: {what()}")
         if waited_s >= self._next_word_s:
             self._say(f"{what()} ({waited_s:.0f} s)")
             self._next_word_s = waited_s + _SAY_EVERY_S
         if self._leaving.wait(self._step_s):
-            raise EmbeddedError("asked to stop while it was starting")
+            raise EmbeddedError("stopped while it was starting")
         self._step_s = min(self._step_s * 1.3, 0.1)
 
 
@@ -308,7 +311,7 @@ def _translated(folder: Path) -> Iterator[None]:
         raise EmbeddedSlow(f"{folder}: {error}") from error
     except PermissionError as error:
         raise EmbeddedRefused(
-            f"user id {os.geteuid()} may not use {error.filename or folder}: {error.strerror}"
+            f"user id {os.geteuid()} cannot access {error.filename or folder}: {error.strerror}"
         ) from error
     except OSError as error:
         raise EmbeddedError(f"{error.filename or folder}: {error.strerror}") from error

@@ -1,9 +1,9 @@
-"""As whom the embedded server runs, and who owns what lies around it.
+"""The user account of the embedded server, and the owners of its files.
 
-PostgreSQL refuses to run as root. An ordinary user runs it as itself. Root runs it as ``nobody``,
-with the one right to pass by folder modes, so that root's folders stay closed to everybody else.
-Root in a folder of somebody else runs it as that person, without any right: a person who can
-connect to the server can make it run programs.
+PostgreSQL refuses to run as root. An ordinary user runs it under its own account. Root runs it as
+``nobody``, with the single capability to ignore folder modes, so that root's folders stay closed to
+all other users. In a folder of another user, root runs it as that user without any capability,
+because anyone who can connect to the server can make it run programs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SHARED_TEMP = Path("/tmp")  # noqa: S108 - the folder made in it is checked for
 
 @dataclass(frozen=True, slots=True)
 class ServerAccount:
-    """As whom the server runs.
+    """The account of the server.
 
-    ``keeper`` and ``group`` own the files around the data folder; ``change`` is the command in
-    front of each program that makes it run as ``uid``.
+    ``keeper`` and ``group`` own the files around the data folder; ``change`` is the command prefix
+    that runs a program as ``uid``.
     """
 
     uid: int
@@ -47,7 +47,7 @@ def account_for(folder: Path) -> ServerAccount:
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise EmbeddedRefused(
-            f"PostgreSQL does not run as root, and there is no setpriv here: {ORDINARY}"
+            f"PostgreSQL does not run as root, and setpriv is not installed: {ORDINARY}"
         )
     owner = folder.stat().st_uid
     try:
@@ -67,10 +67,10 @@ def account_for(folder: Path) -> ServerAccount:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, with mode 0700.
+    """Create a folder and its missing parents with mode 0700.
 
-    What root makes inside somebody's folder is given to that person. Folders that exist are left
-    as they are.
+    Folders that root creates inside another user's folder belong to that user. Existing folders
+    are not changed.
     """
     if folder.is_dir():
         return
@@ -85,9 +85,9 @@ def make_folder(folder: Path) -> None:
 def open_kept(path: Path, account: ServerAccount) -> int:
     """Open a lock file or log for appending, mode 0600, owned by the account's keeper.
 
-    Returns a file descriptor that no child inherits by itself.
+    Returns a file descriptor that is not inherited by child processes.
     """
-    # Root must not be led through a link that the folder's owner has put here.
+    # Root must not follow a link that the owner of the folder may have created.
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     fd = os.open(path, flags, 0o600)
     if os.geteuid() == 0 and account.keeper != 0:
@@ -96,10 +96,10 @@ def open_kept(path: Path, account: ServerAccount) -> int:
 
 
 def socket_folder(folder: Path, account: ServerAccount) -> Path:
-    """Where the socket goes: the folder itself, or a private short one if its path does not do.
+    """Return the folder of the socket: ``folder``, or a private one if its path is too long.
 
-    The short one is the same for every process that works on ``folder`` with the same
-    environment. Raises ``EmbeddedRefused`` if somebody else has made it.
+    The private one is the same for all processes that use ``folder`` with the same environment.
+    Raises ``EmbeddedRefused`` if another user created it.
     """
     # PostgreSQL's own clients split a host at commas.
     path = os.fsencode(folder / SOCKET_NAME)
@@ -113,9 +113,9 @@ def socket_folder(folder: Path, account: ServerAccount) -> Path:
 
 
 def _runtime_folder(account: ServerAccount) -> Path:
-    """A short folder that belongs to the account's keeper alone."""
+    """Return a folder with a short path that belongs only to the account's keeper."""
     given = os.environ.get("XDG_RUNTIME_DIR", "")
-    # Root's own runtime folder is closed to a server that runs as somebody else.
+    # Root's runtime folder is not accessible to a server that runs as another user.
     if given.startswith("/") and account.keeper == os.geteuid():
         room = len(os.fsencode(given)) + len(f"/goclaw/{'x' * 16}/{SOCKET_NAME}")
         runtime = Path(given)
@@ -130,7 +130,7 @@ def _make_private(folder: Path, account: ServerAccount) -> None:
         os.chown(folder, account.keeper, account.group, follow_symlinks=False)
     if not _is_private(folder, account):
         raise EmbeddedRefused(
-            f"{folder} must be a folder of user id {account.keeper} with mode 0700: remove it"
+            f"{folder} must be a folder of user id {account.keeper} with mode 0700: delete it"
         )
 
 

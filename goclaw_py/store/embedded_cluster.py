@@ -1,6 +1,6 @@
-"""One data folder of the embedded server: making it, starting a server on it, seeing its state.
+"""One data folder of the embedded server: creating it, starting a server, checking its state.
 
-Who may do so and when is decided in ``store.embedded``, which holds the gate meanwhile.
+``store.embedded`` decides when this may be done, and holds the gate lock meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from goclaw_py.store.embedded_files import (
 
 USER = DATABASE = "goclaw"
 
-# Small: it sits beside a gateway on a laptop. Only what differs from PostgreSQL's own defaults.
+# For a small server on a laptop. Only values that differ from PostgreSQL's defaults.
 _SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -56,8 +56,8 @@ _SETTINGS_SINCE_18 = {"io_method": "sync"}
 
 _INITDB = "-A trust -E UTF8 --no-locale --data-checksums --no-instructions --wal-segsize=4"
 
-# Terse in our database, because the details of an error quote what people wrote (SPEC SEC-2);
-# the server's own messages keep their details.
+# Terse in our database, because error details quote users' messages (SPEC SEC-2). The server's
+# own messages keep their details.
 _FIRST_SQL = (
     f"CREATE DATABASE {DATABASE}\nALTER DATABASE {DATABASE} SET log_error_verbosity = 'terse'\n"
 )
@@ -81,12 +81,12 @@ class RunningServer:
 
 
 class Silence(Enum):
-    """Why a server does not serve us."""
+    """Why a server does not answer."""
 
     STARTING = auto()
-    """It recovers, and will serve."""
+    """It is recovering, and will answer later."""
     GONE = auto()
-    """It is not running, or stopping, or lost its socket, or was killed and left orphans."""
+    """It is not running, is stopping, lost its socket, or was killed and left child processes."""
 
 
 class ServerFolder:
@@ -116,7 +116,7 @@ class ServerFolder:
         if self.data.exists() and self.data.stat().st_uid != self._account.uid:
             raise EmbeddedRefused(
                 f"{self.data} belongs to user id {self.data.stat().st_uid}, but here PostgreSQL"
-                f" would run as user id {self._account.uid}: work as the user who made it"
+                f" would run as user id {self._account.uid}: run goclaw as the owner of the folder"
             )
 
     # ------------------------------------------------------------------ what is there
@@ -179,12 +179,14 @@ class ServerFolder:
         if (self.data / "PG_VERSION").exists():
             return
         if self.data.exists() and any(self.data.iterdir()):
-            raise EmbeddedRefused(f"{self.data} is not empty and not PostgreSQL's: move it away")
+            raise EmbeddedRefused(
+                f"{self.data} is not empty and not a PostgreSQL data folder: move it away"
+            )
         new = self.folder / "data.new"
         if new.exists():
-            shutil.rmtree(new)  # left by somebody who died in the middle
+            shutil.rmtree(new)  # left by a process that was killed
         install = installation_for(self.data)
-        self._say(f"making a PostgreSQL {install.version} database in {self.folder}")
+        self._say(f"creating a PostgreSQL {install.version} database in {self.folder}")
         self._run(install, ["initdb", "-D", str(new), "-U", USER, *_INITDB.split()], lock, limit_s)
         single = ["postgres", "--single", "-D", str(new), "-c", "exit_on_error=on", "template1"]
         self._run(install, single, lock, limit_s, stdin=_FIRST_SQL)
@@ -220,8 +222,8 @@ class ServerFolder:
     def spawn(self, lock: int) -> subprocess.Popen[bytes]:
         """Start the server, which inherits ``lock``; does not wait until it is ready."""
         sockets = socket_folder(self.folder, self._account)
-        # No process of this folder's server lives, so nobody uses these any more, whatever process
-        # id they name. PostgreSQL itself would believe a pid that is reused or a zombie.
+        # No process of this folder's server is running, so these files are stale, whatever process
+        # id they contain. PostgreSQL itself would be misled by a reused pid or a zombie.
         for stale in (
             self.data / "postmaster.pid",
             sockets / SOCKET_NAME,
@@ -240,9 +242,9 @@ class ServerFolder:
                 cwd="/",
                 env=_environment(),
                 pass_fds=(lock,),
-                start_new_session=True,  # Ctrl-C in the terminal is not for the server
+                start_new_session=True,  # Ctrl-C in the terminal must not reach the server
             )
-        # Reaps it whenever it ends; it may live on after us, so nobody can wait for it in place.
+        # Reaps it when it ends. It may outlive this process, so no caller can wait for it.
         threading.Thread(target=child.wait, name="embedded-postgres-reaper", daemon=True).start()
         self.child = child
         return child
@@ -270,22 +272,22 @@ class ServerFolder:
     # ------------------------------------------------------------------ failures
 
     def why_unlocked(self, child: subprocess.Popen[bytes]) -> EmbeddedError:
-        """Why a server that was started here does not hold its lock. Ends it if it still runs."""
+        """Return why a server that we started does not hold its lock. Stops it if it is running."""
         try:
             status = child.wait(_EXIT_S)
         except subprocess.TimeoutExpired:
             child.send_signal(signal.SIGINT)
             child.wait(_EXIT_S)
             return EmbeddedRefused(
-                f"the file system of {self.folder} does not pass a lock on to a child process"
+                f"the file system of {self.folder} does not support inherited locks"
                 " (NFS?): use a local folder"
             )
-        return self._failed(f"PostgreSQL ended with status {status} while it started")
+        return self._failed(f"PostgreSQL exited with status {status} during its start")
 
     def _failed(self, what: str) -> EmbeddedFailed:
         return EmbeddedFailed(f"{what} ({self.log})", self.last_words())
 
 
 def _environment() -> dict[str, str]:
-    # A locale that is not installed makes initdb fail, and PG… variables would lead it astray.
+    # initdb fails if the locale is not installed, and PG… variables would change its behavior.
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}

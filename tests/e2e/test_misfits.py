@@ -33,7 +33,7 @@ def test_a_pooler_in_transaction_mode_stops_the_start_and_every_command(
         gateway = bot.start(ready=False)
         assert gateway.wait(120) == 3
         (line,) = gateway.output.splitlines()
-        assert line.startswith("goclaw: a pooler in transaction mode is between us and the")
+        assert line.startswith("goclaw: the connection uses a pooler in transaction mode, which")
         assert bot.goclaw("sessions", "list") == (3, f"{line}\n")
         code, said = bot.goclaw("doctor")
         assert (code, "WRONG  database notices: a pooler in transaction mode" in said) == (1, True)
@@ -68,7 +68,7 @@ def test_a_failover_is_named_and_outlived(
     primary.start()
     said = (
         "received messages cannot be stored and acknowledged: "
-        "the database cannot be used: this server is a"
+        "the database cannot be used: this server is a read-only standby"
     )
     wait_for(lambda: said in bot.goclaw("status")[1], "a warning", limit_s=60)
     api.say(ANN, "echo kept")

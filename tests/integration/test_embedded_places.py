@@ -147,7 +147,7 @@ def test_a_start_that_waits_gives_up_when_it_is_stopped(made: Path) -> None:
             starting = pool.submit(pg.start)
             assert waiting.wait(LIMIT_S)
             assert pg.stop() is False
-            with pytest.raises(EmbeddedError, match="asked to stop"):
+            with pytest.raises(EmbeddedError, match="stopped while it was starting"):
                 starting.result(LIMIT_S)
     finally:
         os.close(lock)

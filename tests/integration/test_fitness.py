@@ -114,7 +114,7 @@ async def test_a_database_that_does_not_hold_every_character(
     await run_sql(empty_database.address, f"{make} lc_collate 'C' lc_ctype 'C'")
     try:
         line = await refused(replace(empty_database.address, database=name))
-        assert f"{encoding} does not hold every character" in line
+        assert f"{encoding} cannot store all characters" in line
     finally:
         await run_sql(empty_database.address, f"drop database {name}")
 
@@ -149,7 +149,7 @@ async def test_what_a_role_has_set_for_people_does_not_hold_for_us(
 async def test_a_setting_in_the_address_that_no_server_knows(postgres_database: Database) -> None:
     at = postgres_database.address
     dsn = f"postgresql://{at.user}@/{at.database}?host={at.host}&connect_timeout=10"
-    assert "take it out of database.url" in await refused(Address(dsn))
+    assert "remove it from database.url" in await refused(Address(dsn))
 
 
 async def test_a_host_that_nobody_knows() -> None:
@@ -187,11 +187,11 @@ async def test_a_standby_is_named_and_waited_for_until_it_is_promoted(
         try:
             await store.join(a_node(A))
             await asyncio.to_thread(become_standby, server, folder)
-            with pytest.raises(StoreUnavailable, match="this server is a standby"):
+            with pytest.raises(StoreUnavailable, match="this server is a read-only standby"):
                 await ensure_fit(address)
-            with pytest.raises(StoreUnavailable, match="this server is a standby"):
+            with pytest.raises(StoreUnavailable, match="this server is a read-only standby"):
                 await answered(store)
-            with pytest.raises(StoreUnavailable, match="lead to the primary"):
+            with pytest.raises(StoreUnavailable, match="set database.url to the primary"):
                 await store.accept([inbox(1)], node=A, now=T0)
             async with connection(address) as one:
                 await one.script("select pg_promote()")

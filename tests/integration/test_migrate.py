@@ -87,7 +87,7 @@ async def test_a_version_in_between_can_be_reached_from_both_sides(
 
 @pytest.mark.parametrize("version", [-1, 99])
 async def test_an_unknown_version_is_refused(opened: Connection, version: int) -> None:
-    with pytest.raises(MigrationError, match="there is no version"):
+    with pytest.raises(MigrationError, match="there is no schema version"):
         await m.migrate(opened, to=version)
 
 
@@ -111,7 +111,7 @@ async def test_a_database_of_an_unreleased_version_is_refused_in_one_line(
         "update schema_migrations set checksum = 'other'; "
         "insert into schema_migrations (version, name, checksum) values (31, 'job_creators', 'x')"
     )
-    with pytest.raises(MigrationError, match="start with a fresh one") as refused:
+    with pytest.raises(MigrationError, match="start with a new one") as refused:
         await m.status(opened)
     assert "\n" not in str(refused.value)
 
@@ -146,7 +146,7 @@ async def test_a_runner_gives_up_when_another_one_does_not_end(
     monkeypatch.setattr(m, "_LOCK_WAIT_S", 0.05)
     async with connection(empty_database.address) as other:
         assert await other.lock(m._LOCK, wait_s=1)
-        with pytest.raises(MigrationError, match="another migration"):
+        with pytest.raises(MigrationError, match="another process has been migrating"):
             await m.migrate(opened)
         await other.unlock(m._LOCK)
     assert await m.migrate(opened) != []
@@ -167,13 +167,13 @@ async def test_an_old_server_is_refused(
     opened: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(m, "OLDEST", 99)
-    with pytest.raises(MigrationError, match="PostgreSQL 14 or newer is needed"):
+    with pytest.raises(MigrationError, match="PostgreSQL 14 or newer is required"):
         await m.migrate(opened)
 
 
 def test_a_stray_file_is_refused(folder: Path) -> None:
     (folder / "notes.sql").write_text("")
-    with pytest.raises(MigrationError, match=r"notes\.sql is not named"):
+    with pytest.raises(MigrationError, match=r"notes\.sql must be named"):
         m.known(folder)
 
 

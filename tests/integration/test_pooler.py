@@ -36,7 +36,7 @@ async def test_a_pooler_that_shares_sessions_is_named_however_it_chooses_them(
     with pooler(postgres_database.address, mode, settings) as address:
         if settings.get("default_pool_size") != "1":
             await fill(address)
-        with pytest.raises(SessionShared, match=r"let the pooler work in session mode"):
+        with pytest.raises(SessionShared, match=r"set the pooler to session mode"):
             await ensure_fit(address)
         found = await check_up(address, SystemClock())
         assert (found.pooled, found.notices) == (True, False)

@@ -183,7 +183,7 @@ async def test_a_read_only_server_is_unavailable(postgres_database: Database) ->
         )
         await end_connections(postgres_database)
         assert "its transactions are read-only" in await trouble(store)
-        with pytest.raises(StoreUnavailable, match="the database takes no changes"):
+        with pytest.raises(StoreUnavailable, match="the database is read-only"):
             await store.join(a_node(A))
     finally:
         await store.close()

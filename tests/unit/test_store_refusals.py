@@ -22,8 +22,8 @@ DETAIL = "\nDETAIL:  much more\nHINT:  and more"
         ),
         ("53100", "could not extend file", RefusalKind.AWAY, "the disk of the database is full"),
         ("53300", "sorry, too many clients already", RefusalKind.AWAY, "raise max_connections"),
-        ("57P03", "the database system is starting up", RefusalKind.AWAY, "cannot work now"),
-        ("40001", "could not serialize access", RefusalKind.AWAY, "cannot work now"),
+        ("57P03", "the database system is starting up", RefusalKind.AWAY, "is not available"),
+        ("40001", "could not serialize access", RefusalKind.AWAY, "is not available"),
         (
             "28P01",
             "password authentication failed",
@@ -79,7 +79,7 @@ def test_a_wrong_statement_is_a_mistake_of_ours() -> None:
         ),
         ("42501", "accès refusé", "GRANT CONNECT ON DATABASE its name TO"),
         ("08P01", "unsupported startup parameter: jit", "ignore_startup_parameters"),
-        ("42704", 'unrecognized configuration parameter "x"', "take it out of database.url"),
+        ("42704", 'unrecognized configuration parameter "x"', "remove it from database.url"),
         ("XX000", "an odd server", "an odd server"),
     ],
 )
@@ -123,8 +123,8 @@ def test_a_server_that_can_do_everything_has_no_fault() -> None:
                 'INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA own TO "Ann"'
             ),
         ),
-        (ServerFacts(version=130_011), "PostgreSQL 14 or newer is needed, this is 13"),
-        (ServerFacts(encoding="LATIN1"), "LATIN1 does not hold every character"),
+        (ServerFacts(version=130_011), "PostgreSQL 14 or newer is required, this server has 13"),
+        (ServerFacts(encoding="LATIN1"), "the encoding LATIN1 cannot store all characters"),
     ],
 )
 def test_what_a_server_cannot_do_is_one_line(server: ServerFacts, line: str) -> None:

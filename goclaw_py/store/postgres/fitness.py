@@ -1,6 +1,6 @@
-"""Whether a database can carry a gateway; what it cannot is told before anything is lost by it.
+"""Check whether a database meets the requirements, before anything can be lost.
 
-What is asked here leaves nothing in a session, which a pooler may give to others.
+The queries leave no state in the session, because a pooler may share it with other clients.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class DatabaseProblem:
-    """What a database cannot do, and what helps."""
+    """A problem of a database, and how to fix it."""
 
     fact: str
     cure: str
     passes: bool = False
-    """Whether it may end by itself: another server becomes the primary."""
+    """Whether it may be temporary: another server may become the primary."""
 
     def error(self) -> StoreError:
-        """The same in one line, to be raised."""
+        """Return the problem as an exception with one line."""
         kind = StoreUnavailable if self.passes else StoreError
         return kind(f"the database cannot be used: {self.fact}; {self.cure}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """What a server says of itself, and of what we may do there.
+    """The properties of a server, and our privileges there.
 
     Args:
         version: Such as 160004.
         us: Our role, quoted as in SQL; so is ``schema``.
-        lacking: What we may not do, with the tables of ours that are there.
-        owners: The owners of those tables that are not ours, with the tables.
-        used: Connections of all programs, of ``most``.
+        lacking: Missing privileges, with the existing tables they are missing for.
+        owners: Other owners of our tables, with the tables.
+        used: The connections of all programs, of at most ``most``.
     """
 
     version: int = 160_000
@@ -61,23 +61,21 @@ class ServerFacts:
     most: int = 100
 
     def version_fault(self) -> DatabaseProblem | None:
-        """Whether it is too old."""
+        """Return a problem if the server is too old."""
         if (major := self.version // 10_000) >= OLDEST:
             return None
         return DatabaseProblem(too_old(major), f"use PostgreSQL {OLDEST} or later")
 
     def writes_fault(self) -> DatabaseProblem | None:
-        """Whether it takes no changes."""
+        """Return a problem if the server is read-only."""
         if self.is_standby:
-            return DatabaseProblem(
-                "this server is a standby and takes no changes", PRIMARY, passes=True
-            )
+            return DatabaseProblem("this server is a read-only standby", PRIMARY, passes=True)
         if self.is_read_only:
             return DatabaseProblem("its transactions are read-only", WRITABLE, passes=True)
         return None
 
     def rights_fault(self, pending: Sequence[str]) -> DatabaseProblem | None:
-        """Whether we may do too little; making tables counts as long as migrations are pending."""
+        """Return a problem if privileges are missing; CREATE only if migrations are pending."""
         if self.lacking:
             cure = f"GRANT {RIGHTS} ON ALL TABLES IN SCHEMA {self.schema} TO {self.us}"
             return DatabaseProblem(f"the user {self.us} may not {self._lacking_words()}", cure)
@@ -86,12 +84,12 @@ class ServerFacts:
         for owner, names in self.owners.items():
             fact = f"the user {self.us} may not migrate the tables of {owner} ({_named(names)})"
             return DatabaseProblem(
-                fact, f"let {owner} be the user of database.url once, for: goclaw migrate"
+                fact, f"run goclaw migrate once with {owner} as the user in database.url"
             )
         if not self.may_create:
             cure = f"GRANT USAGE, CREATE ON SCHEMA {self.schema} TO {self.us}"
             return DatabaseProblem(
-                f"the user {self.us} may make no tables in schema {self.schema}", cure
+                f"the user {self.us} may not create tables in schema {self.schema}", cure
             )
         return None
 
@@ -102,14 +100,14 @@ class ServerFacts:
         return ", nor ".join(f"{', '.join(all_)} in {_named(t)}" for t, all_ in rights.items())
 
     def encoding_fault(self) -> DatabaseProblem | None:
-        """Whether there are characters that it cannot hold."""
+        """Return a problem if the encoding cannot store all characters."""
         if self.encoding == "UTF8":
             return None
-        cure = "make one that does: CREATE DATABASE goclaw ENCODING 'UTF8' TEMPLATE template0"
-        return DatabaseProblem(f"{self.encoding} does not hold every character", cure)
+        cure = "create another one: CREATE DATABASE goclaw ENCODING 'UTF8' TEMPLATE template0"
+        return DatabaseProblem(f"the encoding {self.encoding} cannot store all characters", cure)
 
     def faults(self, pending: Sequence[str] = ()) -> list[DatabaseProblem]:
-        """All of them, the worst first."""
+        """Return all problems, the worst first."""
         found = (
             self.version_fault(),
             self.writes_fault(),
@@ -126,7 +124,7 @@ def _named(names: Sequence[str]) -> str:
 
 @asynccontextmanager
 async def bare(address: Address) -> AsyncIterator[Connection]:
-    """A connection that leaves its session as it is. Raises as ``connect``."""
+    """Open a connection that does not change its session. Raises as ``connect``."""
     opened = await connect(address, bare=True)
     try:
         yield opened
@@ -135,11 +133,11 @@ async def bare(address: Address) -> AsyncIterator[Connection]:
 
 
 async def shares_sessions(one: Connection, other: Connection) -> bool:
-    """Whether a pooler gives each statement of two ``bare`` connections whichever session is free.
+    """Whether a pooler assigns a server session to each statement instead of each connection.
 
-    Two connections have two sessions for as long as they live: at the server itself, and behind a
-    pooler in session mode. A pooler that takes the session that was free last gives both the same;
-    one that takes them in turn gives one of them several.
+    Two ``bare`` connections have two fixed sessions without a pooler, and behind a pooler in
+    session mode. In other modes, a pooler that uses the last free session gives both the same one;
+    a pooler that uses sessions in turn gives several to one connection.
     """
     try:
         seen = [(each, await _backend(each)) for each in (one, one, other, other, one)]
@@ -154,7 +152,7 @@ async def _backend(connection: Connection) -> int:
 
 
 async def examine(connection: Connection, tables: Sequence[str]) -> tuple[ServerFacts, datetime]:
-    """Ask a server what it is like, and what time it is there. ``tables`` are to be ours."""
+    """Query the properties and the time of a server. ``tables`` are our tables."""
     row = await connection.row(_SQL["server"])
     assert row is not None, "a session has a database"
     lacking: dict[str, list[str]] = defaultdict(list)
@@ -172,7 +170,7 @@ async def examine(connection: Connection, tables: Sequence[str]) -> tuple[Server
 
 
 async def ensure_writable(connection: Connection) -> None:
-    """Raise ``StoreUnavailable`` if the server takes no changes: after a failover, a standby."""
+    """Raise ``StoreUnavailable`` if the server is read-only, such as a standby."""
     row = await connection.row(_SQL["may_write"])
     if row is not None and (fault := ServerFacts(**dict(row)).writes_fault()) is not None:
         raise fault.error()
