@@ -1,9 +1,9 @@
 -- The first schema. The comments are stored in the database (psql: \d+ TABLE) and become docs/schema.md
 -- (`make schema-page`); a heading `-- == Feature ==` begins a part of that page.
 --
--- Keys are compared byte by byte (collate "C"): they are ids of other systems, and a prefix search can
--- then use the ordinary index. Finished rows pile up by the million while few are open, so each question
--- about open rows has a partial index of its own.
+-- Keys are compared byte by byte (collate "C"): they are ids of other systems, and prefix searches can
+-- use the ordinary index. There are millions of finished rows but few open ones, so each query for open
+-- rows has a partial index.
 
 -- == Cluster ==
 -- The gateway processes on this database: their leases, the requests between them, shared lanes.
@@ -66,7 +66,7 @@ create index lane_slots_of_node on lane_slots (node);
 comment on index lane_slots_of_node is 'Slots of a node that is removed.';
 
 -- == Sessions ==
--- Conversations with an agent, and what is remembered of them.
+-- Conversations with agents, and their stored history.
 
 create table sessions (
     key             text        collate "C" primary key,
@@ -101,8 +101,8 @@ create table sessions (
     constraint sessions_peer check (peer in ('direct', 'group')),
     constraint sessions_heard_is_whole
         check (num_nonnulls(peer, last_sender, last_heard_at) in (0, 3))
--- Every message and every run updates its session. No index holds what changes then, so a new version of
--- the row finds room on its own page and no index is written.
+-- Every message and every run updates its session. The changed columns are in no index, so the new row
+-- version fits on the same page and no index is written.
 ) with (autovacuum_vacuum_scale_factor = 0.05, fillfactor = 50);
 comment on table sessions is 'Conversations. One node at a time works on a session; its messages are answered in their order.';
 comment on column sessions.key is 'Begins with agent:AGENT:; the spec (SESS) lists the forms.';
@@ -126,7 +126,7 @@ create index sessions_active on sessions (active_in);
 comment on index sessions_active is 'List of sessions, most recently active first.';
 create index sessions_heard on sessions (heard_in) where heard_in is not null;
 comment on index sessions_heard is 'Where people wrote last: targets of heartbeat alerts.';
--- Chats are not in it: there is no end of them, and they stay for ever.
+-- Sessions of chats are excluded, because their number is unlimited and they are never deleted.
 create index sessions_passing on sessions (active_in)
     where split_part(key, ':', 3) in ('cron', 'heartbeat', 'subagent', 'delegate');
 comment on index sessions_passing is 'Old sessions that are no chats, to delete them.';
@@ -237,7 +237,7 @@ create index unmentioned_by_age on unmentioned (received_at);
 comment on index unmentioned_by_age is 'Deletion after a day.';
 
 -- == Runs ==
--- Runs of agents: one prompt each, with what it has used.
+-- Runs of agents: one prompt each, with its usage.
 
 create table runs (
     id            text        collate "C" primary key,
@@ -320,7 +320,7 @@ create index runs_active_in_session on runs (session) where outcome is null;
 comment on index runs_active_in_session is 'Running runs of a session.';
 create index runs_talking on runs (agent) where outcome is null and trigger in ('chat', 'api');
 comment on index runs_talking is 'Whether people talk to an agent: its heartbeat then waits.';
--- A clock that was set back may end a run before it began.
+-- If the clock was set back, a run may end before it began.
 create index runs_at_work on runs
     using gist (tstzrange(started_at, greatest(started_at, finished_at), '[]'))
     where finished_at is not null;
@@ -334,8 +334,8 @@ create index runs_of_occurrence on runs (occurrence) where occurrence is not nul
 comment on index runs_of_occurrence is 'Runs of an execution of a job.';
 create index runs_of_heartbeat_run on runs (heartbeat_run) where heartbeat_run is not null;
 comment on index runs_of_heartbeat_run is 'Runs of a heartbeat run.';
--- With all that is added up in the index the table is not read: its rows hold tool calls, and are ten
--- times as large. A run enters it when it ends.
+-- The index includes all summed columns, so that the table is not read: its rows contain tool calls and
+-- are ten times as large. A run is added to the index when it ends.
 create index runs_used on runs (started_at)
     include (
         agent, job, sender, model, trigger, lane,
@@ -345,7 +345,7 @@ create index runs_used on runs (started_at)
 comment on index runs_used is 'Usage over months, from the index alone.';
 
 -- == Outgoing messages ==
--- Messages to chats until the channel has confirmed them, and drafts that show a growing reply.
+-- Messages to chats until the channel has confirmed them, and drafts that show partial replies.
 
 create table outbox (
     id                 bigint      generated always as identity primary key,
@@ -410,7 +410,7 @@ create index outbox_dead_alerts on outbox (finished_at)
     where state = 'dead' and heartbeat_run is not null;
 comment on index outbox_dead_alerts is 'Alerts of heartbeats that could not be delivered.';
 
--- It steps from chat to chat through the index, so a chat with a long queue costs as much as any other.
+-- It skips from chat to chat in the index, so a chat with a long queue costs no more than others.
 create view outbox_heads as
 with recursive heads as (
     (
@@ -459,7 +459,7 @@ create index drafts_of_inbox on drafts using gin (inbox) with (fastupdate = off)
 comment on index drafts_of_inbox is 'Whether there is a draft for the messages of a run that begins.';
 
 -- == Chats ==
--- What is known of chats and topics: names, permissions, whether they accept messages.
+-- Chats and topics: names, permissions, and whether they accept messages.
 
 create table chats (
     channel        text        collate "C" not null,
@@ -509,7 +509,7 @@ create index topics_marked on topics (channel, account, chat, thread) where gone
 comment on index topics_marked is 'What every node reads repeatedly: topics that do not accept messages.';
 
 -- == People and access ==
--- Who may talk to agents, and who asks to.
+-- Who may talk to agents, and pending access requests.
 
 create table people (
     channel     text        collate "C" not null,
@@ -549,7 +549,7 @@ comment on column pairing_requests.code_hash is 'Hash of the pairing code. Group
 comment on column pairing_requests.id is 'Named by the buttons that owners get.';
 comment on column pairing_requests.peer is 'direct: a person asks. group: access for a group.';
 comment on column pairing_requests.messages is 'What was written meanwhile, with session, agent and kind: enqueued on approval.';
--- Not unique: two strangers may draw the same code, and neither may lose a message by it.
+-- Not unique: two people may get the same random code, and neither may lose a message.
 create index pairing_requests_by_code on pairing_requests (code_hash);
 comment on index pairing_requests_by_code is 'The request with a pairing code.';
 create unique index pairing_requests_by_id on pairing_requests (id);
@@ -719,7 +719,7 @@ create table work_items (
     takes      integer     not null default 0,
     ended_at   timestamptz,
     outcome    text        not null default '',
-    -- Shown to people and never compared, so the server's clock may write it.
+    -- Only for people and never compared, so the clock of the server may be used.
     created_at timestamptz not null default clock_timestamp(),
     check (state <> 'taken' or taken_by is not null and taken_at is not null)
 );
@@ -732,7 +732,7 @@ create index work_items_waiting on work_items (queue, id) where state in ('open'
 comment on index work_items_waiting is 'The next item of a queue.';
 
 -- == Heartbeat ==
--- Heartbeats of agents, their runs, and what waits for the next one.
+-- Heartbeats of agents, their runs, and events for the next run.
 
 create table heartbeats (
     agent         text        collate "C" primary key,
@@ -750,8 +750,8 @@ create table heartbeats (
     constraint heartbeats_interval check (interval_us > 0),
     constraint heartbeats_wake_is_whole check (num_nonnulls(wake_at, wake_kind) in (0, 2)),
     constraint heartbeats_claimed check (node is null or heartbeat_run is not null)
--- It changes with every heartbeat run. Without an index on what changes the new version of the row finds
--- room on its own page, and reading all rows costs less than keeping such an index would.
+-- It changes with every heartbeat run. The changed columns have no index, so the new row version fits on
+-- the same page; reading all rows costs less than maintaining an index.
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 comment on table heartbeats is 'The heartbeat of each agent.';
 comment on column heartbeats.interval_us is 'Microseconds between two heartbeat runs; null: it is off.';
