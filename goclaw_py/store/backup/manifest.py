@@ -1,4 +1,4 @@
-"""What a backup says about itself."""
+"""The manifest of a backup: a description of its contents."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FILES: Final = "files"
 MANIFEST: Final = "manifest.json"
 
 MAX_TEXT_BYTES: Final = 4_000_000
-"""What may have to be in memory as a whole: manifest, header, settings."""
+"""The maximum size of parts that are read into memory: manifest, header, settings."""
 
 NO_SENSE: Final = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
-"""What is raised by JSON that somebody else has written, and by its values."""
+"""The errors that untrusted JSON and its values can cause."""
 
 TABLE_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -52,7 +52,7 @@ class TableContent(BackupContent):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A migration that made the schema; ``checksum`` as in ``store.migrate``."""
+    """A migration that was applied; ``checksum`` as in ``store.migrate``."""
 
     version: int
     name: str
@@ -66,7 +66,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything that a backup holds.
+    """The contents of a backup.
 
     Args:
         release: The version of the program that wrote it.
@@ -94,21 +94,21 @@ class Manifest:
 
     @property
     def total_bytes(self) -> int:
-        """How much data there is, before compression."""
+        """The size of the data in bytes, before compression."""
         return sum(each.bytes for each in (*self.tables.values(), *self.files.values()))
 
     def to_json(self) -> bytes:
-        """As it stands in the archive."""
+        """Return the manifest as JSON."""
         found = asdict(self) | {"made_at": self.made_at.isoformat()}
         return json.dumps(found, indent=1).encode()
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """What ``to_json`` has written. Raises ``BackupError``."""
+    """Parse the output of ``to_json``. Raises ``BackupError``."""
     try:
         manifest = _manifest(json.loads(data))
     except (*NO_SENSE, AttributeError) as error:
-        raise BackupError("it is damaged: its manifest makes no sense") from error
+        raise BackupError("the backup is damaged: its manifest is invalid") from error
     return manifest
 
 
@@ -118,7 +118,7 @@ def _manifest(found: Any) -> Manifest:
         Applied(int(each["version"]), str(each["name"]), str(each["checksum"]))
         for each in found["schema"]
     )
-    # At both ends of what a date can be, it cannot be shown in every zone.
+    # Dates at both ends of the range cannot be converted to every time zone.
     if made_at.tzinfo is None or not MINYEAR < made_at.year < MAXYEAR:
         raise ValueError("no time at which a backup can be made")
     if [each.version for each in schema] != [number for number, _ in enumerate(schema, 1)]:
@@ -157,7 +157,7 @@ def _matching(pattern: re.Pattern[str], text: str) -> str:
 
 
 class Sum:
-    """Adds up what is written or read of a table or of the files of an agent."""
+    """Computes size and checksum of a table or of the files of an agent."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -165,12 +165,12 @@ class Sum:
         self._hash = hashlib.sha256()
 
     def rows(self, data: bytes) -> None:
-        """Add a piece of a table, which ends anywhere: a row has one newline, at its end."""
+        """Add a piece of a table, which may end within a row; each row ends with one newline."""
         self._count += data.count(b"\n")
         self.more(data)
 
     def file(self, path: str, mode: int) -> None:
-        """Add a file; its content follows as ``more``."""
+        """Add a file; pass its content to ``more``."""
         self._count += 1
         self._hash.update(f"{path}\0{mode:o}\0".encode())
 
@@ -181,5 +181,5 @@ class Sum:
 
     @property
     def content(self) -> BackupContent:
-        """All of it so far."""
+        """Return the totals so far."""
         return BackupContent(self._count, self._bytes, self._hash.hexdigest())

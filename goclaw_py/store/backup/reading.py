@@ -1,4 +1,4 @@
-"""Reads the file of a backup, and believes nothing in it (SPEC SEC-4).
+"""Read a backup file and verify all of its contents (SPEC SEC-4).
 
 Members are plain files whose names are of the few forms that we write. Nothing is extracted by
 name here: who restores gets agent, path and content.
@@ -38,11 +38,11 @@ from goclaw_py.store.backup.manifest import (
 )
 
 _BLOCK: Final = 1 << 20
-_NOT_ONE: Final = "it is no backup of goclaw"
+_NOT_ONE: Final = "this is not a goclaw backup"
 
 
 class MemberKind(Enum):
-    """What a member of the archive is."""
+    """The kind of an archive member."""
 
     SETTINGS = "settings"
     ROWS = "rows"
@@ -51,7 +51,7 @@ class MemberKind(Enum):
 
 @dataclass(slots=True)
 class Member:
-    """One of the archive; it can be read until the next one is asked for.
+    """A member of the archive; it can be read until the next one is requested.
 
     ``name`` is the table or the agent, ``path`` that of a file in its workspace, with ``mode``.
     """
@@ -65,7 +65,7 @@ class Member:
     _sum: Sum
 
     def read(self, size: int = _BLOCK) -> bytes:
-        """The next bytes, none at its end. Raises ``BackupError``."""
+        """Read the next bytes, none at the end. Raises ``BackupError``."""
         with _readable():
             data = self._content.read(size)
         if self.kind is MemberKind.ROWS:
@@ -75,20 +75,20 @@ class Member:
         return data
 
     def rest(self) -> None:
-        """Read what nobody has asked for."""
+        """Read and discard the rest."""
         while self.read():
             pass
 
 
 class ArchiveReader:
-    """Iterate over its members once; ``manifest`` is there when that has ended.
+    """Iterate over the members once; ``manifest`` is available after the last one.
 
     Raises ``BackupError`` wherever the file is not what we write, a checksum at the end included:
     until then what was read may be wrong.
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        """``file`` stands at its beginning, and is left open."""
+        """``file`` must be at its beginning; it is not closed."""
         self._manifest: Manifest | None = None
         self._tables: dict[str, Sum] = {}
         self._files: dict[str, Sum] = {}
@@ -103,7 +103,7 @@ class ArchiveReader:
 
     @property
     def manifest(self) -> Manifest:
-        """What the archive says, and has proven, to hold."""
+        """The manifest, after all contents were verified."""
         assert self._manifest is not None, "it is known only at the end"
         return self._manifest
 
@@ -115,20 +115,22 @@ class ArchiveReader:
             member = self._member(entry)
             yield member
             member.rest()
-        raise BackupError("it is damaged: it ends too early")
+        raise BackupError("the backup is damaged: the file is incomplete")
 
     def _next(self) -> tarfile.TarInfo | None:
         with _readable():
             entry = self._tar.next()
-            # tarfile keeps all of them, for a listing that nobody asks for.
+            # tarfile keeps all members for listings, which are not needed here.
             self._tar.members.clear()  # type: ignore[attr-defined]
         if entry is not None and not _is_file(entry):
-            raise BackupError(f"it holds {_shown(entry.name)}, which is no plain file")
+            raise BackupError(
+                f"the backup contains {_shown(entry.name)}, which is not a regular file"
+            )
         return entry
 
     def _small(self, entry: tarfile.TarInfo) -> bytes:
         if entry.size > MAX_TEXT_BYTES:
-            raise BackupError(f"it is damaged: {_shown(entry.name)} is far too large")
+            raise BackupError(f"the backup is damaged: {_shown(entry.name)} is too large")
         with _readable():
             content = self._tar.extractfile(entry)
             return content.read() if content else b""
@@ -143,8 +145,8 @@ class ArchiveReader:
             raise BackupError(_NOT_ONE)
         if number != FORMAT:
             raise BackupError(
-                f"it was written by release {release[:40]} in format {number}; this release reads "
-                f"format {FORMAT}"
+                f"the backup was written by release {release[:40]} in format {number}; "
+                f"this release reads format {FORMAT}"
             )
 
     def _member(self, entry: tarfile.TarInfo) -> Member:
@@ -152,7 +154,7 @@ class ArchiveReader:
         assert content is not None  # it is a plain file
         if entry.name == SETTINGS:
             if entry.size > MAX_TEXT_BYTES:
-                raise BackupError("it is damaged: its settings are far too large")
+                raise BackupError("the backup is damaged: its settings are too large")
             total = self._settings = self._settings or Sum()
             total.file(SETTINGS, 0)
             return Member(MemberKind.SETTINGS, "", "", 0, entry.size, content, total)
@@ -166,35 +168,39 @@ class ArchiveReader:
             mode = entry.mode & 0o777
             total.file(path, mode)
             return Member(MemberKind.FILE, name, path, mode, entry.size, content, total)
-        raise BackupError(f"it holds {_shown(entry.name)}, which no backup of goclaw has")
+        raise BackupError(
+            f"the backup contains {_shown(entry.name)}, which is not part of a goclaw backup"
+        )
 
     def _end(self, data: bytes) -> None:
-        """Compare what was read with what the manifest says, and see that nothing follows."""
+        """Compare the contents with the manifest, and check that nothing follows it."""
         manifest = read_manifest(data)
         with _readable():
             follows = self._tar.next() is not None
-            # Only at its end does gzip compare its own checksum. Archives end with zeros.
+            # gzip verifies its checksum only at the end of the file. Archives end with zeros.
             while rest := self._gzip.read(_BLOCK):
                 follows |= any(rest)
         if follows:
-            raise BackupError("it is damaged: something follows its manifest")
+            raise BackupError("the backup is damaged: there is data after its manifest")
         for name, table in manifest.tables.items():
             read = self._tables.pop(name, Sum()).content
             if TableContent(read.count, read.bytes, read.sha256, table.columns) != table:
-                raise BackupError(f"it is damaged: the rows of {name} are not those it was made of")
+                raise BackupError(
+                    f"the backup is damaged: the checksum of the rows of {name} is wrong"
+                )
         for agent, files in manifest.files.items():
             if self._files.pop(agent, Sum()).content != files:
-                raise BackupError(f"it is damaged: the files of {agent} are not complete")
+                raise BackupError(f"the backup is damaged: the files of {agent} are not complete")
         if (self._settings.content if self._settings else None) != manifest.settings:
-            raise BackupError("it is damaged: its settings are not those it was made of")
+            raise BackupError("the backup is damaged: the checksum of its settings is wrong")
         if self._tables or self._files:
-            raise BackupError("it is damaged: its manifest does not name all that it holds")
+            raise BackupError("the backup is damaged: its manifest does not list all contents")
         self._manifest = manifest
 
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[BinaryIO]:
-    """Open the file of a backup; errors name it. Raises ``BackupError``."""
+    """Open a backup file. Raises ``BackupError``, with the name of the file."""
     try:
         with path.open("rb") as file:
             yield file
@@ -209,7 +215,7 @@ def _is_file(entry: tarfile.TarInfo) -> bool:
 
 
 def _is_clean(path: str) -> bool:
-    """Whether a path is one that leads nowhere but into its workspace, and written in one way."""
+    """Whether a path stays inside its workspace and is in normal form."""
     try:
         return "/".join(split_file_path(path)) == path
     except BadPath:
@@ -222,7 +228,7 @@ def _shown(name: str) -> str:
 
 @contextmanager
 def _readable(otherwise: str = "it is damaged: it cannot be read to its end") -> Iterator[None]:
-    """Turn what gzip and tar say to a broken file into one sentence."""
+    """Convert errors of gzip and tar about a broken file to one sentence."""
     try:
         yield
     except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:

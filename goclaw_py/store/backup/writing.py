@@ -1,4 +1,4 @@
-"""Writes the file of a backup, in one pass and with little memory."""
+"""Write a backup file in one pass and with little memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from goclaw_py.store.backup.manifest import (
 )
 
 PART_BYTES: Final = 4_000_000
-"""So much of a table is collected before it is written: tar wants to know sizes in advance."""
+"""The buffer size for table rows: tar needs to know sizes in advance."""
 _LEVEL: Final = 6
 _BLOCK: Final = 1 << 20
 
@@ -43,7 +43,7 @@ class ArchiveWriter:
         self.notes: list[str] = []
         self._release = release
         self._made_at = made_at
-        # The time of writing is in the header, and the name would be the temporary one.
+        # No name and time in the gzip header: the name would be the temporary one.
         self._gzip = gzip.GzipFile("", "wb", _LEVEL, file, mtime=0)
         self._tar = tarfile.open(  # noqa: SIM115 - finish closes it
             fileobj=self._gzip, mode="w|", format=tarfile.PAX_FORMAT
@@ -76,13 +76,13 @@ class ArchiveWriter:
         self._add_bytes(f"{TABLES}/{table}/{number:06}", data)
 
     def end_table(self, name: str, content: BackupContent, columns: Sequence[str]) -> None:
-        """Note what a table consists of."""
+        """Store the totals of a table."""
         self._tables[name] = TableContent(
             content.count, content.bytes, content.sha256, tuple(columns)
         )
 
     def add_file(self, agent: str, path: str, file: BinaryIO) -> int:
-        """Add an open regular file of an agent's workspace; its size.
+        """Add an open regular file of an agent's workspace; return its size.
 
         A file that shrinks meanwhile is filled up with zeros and noted, one that grows is cut.
         """
@@ -93,13 +93,13 @@ class ArchiveWriter:
         source = _Exactly(file, info.st_size, total)
         self._add(f"{FILES}/{agent}/{path}", info.st_size, source, mode)
         if source.is_short:
-            self.notes.append(f"{path} of {agent} has changed while it was read")
+            self.notes.append(f"{path} of {agent} was changed during the backup")
         return info.st_size
 
     def finish(
         self, *, server: int, schema: Sequence[Applied], sequences: Mapping[str, int]
     ) -> Manifest:
-        """Write the manifest, and nothing after it. The file itself stays open."""
+        """Write the manifest as the last member. The file stays open."""
         manifest = Manifest(
             release=self._release,
             made_at=self._made_at,
@@ -117,7 +117,7 @@ class ArchiveWriter:
         return manifest
 
     def abandon(self) -> None:
-        """Let go of everything instead; what is in the file by then is no archive."""
+        """Abort; the contents of the file are then not a valid archive."""
         with suppress(OSError, ValueError):
             self._tar.close()
         with suppress(OSError, ValueError):
@@ -131,12 +131,12 @@ class ArchiveWriter:
         member.size, member.mode = size, mode
         member.mtime = int(self._made_at.timestamp())
         self._tar.addfile(member, source)
-        # tarfile keeps all of them, for a listing that nobody asks for.
+        # tarfile keeps all members for listings, which are not needed here.
         self._tar.members.clear()  # type: ignore[attr-defined]
 
 
 class TableWriter:
-    """Cuts a stream of rows into parts that end with a row."""
+    """Splits a stream of rows into parts that end with a complete row."""
 
     def __init__(self, archive: ArchiveWriter, name: str, columns: Sequence[str]) -> None:
         self._archive = archive
@@ -148,20 +148,20 @@ class TableWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is enough for a part."""
+        """Whether there is enough data for a part."""
         return len(self._waiting) >= PART_BYTES
 
     @property
     def count(self) -> int:
-        """How many rows there were so far, those that still wait left out."""
+        """The number of rows written so far."""
         return self._sum.content.count
 
     def feed(self, data: bytes) -> None:
-        """Take in a piece that ends anywhere. It takes no time: call ``flush`` when it is full."""
+        """Buffer a piece that may end within a row. Call ``flush`` when ``is_full``."""
         self._waiting += data
 
     def flush(self) -> None:
-        """Write the whole rows that wait."""
+        """Write the buffered complete rows."""
         end = self._waiting.rfind(b"\n") + 1
         if end:
             self._parts += 1
@@ -171,7 +171,7 @@ class TableWriter:
             self._archive.add_part(self._name, self._parts, data)
 
     def end(self) -> BackupContent:
-        """Write the rest; what the table consists of."""
+        """Write the remaining rows; store the totals of the table."""
         self.flush()
         content = self._sum.content
         self._archive.end_table(self._name, content, self._columns)
@@ -179,7 +179,7 @@ class TableWriter:
 
 
 class _Exactly:
-    """Reads so many bytes of a file, however many it has by then, and adds them up."""
+    """Reads a fixed number of bytes of a file, padded or cut, and adds them to the totals."""
 
     def __init__(self, file: BinaryIO, size: int, total: Sum) -> None:
         self._file = file

@@ -165,7 +165,7 @@ def test_a_program_has_made_up_its_mind(
 
 @pytest.mark.parametrize(
     ("failure", "code"),
-    [(BackupError("x: it is no backup of goclaw"), 1), (StoreUnavailable("away"), 3)],
+    [(BackupError("x: this is not a goclaw backup"), 1), (StoreUnavailable("away"), 3)],
 )
 def test_an_error_is_one_line(goclaw: Shell, work: Work, failure: Exception, code: int) -> None:
     work.failure = failure
@@ -184,7 +184,7 @@ def test_what_is_no_backup_is_refused_before_the_settings_are_read(
 ) -> None:
     """The real thing: nothing is started, nothing is made."""
     (tmp_path / "x").write_text("hello")
-    for name, said in (("x", "it is no backup of goclaw"), ("y", "there is no such file")):
+    for name, said in (("x", "this is not a goclaw backup"), ("y", "there is no such file")):
         got = goclaw("restore", str(tmp_path / name), "--replace", "--yes")
         assert (got.code, got.err) == (1, f"goclaw: {tmp_path / name}: {said}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]

@@ -164,7 +164,7 @@ def test_a_file_that_changes_while_it_is_read_is_noted(tmp_path: Path) -> None:
         shrunk = _Shrinking(file)
         writer.add_file("main", "log", shrunk)  # type: ignore[arg-type]
     manifest = writer.finish(server=1, schema=[Applied(1, "a", "b")], sequences={})
-    assert manifest.notes == ("log of main has changed while it was read",)
+    assert manifest.notes == ("log of main was changed during the backup",)
     assert read(out.getvalue())[1]["file main log"] == b"01\0"
 
 
@@ -200,19 +200,21 @@ class _Shrinking:
     ids=range(11),
 )
 def test_what_is_no_backup_is_called_so(data: bytes) -> None:
-    assert refusal(data) == "it is no backup of goclaw"
+    assert refusal(data) == "this is not a goclaw backup"
 
 
 def test_another_format_names_the_release_that_wrote_it() -> None:
     header = json.dumps({"kind": "goclaw-backup", "format": 2, "release": "9.1"}).encode()
-    said = "it was written by release 9.1 in format 2; this release reads format 1"
+    said = "the backup was written by release 9.1 in format 2; this release reads format 1"
     assert refusal(packed(named(HEADER, header))) == said
 
 
 def test_a_backup_that_ends_too_early_is_damaged_wherever_it_ends() -> None:
     whole = write(b"1\tsome text\n" * 200)
     for end in range(len(whole)):
-        assert refusal(whole[:end]).startswith(("it is damaged", "it is no backup"))
+        assert refusal(whole[:end]).startswith(
+            ("the backup is damaged", "this is not a goclaw backup")
+        )
 
 
 def rewritten(change: Callable[[bytes], bytes]) -> bytes:
@@ -238,13 +240,13 @@ def rewritten(change: Callable[[bytes], bytes]) -> bytes:
 )
 def test_a_manifest_that_makes_no_sense_is_told_as_that(change: Callable[[bytes], bytes]) -> None:
     assert read(rewritten(lambda data: data)) == read(write(b"1\tsome text\n"))
-    assert refusal(rewritten(change)) == "it is damaged: its manifest makes no sense"
+    assert refusal(rewritten(change)) == "the backup is damaged: its manifest is invalid"
 
 
 def test_what_follows_the_end_of_the_archive_is_noticed() -> None:
     whole = write(b"1\tsome text\n")
     assert read(whole + gzip.compress(bytes(100_000))) == read(whole)
-    said = "it is damaged: something follows its manifest"
+    said = "the backup is damaged: there is data after its manifest"
     assert refusal(whole + gzip.compress(bytes(100_000) + b"hello")) == said
 
 
@@ -297,7 +299,7 @@ EVIL = [
 def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
     members = entries(WHOLE)
     text = refusal(packed([*members[:-1], *named(name), members[-1]]))
-    assert text.startswith("it holds '")
+    assert text.startswith("the backup contains '")
     assert text.isprintable()
 
 
@@ -316,7 +318,7 @@ def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
 def test_links_folders_and_devices_are_refused(kind: bytes) -> None:
     members = entries(WHOLE)
     text = refusal(packed([*members[:-1], *named("files/main/x", b"", kind), members[-1]]))
-    assert text == "it holds 'files/main/x', which is no plain file"
+    assert text == "the backup contains 'files/main/x', which is not a regular file"
 
 
 def without(name: str) -> Callable[[Entries], Entries]:
@@ -339,26 +341,26 @@ def renamed(members: Entries) -> Entries:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (without("tables/people"), "the rows of people are not those it was made of"),
-        (changed, "the rows of people are not those it was made of"),
-        (renamed, "the rows of people are not those it was made of"),
-        (without("settings"), "its settings are not those it was made of"),
-        (without(MANIFEST), "it ends too early"),
+        (without("tables/people"), "the checksum of the rows of people is wrong"),
+        (changed, "the checksum of the rows of people is wrong"),
+        (renamed, "the checksum of the rows of people is wrong"),
+        (without("settings"), "the checksum of its settings is wrong"),
+        (without(MANIFEST), "the file is incomplete"),
         (lambda members: [*members[:-1], *named("files/main/x"), members[-1]],
-         "its manifest does not name all that it holds"),
-        (lambda members: [*members, *named("files/main/x")], "something follows its manifest"),
-        (lambda members: [*members[:-1], *named(MANIFEST, b"{}")], "its manifest makes no sense"),
-        (lambda members: [*members[:-1], *named(MANIFEST, b"\xff")], "its manifest makes no sense"),
+         "its manifest does not list all contents"),
+        (lambda members: [*members, *named("files/main/x")], "there is data after its manifest"),
+        (lambda members: [*members[:-1], *named(MANIFEST, b"{}")], "its manifest is invalid"),
+        (lambda members: [*members[:-1], *named(MANIFEST, b"\xff")], "its manifest is invalid"),
         (lambda members: [*members[:-1], *named(MANIFEST, bytes(5_000_000))],
-         "'manifest.json' is far too large"),
+         "'manifest.json' is too large"),
         (lambda members: [members[0], *named("settings/goclaw.toml", bytes(5_000_000))],
-         "its settings are far too large"),
+         "its settings are too large"),
     ],
 )  # fmt: skip
 def test_what_was_taken_out_put_in_or_changed_is_found(
     change: Callable[[Entries], Entries], said: str
 ) -> None:
-    assert refusal(packed(change(entries(WHOLE)))) == f"it is damaged: {said}"
+    assert refusal(packed(change(entries(WHOLE)))) == f"the backup is damaged: {said}"
 
 
 @pytest.mark.parametrize(
@@ -378,7 +380,7 @@ def test_what_was_taken_out_put_in_or_changed_is_found(
 def test_a_manifest_that_makes_no_sense_is_damaged(wrong: dict[str, object]) -> None:
     found = json.loads(CONTENT[0].to_json()) | wrong
     found = {key: value for key, value in found.items() if value is not ...}
-    with pytest.raises(BackupError, match="its manifest makes no sense"):
+    with pytest.raises(BackupError, match="its manifest is invalid"):
         read_manifest(json.dumps(found).encode())
 
 
