@@ -124,7 +124,7 @@ async def test_a_model_that_nobody_knows_is_told_in_friendly_words(
     agents: ModelAgents, written: str
 ) -> None:
     error = await refused(agents.make(), written)
-    assert error.friendly.startswith("There is no queue model “")
+    assert error.friendly.startswith("I know no model “")
     assert "openai:gpt-4o" in error.friendly
     assert not error.retryable
     assert len(error.friendly) < 200
