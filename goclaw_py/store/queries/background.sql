@@ -1,7 +1,8 @@
--- What is said in groups without a mention.
+-- Group messages without a mention of the bot, kept as context.
 
 -- name: note
--- Keeps messages, in their order, and so many of each session as each of them says. $1 holds them.
+-- Store messages in their order, and keep only as many of each session as each message specifies.
+-- $1 are the messages.
 with batch as (
     select
         b.*, b.message #>> '{target,channel}' as channel, b.message #>> '{target,account}' as account,
@@ -40,14 +41,14 @@ order by ordinal
 on conflict do nothing;
 
 -- name: amend
--- Lets an edit replace what a kept message says.
+-- Replace the text of a stored message by that of its edit.
 update unmentioned
 set message = message || $4::jsonb
 where channel = $1 and account = $2 and external_id = $3;
 
 -- name: take
--- Gives a run $2 what was said in a session until $3 and not before $4, unless another run has it
--- that works, or has ended otherwise than by a crash or a shutdown.
+-- Give a run $2 the messages of a session that were sent until $3 and not before $4, unless another
+-- run has them that is running, or that ended in any way but a crash or a shutdown.
 with free as (
     select u.id
     from unmentioned as u
@@ -67,20 +68,20 @@ where u.id = free.id
 returning u.id, u.message;
 
 -- name: of_session
--- What is kept of a session.
+-- Return the stored messages of a session.
 select id, message, session, received_at, run_id
 from unmentioned
 where session = $1
 order by id desc;
 
 -- name: find
--- One by the external id of its message.
+-- Return one message by its external id.
 select id, message, session, received_at, run_id
 from unmentioned
 where channel = $1 and account = $2 and external_id = $3;
 
 -- name: sweep
--- Deletes some of those that came before an instant. Returns a row for each.
+-- Delete some of the messages that arrived before an instant. Returns one row for each.
 delete from unmentioned
 where id = any (array(
     select id
@@ -93,7 +94,7 @@ where id = any (array(
 returning id;
 
 -- name: move
--- Lets what is kept of sessions belong to others.
+-- Move the stored messages of sessions to other sessions.
 update unmentioned as u
 set session = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)

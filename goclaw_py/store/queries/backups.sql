@@ -1,5 +1,5 @@
 -- name: tables
--- Which of some tables exist, with their columns; generated ones are left out.
+-- Return which of some tables exist, with their columns except generated ones.
 select c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
 from pg_class as c
 join pg_attribute as a on a.attrelid = c.oid
@@ -9,7 +9,7 @@ where c.oid = to_regclass(quote_ident(c.relname))
 group by c.relname;
 
 -- name: references
--- Which of some tables refer to which others of them.
+-- Return the foreign keys between some tables.
 select c.relname as child, p.relname as parent
 from pg_constraint as f
 join pg_class as c on c.oid = f.conrelid
@@ -19,7 +19,7 @@ where f.contype = 'f' and c.oid <> p.oid
   and p.oid = any (select to_regclass(quote_ident(name)) from unnest($1::text[]) as name);
 
 -- name: identities
--- The identity columns of some tables, each with its sequence, written as SQL wants it.
+-- Return the identity columns of some tables, each with its sequence, quoted for SQL.
 select c.relname as table, a.attname as column,
        pg_get_serial_sequence(quote_ident(c.relname), a.attname) as sequence
 from pg_class as c
@@ -30,14 +30,14 @@ where c.oid = to_regclass(quote_ident(c.relname))
 order by c.relname, a.attname;
 
 -- name: live_nodes
--- Processes whose lease has not ended.
+-- Return the nodes whose lease has not expired.
 select id, host, pid, lease_until
 from nodes
 where lease_until > $1
 order by started_at, id;
 
 -- name: end_leases
--- Makes every process a dead one: the next one that starts takes over from it.
+-- Expire all leases, so that the next node that starts takes over the work.
 update nodes
 set lease_until = $1
 where lease_until > $1;

@@ -1,12 +1,12 @@
--- What nodes ask each other.
+-- Requests between nodes.
 
 -- name: forget
--- Forgets what was asked before an instant.
+-- Delete the requests from before an instant.
 delete from node_calls
 where asked_at < $1;
 
 -- name: ask
--- Asks a node that lives; tells every listener.
+-- Store a request to a live node, and notify all listeners.
 with entered as (
     insert into node_calls (node, question, asked_at)
     select id, $2::text, $3
@@ -19,14 +19,14 @@ select id, pg_notify($4, '')
 from entered;
 
 -- name: asked
--- What a node has not answered.
+-- Return the requests that a node has not answered.
 select id, question, asked_at
 from node_calls
 where node = $1 and answer is null
 order by id;
 
 -- name: answer
--- Answers one, and tells every listener.
+-- Store the answer to a request, and notify all listeners.
 with answered as (
     update node_calls
     set answer = $2::text
@@ -37,7 +37,7 @@ select pg_notify($3, '')
 from answered;
 
 -- name: answer_to
--- The answer to one.
+-- Return the answer to a request.
 select answer
 from node_calls
 where id = $1;

@@ -1,7 +1,7 @@
--- Chats: what was decided about them, whether they can be written to, where people spoke last.
+-- Chats: decisions about groups, whether chats accept messages, and where people last wrote.
 
 -- name: chats
--- The chats that were seen last, before a place.
+-- Return the most recently seen chats before a position.
 select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at,
     unmentioned_at
 from chats
@@ -10,15 +10,15 @@ order by last_seen_at desc, channel desc, account desc, chat desc
 limit $1;
 
 -- name: chat
--- One chat.
+-- Return one chat.
 select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at,
     unmentioned_at
 from chats
 where channel = $1 and account = $2 and chat = $3;
 
 -- name: marked
--- The chats that were decided about or cannot be written to, those that were seen last first. From an
--- index that holds no others: there are as many chats as people.
+-- Return the chats that have a decision or do not accept messages, the most recently seen first. It
+-- uses an index with only these rows, because the total number of chats is large.
 select channel, account, chat, peer, name, allowed, gone, first_seen_at, last_seen_at,
     unmentioned_at
 from chats
@@ -26,7 +26,7 @@ where allowed is not null or gone <> ''
 order by last_seen_at desc, channel desc, account desc, chat desc;
 
 -- name: undecided
--- How many groups of the places ($1, $2) wait for a decision, but for the chats ($3, $4, $5).
+-- Count the groups of the places ($1, $2) that wait for a decision, except the chats ($3, $4, $5).
 select count(*)
 from unnest($1::text[], $2::text[]) as p (channel, account)
 join chats as c
@@ -38,7 +38,7 @@ where c.peer = 'group' and c.allowed is null and c.gone = ''
   );
 
 -- name: note
--- Knows chats, in the order of their keys. A name that the channel did not tell stays as it was.
+-- Store chats, in the order of their keys. A missing name does not overwrite the stored one.
 insert into chats as c (
     channel, account, chat, peer, name, first_seen_at, last_seen_at, unmentioned_at
 )
@@ -55,15 +55,15 @@ set peer = excluded.peer,
     unmentioned_at = coalesce(excluded.unmentioned_at, c.unmentioned_at);
 
 -- name: allow
--- Keeps what was decided about a group, seen or not.
+-- Store the decision about a group, even if the group has not been seen yet.
 insert into chats (channel, account, chat, peer, allowed, first_seen_at, last_seen_at)
 values ($1, $2, $3, 'group', $4, $5, $5)
 on conflict (channel, account, chat) do update
 set allowed = excluded.allowed;
 
 -- name: mark
--- Notes whether a chat can be written to; returns it if that is news. A chat that nothing is known
--- about can.
+-- Store whether a chat accepts messages; returns the chat if this changed. Chats that are not
+-- stored count as accepting messages.
 insert into chats as c (channel, account, chat, peer, gone, first_seen_at, last_seen_at)
 select $1, $2, $3, $4, $5, $6, $6
 where $5 <> '' or exists (
@@ -75,21 +75,21 @@ where c.gone <> excluded.gone
 returning c.chat;
 
 -- name: topic
--- What is known of a topic.
+-- Return one topic.
 select channel, account, chat, thread, name, gone, notified
 from topics
 where channel = $1 and account = $2 and chat = $3 and thread = $4;
 
 -- name: gone_topics
--- Those that are closed or deleted, from an index that holds no others.
+-- Return the topics that are closed or deleted, from an index with only these rows.
 select channel, account, chat, thread, name, gone, notified
 from topics
 where gone <> ''
 order by channel, account, chat, thread;
 
 -- name: note_topic
--- Knows a topic, with another name ($5) if it has none or was renamed ($6), and its state ($7) unless
--- that is null. Returns it if its state is news.
+-- Store a topic, with the name $5 if it has none or was renamed ($6), and the state $7 unless that
+-- is null. Returns it if its state changed.
 with before as (
     select name, gone, notified
     from topics
@@ -112,15 +112,16 @@ from noted
 where noted.gone <> coalesce((select gone from before), '');
 
 -- name: mark_notified
--- Notes that people were told that a topic is gone; returns it unless that was noted before.
+-- Store that people were notified that a topic is gone; returns the topic unless that was stored
+-- before.
 update topics
 set notified = true
 where channel = $1 and account = $2 and chat = $3 and thread = $4 and gone <> '' and not notified
 returning thread;
 
 -- name: heard
--- Where people spoke last, before a place, except for chats that cannot be written to or are
--- denied. For the order see the list of sessions.
+-- Return where people last wrote, before a position, except for chats that do not accept messages
+-- or are denied. The order is that of the list of sessions.
 select s.channel, s.account, s.chat, s.thread, s.peer, s.agent, s.last_sender, s.last_heard_at
 from sessions as s
 where s.heard_in is not null and s.heard_in <= $4

@@ -1,5 +1,5 @@
--- What a doctor asks of a server, beside its fitness.
+-- Queries of ``goclaw doctor``, in addition to those of ``fitness``.
 
 -- name: tell
--- Sends a notice on a channel of our own.
+-- Send a notification on a channel of our own.
 select pg_notify($1, '');

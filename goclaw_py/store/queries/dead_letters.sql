@@ -1,7 +1,7 @@
--- Incoming messages that failed, and edits of those that wait.
+-- Incoming messages that failed, and edits of waiting messages.
 
 -- name: lock_edited
--- Locks an edit and the message that it edits, in order of their ids.
+-- Lock an edit and the message that it edits, in the order of their ids.
 select id, channel, account, external_id, kind, state, run_id, outcome
 from inbox
 where id = $1 or (channel, account, external_id) = ($2, $3, $4)
@@ -9,19 +9,19 @@ order by id
 for update;
 
 -- name: amend
--- Puts what an edit says into a locked message.
+-- Put the text of an edit into a locked message.
 update inbox
 set message = message || $2::jsonb
 where id = $1;
 
 -- name: is_known
--- Returns a row if a message was taken in and is still kept.
+-- Return a row if a message was stored and is not deleted yet.
 select id
 from inbox
 where channel = $1 and account = $2 and external_id = $3;
 
 -- name: ended
--- The newest messages before a row that could not be worked on and that nobody has dismissed.
+-- Return the newest failed messages before a row that nobody has dismissed.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
 where state = 'done' and kind = 'message' and not dismissed
@@ -31,7 +31,7 @@ order by id desc
 limit $1;
 
 -- name: waiting
--- The newest messages before a row that are not done.
+-- Return the newest unfinished messages before a row.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
 where state = 'pending' and kind = 'message' and id < $2
@@ -39,27 +39,27 @@ order by id desc
 limit $1;
 
 -- name: message
--- One row of the inbox.
+-- Return one row of the inbox.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
 where id = $1;
 
 -- name: message_with_external_id
--- One row of the inbox, by the id under which it came in.
+-- Return one row of the inbox, by the external id of its message.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
 where channel = $1 and account = $2 and external_id = $3;
 
 -- name: messages_of_run
--- The rows that a run answers or has answered, in order of their arrival.
+-- Return the messages that a run answers or has answered, in the order of their arrival.
 select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
 from inbox
 where run_id = $1
 order by id;
 
 -- name: retry
--- Lets messages that ended without an answer run again, with all attempts before them. Locks them
--- in order of their ids.
+-- Make failed messages pending again, with all attempts available. Locks them in the order of their
+-- ids.
 with ended as (
     select id
     from inbox
@@ -76,7 +76,7 @@ where inbox.id = ended.id
 returning inbox.id;
 
 -- name: dismiss
--- Lists messages that ended without an answer no more. Locks them in order of their ids.
+-- Remove failed messages from the list of failed messages. Locks them in the order of their ids.
 with ended as (
     select id
     from inbox

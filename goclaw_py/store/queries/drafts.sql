@@ -1,10 +1,10 @@
--- Messages in a chat that show a growing reply. Runs take them over in ``runs.begin`` and end them
--- in ``runs.finish``.
+-- Messages in chats that show a partial reply. ``runs.begin`` assigns them to other runs,
+-- ``runs.finish`` ends them.
 
 -- name: open
--- Enters the draft of a run that works; returns nothing if it does not. Locks the session, so that
--- the run ends before or sees the draft, and the run, to see whether it has ended meanwhile. Opening
--- it again changes nothing.
+-- Store the draft of a running run; returns nothing if the run has ended. Locks the session, so
+-- that the end of the run comes before the draft or includes it, and then the run, to see whether
+-- it has ended. Repeating it changes nothing.
 with run as (
     select r.id
     from runs as r
@@ -31,15 +31,14 @@ on conflict (run_id) do update set run_id = excluded.run_id
 returning run_id;
 
 -- name: posted
--- Keeps the channel's id of a draft that somebody will finish.
+-- Store the channel's id of a draft that will still be finished.
 update drafts
 set external_id = $2
 where run_id = $1
 returning run_id;
 
 -- name: is_known
--- Whether a run that began with this one or after it has the draft with this id, or a message
--- finishes it.
+-- Whether a draft of this run or of a later one has this id, or an outgoing message finishes it.
 with later as (
     select l.id
     from runs as f
@@ -56,8 +55,8 @@ select
     ) as known;
 
 -- name: own_messages
--- The ids of our own messages in a chat, of those that were to be sent lately and of drafts. Sent
--- messages have no index by chat, so only the newest of all chats are looked at.
+-- Return the ids of our own messages in a chat: recent outgoing messages, and drafts. Sent messages
+-- have no index by chat, so only the newest of all chats are searched.
 select external_id
 from outbox
 where id > (select coalesce(max(id), 0) from outbox) - 5000
@@ -68,14 +67,14 @@ from drafts
 where channel = $1 and account = $2 and chat = $3 and external_id is not null;
 
 -- name: drafts
--- All drafts, the oldest first.
+-- Return all drafts, the oldest first.
 select run_id, channel, account, chat, thread, external_id
 from drafts
 order by opened_at, run_id;
 
 -- name: forsaken
--- Forgets the drafts of ended runs of which no message waits for another run; tells what became of
--- the messages, or of the run if it had none. What somebody else is forgetting is left to them.
+-- Delete the drafts of ended runs of which no message waits for another run; returns the result of
+-- the messages, or of the run if it had none. Skips drafts that another caller is deleting.
 with left_over as (
     select
         d.run_id,

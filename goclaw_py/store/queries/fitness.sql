@@ -1,8 +1,8 @@
--- Whether a database can do what is asked of it.
+-- Checks whether a database meets the requirements.
 
 -- name: server
--- Says what the server is, what time it is there, and what we may do. The clock of the server is
--- what is asked for here; nothing is stored of it.
+-- Return the properties of the server, its time, and our privileges. The time is only compared, and
+-- not stored.
 select
     current_setting('server_version_num')::int as version,
     statement_timestamp() as at,
@@ -18,7 +18,7 @@ from pg_database as d
 where d.datname = current_database();
 
 -- name: rights
--- Of the tables that are there: what we may not do with each, and who owns those that are not ours.
+-- Return, for the existing tables, our missing privileges, and the owners if that is another user.
 select
     c.relname as name,
     array(
@@ -34,10 +34,10 @@ join pg_class as c on c.oid = to_regclass(quote_ident(wanted.name))
 order by c.relname;
 
 -- name: backend
--- Names the session of the server that this connection has now.
+-- Return the process id of the server session that this connection uses now.
 select pg_backend_pid() as pid;
 
 -- name: may_write
--- Whether the server takes changes, and why not.
+-- Return whether the server accepts changes, and if not, why.
 select pg_is_in_recovery() as is_standby,
        current_setting('transaction_read_only')::boolean as is_read_only;

@@ -1,15 +1,15 @@
--- Jobs, and the zones of their owners.
+-- Jobs, and the time zones of their owners.
 --
--- Whoever gives a job a slug has locked its owner before, so that neither a slug is taken twice nor
--- a limit passed by two at once.
+-- A transaction that names a job locks its owner first, so that slugs stay unique and concurrent
+-- transactions cannot exceed the limit.
 
 -- name: lock_owner
--- One at a time names jobs of an owner.
+-- Lock an owner, so that its jobs are named one at a time.
 select pg_advisory_xact_lock(10, hashtext($1));
 
 -- name: add
--- Stores a job, unless its owner has one of that slug, or as many as are allowed in the states that
--- count. $1 is the job, $2 its owner, $3 its slug.
+-- Store a job, unless its owner has one with this slug, or the maximum number of jobs in the states
+-- that count. $1 is the job, $2 its owner, $3 its slug.
 insert into cron_jobs (
     id, owner, slug, name, search_text, agent, kind, spec, maker, notify, channel, account, chat, state,
     revision, created_at, updated_at, next_run_at, running, last_run_at, last_status, last_error,
@@ -30,7 +30,7 @@ where not exists (select from cron_jobs where owner = $2 and slug = $3)
   and ($5::integer is null or (
       select count(*)
       from (
-          -- In the order of the index: one owner may have nearly all jobs, and another one none.
+          -- In the order of the index: one owner may have nearly all jobs, another one none.
           select from cron_jobs
           where owner = $2 and state = any ($4::text[])
           order by slug
@@ -40,24 +40,25 @@ where not exists (select from cron_jobs where owner = $2 and slug = $3)
 returning id;
 
 -- name: named
--- Whose a slug is among the jobs of an owner.
+-- Return the owner's job with this slug.
 select id
 from cron_jobs
 where owner = $1 and slug = $2;
 
 -- name: job
--- One job.
+-- Return one job.
 select * from cron_jobs
 where id = $1;
 
 -- name: lock
--- Locks one job.
+-- Lock one job.
 select * from cron_jobs
 where id = $1
 for update;
 
 -- name: count
--- A row if an owner, which is locked, has fewer jobs in the states that count than are allowed.
+-- Return a row if an owner, which is locked, has fewer jobs in the states that count than the
+-- maximum.
 select
 where (
     select count(*)
@@ -70,8 +71,8 @@ where (
 ) < $3;
 
 -- name: change
--- Stores what people decide of locked jobs: their definitions, makers, states, failures and next
--- runs, and in a move also their owners; counts their revisions up.
+-- Store changes by people to locked jobs: definitions, creators, states, failures and next runs,
+-- and in a move also owners; increments their revisions.
 update cron_jobs as j
 set owner = n.owner, slug = n.slug, name = n.name, search_text = n.search_text, agent = n.agent, kind = n.kind,
     spec = n.spec, maker = n.maker, notify = n.notify, channel = n.channel, account = n.account,
@@ -85,9 +86,9 @@ from jsonb_to_record($2::jsonb) as n (
 where j.id = $1;
 
 -- name: move_unreadable
--- Gives a locked job, whose definition this release cannot read, to an owner, under a slug; lets it
--- tell its results in the chat $9 if it did so in ($6, $7, $8). All else that another release has
--- written there stays as it is.
+-- Assign a locked job, whose definition this release cannot read, to an owner, under a slug; if it
+-- reports its results to the chat ($6, $7, $8), replace that by $9. Everything else that another
+-- release has stored there is unchanged.
 update cron_jobs
 set owner = $2, slug = $3, search_text = $4, updated_at = $5, revision = revision + 1,
     chat = case when (channel, account, chat) = ($6, $7, $8) then $9 else chat end,
@@ -104,40 +105,40 @@ set owner = $2, slug = $3, search_text = $4, updated_at = $5, revision = revisio
 where id = $1;
 
 -- name: delete
--- Deletes a job, returns it.
+-- Delete a job and return it.
 delete from cron_jobs
 where id = $1
 returning id;
 
 -- name: forget
--- Deletes the log of a job.
+-- Delete the history of a job.
 delete from job_runs
 where job = $1;
 
 -- name: with_slug
--- Jobs of this slug, of one owner or of all; enough to see that there are several.
+-- Return jobs with this slug, of one owner or of all; only as many as show that there are several.
 select * from cron_jobs
 where slug = $1 and ($2::text is null or owner = $2)
 order by id
 limit 2;
 
 -- name: with_id
--- Jobs whose id lies between a prefix and the last id that has it.
+-- Return jobs whose id is between a prefix and the last id with this prefix.
 select * from cron_jobs
 where id >= $1 and id <= $2 and ($3::text is null or owner = $3)
 order by id
 limit 2;
 
 -- name: slugs
--- The slugs of an owner's jobs between a prefix and the last one that has it.
+-- Return the slugs of an owner's jobs between a prefix and the last slug with this prefix.
 select slug
 from cron_jobs
 where owner = $1 and slug >= $2 and slug <= $3;
 
 -- name: all
--- A page of all jobs, in the order of their next runs, and how many there are, counted up to $3; one
--- row without a job if the page is empty. From indexes alone: as a list the ids lead the plan to the
--- rows, as a join to all rows.
+-- Return a page of all jobs, in the order of their next runs, and their number, counted up to $3;
+-- one row without a job if the page is empty. It uses indexes only: with a list of ids the plan
+-- reads just these rows, with a join it would read all rows.
 select whole.total, j.*
 from (
     select count(*) as total
@@ -154,7 +155,7 @@ left join cron_jobs as j on j.id = any (
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: all_of_owner
--- The same of the jobs of the owner $4.
+-- The same for the jobs of the owner $4.
 select whole.total, j.*
 from (
     select count(*) as total
@@ -172,7 +173,7 @@ left join cron_jobs as j on j.id = any (
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: all_of_state
--- The same of the jobs in the state $4, which is not active: those have an index of their own.
+-- The same for the jobs in the state $4, which must not be active: other states have an index.
 select whole.total, j.*
 from (
     select count(*) as total
@@ -195,8 +196,8 @@ left join cron_jobs as j on j.id = any (
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: search
--- The same of the jobs that are asked for. Null, an empty list and an empty text ask for all. Part
--- of them can be anything, so all are looked at, once.
+-- The same for the jobs that match a search. Null, an empty list and an empty text match
+-- everything. Any text may match within names, so all jobs are read once.
 with found as (
     select id, next_run_at, created_at
     from cron_jobs
@@ -219,7 +220,7 @@ left join (page join cron_jobs as j on j.id = page.id) on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: search_of_owner
--- The same of the jobs of one owner.
+-- The same for the jobs of one owner.
 with found as (
     select id, next_run_at, created_at
     from cron_jobs
@@ -242,24 +243,24 @@ left join (page join cron_jobs as j on j.id = page.id) on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: zone
--- The zone that an owner has chosen.
+-- Return the time zone that an owner has chosen.
 select zone
 from owner_zones
 where owner = $1;
 
 -- name: choose_zone
--- Keeps it.
+-- Store the time zone of an owner.
 insert into owner_zones (owner, zone)
 values ($1, $2)
 on conflict (owner) do update set zone = excluded.zone;
 
 -- name: forget_zone
--- Forgets it.
+-- Delete the time zone of an owner.
 delete from owner_zones
 where owner = $1;
 
 -- name: lock_of_chat
--- Locks the jobs of the owners of a chat, and those that tell their results in it.
+-- Lock the jobs of the owners of a chat, and the jobs that report their results to it.
 select *
 from cron_jobs
 where owner = any ($1::text[]) or (channel, account, chat) = ($2, $3, $4)
@@ -267,19 +268,19 @@ order by id
 for update;
 
 -- name: slugs_of
--- All slugs of an owner's jobs.
+-- Return all slugs of an owner's jobs.
 select slug
 from cron_jobs
 where owner = $1;
 
 -- name: rename_in_log
--- Lets the log of a job belong to another owner.
+-- Assign the history of a job to another owner.
 update job_runs
 set owner = $2
 where job = $1;
 
 -- name: move_zones
--- Gives the zones of owners to those that they become, unless these have chosen one.
+-- Assign the time zones of owners to the owners that replace them, unless these have chosen one.
 with old as (
     delete from owner_zones
     using unnest($1::text[], $2::text[]) as move (old, new)

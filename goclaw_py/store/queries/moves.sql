@@ -2,25 +2,25 @@
 -- of their keys, then what is in them.
 
 -- name: lock_moves
--- One move at a time.
+-- Allow one move at a time.
 lock table moved_sessions in share row exclusive mode;
 
 -- name: lock_nodes
--- Keeps all nodes: a session may change its owner only while both are there.
+-- Keep all nodes: a session may change its owner only while both nodes exist.
 select id
 from nodes
 order by id
 for key share;
 
 -- name: sessions_of
--- The sessions of a chat.
+-- Return the sessions of a chat.
 select key, agent, thread, created_at
 from sessions
 where channel = $1 and account = $2 and chat = $3
 order by key;
 
 -- name: lock_sessions
--- Makes the sessions that do not exist, and locks all of them in the order of their keys.
+-- Create missing sessions, and lock all of them in the order of their keys.
 insert into sessions as s (
     key, agent, channel, account, chat, thread, created_at, last_active_at
 )
@@ -32,15 +32,15 @@ on conflict (key) do update set agent = s.agent
 returning s.key, s.owner, s.fence, s.epoch, s.summary, s.summarized_upto, s.pinned;
 
 -- name: cut_runs
--- Ends the runs of a node in a locked session that it loses.
+-- End the runs of a node in a locked session that it loses.
 update runs
 set outcome = 'lost', finished_at = $3, error = $4
 where session = $1 and node = $2 and outcome is null
 returning id;
 
 -- name: realign_runs
--- Lets the runs that work in a locked session go on in what it becomes: those of its owner keep
--- their claim, and those of its present history write to the one that is read then.
+-- Move the running runs of a locked session to the session that replaces it: those of its owner
+-- keep their claim, and those of its current history write to the history that is read then.
 update runs
 set fence = case when node = $2 and fence = $3 then $4 else fence end,
     epoch = case when epoch = $5 then $6 else epoch end
@@ -70,13 +70,13 @@ from (
 ) as summarized;
 
 -- name: move_old_history
--- Moves what was written before the last reset.
+-- Move the history before the last reset.
 update history
 set session = $2
 where session = $1;
 
 -- name: merge_sessions
--- Gives one locked session what the other one has.
+-- Merge the data of one locked session into the other one.
 update sessions as s
 set owner = $3,
     fence = $4,
@@ -98,12 +98,12 @@ from sessions as o
 where o.key = $1 and s.key = $2;
 
 -- name: remove_session
--- Removes a session of which nothing is left.
+-- Delete an empty session.
 delete from sessions
 where key = $1;
 
 -- name: remember_moves
--- Tells those who know sessions by their old keys where they are, after any number of moves.
+-- Store the new keys of sessions for callers with old keys, after any number of moves.
 with before as (
     update moved_sessions
     set moved_to = move.new
@@ -119,7 +119,7 @@ from unnest($1::text[], $2::text[]) as move (old, new)
 on conflict (key) do update set moved_to = excluded.moved_to;
 
 -- name: rename_in_inbox
--- Moves the messages of sessions that wait, or that may be tried again.
+-- Move the messages of sessions that are waiting or may be retried.
 update inbox
 set session = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
@@ -127,28 +127,28 @@ where (session = move.old and state = 'pending')
    or (session = move.old and state = 'done' and kind = 'message' and outcome <> 'completed');
 
 -- name: rename_in_runs
--- Moves the runs of sessions.
+-- Move the runs of sessions.
 update runs
 set session = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
 where session = move.old;
 
 -- name: rename_payers
--- Lets those who paid for runs of other sessions have paid under their new names.
+-- Rename the sessions that pay for runs of other sessions.
 update runs
 set payer = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
 where payer = move.old and payer = any ($1::text[]);
 
 -- name: retarget_sessions
--- Lets the sessions that are left, which are not named after their chat, speak to the new one.
+-- Set the new chat as the target of the remaining sessions, which are not named after their chat.
 update sessions
 set chat = $4
 where channel = $1 and account = $2 and chat = $3
 returning key;
 
 -- name: retarget_inbox
--- Lets messages of sessions be answered in the new chat. Ids of messages mean nothing there.
+-- Send answers to messages of sessions to the new chat. Message ids are not valid there.
 update inbox
 set message = jsonb_set(
     message - 'message_id' - 'reply_to', '{target,chat}', to_jsonb($2::text)
@@ -159,7 +159,7 @@ where ((session = any ($3::text[]) and state = 'pending')
   and message #>> '{target,chat}' = $1;
 
 -- name: retarget_runs
--- Lets the runs that work, and those of sessions, name the new chat.
+-- Set the new chat in running runs, and in those of sessions.
 update runs
 set chat = $4
 where channel = $1 and account = $2 and chat = $3
@@ -167,8 +167,8 @@ where channel = $1 and account = $2 and chat = $3
 returning id;
 
 -- name: retarget_outbox
--- Lets messages that were not sent go to the new chat, in order of their ids. Ids of messages mean
--- nothing there: they are no replies, and no edits of drafts.
+-- Send unsent messages to the new chat; locks them in the order of their ids. Message ids are not
+-- valid there, so they are neither replies nor edits of drafts.
 with unsent as (
     select id
     from outbox
@@ -194,13 +194,13 @@ where outbox.id = unsent.id
 returning outbox.id;
 
 -- name: drop_drafts
--- Forgets the drafts in the old chat: nobody can finish them from the new one.
+-- Delete the drafts in the old chat, which cannot be finished from the new one.
 delete from drafts
 where channel = $1 and account = $2 and chat = $3
 returning run_id;
 
 -- name: move_request
--- Lets the request for access of a group be one of its new id, unless that has one.
+-- Move the access request of a group to its new id, unless that has one.
 update pairing_requests as p
 set sender_id = $4, chat = $4
 where channel = $1 and account = $2 and sender_id = $3 and peer = 'group'
@@ -211,13 +211,13 @@ where channel = $1 and account = $2 and sender_id = $3 and peer = 'group'
 returning p.id;
 
 -- name: drop_request
--- Forgets the request for access of a group under its old id, if the new one has another.
+-- Delete the access request of a group under its old id, if the new id has another one.
 delete from pairing_requests
 where channel = $1 and account = $2 and sender_id = $3 and peer = 'group'
 returning id;
 
 -- name: move_topics
--- Gives what is known of the topics of the old chat to the new one; what is known of its own stays.
+-- Move the topics of the old chat to the new one; existing topics of the new one are kept.
 with old as (
     delete from topics
     where channel = $1 and account = $2 and chat = $3
@@ -231,7 +231,7 @@ with old as (
 select thread from old;
 
 -- name: move_chat
--- Gives what is known of the old chat to the new one; what was decided about that stays.
+-- Merge the old chat into the new one; a decision about the new one is kept.
 with old as (
     delete from chats
     where channel = $1 and account = $2 and chat = $3

@@ -1,7 +1,7 @@
--- Messages on their way to the channel.
+-- Outgoing messages.
 
 -- name: insert
--- Puts messages into the outbox, in the given order, due at once.
+-- Store messages in the outbox, in the given order, due immediately.
 insert into outbox (
     channel, account, chat, message, session, occurrence, heartbeat_run, alert, created_at, next_attempt_at
 )
@@ -13,8 +13,8 @@ from unnest($3::text[], $4::text[], $5::text[], $6::jsonb[])
 order by m.ordinal;
 
 -- name: insert_each
--- Puts messages into the outbox, in the given order, each due at once at an instant of its own, and
--- tells the senders.
+-- Store messages in the outbox, in the given order, each due at an instant of its own, and notify
+-- the senders.
 with said as (
     insert into outbox (
         channel, account, chat, message, occurrence, heartbeat_run, alert, created_at, next_attempt_at
@@ -30,7 +30,8 @@ with said as (
 select case when exists (select from said) then pg_notify($1, '') end;
 
 -- name: chats_due
--- Chats whose oldest unsent row may be sent now, the longest due first, with the size of its album.
+-- Return chats whose oldest unsent row may be sent now, the longest due first, with the size of its
+-- album.
 select
     h.channel, h.account, h.chat,
     case
@@ -50,17 +51,17 @@ where h.state = 'pending' and h.next_attempt_at <= $3
 order by h.next_attempt_at, h.id;
 
 -- name: next_due
--- When the oldest unsent row of some chat may be sent.
+-- Return when the oldest unsent row of any chat may be sent.
 select min(next_attempt_at) as due_at
 from outbox_heads
 join unnest($1::text[], $2::text[]) as place (channel, account) using (channel, account)
 where state = 'pending';
 
 -- name: claim_next
--- Takes the oldest unsent row of each of some chats, if it may be sent at the chat's instant, for a
--- node that exists. Two callers meet at the row's lock; the second then sees that it is being sent.
--- A row that this node itself has claimed is given again: the answer to that claim was lost. Rows
--- are locked in the order of their chats, here and where they are marked.
+-- Claim the oldest unsent row of each of some chats, if it may be sent at the chat's instant, for
+-- an existing node. Concurrent callers wait for the lock of the row; the second then sees that it
+-- is being sent. A row that this node itself has claimed is returned again, because the reply to
+-- that claim was lost. Rows are locked in the order of their chats, here and where they are marked.
 with me as (
     select id from nodes where id = $1 for key share
 ), head as (
@@ -92,9 +93,9 @@ where o.id = any (array(
 returning o.*;
 
 -- name: claim_album
--- Takes the other unsent rows of the album of a row that a node has claimed, for a node that exists.
--- They need not be due: what holds the claimed row back holds them back too. Rows that this node
--- itself has claimed are given again, as in claim_next.
+-- Claim the other unsent rows of the album of a claimed row, for an existing node. They need not be
+-- due: what delays the claimed row delays them too. Rows that this node itself has claimed are
+-- returned again, as in claim_next.
 with me as (
     select id from nodes where id = $1 for key share
 ), taken as (
@@ -120,7 +121,7 @@ with me as (
 select * from taken order by id;
 
 -- name: mark_sent
--- Ends claimed rows as delivered; returns those that were.
+-- End claimed rows as delivered; returns the rows that were.
 with locked as (
     select id
     from outbox
@@ -138,7 +139,7 @@ where o.id = any (array(select id from locked))
 returning o.id, o.fence;
 
 -- name: mark_failed
--- Puts a claimed row back, to be tried later.
+-- Release a claimed row, to be retried later.
 update outbox
 set state = 'pending', owner = null, error = $3, next_attempt_at = $4,
     possible_duplicate = possible_duplicate or $5,
@@ -147,76 +148,77 @@ where id = $1 and fence = $2 and state = 'sending'
 returning id;
 
 -- name: mark_dead
--- Ends a claimed row as undeliverable.
+-- End a claimed row as undeliverable.
 update outbox
 set state = 'dead', owner = null, error = $3, finished_at = $4
 where id = $1 and fence = $2 and state = 'sending'
 returning id;
 
 -- name: same_claim
--- Tells the state of a row if nobody has claimed it since.
+-- Return the state of a row if nobody has claimed it since.
 select state
 from outbox
 where id = $1 and fence = $2;
 
 -- name: newest
--- The newest rows before a row.
+-- Return the newest rows before a row.
 select * from outbox
 where id < $2
 order by id desc
 limit $1;
 
 -- name: newest_of_run
--- Those that a run has said, with any state or one.
+-- The same for the messages of a run, in any state or one.
 select * from outbox
 where message ->> 'run_id' = $3 and id < $2 and ($4::text is null or state = $4)
 order by id desc
 limit $1;
 
 -- name: newest_pending
--- Those that wait. The first condition is what the index knows.
+-- The same for pending rows. The first condition matches the partial index.
 select * from outbox
 where state in ('pending', 'sending') and state = 'pending' and id < $2
 order by id desc
 limit $1;
 
 -- name: newest_sending
--- Those that somebody is sending.
+-- The same for rows that are being sent.
 select * from outbox
 where owner is not null and state = 'sending' and id < $2
 order by id desc
 limit $1;
 
 -- name: newest_dead
--- Those that are dead.
+-- The same for undeliverable rows.
 select * from outbox
 where state = 'dead' and id < $2
 order by id desc
 limit $1;
 
 -- name: newest_dropped
--- Those that an operator gave up.
+-- The same for rows that an operator dropped.
 select * from outbox
 where state = 'dropped' and id < $2
 order by id desc
 limit $1;
 
 -- name: newest_sent
--- Those that were delivered.
+-- The same for delivered rows.
 select * from outbox
 where state = 'sent' and id < $2
 order by id desc
 limit $1;
 
 -- name: row
--- One row.
+-- Return one row.
 select * from outbox
 where id = $1;
 
 -- name: cut_answers
--- Gives up what waits of the answers of a session in a chat: of all with $6, else of the run $7, or of
--- the one whose part is the oldest if that is null; with $8 only of answers to this sender. What jobs and heartbeats say is no answer; what
--- finishes a growing reply is sent, or that would stay open.
+-- Drop pending answers of a session in a chat: of all runs with $6, else of the run $7, or if that
+-- is null of the run with the oldest pending part; with $8 only answers to this sender. Messages of
+-- jobs and heartbeats are not answers; messages that finish a partial reply are sent, because it
+-- would stay open.
 with waiting as (
     select id, message ->> 'run_id' as run
     from outbox
@@ -239,7 +241,7 @@ where o.id = w.id
 returning o.id;
 
 -- name: drop
--- Gives up rows that are dead or wait. Locks them in order of their ids.
+-- Drop rows that are undeliverable or pending. Locks them in the order of their ids.
 with left_over as (
     select id
     from outbox
@@ -254,8 +256,8 @@ where outbox.id = left_over.id
 returning outbox.channel;
 
 -- name: retry
--- Makes rows that are dead or dropped pending again, with all their attempts before them. Locks
--- them in order of their ids.
+-- Make undeliverable or dropped rows pending again, with all attempts available. Locks them in the
+-- order of their ids.
 with ended as (
     select id
     from outbox
@@ -270,8 +272,8 @@ where outbox.id = ended.id
 returning outbox.id;
 
 -- name: backlog
--- Counts what is not finished, what is dead, and what failed: those that were dropped or rejected
--- have been told so.
+-- Count unfinished, undeliverable and failed messages; dropped and rejected ones do not count,
+-- because their senders were notified.
 select
     (select count(*) from inbox where state = 'pending') as inbox,
     (select count(*) from outbox where state in ('pending', 'sending')) as outbox,

@@ -1,7 +1,7 @@
--- Who may talk to the agent.
+-- People who may talk to agents.
 
 -- name: people
--- Everybody who was approved before a place, the newest first.
+-- Return approved people before a position, the newest first.
 select channel, account, sender_id, name, username, role, approved_at
 from people
 where (approved_at, channel, account, sender_id) < ($2, $3, $4, $5)
@@ -9,7 +9,7 @@ order by approved_at desc, channel desc, account desc, sender_id desc
 limit $1;
 
 -- name: request_pairing
--- Keeps those requests whose sender has no live one, and returns them by their place in the batch.
+-- Store the requests whose sender has no valid one, and return them by their position in the batch.
 with batch as (
     select *
     from unnest(
@@ -48,8 +48,8 @@ join batch using (channel, account, sender_id)
 order by batch.ordinal;
 
 -- name: remove_decided
--- Removes new requests of people who were let in, and of chats that were decided about, and returns
--- them. After they were stored: an approval that was under way is seen then.
+-- Delete new requests of people who were approved meanwhile, and of chats that have a decision, and
+-- return them. It runs after they were stored, so that it sees a concurrent approval.
 delete from pairing_requests as p
 using (
     select
@@ -70,7 +70,7 @@ where p.id = d.id and (d.is_known or d.is_settled)
 returning p.id, p.messages, d.is_known;
 
 -- name: keep_messages
--- Adds what somebody wrote to their request, which keeps the newest $5.
+-- Add messages to the request of their sender, which keeps the newest $5.
 update pairing_requests as p
 set messages = (
     select jsonb_agg(newest.message order by newest.ordinal)
@@ -85,7 +85,7 @@ where p.channel = $1 and p.account = $2 and p.sender_id = $3
 returning p.id;
 
 -- name: requests
--- Requests that are valid, oldest first.
+-- Return valid requests, the oldest first.
 select
     channel, account, sender_id, name, username, code_hash, created_at, expires_at, id, chat, peer
 from pairing_requests
@@ -93,11 +93,11 @@ where expires_at > $1
 order by created_at, channel, account, sender_id;
 
 -- name: lock_people
--- Lets one approval at a time decide who the first person is. Readers do not wait.
+-- Allow one approval at a time to decide who is the first person. Readers do not wait.
 lock table people in share row exclusive mode;
 
 -- name: take_request
--- Removes and returns the oldest valid request with this code.
+-- Delete and return the oldest valid request with this code.
 delete from pairing_requests as p
 using (
     select channel, account, sender_id
@@ -112,35 +112,36 @@ where (p.channel, p.account, p.sender_id)
 returning p.*;
 
 -- name: take_request_of_chat
--- Removes and returns the request of a chat about which a decision is made; a person's request stays
--- where their direct chat is allowed ($4), which lets nobody in.
+-- Delete and return the request of a chat that gets a decision. The request of a person is kept if
+-- their direct chat is allowed ($4), because that does not approve anybody.
 delete from pairing_requests
 where channel = $1 and account = $2 and coalesce(nullif(chat, ''), sender_id) = $3
   and (peer = 'group' or not $4)
 returning *;
 
 -- name: request
--- The request with this id, if it is one of the account; nobody else decides about it meanwhile.
+-- Return and lock the request with this id, if it belongs to the account.
 select *
 from pairing_requests
 where id = $1 and channel = $2 and account = $3
 for update;
 
 -- name: remove_request
--- Removes a request, with what its sender wrote.
+-- Delete a request and the messages of its sender.
 delete from pairing_requests
 where id = $1
 returning id;
 
 -- name: decide_chat
--- Keeps what was decided about the chat of a request.
+-- Store the decision about the chat of a request.
 insert into chats as c (channel, account, chat, peer, name, allowed, first_seen_at, last_seen_at)
 values ($1, $2, $3, $4, $5, $6, $7, $7)
 on conflict (channel, account, chat) do update
 set allowed = excluded.allowed;
 
 -- name: drop_asking
--- Gives up messages that ask owners and still wait to be sent. Locks them in order of their ids.
+-- Drop messages to owners about a request that are not sent yet. Locks them in the order of their
+-- ids.
 with waiting as (
     select id
     from outbox
@@ -155,14 +156,15 @@ where outbox.id = waiting.id
 returning outbox.id;
 
 -- name: asked
--- The messages that owners were asked by.
+-- Return the messages to owners about a request.
 select message, external_id
 from outbox
 where alert = $1 and state = 'sent' and external_id is not null
 order by id;
 
 -- name: approve
--- Enters a person, as guest if asked to ($6) and if others are there, or that does not matter ($8).
+-- Store a person, as guest if requested ($6), provided that there are others or that this does not
+-- matter ($8).
 insert into people as p (channel, account, sender_id, name, username, role, approved_at)
 values (
     $1, $2, $3, $4, $5,
@@ -182,7 +184,7 @@ set name = excluded.name,
 returning channel, account, sender_id, name, username, role, approved_at;
 
 -- name: revoke
--- Removes a person.
+-- Delete a person.
 delete from people
 where channel = $1 and account = $2 and sender_id = $3
 returning sender_id;

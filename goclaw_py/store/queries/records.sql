@@ -1,17 +1,17 @@
--- What is stored of runs and sessions, for operators and budgets.
+-- Stored runs and sessions, for operators and budgets.
 
 -- name: newest
--- The newest runs before a place. The same question has one query for each index that can answer it,
--- as plans are made once; what else is asked for is looked at row by row. Where that index begins
--- with a column of few values, it is not said to be equal to one: a plan would read all runs in
--- order then.
+-- Return the newest runs before a position. There is one query for each index that can answer it,
+-- because plans are made once; other conditions are checked for each row. If the index begins with
+-- a column of few values, the condition is not written as an equality: a plan would then read all
+-- runs in order.
 select * from runs
 where (started_at, id) < ($2, $3)
 order by started_at desc, id desc
 limit $1;
 
 -- name: newest_of_session
--- Those of one session.
+-- The same for one session.
 select * from runs
 where session = $4 and (started_at, id) < ($2, $3)
   and ($5::text is null or agent = $5)
@@ -21,7 +21,7 @@ order by started_at desc, id desc
 limit $1;
 
 -- name: newest_of_agent
--- Those of one agent.
+-- The same for one agent.
 select * from runs
 where agent >= $5 and (agent, started_at, id) < ($5, $2, $3)
   and ($4::text is null or session = $4)
@@ -31,7 +31,7 @@ order by agent desc, started_at desc, id desc
 limit $1;
 
 -- name: newest_of_trigger
--- Those with one trigger.
+-- The same for one trigger.
 select * from runs
 where trigger >= $6 and (trigger, started_at, id) < ($6, $2, $3)
   and ($4::text is null or session = $4)
@@ -41,7 +41,7 @@ order by trigger desc, started_at desc, id desc
 limit $1;
 
 -- name: newest_with_outcome
--- Those that ended otherwise than as wanted, in one way.
+-- The same for runs with one unsuccessful outcome.
 select * from runs
 where outcome >= $7 and outcome <> 'completed' and (outcome, started_at, id) < ($7, $2, $3)
   and ($4::text is null or session = $4)
@@ -51,7 +51,7 @@ order by outcome desc, started_at desc, id desc
 limit $1;
 
 -- name: newest_completed
--- Those that were completed, as most are: along the index of all.
+-- The same for completed runs, which are most: uses the index of all runs.
 select * from runs
 where outcome = 'completed' and (started_at, id) < ($2, $3)
   and ($4::text is null or session = $4)
@@ -62,7 +62,7 @@ order by started_at desc, id desc
 limit $1;
 
 -- name: active
--- Those that have not ended.
+-- Return runs that have not ended.
 select * from runs
 where outcome is null and (started_at, id) < ($2, $3)
   and ($4::text is null or session = $4)
@@ -72,16 +72,16 @@ order by started_at desc, id desc
 limit $1;
 
 -- name: find
--- Runs whose id lies between a prefix and the last id that has it.
+-- Return runs whose id is between a prefix and the last id with this prefix.
 select * from runs
 where id >= $1 and id <= $2
 order by id
 limit 2;
 
 -- name: between
--- Runs that worked at some time from one instant to before another, the oldest first: those that
--- began then, and those that began before and had not ended, or have not ended yet. These are few,
--- and found on their own: a plan that is made for any instant would rather read all runs in order.
+-- Return runs that were running at any time between two instants, the oldest first: those that
+-- began then, and those that began before and had not ended, or have not ended yet. The latter are
+-- few and found by a separate query: a generic plan would read all runs in order instead.
 with earlier as materialized (
     select * from runs
     where finished_at is not null
@@ -107,16 +107,15 @@ order by started_at, id
 limit $3;
 
 -- name: history_of_run
--- What a run has added to a history, in order.
+-- Return the history entries of a run, in order.
 select role, text, native, format, run_id, at
 from history
 where run_id = $1
 order by id;
 
 -- name: sessions
--- The sessions that were active last, before a place; they are counted only after the others are
--- gone. What they are sorted by is not indexed (it changes all the time), but the ten seconds are
--- in which it lies.
+-- Return the most recently active sessions, before a position; they are counted after the other
+-- conditions. The sort column is not indexed, because it changes often; its ten-second interval is.
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
@@ -131,7 +130,7 @@ from (
 order by s.last_active_at desc, s.key desc;
 
 -- name: session
--- One session.
+-- Return one session.
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
@@ -141,7 +140,7 @@ from sessions as s
 where s.key = $1;
 
 -- name: history
--- The newest entries since the last reset, newest first.
+-- Return the newest entries since the last reset, the newest first.
 select h.role, h.text, h.native, h.format, h.run_id, h.at
 from sessions as s
 join history as h on h.session = s.key and h.epoch = s.epoch
@@ -150,9 +149,9 @@ order by h.id desc
 limit $2;
 
 -- name: spent
--- What runs have used that started at an instant or later, those of one agent or of all. The second
--- bound excludes none: without it a plan, which is made for any instant, would expect a third of
--- all runs and read every one.
+-- Sum the usage of runs that started at an instant or later, of one agent or of all. The second
+-- bound excludes nothing: without it, a generic plan would expect a third of all runs and read
+-- every one.
 select
     coalesce(sum(requests), 0) as requests,
     coalesce(sum(input_tokens), 0) as input_tokens,
@@ -164,8 +163,8 @@ where started_at >= $1 and started_at <= 'infinity' and ($2::text is null or age
   and outcome is not null;
 
 -- name: spent_by
--- The same of those that one session pays for, its own and those of others. Its chat may have been
--- given another id since.
+-- The same for the runs that one session pays for, its own and those of others. Its chat may have
+-- been given another id since.
 with payer as (
     select coalesce(
         (
@@ -195,8 +194,8 @@ from paid
 where $2::text is null or agent = $2;
 
 -- name: unannounced
--- Lost and interrupted subagents that ended at an instant or later, whose chat has got no message about them, the
--- oldest first.
+-- Return lost and interrupted subagents that ended at an instant or later, and whose chat got no
+-- message about them, the oldest first.
 select *
 from runs as r
 where r.outcome in ('lost', 'interrupted') and r.trigger = 'subagent' and r.finished_at >= $1

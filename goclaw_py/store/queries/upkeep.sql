@@ -1,12 +1,12 @@
--- What is forgotten when it has been kept long enough. No statement waits for a lock.
+-- Deletion of old rows. No statement waits for a lock.
 --
 -- What a row depends on is asked for by inner selects that cannot become joins: a join would read
 -- the whole of the other table.
 
 -- name: sweep_inbox
--- Deletes what ended before $3, and what waits for an operator if it ended before $4, among the $2
--- rows behind the row $1; but for rows of drafts and of runs that work. Tells how many went, how many
--- it looked at, and which was the last one. Ids grow with time, so no other index is needed.
+-- Delete messages that ended before $3, and failed messages that ended before $4, among the $2 rows
+-- after the row $1; except those of drafts and of running runs. Returns the number of deleted and
+-- of checked rows, and the last one. Ids grow with time, so no other index is needed.
 with looked as (
     select id, received_at
     from inbox
@@ -40,8 +40,8 @@ select
 from looked;
 
 -- name: sweep_outbox
--- Deletes what was sent or dropped before $3, and what died before $4, among the $2 rows behind the
--- row $1; but for what a log tells of. Tells the same as above.
+-- Delete messages that were sent or dropped before $3, and undeliverable ones from before $4, among
+-- the $2 rows after the row $1; except those that a history refers to. Returns the same as above.
 with looked as (
     select id, created_at
     from outbox
@@ -72,8 +72,8 @@ select
 from looked;
 
 -- name: sweep_runs
--- Deletes some of the runs that ended before an instant, those that began first; but for those of
--- which a draft is left or a log tells. Returns a row for each.
+-- Delete some of the runs that ended before an instant, in the order of their start; except those
+-- with a draft, and those that a history refers to. Returns one row for each.
 delete from runs
 where id = any (array(
     select r.id
@@ -89,9 +89,9 @@ where id = any (array(
 returning id;
 
 -- name: lock_idle_sessions
--- Locks some of the sessions, of one run ($3) or of a job that is deleted ($4), in which nothing has
--- happened since an instant and nothing waits. The first condition is what the index knows. Whoever
--- begins something in one meanwhile changes its row, which is then looked at once more.
+-- Lock some sessions, of one run ($3) or of a deleted job ($4), in which nothing has happened since
+-- an instant and nothing is waiting. The first condition matches the index. A concurrent start of
+-- work changes the row, which is then checked again.
 select s.key
 from sessions as s
 where split_part(s.key, ':', 3) in ('cron', 'heartbeat', 'subagent', 'delegate')
@@ -125,7 +125,7 @@ limit $2
 for update of s skip locked;
 
 -- name: forget_history
--- Deletes some of the entries of locked sessions, of the first sessions first.
+-- Delete some of the entries of locked sessions, in the order of the sessions.
 delete from history
 where id = any (array(
     select h.id
@@ -142,14 +142,14 @@ where id = any (array(
 returning id;
 
 -- name: forget_sessions
--- Deletes those of some locked sessions that have no history any more.
+-- Delete those of some locked sessions that have no history any more.
 delete from sessions as s
 where s.key = any ($1::text[])
   and not (select exists (select from history where session = s.key))
 returning s.key;
 
 -- name: sweep_requests
--- Deletes some of the pairing requests that expired before an instant.
+-- Delete some of the pairing requests that expired before an instant.
 delete from pairing_requests
 where (channel, account, sender_id) in (
     select channel, account, sender_id

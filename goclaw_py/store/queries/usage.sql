@@ -1,10 +1,10 @@
--- What runs have used, for operators.
+-- Usage of runs, for operators.
 
 -- name: usage
--- What the runs have used that have ended, of those that started in some days, by any of agent, job,
--- sender, day, model, trigger and lane: the groups that cost most, in any order, and one row for all
--- of them together. $1 are the instants at which the days begin and the last one ends; day n lies
--- between the nth and the next. One statement, so that groups and whole are of one instant.
+-- Sum the usage of ended runs that started in some days, by any of agent, job, sender, day, model,
+-- trigger and lane: the groups with the highest cost, in any order, and one row for the total. $1
+-- are the instants at which the days begin and the last one ends; day n is between the nth and the
+-- next one. One statement, so that groups and total are consistent.
 with counted as (
     select
         case when $2 then agent end as agent,

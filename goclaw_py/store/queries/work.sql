@@ -1,15 +1,15 @@
--- Work that waits for jobs.
+-- Work items of jobs.
 
 -- name: add
--- Puts an item at the end of its line.
+-- Append an item to its queue.
 insert into work_items (queue, title, body, url, created_at)
 values ($1, $2, $3, $4, $5)
 returning *;
 
 -- name: take
--- Gives a job the item that it has already, else the oldest that is free or was taken before $4.
--- One statement, so that no item is taken by a caller that has gone. Two callers never meet at one
--- row: the second passes over what the first has locked.
+-- Return the item that a job has already claimed, or claim the oldest that is free or was claimed
+-- before $4. One statement, so that no item is claimed for a caller that is gone. Concurrent
+-- callers do not block each other: the second skips the row that the first has locked.
 with mine as (
     select id
     from work_items
@@ -32,14 +32,14 @@ where id in (select id from mine union all select id from free)
 returning *;
 
 -- name: change
--- Ends or returns an item, if the taking that wants it still holds it.
+-- Finish or release an item, if the claim is still the current one.
 update work_items
 set state = $3, outcome = $4, ended_at = $5
 where id = $1 and takes = $2 and state = 'taken'
 returning id;
 
 -- name: work
--- Items of all lines or of one, in all states or in one, the oldest first.
+-- Return items of all queues or one, in all states or one, the oldest first.
 select *
 from work_items
 where ($1::text is null or queue = $1) and ($2::text is null or state = $2)
