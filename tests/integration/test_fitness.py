@@ -191,7 +191,7 @@ async def test_a_standby_is_named_and_waited_for_until_it_is_promoted(
                 await ensure_fit(address)
             with pytest.raises(StoreUnavailable, match="this server is a read-only standby"):
                 await answered(store)
-            with pytest.raises(StoreUnavailable, match="set database.url to the primary"):
+            with pytest.raises(StoreUnavailable, match=r"set database\.url to the primary"):
                 await store.accept([inbox(1)], node=A, now=T0)
             async with connection(address) as one:
                 await one.script("select pg_promote()")

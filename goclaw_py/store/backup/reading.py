@@ -227,7 +227,9 @@ def _shown(name: str) -> str:
 
 
 @contextmanager
-def _readable(otherwise: str = "it is damaged: it cannot be read to its end") -> Iterator[None]:
+def _readable(
+    otherwise: str = "the backup is damaged: the file cannot be read to its end",
+) -> Iterator[None]:
     """Convert errors of gzip and tar about a broken file to one sentence."""
     try:
         yield

@@ -222,8 +222,10 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
         ),
         (
             "[channels.telegram.accounts.work]\nagent = 'bob'",
-            "channels.telegram.accounts.work.agent = 'bob': "
-            "there is no such agent; use one of: main",
+            (
+                "channels.telegram.accounts.work.agent = 'bob': "
+                "there is no such agent; use one of: main"
+            ),
         ),
         (
             "[channels.telegram.accounts.work.queue]\nmod = 1",

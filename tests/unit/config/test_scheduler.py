@@ -239,8 +239,10 @@ WAYS = "must be <integer><s|m|h|d>"
         ("on_busy = 'delay:99999999'", "the delay must be at most 31622400 seconds"),
         (
             "on_busy = 'delay:60'\nbusy_delay = '1m'",
-            "scheduler = (a table): the delay is set twice: "
-            'write on_busy = "delay", or remove busy_delay',
+            (
+                "scheduler = (a table): the delay is set twice: "
+                'write on_busy = "delay", or remove busy_delay'
+            ),
         ),
         ("session = 'key'", "session = 'key': must be 'job', 'fresh' or 'main'"),
         ("run_timeout = '0s'", f"run_timeout = '0s': {WAYS}"),
