@@ -1,4 +1,4 @@
-"""Who may talk: the approved people, kept in memory so that a ``/stop`` needs no database."""
+"""Access control: approved people, kept in memory so that a ``/stop`` needs no database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ChatId = tuple[str, str, str]
 
 
 class AccessStore(PeopleStore, ChatStore, Protocol):
-    """What the doorkeeper reads."""
+    """What access control reads from the store."""
 
 
 MAX_WAITING = 1_000
@@ -39,7 +39,7 @@ MAX_WAITING = 1_000
 
 
 class AccessControl:
-    """Knows the approved people and groups. Until they are loaded it lets nobody in."""
+    """Knows the approved people and groups. Until they are loaded, nobody is admitted."""
 
     def __init__(self, store: AccessStore, clock: Clock) -> None:
         self._store = store

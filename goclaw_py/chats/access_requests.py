@@ -1,4 +1,4 @@
-"""People and groups that nobody has decided about: owners are asked, and decide (SPEC CHAN-5)."""
+"""Access requests of people and groups, which owners approve or deny (SPEC CHAN-5)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _Key = tuple[str, str, str]
 
 
 class AccessRequests:
-    """Makes requests of what strangers say, asks the owners, and carries out what they decide."""
+    """Creates access requests, asks the owners, and applies their decisions."""
 
     def __init__(
         self,

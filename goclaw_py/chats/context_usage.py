@@ -1,4 +1,4 @@
-"""How full the context of each session is, as far as its last runs told (SPEC QUEUE-7)."""
+"""How full the context of each session is, as reported by its last runs (SPEC QUEUE-7)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REMEMBERED = 10_000
 
 
 class ContextUsage:
-    """Remembers, and never computes. Forgets the sessions that were quiet for longest.
+    """Stores the last report of each session; drops the sessions that were quiet for longest.
 
     Args:
         windows: How many tokens the model of each agent can take.

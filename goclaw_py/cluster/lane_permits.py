@@ -1,4 +1,4 @@
-"""Places in lanes that all nodes share: asked for when a run waits, given back at its end."""
+"""Slots of lanes that all nodes share: requested when a run waits, released at its end."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _Own:
 
 
 class ClusterLanePermits:
-    """Keeps what this node has in shared lanes, and what it wants, the same here and there.
+    """Synchronizes the slots that this node has and wants with the database.
 
     Whatever happens here is told once. Only a look asks for the same again, since others may have
     given places back: a question costs several trips to the database, one node at a time.

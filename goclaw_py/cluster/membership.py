@@ -1,4 +1,4 @@
-"""This process among others: its node row, its lease, and what dead nodes left.
+"""This process as a node: its row, its lease, and recovery after expired nodes.
 
 The lease is the only thing that is renewed. Sessions, outbox rows and named leases name their
 owner; an owner whose lease has ended owns nothing (docs/adr/0004).

@@ -1,4 +1,4 @@
-"""What nodes ask each other: a question is a row, and so is its answer (docs/adr/0020)."""
+"""Calls between nodes: a request is a row, and so is its answer (docs/adr/0020)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Handler = Callable[[Facts], Awaitable[Facts]]
 
 
 class NodeRpc:
-    """Asks other nodes, and answers them.
+    """Calls other nodes, and answers their calls.
 
     Args:
         node: Which node this process is now.

@@ -1,4 +1,4 @@
-"""Tasks that somebody has begun and waits for only at the end."""
+"""Background tasks that are awaited only at shutdown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class BackgroundTasks:
-    """Keeps them alive and logs what breaks. ``what`` names them in the log, such as ``jobs``."""
+    """Keeps tasks alive and logs their errors. ``what`` names them in the log, such as ``jobs``."""
 
     def __init__(self, what: str) -> None:
         self._what = what

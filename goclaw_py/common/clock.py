@@ -38,7 +38,7 @@ def steady_s() -> float:
 
 
 class SharedClock:
-    """The clock of the database, which all nodes read: leases of one are judged by another.
+    """The clock of the database, which all nodes use, because they compare each other's leases.
 
     Between two readings it goes on with this machine's steady clock, so whoever sets the machine's
     clock changes nothing. Until the first reading it is the machine's clock (docs/adr/0020).

@@ -1,4 +1,4 @@
-"""By how much jobs and beats come later than their schedule, so that equal ones come apart.
+"""Delays of jobs and heartbeats that spread equal schedules.
 
 Nothing here is random: a job's id or an agent's name decides, and for jitter also the time that it
 is due, so that whoever counts again gets the same (SPEC CRON-16, HB-1).

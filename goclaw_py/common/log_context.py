@@ -1,4 +1,4 @@
-"""What a task works on, for the lines of the log (SPEC OPS-5).
+"""Log context of a task (SPEC OPS-5).
 
 Bound once where a task begins with a run, an occurrence, a beat or a delivery. Whatever it calls
 inherits it: libraries, tools and threads too, which know nothing of runs.

@@ -1,4 +1,4 @@
-"""A loop that claims what is due in the database, whenever that is."""
+"""A loop that claims due work from the database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNSURE_S = 60.0
 
 
 class PollingLoop(ABC):
-    """Sleeps until the next due time or a change, at most a second, and waits for nobody.
+    """Sleeps until the next due time or a change, at most a second.
 
     Args:
         what: What it claims, for the log.

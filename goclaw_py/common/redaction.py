@@ -1,4 +1,4 @@
-"""Takes secrets out of text that people or programs will read (SPEC SEC-2).
+"""Removes secrets from text (SPEC SEC-2).
 
 All of it is linear in the length of the text, whatever it says: no line may stop a log. Each
 pattern begins where a word or a name does and gives nothing back, or has a bound.

@@ -1,4 +1,4 @@
-"""Forgets what is too old, now and then (SPEC DB-5)."""
+"""Deletes expired rows periodically (SPEC DB-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trying again."""
+"""Retries."""
 
 from __future__ import annotations
 

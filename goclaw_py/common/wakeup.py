@@ -1,4 +1,4 @@
-"""A wake-up call that is never lost."""
+"""A wake-up event that is never lost."""
 
 from __future__ import annotations
 

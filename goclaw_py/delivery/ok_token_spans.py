@@ -1,4 +1,4 @@
-"""Takes words out of Markdown and leaves the rest as if they had never been there (SPEC HB-6)."""
+"""Removes words from Markdown and leaves the rest intact (SPEC HB-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way out: one sender per chat, so that a slow or flooded chat delays no other (SPEC IO-4).
+"""The outbox sender: one task per chat, so that a slow chat delays no other (SPEC IO-4).
 
 A row is claimed, in a transaction of its own, before its request leaves, and marked after the
 answer came. Between the two nobody knows whether the message was sent; only in that window can it

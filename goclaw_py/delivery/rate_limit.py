@@ -68,7 +68,7 @@ def _free_at(instants: deque[float], most: int, span_s: float, now: float) -> fl
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A message that was let through, to be given back if it was not sent."""
+    """A message that was allowed, to be returned if it was not sent."""
 
     chat: str
     at: float
@@ -80,7 +80,7 @@ class Reservation:
 
 
 class TokenWindow:
-    """Paces one account. Instants are in seconds of any clock that never goes back.
+    """Rate limits of one account. Instants are in seconds of a monotonic clock.
 
     ``count``: an album counts as many messages as it has files; the gap comes once.
     """

@@ -1,4 +1,4 @@
-"""Waiting until a chat may be written to (SPEC IO-4): the shell around ``delivery.rate_limit``."""
+"""Waits until a chat may be written to (SPEC IO-4): the shell around ``delivery.rate_limit``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Account:
 
 
 class RateLimiter:
-    """The pace of all accounts of this process."""
+    """The rate limits of all accounts of this process."""
 
     def __init__(self, channels: Mapping[Place, Channel]) -> None:
         self._channels = channels

@@ -70,7 +70,7 @@ _LOOK_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class GatewayDependencies:
-    """What a gateway works with; ``workspaces`` are the folders of the agents.
+    """The dependencies of a gateway; ``workspaces`` are the folders of the agents.
 
     Args:
         instructions: The files in its folder that each agent is told; those it has none for may
@@ -101,7 +101,7 @@ class GatewayDependencies:
 
 
 class Container:
-    """Wires them; whoever owns it starts their duties."""
+    """Wires all parts; its owner starts their background tasks."""
 
     def __init__(
         self,

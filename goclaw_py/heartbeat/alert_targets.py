@@ -23,7 +23,7 @@ NOWHERE: Final = "its target is none: alerts are only logged"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTarget:
-    """A route, and what its alert says of the way there.
+    """A resolved target, and what the alert says about how it was chosen.
 
     Args:
         instead_of: The chat used last, if that cannot be written to; "" if it can.
@@ -36,7 +36,7 @@ class ResolvedTarget:
 
 
 class AlertTargetStore(ChatStore, Protocol):
-    """What is read here."""
+    """The store operations that this module needs."""
 
     async def session(self, key: SessionKey) -> Session | None:
         """See ``ports.store.RunStore``."""

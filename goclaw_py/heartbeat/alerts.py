@@ -1,4 +1,4 @@
-"""What becomes of what an agent says in a beat (SPEC HB-6 to HB-8, HB-10, AGENT-7)."""
+"""Turns the reply of a heartbeat run into an alert, or nothing (SPEC HB-6 to HB-8, HB-10)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _THIRD: Final = 3
 
 
 class Alerts:
-    """Judges replies, and writes alerts as their channels take them."""
+    """Reads replies, and formats alerts for their channels."""
 
     def __init__(
         self,

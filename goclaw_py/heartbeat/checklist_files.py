@@ -24,7 +24,7 @@ MAX_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ChecklistProblem:
-    """There is no checklist to be had.
+    """The checklist cannot be read.
 
     Args:
         skip: ``NO_FILE`` or ``UNREADABLE``.

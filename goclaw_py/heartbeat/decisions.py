@@ -1,4 +1,4 @@
-"""Whether a beat comes to its agent (SPEC HB-1 to HB-4, HB-12).
+"""Decides whether a heartbeat run asks its agent (SPEC HB-1 to HB-4, HB-12).
 
 Pure, and lazy: the checks are in the order of what they cost, and ``decide`` asks for a fact only
 when everything before it has let the beat pass. Whoever runs it finds the fact out and asks again.
@@ -87,7 +87,7 @@ class HeartbeatPolicy:
 
 
 class Need(StrEnum):
-    """A fact that has to be found out before it can be decided."""
+    """A fact that the decision needs next."""
 
     CHECKLIST = "checklist"
     LOOKS = "looks"
@@ -95,7 +95,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatFacts:
-    """What is known of a beat that is claimed, or rehearsed.
+    """The known facts about a heartbeat run, or about a dry run.
 
     Args:
         is_on: Whether the heartbeat beats, by people and settings.
@@ -116,7 +116,7 @@ class HeartbeatFacts:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """It does not come to its agent. ``noted`` are keys of items that are noted all the same."""
+    """The agent is not asked. ``noted`` are keys of items that are recorded nevertheless."""
 
     skip: Skip
     noted: tuple[str, ...] = ()
@@ -124,12 +124,12 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """Somebody talks to the agent: it is decided again after ``BUSY_RETRY``."""
+    """The agent is busy: the decision is repeated after ``BUSY_RETRY``."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskAgent:
-    """Its agent is asked: about ``due`` of the checklist, and about ``events``."""
+    """The agent is asked about ``due`` items of the checklist and about ``events``."""
 
     due: DueItems
     events: tuple[HeartbeatEvent, ...]

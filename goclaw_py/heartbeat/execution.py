@@ -1,4 +1,4 @@
-"""A beat that this process has in hand."""
+"""A heartbeat run that this process has claimed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from goclaw_py.model.session_keys import beat_session
 
 @dataclass(slots=True, eq=False)
 class HeartbeatExecution:
-    """A beat in hand.
+    """A claimed heartbeat run.
 
     Args:
         policy: How its heartbeat behaves.

@@ -1,4 +1,4 @@
-"""How the end of a beat is stored, in the name of the node that has claimed it."""
+"""Stores the end of a heartbeat run for the node that has claimed it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class HeartbeatEndStore(HeartbeatStore, RunEndStore, Protocol):
-    """What is written here."""
+    """The store operations that this module needs."""
 
 
 class HeartbeatExecutionEnds:

@@ -1,4 +1,4 @@
-"""Beats from their claim to their end, in this process (SPEC HB-1 to HB-4, HB-9 to HB-12)."""
+"""Heartbeat runs from claim to end, in this process (SPEC HB-1 to HB-4, HB-9 to HB-12)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RETRIES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatOutcome:
-    """What a beat comes to, and what people are told.
+    """The outcome of a heartbeat run, and its notifications.
 
     Args:
         reply: What the agent said, token and all.
@@ -87,7 +87,7 @@ class HeartbeatHandler(Protocol):
 
 
 class HeartbeatExecutions:
-    """Those that this process has in hand.
+    """The ones that this process has claimed.
 
     Args:
         freed: Called with one that is over.

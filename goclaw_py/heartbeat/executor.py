@@ -1,4 +1,4 @@
-"""Beats as runs of agents (SPEC HB-5). An owner of runs for the dispatcher."""
+"""Heartbeat runs as runs of agents (SPEC HB-5). A run owner for the dispatcher."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ log = logging.getLogger(__name__)
 
 
 class HeartbeatSuperseded(Exception):
-    """While a beat waited for its lane people have changed their mind, or the time has come."""
+    """The heartbeat was turned off, muted or changed while its run waited for a lane."""
 
 
 @dataclass(slots=True, eq=False)
 class HeartbeatAgentRun:
-    """A beat's run in hand."""
+    """The agent run of a heartbeat run in progress."""
 
     held: HeartbeatExecution
     run: NewRun
@@ -52,7 +52,7 @@ class HeartbeatAgentRun:
 
 
 class HeartbeatRunExecutor:
-    """Implements ``Performer`` of ``beats``.
+    """Implements ``HeartbeatHandler``.
 
     Args:
         run_timeout_s: How long a run may work; None: as long as it likes.
@@ -104,7 +104,7 @@ class HeartbeatRunExecutor:
     # ------------------------------------------------------------------ performing
 
     def perform(self, held: HeartbeatExecution) -> None:
-        """See ``Performer``."""
+        """See ``HeartbeatHandler``."""
         agent, run_id = held.claimed.agent, new_run_id(self._clock)
         held.run = run_id
         now = self._clock.now()
@@ -137,7 +137,7 @@ class HeartbeatRunExecutor:
     async def told(
         self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
     ) -> None:
-        """See ``Performer``."""
+        """See ``HeartbeatHandler``."""
         await self._alerts.told(held, end, told)
 
     # ------------------------------------------------------------------ the dispatcher's host

@@ -1,4 +1,4 @@
-"""Heartbeats of agents, and what became of each beat (SPEC section 7)."""
+"""Heartbeats of agents and their runs (SPEC section 7)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPLY_BYTES: Final = 16 * 1024
 
 
 class HeartbeatRunStatus(StrEnum):
-    """How a beat stands, or how it ended (SPEC HB-9)."""
+    """The status or outcome of a heartbeat run (SPEC HB-9)."""
 
     RUNNING = "running"
     DEFERRED = "deferred"
@@ -47,7 +47,7 @@ class HeartbeatRunStatus(StrEnum):
 
 
 class Skip(StrEnum):
-    """Why a beat did not come to its agent."""
+    """Why the agent was not asked."""
 
     DISABLED = "disabled"
     MUTED = "muted"
@@ -65,7 +65,7 @@ OPEN: Final = frozenset({HeartbeatRunStatus.RUNNING, HeartbeatRunStatus.DEFERRED
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatConfig:
-    """How the settings want an agent's heartbeat.
+    """The heartbeat of an agent as configured.
 
     Args:
         interval: None: they switch it off. At least a second.
@@ -79,7 +79,7 @@ class HeartbeatConfig:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """How the heartbeat of an agent stands: a row of ``heartbeats``.
+    """The state of an agent's heartbeat: a row of ``heartbeats``.
 
     Args:
         interval: None: the settings switch it off.
@@ -114,7 +114,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatEvent:
-    """Something that the agent is told with its next beat (SPEC HB-13)."""
+    """A text that the agent gets with its next heartbeat run (SPEC HB-13)."""
 
     id: int
     agent: AgentName
@@ -124,7 +124,7 @@ class HeartbeatEvent:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatClaim:
-    """A beat that this process has in hand.
+    """A heartbeat run that this process has claimed.
 
     Args:
         due_at: When it was to come: by the grid, or when it was asked for.
@@ -143,7 +143,7 @@ class HeartbeatClaim:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatRunEnd:
-    """How a beat ended, with what that changes; stored in one transaction, once.
+    """The end of a heartbeat run with all its changes; stored once, in one transaction.
 
     Args:
         detail: The cause of a failure, or what else explains the status, for people.
@@ -219,7 +219,7 @@ class HeartbeatRun:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """An alert that its channel will never take, and of which nobody was told.
+    """An alert that its channel refused for good and that was reported to nobody yet.
 
     Args:
         said: Its messages, in order.
@@ -235,7 +235,7 @@ class Undelivered:
 
 @dataclass(frozen=True, slots=True)
 class PreconditionQuery:
-    """What a beat of an agent asks the database, in one question.
+    """The facts that a heartbeat run needs from the database, in one query.
 
     Args:
         events: Those that wait, the oldest first.

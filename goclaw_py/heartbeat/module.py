@@ -45,7 +45,7 @@ _UNDELIVERED_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatSetup:
-    """What the settings say about heartbeats, by agent.
+    """The settings of heartbeats, by agent.
 
     Args:
         workspaces: The folders with the checklists.
@@ -64,7 +64,7 @@ def desk_of(
     setup: HeartbeatSetup,
     places: Collection[Place],
 ) -> GatewayHeartbeatService:
-    """The desk of somebody who has only the database."""
+    """The service for a caller that has only the database."""
     checklists = ChecklistFiles(setup.workspaces)
     routes = AlertTargetResolver(store, places)
     return GatewayHeartbeatService(store, clock, setup.policies, setup.plans, checklists, routes)

@@ -1,4 +1,4 @@
-"""How long a heartbeat is to be silent, as people say it in a chat and in a shell."""
+"""Durations of a mute, as people write them in chats and in the shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims beats that are due and hands them over (SPEC HB-1, HB-11).
+"""Polls for due heartbeat runs and claims them (SPEC HB-1, HB-11).
 
 It sleeps until the next due time or a change, at most a second, and waits for nobody.
 """
@@ -51,7 +51,7 @@ class WakeLimit:
 
 
 class HeartbeatPoller(PollingLoop):
-    """Claims due beats for one process.
+    """Claims due heartbeat runs for one process.
 
     Args:
         agents: Those that this process knows.

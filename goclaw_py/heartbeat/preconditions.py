@@ -1,4 +1,4 @@
-"""What a beat finds out before its agent is asked (SPEC HB-1)."""
+"""Finds the facts that decide whether the agent is asked (SPEC HB-1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOOKS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was decided, with what was found out for it.
+    """The decision, with the facts behind it.
 
     Args:
         detail: What is wrong with the checklist, if that is why.
@@ -38,7 +38,7 @@ class Checked:
 
 
 class Checks:
-    """Finds out what ``heartbeat.decisions.decide`` asks for."""
+    """Finds the facts that ``heartbeat.decisions.decide`` asks for."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Where a heartbeat alerts, as people write it in settings (SPEC HB-8)."""
+"""The alert target of a heartbeat, as written in settings (SPEC HB-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see of a heartbeat (SPEC HB-9, OPS-4)."""
+"""The status of a heartbeat for people (SPEC HB-9, OPS-4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from goclaw_py.model.run_events import Usage
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatView:
-    """How the heartbeat of an agent stands.
+    """The status of an agent's heartbeat.
 
     Args:
         last: The last beat that ended, None if there was none.

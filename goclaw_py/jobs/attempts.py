@@ -1,4 +1,4 @@
-"""What the end of a run is to its job."""
+"""The result of a run as an attempt of its job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only operators may have in jobs: everybody else stays within their chat (SPEC SEC-3)."""
+"""Authorization of job changes: operators may do everything, others stay in their chat (SEC-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many jobs of one agent work at once, where a policy says so (SPEC CRON-10, CRON-17)."""
+"""Limits how many jobs of one agent run at once (SPEC CRON-10, CRON-17)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from goclaw_py.model.ids import OccurrenceId
 
 
 class ConcurrencyLimiter:
-    """Lines up those that find their agent full.
+    """Queues occurrences whose agent has no free slot.
 
     Args:
         held: What this process has in hand, as it is now.

@@ -1,4 +1,4 @@
-"""Makes jobs of what people want, by the settings; nothing here is stored."""
+"""Creates jobs from drafts, within the settings; stores nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SAID_OF_IT = ("slug", "name", "notify")
 
 @dataclass(frozen=True, slots=True)
 class JobCreationRules:
-    """What the settings say of all jobs.
+    """Settings that apply to all jobs.
 
     Args:
         profile: The policy in it is the base of each job.

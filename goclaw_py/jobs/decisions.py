@@ -1,4 +1,4 @@
-"""What becomes of a job that is due: whether it runs, what follows an attempt, when it runs next.
+"""Decides whether a due job runs, what follows an attempt, and when it runs next.
 
 Pure: ``runtime.jobs`` carries these decisions out and the store writes them down. All of it holds
 for one occurrence, and none of it for those by hand, which leave no trace in their job.
@@ -64,7 +64,7 @@ class RetryLater:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseClaim:
-    """Cut by a shutdown: whoever comes next claims it again."""
+    """Interrupted by a shutdown: the next free node claims it again."""
 
 
 def begin(
@@ -296,7 +296,7 @@ def tells_failure(job: Job, failures: int) -> Recipients | None:
 
 
 class Recipients(StrEnum):
-    """Who is told something."""
+    """Who is notified."""
 
     TARGET = "target"
     OWNER = "owner"

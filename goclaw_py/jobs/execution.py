@@ -1,4 +1,4 @@
-"""What this process has claimed and not ended."""
+"""An occurrence that this process has claimed and not finished."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OccurrenceSuperseded(Exception):
 
 @dataclass(slots=True, eq=False)
 class JobExecution:
-    """An occurrence in hand.
+    """A claimed occurrence.
 
     Args:
         policy: How its job behaves.

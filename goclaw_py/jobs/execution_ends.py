@@ -1,4 +1,4 @@
-"""What the end of an occurrence is, and how it is stored with what people are told of it."""
+"""Stores the end of an occurrence, together with its notifications."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Messages = tuple[OutboundMessage, ...]
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutput:
-    """What an attempt has said and used."""
+    """The output and usage of an attempt."""
 
     text: str = ""
     usage: Usage | None = None
@@ -50,7 +50,7 @@ class AttemptOutput:
 
 @dataclass(frozen=True, slots=True)
 class EndReport:
-    """What people are told of an end, and what that says of it.
+    """The notifications about an end.
 
     Args:
         silent: Why nobody is told what went well.
@@ -63,7 +63,7 @@ class EndReport:
 
 
 class JobHandler(Protocol):
-    """Does what jobs ask for."""
+    """Executes jobs."""
 
     def busy(self, job: Job, policy: JobPolicy) -> Why | None:
         """Why there is no room for a job now; None: there is."""
@@ -72,7 +72,7 @@ class JobHandler(Protocol):
         """The session that a job needs for its run; None: none that others could hold."""
 
     async def perform(self, held: JobExecution) -> None:
-        """Begin an attempt; whatever comes of it, ``Occurrences.ended`` is told.
+        """Begin an attempt; whatever comes of it, ``JobExecutions.ended`` is told.
 
         Cancelled, it has not begun.
         """
@@ -99,11 +99,11 @@ class JobHandler(Protocol):
 
 
 class JobRunStore(JobStore, RunEndStore, Protocol):
-    """What is written here."""
+    """The store operations that this module needs."""
 
 
 class JobExecutionEnds:
-    """Writes and stores the ends of occurrences, in the name of the node that has claimed them.
+    """Stores the ends of occurrences for the node that has claimed them.
 
     Args:
         base: The policy of the settings.

@@ -1,4 +1,4 @@
-"""One time that a job is due: whether it runs, what follows an attempt, what becomes of the job.
+"""Records of occurrences: one time at which a job is due, with its claim, attempts and end.
 
 Pure: the runtime carries these decisions out and the store writes them down.
 """
@@ -26,7 +26,7 @@ OUTPUT_BYTES: Final = 16 * 1024
 
 
 class OccurrenceStatus(StrEnum):
-    """How an occurrence stands (SPEC CRON-12)."""
+    """The status of an occurrence (SPEC CRON-12)."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -47,7 +47,7 @@ class OccurrenceStatus(StrEnum):
 
 
 class Why(StrEnum):
-    """Why an occurrence ended so."""
+    """Why an occurrence ended in its status."""
 
     NO_WORK = "no_work"
     BUSY = "busy"
@@ -104,7 +104,7 @@ class OccurrenceClaim:
 
 @dataclass(frozen=True, slots=True)
 class JobUpdate:
-    """What an occurrence makes of its job.
+    """How an occurrence changes its job.
 
     ``state`` and ``delete`` hold only if nobody has changed the job since it was claimed (its
     revision is the same). ``next_run_at`` also holds for a job that was changed, but left with the
@@ -132,7 +132,7 @@ class JobUpdate:
 
 @dataclass(frozen=True, slots=True)
 class OccurrenceEnd:
-    """How an occurrence ended, and what becomes of its job.
+    """The end of an occurrence, with the change of its job.
 
     Args:
         update: None for one by hand, which changes nothing of the job.
@@ -205,7 +205,7 @@ class LoggedOccurrence:
 
 @dataclass(frozen=True, slots=True)
 class UnreportedOccurrence:
-    """A result that reached nobody, the newest of its job.
+    """The newest result of a job, if it could not be delivered.
 
     Args:
         job: As it was when it was claimed.

@@ -49,7 +49,7 @@ _SURE_FOR = timedelta(seconds=1)
 
 
 class JobExecutions:
-    """Those that this process has in hand.
+    """The ones that this process has claimed.
 
     Args:
         base: The policy of the settings.

@@ -61,7 +61,7 @@ _WAKING = frozenset({OccurrenceStatus.OK, OccurrenceStatus.FAILED, OccurrenceSta
 
 @dataclass(frozen=True, slots=True)
 class JobRunDeps:
-    """What scheduled runs use besides their agents.
+    """The dependencies of scheduled runs.
 
     Args:
         program: Makes the loop that runs a program instead of an agent.
@@ -79,7 +79,7 @@ class JobRunDeps:
 
 @dataclass(slots=True, eq=False)
 class JobRun:
-    """A scheduled run in hand."""
+    """A scheduled run in progress."""
 
     held: JobExecution
     run: NewRun
@@ -88,7 +88,7 @@ class JobRun:
 
 
 class JobRuns:
-    """Implements ``Performer``; an owner of runs for the dispatcher. ``lane``: where they run."""
+    """Implements ``JobHandler``; a run owner for the dispatcher. ``lane``: where its runs go."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class JobRuns:
         attempt: Attempt,
         said: AttemptOutput,
     ) -> EndReport:
-        """See ``Performer``."""
+        """See ``JobHandler``."""
         return await self._telling.tell(held, end, update, attempt, said)
 
     async def told(
@@ -286,7 +286,7 @@ class JobRuns:
         said: AttemptOutput,
         error: str,
     ) -> None:
-        """See ``Performer``."""
+        """See ``JobHandler``."""
         job = held.claimed.job
         await self._telling.remember(job, say, besides=held.session)
         await self._shop.work.finish(held, end, said, error)

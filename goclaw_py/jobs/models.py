@@ -1,4 +1,4 @@
-"""Jobs: what people decide of them, and how they stand (SPEC CRON-0, CRON-11)."""
+"""Jobs: their definition and their state (SPEC CRON-0, CRON-11)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GERMAN: Final = {"ä": "ae", "ö": "oe", "ü": "ue"}
 
 
 class JobState(StrEnum):
-    """How a job stands."""
+    """The state of a job."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -49,7 +49,7 @@ class JobState(StrEnum):
 
 
 class Notify(StrEnum):
-    """When the result of a job is told (SPEC CRON-13)."""
+    """When the result of a job is delivered (SPEC CRON-13)."""
 
     ALWAYS = "always"
     CONDITIONAL = "conditional"
@@ -58,7 +58,7 @@ class Notify(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The agent works on this. ``model``: instead of its own, "" keeps that."""
+    """A prompt for the agent. ``model`` replaces the agent's model; "" keeps it."""
 
     text: str
     model: str = ""
@@ -73,7 +73,7 @@ class FixedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """This program runs; operators only. Its output is what it says."""
+    """A program to run; operators only. Its output is the result."""
 
     argv: tuple[str, ...]
 
@@ -82,7 +82,7 @@ Payload = Prompt | FixedMessage | Program
 
 
 class TargetKind(StrEnum):
-    """Where a job tells its results, if not in a chat that it names."""
+    """Where a job delivers its results, unless it names a chat."""
 
     LAST = "last"
     """Where its owner's chat spoke to its agent last; for those of operators: where anybody did."""
@@ -94,7 +94,7 @@ JobTarget = Target | TargetKind
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What people decide of a job.
+    """The definition of a job.
 
     Args:
         slug: Its name within those of its owner; ``SLUG`` matches.

@@ -39,7 +39,7 @@ from goclaw_py.scheduler.dispatcher import Dispatcher
 log = logging.getLogger(__name__)
 
 _LOOK_S = 2.0
-"""How often it is looked for what became of results."""
+"""How often deliveries of results are checked."""
 
 
 def _no_programs(argv: tuple[str, ...]) -> AgentLoop:
@@ -48,12 +48,12 @@ def _no_programs(argv: tuple[str, ...]) -> AgentLoop:
 
 @dataclass(frozen=True, slots=True)
 class JobSetup:
-    """What the settings say about jobs.
+    """The settings of jobs.
 
     Args:
         sources: The work sources, by name.
         program: Makes the loop that runs a program instead of an agent.
-        limits: How many runs of an agent may work at once, where the settings say so.
+        limits: How many runs of an agent may be in progress at once, where the settings limit them.
         runs: What performs the jobs; a simulation only plays them.
     """
 
@@ -66,7 +66,7 @@ class JobSetup:
 
 @dataclass(frozen=True, slots=True)
 class JobDependencies:
-    """Parts of the gateway that jobs work with."""
+    """The dependencies of jobs."""
 
     channels: Mapping[Place, Channel]
     policies: SessionSettings

@@ -39,7 +39,7 @@ class FirstRun(StrEnum):
 
 
 class OnShort(StrEnum):
-    """What becomes of a schedule that is more frequent than allowed (SPEC CRON-15)."""
+    """How a schedule that is more frequent than allowed is handled (SPEC CRON-15)."""
 
     REJECT = "reject"
     CLAMP = "clamp"
@@ -53,7 +53,7 @@ class RetryOn(StrEnum):
 
 
 class Misfire(StrEnum):
-    """What becomes of an occurrence that nobody claimed in time (SPEC CRON-6)."""
+    """How an occurrence is handled that no node claimed in time (SPEC CRON-6)."""
 
     ONCE = "once"
     SKIP = "skip"
@@ -77,7 +77,7 @@ class SessionKind(StrEnum):
 
 
 class History(StrEnum):
-    """What becomes of a job's log when the job is deleted (SPEC CRON-9)."""
+    """Whether a job's log is kept when the job is deleted (SPEC CRON-9)."""
 
     KEEP = "keep"
     DELETE = "delete"
@@ -85,7 +85,7 @@ class History(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobPolicy:
-    """How a job behaves around its runs. Times are in seconds; 0 or None switches off.
+    """The policy of a job. Times are in seconds; 0 or None turns an option off.
 
     Args:
         min_interval_s: The least time between two firings.
@@ -137,7 +137,7 @@ class JobPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a profile says beside the policy of its jobs.
+    """A profile: its default policy and its other rules.
 
     Args:
         zone: The zone of jobs that name none; "" is that of the machine.

@@ -1,4 +1,4 @@
-"""Looks for what is due, claims it and hands it over (SPEC CRON-4).
+"""Polls for due jobs and claims them (SPEC CRON-4).
 
 The loop sleeps until the next due time or a change, at most a second. It waits for nobody: a job
 that hangs, or a channel, delays no other one.

@@ -42,7 +42,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Again and again. ``origin`` is a point of the grid for ``Anchor.GRID``, else not used."""
+    """Repeatedly. ``origin`` is a point of the grid for ``Anchor.GRID``, otherwise not used."""
 
     interval: timedelta
     origin: datetime | None = None
@@ -50,7 +50,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """By the clock on the wall of the job's zone. ``expression`` is as it was written."""
+    """By local time in the job's zone. ``expression`` is as it was written."""
 
     expression: str
 

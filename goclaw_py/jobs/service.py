@@ -1,4 +1,4 @@
-"""What can be done with jobs (SPEC CRON-2, CRON-11, CRON-15, SEC-3)."""
+"""The job service that API, CLI, chats and tools call (SPEC CRON-2, CRON-11, CRON-15, SEC-3)."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class ManualJobRuns(Protocol):
 
 
 class JobServiceStore(JobStore, RunStore, Protocol):
-    """What is read and written here."""
+    """The store operations that this module needs."""
 
 
 class GatewayJobService:
-    """Implements ``ports.jobs.JobDesk`` over a store.
+    """Implements ``ports.jobs.JobService`` over a store.
 
     Args:
         hand: Who runs jobs by hand; None: nobody here.
@@ -72,21 +72,21 @@ class GatewayJobService:
 
     @property
     def profile(self) -> Profile:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         return self._rules.profile
 
     @property
     def enabled(self) -> bool:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         return self._rules.enabled
 
     @property
     def most(self) -> int:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         return self._rules.most
 
     def now(self) -> datetime:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         return self._clock.now()
 
     def _most(self, by: Requester) -> int | None:
@@ -142,7 +142,7 @@ class GatewayJobService:
         return job
 
     async def run_now(self, asked: str, by: Requester) -> StartedNow | RunNow:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         job = await self.get(asked, by)
         if self._hand is None or not self.enabled:
             return RunNow.OFF
@@ -151,7 +151,7 @@ class GatewayJobService:
     # ------------------------------------------------------------------ looking
 
     async def get(self, asked: str, by: Requester) -> Job:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         own = await self._store.find_jobs(asked, owner=owner_for(by))
         found = own or await self._store.find_jobs(asked)
         if by.owner is not None and not own:
@@ -166,7 +166,7 @@ class GatewayJobService:
         return found[0]
 
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         if by.owner is not None:
             query = replace(query, owner=by.owner)
         return await self._store.jobs(query)
@@ -180,7 +180,7 @@ class GatewayJobService:
         status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         if asked is None:
             if by.owner is not None:
                 raise NotYours("", by.owner)
@@ -200,14 +200,14 @@ class GatewayJobService:
         return await with_waits(self._store, self._rules.base, rows)
 
     async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         found = await self._store.logged(occurrence)
         if found is None or by.owner not in (None, found.owner):
             raise UnknownJob(occurrence)
         return (await self._with_waits([found]))[0]
 
     async def stats(self, asked: str | None, by: Requester, *, since: datetime) -> JobStats:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         if asked is None:
             if by.owner is not None:
                 raise NotYours("", by.owner)
@@ -215,7 +215,7 @@ class GatewayJobService:
         return await self._store.job_stats((await self.get(asked, by)).id, since=since)
 
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         if job.state is not JobState.ACTIVE or job.next_run_at is None or count < 1:
             return []
         timing = job.timing(self._rules.base)
@@ -237,17 +237,17 @@ class GatewayJobService:
         return "no message has come from this chat yet"
 
     async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         return self.upcoming(replace(await self._made(draft, by), state=JobState.ACTIVE), count)
 
     # ------------------------------------------------------------------ zones
 
     async def zone(self, by: Requester) -> str:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         return await self._store.zone_of(owner_for(by)) or self.profile.zone or _UTC
 
     async def choose_zone(self, zone: str | None, by: Requester) -> str:
-        """See ``ports.jobs.JobDesk``."""
+        """See ``ports.jobs.JobService``."""
         if zone is not None:
             zone_named(zone)
         await self._store.choose_zone(owner_for(by), zone)

@@ -1,4 +1,4 @@
-"""Where jobs run and where they tell their results."""
+"""Where jobs run and where they deliver their results."""
 
 from __future__ import annotations
 

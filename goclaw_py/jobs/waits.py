@@ -1,4 +1,4 @@
-"""What an occurrence waits for whose run has not begun (SPEC OPS-4)."""
+"""What an occurrence waits for before its run starts (SPEC OPS-4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that jobs are given from their sources (SPEC CRON-18)."""
+"""Work items for jobs, from their work sources (SPEC CRON-18)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NoWork(Exception):
 
 
 class WorkItems:
-    """Takes items for occurrences, and tells what became of them."""
+    """Takes items for occurrences, and reports their results to the source."""
 
     def __init__(self, sources: Mapping[str, WorkSource]) -> None:
         self._sources = sources

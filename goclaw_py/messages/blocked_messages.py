@@ -1,4 +1,4 @@
-"""Rows that wait for one before them in their session, which waits for the database or a look."""
+"""Rows that wait for an earlier row of their session, which is retried first."""
 
 from __future__ import annotations
 

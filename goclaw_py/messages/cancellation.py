@@ -1,4 +1,4 @@
-"""Stopping on request: at once in this process, and for good in the database (SPEC CMD-1…3)."""
+"""Cancellation on request: immediately here, and stored in the database (SPEC CMD-1…3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CancelResult:
-    """What a stop did, with the turns that it met.
+    """The result of a stop, with the turns that it cancelled.
 
     ``jobs``: the runs of jobs that it has stopped besides. ``session`` and ``run`` are what was
     meant; no ``run``: the oldest, or all. ``by``: the sender to whose own work it was limited; then
@@ -94,7 +94,7 @@ class JobStops(Protocol):
 
 
 class RunCanceller:
-    """Stops runs of chats, and of jobs that tell their results there.
+    """Cancels runs of chats, and of jobs that deliver their results there.
 
     Args:
         node: Which node this process is now.

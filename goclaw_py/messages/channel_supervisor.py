@@ -1,4 +1,4 @@
-"""Keeps the channels receiving: a channel that breaks is started again, others go on."""
+"""Keeps channels receiving: a channel that fails is restarted, the others continue."""
 
 from __future__ import annotations
 

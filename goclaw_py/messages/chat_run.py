@@ -59,7 +59,7 @@ _STOP_SHOWN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ChatRunDeps:
-    """What a run uses besides its agent."""
+    """The dependencies of chat runs."""
 
     children: ChildRuns
     contexts: ContextUsage
@@ -73,7 +73,7 @@ class ChatRunDeps:
 
 
 class ChatRunExecutor:
-    """The host of the dispatcher for turns of a chat.
+    """The run handler for turns of chats.
 
     Args:
         node: The node that this process is now.

@@ -1,4 +1,4 @@
-"""Inbox rows that this process works on, so that no look at the database takes them up again."""
+"""Inbox rows that this process has claimed, so that polling does not claim them again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from goclaw_py.runs.turn import Turn
 
 
 class ClaimedMessages:
-    """They stay until a look shows that they are done, or until they are given back."""
+    """Rows stay until the database shows that they are done, or until they are released."""
 
     def __init__(self) -> None:
         self._rows: dict[int, Turn | None] = {}

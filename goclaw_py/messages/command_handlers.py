@@ -60,7 +60,7 @@ _MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "def
 
 @dataclass(frozen=True, slots=True)
 class CommandServices:
-    """What commands ask, and act on. ``heartbeats``: None if there are none here."""
+    """The dependencies of chat commands. ``heartbeats``: None if heartbeats are off here."""
 
     canceller: RunCanceller
     policies: SessionSettings

@@ -1,4 +1,4 @@
-"""Telling people about messages that will not be answered: one line, not one for each."""
+"""Notices about dropped messages: one line for several messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Gathered:
 
 
 class DropNotices:
-    """Gathers what was dropped, by session and how it ended.
+    """Collects dropped messages, by session and outcome.
 
     The inbox rows stay pending until their notice is stored with them, in one transaction: a crash
     in between drops nothing silently, the messages are taken up again. Those that a run has gone

@@ -45,7 +45,7 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One command: at which desk, about whose heartbeat; ``zone``: what its chat has chosen."""
+    """One command: which service, whose heartbeat; ``zone``: what its chat has chosen."""
 
     service: HeartbeatService
     agent: AgentName
@@ -68,7 +68,7 @@ _Act = Callable[[_Asked], Awaitable[str]]
 
 
 class HeartbeatCommands:
-    """Carries them out: whoever may talk may look, owners may change.
+    """Executes them: everyone who may talk may look, owners may change.
 
     A command is carried out again if a crash or an outage came before its end was stored, so each
     does the same when it comes a second time. Every method may raise ``StoreUnavailable``.

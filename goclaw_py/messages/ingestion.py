@@ -1,4 +1,4 @@
-"""The way in: messages become inbox rows, rows become requests.
+"""Ingestion: messages become inbox rows, rows become requests.
 
 ``accept`` is what channels call. Commands that stop something act before the commit, in the order
 of the batch; everything else is worked on only after the commit (SPEC IO-1, CMD-1).
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 class MessageIngestor:
-    """Takes messages in and hands them to the dispatcher."""
+    """Stores incoming messages and submits them to the dispatcher."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class MessageIngestor:
         clock: Clock,
         policies: SessionSettings,
         channels: Mapping[Place, Channel],
-        reception: IngressFilter,
+        ingress: IngressFilter,
         node: Callable[[], NodeId],
     ) -> None:
         self._node = node
@@ -67,7 +67,7 @@ class MessageIngestor:
         self._clock = clock
         self._policies = policies
         self._channels = channels
-        self._reception = reception
+        self._ingress = ingress
         self._looking = asyncio.Lock()
         self._sessions: set[SessionKey] = set()
         self._held_up = BlockedMessages()
@@ -98,7 +98,7 @@ class MessageIngestor:
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
         """See ``ports.channel.Intake``."""
-        sorted_batch = self._reception.sort(batch)
+        sorted_batch = self._ingress.sort(batch)
         arrivals: list[UncommittedMessage] = []
         for message, rules in sorted_batch.admitted:
             self._stopper.rights.look(message)
@@ -107,7 +107,7 @@ class MessageIngestor:
                 self._arrivals.enter(arrival)
         life = self._in_hand.life
         try:
-            await self._reception.enter(sorted_batch)
+            await self._ingress.enter(sorted_batch)
             if arrivals or sorted_batch.pairings:
                 rows = [arrival.row() for arrival in arrivals]
                 node, now = self._node(), self._clock.now()
@@ -115,11 +115,11 @@ class MessageIngestor:
                     rows, node=node, now=now, pairings=sorted_batch.pairings
                 )
                 self._arrivals.committed(arrivals, rows, accepted)
-                self._reception.committed(rows, accepted.duplicates)
+                self._ingress.committed(rows, accepted.duplicates)
                 arrivals = self._arrivals.without(arrivals, accepted.duplicates)
                 if life == self._in_hand.life:
                     await self._take_up(accepted, {external_id(a.message): a for a in arrivals})
-            self._reception.entered(sorted_batch)
+            self._ingress.entered(sorted_batch)
         finally:
             self._arrivals.leave(arrivals)
 

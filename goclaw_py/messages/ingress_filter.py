@@ -1,4 +1,4 @@
-"""Who gets in: what a channel hands over, sorted before anything is done with it (SPEC CHAN-5)."""
+"""Classifies what a channel delivers before it is processed (SPEC CHAN-5)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _UNMENTIONED_AGAIN = timedelta(seconds=10)
 
 @dataclass(slots=True)
 class ClassifiedMessages:
-    """A batch by what becomes of it, each in the order in which it came."""
+    """A batch by kind of message, each kind in its order of arrival."""
 
     admitted: list[tuple[InboundMessage, ChatRules]] = field(default_factory=list)
     asking: list[InboundMessage] = field(default_factory=list)
@@ -69,11 +69,11 @@ class ClassifiedMessages:
 
 
 class IngressStore(ChatStore, BackgroundStore, Protocol):
-    """What the reception writes to."""
+    """What the ingress filter writes to."""
 
 
 class IngressFilter:
-    """Sorts what arrives."""
+    """Classifies incoming messages."""
 
     def __init__(
         self,

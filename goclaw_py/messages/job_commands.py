@@ -65,7 +65,7 @@ class _Ran:
 
 
 class JobCommands:
-    """Carries them out for whoever may talk: what a chat's jobs are is that chat's business.
+    """Executes them for everyone who may talk: the jobs of a chat belong to that chat.
 
     Every method may raise ``StoreUnavailable``.
     """

@@ -1,4 +1,4 @@
-"""Messages that are kept while the provider of their agent is down (SPEC AGENT-8).
+"""Messages held while the provider of their agent is unavailable (SPEC AGENT-8).
 
 A run that fails because its provider cannot be reached is as if it had never been: its messages
 are pending again, and they are kept here, with those that come for the same agent meanwhile. Every
@@ -68,7 +68,7 @@ class _Outage:
 
 @dataclass(frozen=True, slots=True)
 class OutageView:
-    """An agent whose provider is down, for people."""
+    """An agent whose provider is unavailable, for people."""
 
     agent: AgentName
     for_s: float
@@ -77,7 +77,7 @@ class OutageView:
 
 
 class ProviderOutageBuffer:
-    """Keeps turns of chats.
+    """Holds turns of chats until the provider is back.
 
     Args:
         node: Which node this process is now.

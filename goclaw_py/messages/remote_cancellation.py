@@ -1,4 +1,4 @@
-"""What other nodes work on, and stopping it from here (SPEC NODE-1, CMD-1…3)."""
+"""Cancellation of runs on other nodes (SPEC NODE-1, CMD-1…3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RESET: Final = "reset"
 
 
 class RemoteCanceller:
-    """Asks the other nodes, and does here what they ask for.
+    """Asks other nodes to cancel, and cancels here when they ask.
 
     Args:
         node: Which node this process is now.

@@ -1,4 +1,4 @@
-"""What is said about stops: at once, within the pace of the chat, several in one (SPEC CMD-1)."""
+"""Answers to stops: immediate, within the chat's rate limit, several in one (SPEC CMD-1)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _joined(some: tuple[str, ...] | None, more: tuple[str, ...] | None) -> tuple
 
 
 class StopAnswers:
-    """Answers stops, straight through the channel, past the outbox.
+    """Answers stops directly through the channel, not through the outbox.
 
     They go before all other messages of their chat, but not faster than it takes them. What cannot
     be said yet is said together.

@@ -44,7 +44,7 @@ class _Admins:
 
 
 class StopRights:
-    """Knows whose work the sender of a stop may end.
+    """Decides which runs the sender of a stop may cancel.
 
     A stop acts before it can ask anybody. So the admins of a group are asked for while people write
     there; if they are not known by then, the stop takes what is its sender's own, and the rest when

@@ -34,7 +34,7 @@ def says_nothing(message: InboundMessage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LocalSessionState:
-    """What a process has of a session.
+    """What this process holds of a session.
 
     Attributes:
         is_here: Whether something of it is in hand, so that nobody else has it.
@@ -82,7 +82,7 @@ class UncommittedMessage:
 
 
 class UncommittedMessages:
-    """What has arrived and is not committed, and what stops have done about it.
+    """Messages that arrived and are not committed, and which of them stops have cancelled.
 
     Args:
         meant: The run that a ``/stop`` means, if it is a reply or the press of a button.

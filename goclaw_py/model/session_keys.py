@@ -105,7 +105,7 @@ def run_of_announcement(external_id: str) -> RunId:
 
 
 class AccessDecision(StrEnum):
-    """What becomes of a message."""
+    """Whether a message is admitted, and why not."""
 
     ALLOWED = "allowed"
     PAIR = "pair"

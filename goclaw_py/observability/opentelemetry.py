@@ -58,7 +58,7 @@ class _Open:
 
 
 class Tracing:
-    """Implements ``Spans`` with a tracer of OpenTelemetry's."""
+    """Implements ``Tracer`` with OpenTelemetry."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer

@@ -50,7 +50,7 @@ _BACKLOG = (
 
 
 class Metrics:
-    """Implements ``MetricsRecorder`` and shows what it was told.
+    """Implements ``MetricsRecorder`` for Prometheus.
 
     Args:
         channels: The names of the channels there are.

@@ -87,7 +87,7 @@ def no_messages() -> tuple[MessagePart, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What one run is to do. ``history`` is oldest first and does not hold ``parts``.
+    """The request of one run. ``history`` is oldest first and does not contain ``parts``.
 
     A loop need not call ``take_messages``: what nobody takes becomes a turn of its own.
     ``workspace`` is the agent's folder, absolute; it exists.
@@ -139,7 +139,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """What a run gave. ``text`` is the whole reply; ``entries`` go into the history as they are.
+    """The result of a run. ``text`` is the whole reply; ``entries`` go into the history unchanged.
 
     Empty ``entries`` mean: store the prompt and ``text`` as a plain pair. ``context_tokens`` is how
     much the conversation takes by now, the last answer included; None if that is not known.

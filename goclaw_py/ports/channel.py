@@ -32,7 +32,7 @@ MOST_IN_ALBUM = 10
 
 
 class InboundHandler(Protocol):
-    """Where a channel hands over what it received."""
+    """Receives messages from a channel."""
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
         """Commit a batch, all or nothing; only then may the channel confirm it (SPEC IO-1).
@@ -213,7 +213,7 @@ class Channel(Protocol):
 
 
 class PlainChannel:
-    """What a channel says that has none of the finer abilities; to inherit from."""
+    """A base class for channels without markup, drafts, files, albums or hooks."""
 
     @property
     def health(self) -> ChannelHealth:

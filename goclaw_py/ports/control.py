@@ -68,7 +68,7 @@ class SessionBusy(GoclawError):
 
 
 class NotAChat(GoclawError):
-    """Nothing can be said in this session: no chat belongs to it that can be answered here."""
+    """This session has no chat that can be answered here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True)
 class PairingApplicant:
-    """Somebody unknown who has a pairing code.
+    """An unknown person with a pairing code.
 
     Without its hash: codes are short enough to be found from that (SPEC SEC-2).
     """

@@ -1,4 +1,4 @@
-"""How a gateway is, for the programs that watch it: probes and Prometheus (SPEC OPS-2)."""
+"""Health and metrics of a gateway for probes and Prometheus (SPEC OPS-2)."""
 
 from __future__ import annotations
 

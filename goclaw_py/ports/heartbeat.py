@@ -1,4 +1,4 @@
-"""What can be done with heartbeats, for whoever asks: people in chats, operators, programs."""
+"""The heartbeat service, as API, CLI, chats and tools see it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from goclaw_py.model.pagination import Cursor
 
 
 class NoHeartbeat(StrEnum):
-    """Why there was no beat by hand."""
+    """Why a heartbeat was not run on request."""
 
     ALREADY_RUNNING = "already_running"
     OFF = "off"
@@ -24,7 +24,7 @@ class NoHeartbeat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatStarted:
-    """A beat by hand has begun."""
+    """A heartbeat run was started on request."""
 
     beat: HeartbeatRunId
 

@@ -1,4 +1,4 @@
-"""What can be done with jobs, for whoever asks: models, people in chats, operators, programs."""
+"""The job service, as API, CLI, chats and tools see it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Requester:
 
 @dataclass(frozen=True, slots=True)
 class JobDraft:
-    """A job that somebody wants. What is None or empty is found by the settings.
+    """A job to create. Values that are None or empty come from the settings.
 
     Args:
         slug: "" makes one from name or payload.

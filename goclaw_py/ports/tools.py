@@ -1,4 +1,4 @@
-"""What an agent may call while it works (SPEC AGENT-6).
+"""The tools that an agent may call during a run (SPEC AGENT-6).
 
 A *tool* is offered to agents; a *toolbox* holds the tools of one run. An agent loop sees only the
 toolbox. Whoever makes toolboxes is given the place from which their tools are called
@@ -110,7 +110,7 @@ class Messenger(Protocol):
 
 
 class Pins(Protocol):
-    """What a conversation must not forget, until ``/new`` (SPEC AGENT-4)."""
+    """Facts that a conversation keeps until ``/new`` (SPEC AGENT-4)."""
 
     async def change(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
         """Store what ``change`` makes of the facts; returns it. Raises ``ToolFailed``."""
@@ -151,7 +151,7 @@ class ToolContext:
 
 
 class ToolboxFactory(Protocol):
-    """Makes the toolbox of each run, by what its agent may use."""
+    """Creates the toolbox of a run from what its agent may use."""
 
     def toolbox(self, here: ToolContext) -> Toolbox:
         """The tools of one run."""

@@ -1,4 +1,4 @@
-"""Lets agents work: one run, from what it is given to what it gave, whoever asked for it."""
+"""Executes one run of an agent, from its request to its result."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class AgentTask:
 
 @dataclass(frozen=True, slots=True)
 class AgentExecutorDeps:
-    """What all runs work with.
+    """The dependencies of all runs.
 
     Args:
         heartbeats: None if there are none here.
@@ -101,7 +101,7 @@ class AgentExecutorDeps:
 
 
 class AgentExecutor:
-    """Puts the request of a run together and follows what its agent loop reports.
+    """Builds the request of a run and records what its agent loop reports.
 
     Args:
         may_speak: Whether a run works and has not been stopped.
@@ -122,7 +122,7 @@ class AgentExecutor:
     async def work(self, job: AgentTask, progress: RunRecorder, hear: Hear) -> AgentResult:
         """Let the agent work until its reply is complete. ``progress`` knows what it began with.
 
-        Raises ``BudgetReached`` and whatever the agent loop raises. The run's account in the ledger
+        Raises ``BudgetReached`` and whatever the agent loop raises. The account of the run
         stays open: close it when the end of the run is stored.
         """
         progress.hide = self._use.hide

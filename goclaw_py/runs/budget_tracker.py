@@ -1,4 +1,4 @@
-"""What runs use of their budgets, and who may go on (SPEC AGENT-5).
+"""What runs use of their budgets, and which may continue (SPEC AGENT-5).
 
 A run has three budgets: its own, that of its session on this day, and that of its agent on this
 day. What its children use counts against its own too, and against that of its session. The agent
@@ -34,7 +34,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class BudgetAccount:
-    """Who pays for a run: its session (a child's parent's) and its agent."""
+    """The session (for a child that of its parent) and agent whose budget a run uses."""
 
     session: SessionKey
     agent: AgentName

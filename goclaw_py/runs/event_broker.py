@@ -1,4 +1,4 @@
-"""Tells operators what runs do while they do it (SPEC OPS-1).
+"""Publishes events of runs to operators while they happen (SPEC OPS-1).
 
 The log has the start and the end of each run. Mostly nobody looks at the rest: then a run pays for
 one look at ``RunEventBroker.is_watched``, and nothing is made. Each event is made once, however
@@ -127,7 +127,7 @@ class Subscription:
 
 
 class RunEventBroker:
-    """Where all runs of a process say what they do.
+    """Publishes the events of all runs of this process.
 
     Events are numbered in the order in which they are told, and the newest are kept while somebody
     looks and ``KEPT_S`` longer: whoever comes back goes on behind what they have seen.

@@ -1,4 +1,4 @@
-"""The newest of what runs do, numbered: text grows together, and there is never too much."""
+"""The newest events of runs, numbered and bounded; pieces of text are joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where answers go that nobody is sent: they are only in the history of their session."""
+"""A channel that sends nothing: its answers are only in the history of their session."""
 
 from __future__ import annotations
 

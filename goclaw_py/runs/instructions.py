@@ -1,4 +1,4 @@
-"""What an agent is told by files of its workspace, such as ``AGENTS.md``."""
+"""Instructions from files of the workspace, such as ``AGENTS.md``."""
 
 from __future__ import annotations
 

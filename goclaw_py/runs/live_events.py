@@ -1,4 +1,4 @@
-"""What operators are told of runs while they work.
+"""Events about runs in progress, for operators.
 
 Of what is said, only the reply's own text is in here, and of a call of a tool only its name:
 arguments and results may be private, and the run's record has them.
@@ -37,7 +37,7 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True)
 class LiveNow:
-    """What is not done at this moment. From here on nothing is left out.
+    """The current state: all requests that are not done. Events after it are complete.
 
     ``session`` is the one that is followed, None for all.
     """
@@ -51,7 +51,7 @@ class LiveNow:
 
 @dataclass(frozen=True, slots=True)
 class LiveAsked:
-    """A run was asked for. It waits until it starts."""
+    """A run was requested. It waits until it starts."""
 
     at: datetime
     run: LiveRun
@@ -72,7 +72,7 @@ class LiveJoined:
 
 @dataclass(frozen=True, slots=True)
 class LiveStarted:
-    """A run works."""
+    """A run has started."""
 
     at: datetime
     run: LiveRun
@@ -93,7 +93,7 @@ class LiveText:
 
 @dataclass(frozen=True, slots=True)
 class LiveTool:
-    """It calls a tool, or one of its calls came back; ``ok`` is None while the tool works."""
+    """A tool call started or returned; ``ok`` is None while the tool is running."""
 
     at: datetime
     run: LiveRun
@@ -118,7 +118,7 @@ class LiveUsage:
 
 @dataclass(frozen=True, slots=True)
 class LiveEnded:
-    """It has ended, and its record can be read; ``usage`` is None where nothing is known of it."""
+    """The run has ended and its record can be read; ``usage`` is None where it is not known."""
 
     at: datetime
     run: LiveRun
@@ -131,7 +131,7 @@ class LiveEnded:
 
 @dataclass(frozen=True, slots=True)
 class LiveMissed:
-    """So many events were lost, because whoever looks takes them too slowly.
+    """So many events were lost, because the subscriber reads too slowly.
 
     Old text is lost before anything else, the oldest first; ``at`` is when the last of these events
     happened. With the ``count`` 0 nobody knows how many: the gateway was started anew since, or

@@ -1,4 +1,4 @@
-"""What is said at the end of a run, and what its session remembers of it."""
+"""The reply at the end of a run, and what goes into the history of its session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """How a turn ended: decided, with what is left of it in the chat and with what is said."""
+    """How a turn ended: its outcome, its draft in the chat and its reply."""
 
     turn: Turn
     ended: Ending
@@ -74,7 +74,7 @@ class TurnEnd:
 
 
 class Replies:
-    """Writes replies as their channel takes them.
+    """Formats replies for their channel.
 
     Args:
         workspaces: The folder of each agent; only files in it are sent (SPEC SEC-4).

@@ -1,4 +1,4 @@
-"""What a run does is stored while it does it, so that it is known after a crash (SPEC AGENT-9)."""
+"""Stores what a run does while it does it, so that it is known after a crash (SPEC AGENT-9)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RESULT: Final = 1_000
 
 
 class NoteStore(Protocol):
-    """What is written here."""
+    """The store operations that this module needs."""
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
         """See ``ports.store.RunStore``."""

@@ -1,4 +1,4 @@
-"""How the ends of runs are stored: of those of chats, and of those of jobs and beats."""
+"""Stores the ends of runs of chats, jobs and heartbeats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SETTLE_S = 10.0
 
 
 class RunEndStore(Protocol):
-    """What is written here."""
+    """The store operations that this module needs."""
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """See ``ports.store.RunStore``."""
@@ -67,7 +67,7 @@ async def _begin_at_last(store: RunStartStore, run: NewRun, node: NodeId) -> Non
 
 
 class RunStart:
-    """The begin of a scheduled run."""
+    """The start of a scheduled run."""
 
     def __init__(self, store: RunStartStore, run: NewRun, node: NodeId) -> None:
         self._store = store
@@ -105,7 +105,7 @@ class RunStart:
 
 
 class Abandoned:
-    """Runs that were given up, whose sessions go on, while their ends are being stored."""
+    """Abandoned runs whose sessions continue while their ends are being stored."""
 
     def __init__(self) -> None:
         self._ends: dict[SessionKey, set[asyncio.Event]] = {}

@@ -1,4 +1,4 @@
-"""What is known of a run while it works, and afterwards what is stored of it (SPEC OPS-5)."""
+"""The record of a run, collected while it is in progress and stored at its end (SPEC OPS-5)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_CHARS = 2_000
 
 @dataclass(slots=True)
 class RunRecorder:
-    """Takes in what an agent loop reports."""
+    """Collects what an agent loop reports."""
 
     said: list[str] = field(default_factory=list)
     first_text_at: datetime | None = None

@@ -46,7 +46,7 @@ An edit that the server gets to see after the final one would undo that.
 
 @dataclass(frozen=True, slots=True)
 class OrphanedReply:
-    """What is in the chat when a run ends.
+    """The draft that is in the chat when a run ends.
 
     Args:
         id: The channel's id of the draft, None if there is none.
@@ -73,7 +73,7 @@ class _Draft:
     unsure: bool
     """It may be in the chat, and its id is not known."""
     node: NodeId
-    """Whose run it is."""
+    """The scheduler that a run belongs to."""
     looks: int = 0
     """How often it was looked for in vain."""
     said: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Runs that runs ask for: subagents and delegates (SPEC AGENT-6, LANE-8).
+"""Runs requested by runs: subagents and delegates (SPEC AGENT-6, LANE-8).
 
 A child works in a session of its own. Its parent either waits for it, inside the call of a tool, or
 goes on; then the child's result comes into the parent's chat as a message. That message is in the
@@ -63,7 +63,7 @@ class ParentRun:
 
 @dataclass(slots=True, eq=False)
 class Child:
-    """A run that another one has asked for."""
+    """A run requested by another run."""
 
     run: NewRun
     prompt: str
@@ -89,7 +89,7 @@ class ChildResult:
 
 
 class ChildRuns:
-    """The host of the dispatcher for children.
+    """The run handler for child runs.
 
     Args:
         run_timeout_s: How long one may work, in seconds.

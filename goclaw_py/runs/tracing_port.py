@@ -1,4 +1,4 @@
-"""Those who trace runs, as the runtime sees them (SPEC OPS-5). Imports nothing that costs time."""
+"""The tracing interface of runs (SPEC OPS-5). Imports nothing that costs time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from goclaw_py.runs.run_recorder import RunRecorder
 
 
 class Tracer(Protocol):
-    """Is told what runs do. Never blocks, never raises."""
+    """Receives the events of runs. Never blocks, never raises."""
 
     def work(self, run: NewRun) -> AbstractContextManager[None]:
         """A run begins its work, which is done while this is open, in the task that opened it."""
@@ -26,7 +26,7 @@ class Tracer(Protocol):
 
 
 class NoTracer:
-    """Nobody traces them."""
+    """Tracing is off."""
 
     def work(self, run: NewRun) -> AbstractContextManager[None]:
         """Nothing is opened."""

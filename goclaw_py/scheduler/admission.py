@@ -15,7 +15,7 @@ from goclaw_py.scheduler.views import RunState
 
 
 class Admission:
-    """Lets requests in. The lane is open and the id is new."""
+    """Admits requests whose lane is open and whose id is new."""
 
     __slots__ = ("_machine", "_nesting")
 

@@ -132,7 +132,7 @@ def would_wait(
 
 
 class Waits:
-    """Follows who waits for whom, as things stand and as far as a request is concerned.
+    """Follows which run waits for which, now and if a request were admitted.
 
     A request ends unless what it needs is held by those who do not. So nobody ends who is part of
     a circle, nor who needs all of a circle; everybody else does, but for those who are ``held``.

@@ -18,7 +18,7 @@ CUT_WINDOW_S = 1.0
 
 
 class DebounceBuffer:
-    """Messages of one sender in one session that are still coming in; ``leader`` collects them."""
+    """Messages of one sender in a session within the debounce window; ``leader`` collects them."""
 
     __slots__ = ("ends_at", "latest_at", "leader", "next", "open", "timer_at", "window_s")
 

@@ -37,7 +37,7 @@ _NAMED = 10
 
 
 class RunHandler(Protocol):
-    """Whose work the dispatcher runs."""
+    """What the dispatcher calls to run a request and to store its end."""
 
     async def work(self, run_id: RunId) -> None:
         """Do the run's work. Returning is completion, raising is failure."""
@@ -53,7 +53,7 @@ class RunHandler(Protocol):
 
 
 class RunExited(Exception):
-    """A run called for the end of the whole process; that is its own failure, nothing more."""
+    """A run asked the whole process to exit; that counts as a failure of the run only."""
 
 
 class Dispatcher:

@@ -46,7 +46,7 @@ class OfferToRun:
 
 @dataclass(slots=True)
 class LaneWaitExceeded:
-    """The request has waited for a lane for too long (SPEC LANE-7). Somebody should be told."""
+    """The request has waited for a lane for too long (SPEC LANE-7); operators should know."""
 
     request: Request
     lane: LaneState

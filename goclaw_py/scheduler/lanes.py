@@ -1,4 +1,4 @@
-"""Who gets a slot of a lane: one of the lane's own, or a place inside that of a waiting parent."""
+"""Which request gets a slot of a lane: its own, or the slot of a parent that waits for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goclaw_py.scheduler.timer_heap import Timers
 
 
 class Starter(Protocol):
-    """Whose requests get the slots."""
+    """Starts the requests that get slots."""
 
     requests: dict[RunId, Request]
     timers: Timers[RequestTimeout | LaneWaitTimeout]
@@ -26,7 +26,7 @@ class Starter(Protocol):
 
 
 class LaneQueues:
-    """Gives out the slots of lanes and takes them back."""
+    """Assigns and releases the slots of lanes."""
 
     __slots__ = ("_starter",)
 

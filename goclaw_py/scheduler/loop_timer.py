@@ -1,4 +1,4 @@
-"""One timer of the event loop, for whatever a scheduler has to be looked at next."""
+"""One timer of the event loop, set to the next instant at which the scheduler must act."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _A_DAY_S = 86_400.0
 
 
 class LoopTimer:
-    """Rings at the instant it was last set to, or earlier if that is a day away."""
+    """Fires at the instant it was last set to, or earlier if that is more than a day away."""
 
     __slots__ = ("_at", "_handle", "_loop", "_ring")
 

@@ -43,7 +43,7 @@ class Mode(StrEnum):
 
 
 class Drop(StrEnum):
-    """Who goes when the queue is full (SPEC QUEUE-5)."""
+    """Which message is dropped when the queue is full (SPEC QUEUE-5)."""
 
     OLD = "old"
     NEW = "new"
@@ -114,7 +114,7 @@ DEFAULT_POLICY = QueuePolicy()
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One request for a run, and where it is on its way.
+    """One request for a run, and its state.
 
     Only the first part is the caller's: ``id`` must be new; it becomes the run's id. ``sender`` is
     who debounces together, empty for sessions that are no chats. ``cut`` says that the sender's
@@ -203,7 +203,7 @@ class Request:
 
 @dataclass(slots=True, eq=False)
 class Family:
-    """What binds a request to those above and below it (SPEC LANE-8)."""
+    """The parent and children of a request (SPEC LANE-8)."""
 
     ancestors: tuple[Request, ...] = ()
     """Its parent, grandparent …"""
@@ -274,7 +274,7 @@ class SessionQueue:
 
 
 class AgentSlots:
-    """One agent: how many of its runs may work at once, over all its sessions (SPEC AGENT-3)."""
+    """How many runs of an agent may be in progress at once, over all sessions (SPEC AGENT-3)."""
 
     __slots__ = ("active", "limit", "line")
 
@@ -293,7 +293,7 @@ class AgentSlots:
 
 
 class LaneState:
-    """A bounded pool of running runs (SPEC LANE-1). ``line`` holds who waits, first come first.
+    """A bounded pool of runs (SPEC LANE-1). ``line``: waiting requests, first in, first out.
 
     Args:
         shared: Other nodes have the same lane. Then a run needs a place that was granted for it,

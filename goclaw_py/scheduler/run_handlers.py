@@ -1,4 +1,4 @@
-"""The dispatcher has one host; runs have several owners: turns of chats, children of runs."""
+"""Routes the calls of the dispatcher to the owner of each run: chat, job, heartbeat or parent."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from goclaw_py.scheduler.dispatcher import RunHandler
 
 
 class RunOwner(RunHandler, Protocol):
-    """A host that knows which runs are its own."""
+    """A run handler that knows which runs are its own."""
 
     def owns(self, run_id: RunId) -> bool:
         """Whether this request is its own and its end is not stored yet."""
 
 
 class RunHandlers:
-    """Hands what the dispatcher says to whom it concerns.
+    """Forwards each call of the dispatcher to the owner of the run.
 
     Args:
         owners: Asked in this order; what none of them owns belongs to the last.

@@ -1,4 +1,4 @@
-"""What people are told about lanes: who is in them, who waits, and what goes slowly.
+"""Snapshots of lanes for people: running and waiting requests, and slow waits.
 
 All of it is made of the views that a scheduler gives of itself.
 """

@@ -87,7 +87,7 @@ class RequestStateMachine:
         self.awaited: dict[RunId, Request] = {}
         """The live requests whose parent waits for them."""
         self.has_less_room = False
-        """Somebody may have got stuck who is awaited; see ``Intake.unblock``."""
+        """Somebody may have got stuck who is awaited; see ``Admission.unblock``."""
         self.collector = Debouncer()
         self.timers: Timers[RequestTimeout | LaneWaitTimeout] = Timers(lambda alarm: alarm.live)
         self.slots = LaneQueues(self)

@@ -1,4 +1,4 @@
-"""Which changes of state there are."""
+"""The allowed state transitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can fall due: the time limits of a request, and the patience with a lane."""
+"""Timers of requests: deadlines, run and cancel timeouts, and the lane wait timeout."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CancelTimeout(RequestTimeout):
 
 
 class LaneWaitTimeout:
-    """Looks whether the first in a lane's line has waited for too long (SPEC LANE-7)."""
+    """Checks whether the first request in a lane's line has waited for too long (SPEC LANE-7)."""
 
     __slots__ = ("lane",)
 

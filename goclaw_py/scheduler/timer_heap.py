@@ -1,4 +1,4 @@
-"""Timers as values: a heap that forgets what has become pointless."""
+"""A heap of timers that drops the ones that no longer matter."""
 
 from __future__ import annotations
 

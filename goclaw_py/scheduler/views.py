@@ -14,7 +14,7 @@ MAX_LANE_SIZE = 100_000
 
 
 class RunState(StrEnum):
-    """Where a request is on its way (SPEC QUEUE-2)."""
+    """The state of a request (SPEC QUEUE-2)."""
 
     COLLECTING = "collecting"
     """Waits for its sender to finish typing (debounce)."""
@@ -61,7 +61,7 @@ class LaneView:
 
 
 class WaitsFor(StrEnum):
-    """What a request that has not started lacks."""
+    """What a request that has not started waits for."""
 
     SENDER = "sender"
     """The rest of a burst: its sender may be typing."""
@@ -106,7 +106,7 @@ class StopReport:
 
 @dataclass(frozen=True, slots=True)
 class LaneUse:
-    """A lane with those who use it.
+    """A lane with its running and waiting requests.
 
     ``inside`` are the runs that have started, in order of submission: those with a slot, those
     inside the slot of a parent, and abandoned ones, which count no more. ``waiting`` is the line,
@@ -163,7 +163,7 @@ class ChannelState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChannelHealth:
-    """What a channel says of its connection, in sentences for operators.
+    """The connection state of a channel, in sentences for operators.
 
     Args:
         detail: Why it is not connected; empty if and only if it is.
@@ -211,7 +211,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class LaneLoad:
-    """How much is asked of a lane now: what ``LaneView`` tells of it, without its past."""
+    """The current load of a lane: ``LaneView`` without its history."""
 
     concurrency: int
     active: int

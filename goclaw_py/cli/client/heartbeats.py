@@ -1,4 +1,4 @@
-"""Heartbeats as seen from another process: ``HeartbeatDesk`` over the gateway's socket."""
+"""Heartbeats as seen from another process: ``HeartbeatService`` over the gateway's socket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class RemoteHeartbeatService:
-    """Implements ``ports.heartbeat.HeartbeatDesk``; every method may raise ``NoGateway``.
+    """Implements ``ports.heartbeat.HeartbeatService``; every method may raise ``NoGateway``.
 
     What needs no waiting (``agents``) is known once anything was asked.
     """
@@ -35,7 +35,7 @@ class RemoteHeartbeatService:
 
     @property
     def agents(self) -> tuple[AgentName, ...]:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         if self._agents is None:
             raise GoclawError("the list of agents was not requested from the gateway yet")
         return self._agents
@@ -43,7 +43,7 @@ class RemoteHeartbeatService:
     # ------------------------------------------------------------------ looking
 
     async def view(self, agent: AgentName) -> HeartbeatView:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         return wire.read(HeartbeatView, await self._request("GET", _path(agent)))
 
     async def log(
@@ -54,13 +54,13 @@ class RemoteHeartbeatService:
         outcome: str | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         path = "/api/beats" if agent is None else _path(agent, "beats")
         params = given(limit=limit, outcome=outcome, before=before)
         return wire.read(list[HeartbeatRun], await self._request("GET", path, params=params))
 
     async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         try:
             raw = await self._request("GET", f"/api/beats/{quote(beat, safe='')}")
         except NotFound:
@@ -68,59 +68,59 @@ class RemoteHeartbeatService:
         return wire.read(HeartbeatRun, raw)
 
     async def rehearse(self, agent: AgentName) -> DryRunReport:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         return wire.read(DryRunReport, await self._request("GET", _path(agent, "rehearsal")))
 
     # ------------------------------------------------------------------ changing
 
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         raw = await self._request("POST", _path(agent, "run"))
         return heartbeat_json.begun_of(wire.read(heartbeat_json.RanHeartbeat, raw))
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         body = {"on": on}
         return wire.read(HeartbeatView, await self._request("PUT", _path(agent, "switch"), body))
 
     async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         body = {"until": until}
         return wire.read(HeartbeatView, await self._request("PUT", _path(agent, "mute"), body))
 
     # ------------------------------------------------------------------ events
 
     async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         path, body = f"/api/agents/{_name(agent)}/events", {"text": text, "now": wake}
         return wire.read(HeartbeatEvent, await self._request("POST", path, body))
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         path = f"/api/agents/{_name(agent)}/events"
         return wire.read(list[HeartbeatEvent], await self._request("GET", path))
 
     # ------------------------------------------------------------------ checklist
 
     async def checklist(self, agent: AgentName) -> Checklist:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         return await self._checklist("GET", _path(agent, "checklist"))
 
     async def add_item(self, agent: AgentName, text: str) -> Checklist:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         return await self._checklist("POST", _path(agent, "checklist/items"), {"text": text})
 
     async def complete_item(
         self, agent: AgentName, number: int, *, expected: str | None = None
     ) -> Checklist:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         path, body = _path(agent, f"checklist/items/{number}/done"), {"version": expected}
         return await self._checklist("POST", path, body)
 
     async def write_checklist(
         self, agent: AgentName, text: str, *, expected: str | None = None
     ) -> Checklist:
-        """See ``HeartbeatDesk``."""
+        """See ``HeartbeatService``."""
         body = {"text": text, "version": expected}
         return await self._checklist("PUT", _path(agent, "checklist"), body)
 

@@ -1,4 +1,4 @@
-"""Jobs as seen from another process: ``JobDesk`` over the gateway's socket."""
+"""Jobs as seen from another process: ``JobService`` over the gateway's socket."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Known:
 
 
 class RemoteJobService:
-    """Implements ``ports.jobs.JobDesk``; every method may raise ``NoGateway``.
+    """Implements ``ports.jobs.JobService``; every method may raise ``NoGateway``.
 
     What needs no waiting (``profile``, ``enabled``, ``most``) is known once anything was asked.
     """
@@ -46,17 +46,17 @@ class RemoteJobService:
 
     @property
     def profile(self) -> Profile:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         return self._view.profile
 
     @property
     def enabled(self) -> bool:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         return self._view.enabled
 
     @property
     def most(self) -> int:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         return self._view.most
 
     def now(self) -> datetime:
@@ -73,30 +73,30 @@ class RemoteJobService:
     # ------------------------------------------------------------------ making and changing
 
     async def create(self, draft: JobDraft, by: Requester) -> Job:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         return await self._job("POST", "/api/jobs", by, job_json.draft_json(draft))
 
     async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         return await self._job("PATCH", _path(asked), by, job_json.change_json(change))
 
     async def delete(self, asked: str, by: Requester) -> Job:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         return await self._job("DELETE", _path(asked), by)
 
     async def run_now(self, asked: str, by: Requester) -> StartedNow | RunNow:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         raw = await self._request("POST", f"{_path(asked)}/run", by)
         return job_json.started_now(wire.read(job_json.RanNow, raw))
 
     # ------------------------------------------------------------------ looking
 
     async def get(self, asked: str, by: Requester) -> Job:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         return await self._job("GET", _path(asked), by)
 
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         raw = await self._request("GET", "/api/jobs", by, params=_params(query))
         page = wire.read(dict[str, Any], raw)
         return JobPage(tuple(job_of(one) for one in page["jobs"]), page["total"])
@@ -110,7 +110,7 @@ class RemoteJobService:
         status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         path = "/api/occurrences" if asked is None else f"{_path(asked)}/log"
         params = given(limit=limit, status=status, before=before)
         return wire.read(
@@ -118,30 +118,30 @@ class RemoteJobService:
         )
 
     async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         path = f"/api/occurrences/{quote(occurrence, safe='')}"
         return wire.read(LoggedOccurrence, await self._request("GET", path, by))
 
     async def stats(self, asked: str | None, by: Requester, *, since: datetime) -> JobStats:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         path = "/api/scheduler/stats" if asked is None else f"{_path(asked)}/stats"
         params = {"since": since.isoformat()}
         return wire.read(JobStats, await self._request("GET", path, by, params=params))
 
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
-        """See ``JobDesk``. Computed here from the job and the settings."""
+        """See ``JobService``. Computed here from the job and the settings."""
         if job.state is not JobState.ACTIVE or job.next_run_at is None or count < 1:
             return []
         timing = job.timing(self.profile.policy)
         return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
 
     async def no_route(self, asked: str, by: Requester) -> str:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         raw = await self._request("GET", f"{_path(asked)}/route", by)
         return wire.read(job_json.RouteView, raw).problem
 
     async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         body, params = job_json.draft_json(draft), {"count": count}
         raw = await self._request("POST", "/api/scheduler/preview", by, body, params=params)
         return wire.read(job_json.Times, raw).times
@@ -149,12 +149,12 @@ class RemoteJobService:
     # ------------------------------------------------------------------ zones
 
     async def zone(self, by: Requester) -> str:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         raw = await self._request("GET", "/api/scheduler/zone", by)
         return wire.read(job_json.ZoneView, raw).zone
 
     async def choose_zone(self, zone: str | None, by: Requester) -> str:
-        """See ``JobDesk``."""
+        """See ``JobService``."""
         raw = await self._request("PUT", "/api/scheduler/zone", by, job_json.ZoneBody(zone))
         return wire.read(job_json.ZoneView, raw).zone
 

@@ -23,7 +23,7 @@ _STOPPED: Final = "stopped"
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """What became of one message."""
+    """The result of the delivery of one message."""
 
     code: str
     clause: str

@@ -1,4 +1,4 @@
-"""The one question: why?"""
+"""Explains why something did or did not happen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a job did or did not run, and why nobody was told."""
+"""Why a job did or did not run, and why nobody was notified."""
 
 from __future__ import annotations
 

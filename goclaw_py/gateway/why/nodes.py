@@ -1,4 +1,4 @@
-"""How a node is, and why it does no work."""
+"""The state of a node, and why it does no work."""
 
 from __future__ import annotations
 

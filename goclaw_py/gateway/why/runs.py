@@ -67,7 +67,7 @@ class RunHistory:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What became of a run."""
+    """The verdict about a run."""
 
     code: str
     answer: str

@@ -1,4 +1,4 @@
-"""HEARTBEAT.md: what an agent looks after (SPEC HB-3).
+"""HEARTBEAT.md: the checklist of an agent (SPEC HB-3).
 
 An item may say how often it is looked at: ``- every 2h: …``, ``- weekdays 09:00: …``.
 """
@@ -42,7 +42,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class DueItems:
-    """What of a list a beat carries.
+    """The items of a list that are due in a heartbeat run.
 
     Args:
         text: The list without comments and without what is not due; "" if nothing is.

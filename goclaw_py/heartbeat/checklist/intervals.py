@@ -1,4 +1,4 @@
-"""How often an item of a checklist is looked at (SPEC HB-3)."""
+"""How often an item of a checklist is checked (SPEC HB-3)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _DAYS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FixedInterval:
-    """So long after it was looked at last."""
+    """A fixed time after the last check."""
 
     length: timedelta
 
@@ -83,7 +83,7 @@ class FixedInterval:
 
 @dataclass(frozen=True, slots=True)
 class DailyTimes:
-    """At these times of these days, with the first beat from then on.
+    """At these times of these days: in the first heartbeat run from then on.
 
     Args:
         days: 0 is Monday.

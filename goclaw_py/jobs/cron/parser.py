@@ -34,7 +34,7 @@ WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What one field allows.
+    """The values that one field allows.
 
     Args:
         star: Its text starts with ``*``, which decides more than the values (R3, R5).

@@ -1,4 +1,4 @@
-"""Calls a coroutine of somebody else for each job that is due (SPEC CRON-21)."""
+"""Calls a handler for each due job (SPEC CRON-21)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Work:
 
 
 class Handlers:
-    """Implements ``Performer`` and ``service.Hand``: one task for each attempt.
+    """Implements ``JobHandler`` and ``ManualJobRuns``: one task for each attempt.
 
     Args:
         concurrency: How many handlers work at once; the others wait, the first claimed first.

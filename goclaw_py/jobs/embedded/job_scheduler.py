@@ -55,7 +55,7 @@ _AGAIN_S = 1.0
 
 
 class JobStorage(JobServiceStore, NodeStore, Protocol):
-    """What a service needs of a store."""
+    """The store operations that the scheduler needs."""
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:
         """See ``ports.store.Store``."""

@@ -1,4 +1,4 @@
-"""What nodes ask each other, through the database (docs/adr/0020)."""
+"""Calls between nodes through the database (docs/adr/0020)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from goclaw_py.model.ids import NodeId
 
 @dataclass(frozen=True, slots=True)
 class NodeCall:
-    """A question that a node has not answered."""
+    """A call that a node has not answered."""
 
     id: int
     question: str
@@ -19,7 +19,7 @@ class NodeCall:
 
 
 class CallStore(Protocol):
-    """What nodes ask each other. Questions and answers are texts of theirs (SPEC NODE-1)."""
+    """Calls between nodes. Requests and answers are opaque texts (SPEC NODE-1)."""
 
     async def ask(self, node: NodeId, question: str, *, now: datetime) -> int | None:
         """Ask a live node; the id of the question, None if there is no such node.

@@ -1,4 +1,4 @@
-"""Heartbeats and what became of each beat (SPEC section 7)."""
+"""Heartbeats and their runs (SPEC section 7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from goclaw_py.ports.store.outbox import OutboxState
 
 
 class HeartbeatStore(Protocol):
-    """Heartbeats, beats, and the events that wait for them.
+    """Heartbeats, heartbeat runs, and the events that wait for them.
 
     A change that makes a beat due, or due at another time, sends ``Notice.CRON``. A heartbeat has
     at most one beat that is not over.

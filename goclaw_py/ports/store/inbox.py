@@ -24,7 +24,7 @@ class InboxKind(StrEnum):
 
 
 class InboxState(StrEnum):
-    """Where an inbox row is. ``pending`` covers waiting and running; ``run_id`` tells which."""
+    """The state of an inbox row. ``pending`` covers waiting and running; ``run_id`` tells which."""
 
     PENDING = "pending"
     DONE = "done"
@@ -57,7 +57,7 @@ class NewInbox:
 
 @dataclass(frozen=True, slots=True)
 class DroppedMessage:
-    """An inbox row that a newer one went past: how it ends as soon as its sender is told."""
+    """A dropped inbox row, and how it ends when its sender has been notified."""
 
     row: int
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""Troubles that operators are told about, once each (SPEC CHAN-10)."""
+"""Incidents that operators are alerted about, once each (SPEC CHAN-10)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from goclaw_py.model.messages import OutboundMessage
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A trouble that lasts. ``key`` says what is troubled, ``text`` how, in a sentence."""
+    """A lasting problem. ``key`` says what has it, ``text`` describes it in a sentence."""
 
     key: str
     text: str

@@ -1,4 +1,4 @@
-"""Jobs and what became of each time they were due (SPEC section 6)."""
+"""Jobs and their occurrences (SPEC section 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes, their leases, and what dead ones left."""
+"""Nodes, their leases, and recovery after expired nodes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True)
 class InterruptedRun:
-    """A run that a dead node left; its channel may still show it working.
+    """A run of an expired node; its channel may still show it as running.
 
     ``outcome`` is ``lost``, or ``cancelled`` if it was being stopped.
     """
@@ -83,7 +83,7 @@ class InterruptedRun:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What was taken back from dead nodes."""
+    """What was recovered from expired nodes."""
 
     nodes: tuple[NodeId, ...] = ()
     cut_runs: tuple[InterruptedRun, ...] = ()
@@ -96,7 +96,7 @@ Place = tuple[str, str]
 
 
 class NodeStore(Protocol):
-    """Nodes, their leases, and what dead ones left."""
+    """Nodes, their leases, and recovery after expired nodes."""
 
     async def time(self) -> datetime | None:
         """What time it is where the data is; None if nobody there has a clock."""

@@ -15,7 +15,7 @@ from goclaw_py.ports.store.nodes import Place
 
 
 class OutboxState(StrEnum):
-    """Where an outbox row is. Only ``sent`` means that the channel confirmed it (SPEC IO-6)."""
+    """The state of an outbox row. Only ``sent`` means that the channel confirmed it (SPEC IO-6)."""
 
     PENDING = "pending"
     SENDING = "sending"

@@ -112,7 +112,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class RunSoFar:
-    """What is known of a run that works: what survives it if its process dies."""
+    """What is stored of a run in progress, so that it survives the process."""
 
     tools: tuple[ToolCall, ...] = ()
     usage: Usage | None = None

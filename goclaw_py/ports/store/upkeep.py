@@ -1,4 +1,4 @@
-"""What is forgotten when it has been kept long enough (SPEC DB-5)."""
+"""Retention: deletes what has been kept long enough (SPEC DB-5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class RetentionReport:
-    """What became of a stretch of rows.
+    """The result of one retention pass over a range of rows.
 
     ``rows`` were deleted. ``after`` is where the next stretch begins, None if all rows behind it
     are too young.

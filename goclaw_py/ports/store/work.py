@@ -16,7 +16,7 @@ from goclaw_py.model.ids import JobId
 
 
 class WorkState(StrEnum):
-    """How an item stands."""
+    """The state of an item."""
 
     OPEN = "open"
     TAKEN = "taken"

@@ -1,4 +1,4 @@
-"""The tasks in which runs work.
+"""The asyncio tasks of runs.
 
 To make a task costs more than everything else about a short run together. So one task, the pump,
 begins the runs that may start, one after the other, and those that end without ever waiting need
@@ -47,7 +47,7 @@ _PAUSE_S = 0.05
 
 
 class Drivers(Generic[M, R]):
-    """Lets runs work, and tells when they have ended.
+    """Starts the task of each run and reports its end.
 
     Args:
         work: What a run does.

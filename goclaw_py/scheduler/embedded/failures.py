@@ -1,4 +1,4 @@
-"""What runs have raised, and who gets to know it.
+"""Exceptions of runs, and whether anybody has awaited them.
 
 Somebody who awaits the run gets it. If nobody does for a while, or if nobody can any more, it is
 logged, because most programs submit and never ask again. It is not logged at once: whoever submits
@@ -20,7 +20,7 @@ _PATIENCE_S = 10.0
 
 @dataclass(slots=True, eq=False)
 class RunFailure:
-    """What a run has raised. ``seen``: somebody has got it, or it has been logged."""
+    """The exception of a run. ``seen``: it was awaited or logged."""
 
     run_id: str
     session: str
@@ -46,7 +46,7 @@ class RunFailure:
 
 
 class Failures:
-    """Failures of one scheduler that nobody has seen yet."""
+    """Failures of one scheduler that were neither awaited nor logged yet."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class NotCompleted(GoclawError):
-    """The run has no result: it was stopped, dropped, rejected, timed out or given up.
+    """The run has no result: it was stopped, dropped, rejected, timed out or abandoned.
 
     ``reason`` is None if the work raised ``CancelledError`` and nobody had stopped it.
     """
@@ -46,7 +46,7 @@ class QueueFull(NotCompleted):
 
 
 class WouldDeadlock(GoclawError):
-    """A run awaits something that cannot come before it has ended itself."""
+    """A run awaits a result that cannot exist before the run itself has ended."""
 
 
 _ADVICE: dict[Reason | None, str] = {
@@ -61,7 +61,7 @@ _ADVICE: dict[Reason | None, str] = {
 
 
 class SubmitOptions(TypedDict, total=False):
-    """What may be said about one submission; see ``scheduler.models.Request`` for the rules."""
+    """Options of one submission; see ``scheduler.models.Request`` for the rules."""
 
     sender: str
     """Whose messages become one when they come quickly (``QueuePolicy.debounce_s``)."""
@@ -83,7 +83,7 @@ class SubmitOptions(TypedDict, total=False):
 
 @dataclass(slots=True)
 class More(Generic[M, R]):
-    """What few runs have: messages that joined them, and runs that they may take in."""
+    """Rarely used state of a run: messages merged into it, and runs that it may merge."""
 
     messages: list[M] = field(default_factory=list)
     offered: list[Run[M, R]] = field(default_factory=list)
@@ -97,7 +97,7 @@ class ChildWait(Protocol):
 
 
 class RunHolder(Protocol):
-    """Whose run it is."""
+    """The scheduler that a run belongs to."""
 
     def begin_wait(self, run: Run[Any, Any], waiter: asyncio.Future[None]) -> ChildWait | None:
         """Know that the current task is about to wait for a run; None if it belongs to no run.

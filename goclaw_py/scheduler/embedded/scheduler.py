@@ -43,7 +43,7 @@ _A_YEAR_S = 365 * _A_DAY_S
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A pool of runs: at most ``concurrency`` of them work at once (SPEC LANE-1)."""
+    """A pool of runs: at most ``concurrency`` of them are in progress at once (SPEC LANE-1)."""
 
     name: str
     concurrency: int

@@ -31,7 +31,7 @@ from goclaw_py.store.text import storable
 
 
 class MemoryRuns(MemoryPart):
-    """Implements ``RunStore`` but for what ``Records`` reads."""
+    """Implements ``RunStore`` but for what ``MemoryRunRecords`` reads."""
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
         """Beginning the same run again counts no second attempt.

@@ -39,7 +39,7 @@ class IntakeBroke(RuntimeError):
 
 
 class RecordingInbox:
-    """An ``Intake`` that keeps what it is offered and fails as a check says."""
+    """An ``InboundHandler`` that keeps what it is offered and fails as a check says."""
 
     def __init__(self) -> None:
         self.down = False
@@ -61,7 +61,7 @@ class RecordingInbox:
         self._open.set()
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
-        """See ``Intake.accept``."""
+        """See ``InboundHandler.accept``."""
         self.batches += 1
         self.offered += batch
         await self._open.wait()

@@ -212,7 +212,7 @@ def scheduler_routes(control: Control) -> APIRouter:
 
     @api.get("", response_model=JobSettingsView)
     async def view() -> Response:
-        """What the settings say of all jobs."""
+        """Settings that apply to all jobs."""
         service = control.jobs
         return _answer(
             JobSettingsView,

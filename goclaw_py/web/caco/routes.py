@@ -221,7 +221,7 @@ async def _found(service: JobService, slug: str) -> Job:
     """The operator's job with exactly this slug. Raises ``UnknownJob``."""
     if not SLUG.fullmatch(slug):
         raise UnknownJob(slug)
-    # The desk also takes an id, and the beginning of one.
+    # The service also takes an id, and the beginning of one.
     try:
         job = await service.get(slug, BY)
     except NotYours as error:

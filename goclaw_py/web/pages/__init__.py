@@ -1,8 +1,8 @@
 """The dashboard: pages rendered here, kept up to date by server-sent events (SPEC OPS-3).
 
-``site`` puts the pages together, ``service`` has what every page needs, ``hub`` renders each live
-part once for all who look at it, ``rendering`` is the only door to the template engine. Every page
-is a module with its routes; its templates have its name.
+``site`` puts the pages together, ``services`` has what every page needs, ``hub`` renders each live
+part once for everyone who watches it, ``rendering`` is the only door to the template engine. Every
+page is a module with its routes; its templates have its name.
 """
 
 from goclaw_py.web.pages.site import make_site

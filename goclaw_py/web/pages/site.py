@@ -78,7 +78,7 @@ _MODULES: Final = (
     people,
     why,
 )
-"""Modules of pages that need nothing but the desk."""
+"""Modules of pages that need nothing but the services."""
 
 
 def make_site(

@@ -109,7 +109,7 @@ def view(agent: AgentName, last: HeartbeatRun | None = OK) -> HeartbeatView:
 
 
 class FakeHeartbeats:
-    """Implements ``HeartbeatDesk``. Set ``failure`` to make every method raise it."""
+    """Implements ``HeartbeatService``. Set ``failure`` to make every method raise it."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []

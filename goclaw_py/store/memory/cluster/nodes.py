@@ -1,4 +1,4 @@
-"""Nodes, their leases, and what dead ones left."""
+"""Nodes, their leases, and recovery after expired nodes."""
 
 from __future__ import annotations
 

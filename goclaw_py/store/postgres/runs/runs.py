@@ -64,7 +64,7 @@ class _Ending(NamedTuple):
 
 
 class PostgresRuns(PostgresPart):
-    """Implements ``RunStore`` but for what ``Records`` reads.
+    """Implements ``RunStore`` but for what ``PostgresRunRecords`` reads.
 
     Runs that begin, or end, while others are being committed share the next transaction.
     """
