@@ -34,7 +34,7 @@ def test_the_first_start_makes_a_database_that_answers(root: Path) -> None:
         assert query(pg, server, "show listen_addresses") == ""
         assert server.data.is_dir()
         assert lives(server.pid)
-    assert sum("making" in sentence for sentence in told) == 1
+    assert sum("creating" in sentence for sentence in told) == 1
     assert not lives(server.pid)
     assert not (root / "not" / "there" / "pg" / "data.new").exists()
 
@@ -135,7 +135,7 @@ def test_six_processes_at_once_make_one_database_and_one_server(root: Path, user
     started = [users.start(root / "pg") for _ in range(6)]
     answers = [user.answer() for user in started]
     assert len({str(answer["pid"]) for answer in answers}) == 1
-    assert sum("making" in str(answer["told"]) for answer in answers) == 1
+    assert sum("creating" in str(answer["told"]) for answer in answers) == 1
     assert [user.stop() for user in started] == [False] * 5 + [True]
 
 
