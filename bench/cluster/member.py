@@ -1,6 +1,6 @@
 """One node in this process, wired as the real one is: all of a gateway but sockets and signals.
 
-Its agent takes no time, and its channel is a ``Desk``.
+Its agent takes no time, and its channel is a ``PeopleChannel``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bench.cluster.desk import ACCOUNT, CHANNEL, Desk
+from bench.cluster.people import ACCOUNT, CHANNEL, PeopleChannel
 from bench.heartbeat.gateway import write_checklists
 from bench.heartbeat.measure import TASK
 from bench.jobs.gateway import Instant
@@ -66,7 +66,7 @@ class Member:
     """A node that works."""
 
     works: Container
-    service: Desk
+    channel: PeopleChannel
     clock: Clock
     cluster: Membership
     agent: Instant
@@ -89,8 +89,8 @@ async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
         store, clock, "bench", on_recovery=lambda _: pending.call(), on_lost=lost.set
     )
     with tempfile.TemporaryDirectory() as folder:
-        service, agent = Desk(), Instant()
-        around = _around(kind, service, agent, folder)
+        channel, agent = PeopleChannel(), Instant()
+        around = _around(kind, channel, agent, folder)
         works = Container(store, clock, _scheduler(kind), around, _node(cluster))
         store.on_notice(lambda notice: _hear(notice, works, cluster, pending))
         await cluster.join()
@@ -98,7 +98,7 @@ async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
         await works.take_up()
         duties = [asyncio.create_task(duty) for duty in _duties(kind, works, cluster, pending)]
         try:
-            yield Member(works, service, clock, cluster, agent)
+            yield Member(works, channel, clock, cluster, agent)
         finally:
             await works.drain(5, asyncio.Event())
             await works.outbox.close(5)
@@ -113,14 +113,14 @@ def _scheduler(kind: Kind) -> RunScheduler:
     return RunScheduler({MAIN_LANE: kind.main, CRON_LANE: kind.cron}, shared=shared)
 
 
-def _around(kind: Kind, service: Desk, agent: Instant, folder: str) -> GatewayDependencies:
+def _around(kind: Kind, channel: PeopleChannel, agent: Instant, folder: str) -> GatewayDependencies:
     policy = QueuePolicy(capacity=kind.capacity)
     write_checklists([Path(folder) / "workspace"], TASK)
     workspaces = {MAIN_AGENT: Path(folder) / "workspace"}
     access = AccessRules(direct=DirectPolicy.OPEN)
     place = CHANNEL, ACCOUNT
     return GatewayDependencies(
-        channels={place: service},
+        channels={place: channel},
         rules={place: ChatRules(MAIN_AGENT, access, policy, policy)},
         agents={MAIN_AGENT: agent},
         workspaces=workspaces,

@@ -19,8 +19,8 @@ from typing import Final
 from urllib.parse import urlencode
 
 from bench.api.measure import Asked, quantile, served
-from bench.cluster.desk import said, session_of
 from bench.cluster.member import Kind, Member, member
+from bench.cluster.people import said, session_of
 from bench.cluster.rows import LEFT, fill
 from bench.cluster.watched import Statement, Watch, explained, watched
 from bench.jobs.gateway import a_job, add_all, fresh_store
@@ -75,8 +75,8 @@ async def _measure(address: Address, rows: int, seconds: float, times: int) -> F
     own = replace(address, database=_DATABASE)
     async with fresh_store(address, _DATABASE, min(rows, _JOBS_FAR)) as store:
         async with member(store, Kind()) as first:
-            await first.service.hand_in([said("1", 1, first.clock.now())])
-            await first.service.until_sent(1)
+            await first.channel.hand_in([said("1", 1, first.clock.now())])
+            await first.channel.until_sent(1)
         await fill(own, rows)
         return await measure_filled(store, own, rows, seconds, times)
 
@@ -173,7 +173,7 @@ class _Writing:
             await self.node.works.calls.ask(self.node.cluster.node.id, "nothing")
 
     async def _hand_in(self, messages: Sequence[InboundMessage]) -> None:
-        await self.node.service.hand_in(messages)
+        await self.node.channel.hand_in(messages)
 
     def _said(self, new: str = "") -> InboundMessage:
         at = self.node.clock.now()

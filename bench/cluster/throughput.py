@@ -1,7 +1,7 @@
 """What a message costs, and how many are answered: one node alone, one among others, two.
 
-Each node is a process of its own (``member``), with people at its ``Desk``; the database is on the
-same machine, so that CPU for each message tells more than the rate.
+Each node is a process of its own (``member``), with people at its ``PeopleChannel``; the
+database is on the same machine, so that CPU for each message tells more than the rate.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import Any, Final
 
-from bench.cluster.desk import said
 from bench.cluster.member import Kind, Member, member
+from bench.cluster.people import said
 from bench.inbox.measure import cpu_s
 from bench.memory import resident_mb
 from bench.scheduler.child import loops, run_on
@@ -150,7 +150,7 @@ async def _work(address: Address, kind: Kind, load: Load, number: int) -> Part:
 
 async def _count(node: Member, number: int) -> None:
     while True:
-        _Sent.each[number] = node.service.sent
+        _Sent.each[number] = node.channel.sent
         await asyncio.sleep(_COUNT_S)
 
 
@@ -169,7 +169,7 @@ async def _write(node: Member, load: Load, who: str) -> None:
         for chat in range(load.chats)
     ]
     if not load.per_s:
-        await node.service.hand_in(messages)
+        await node.channel.hand_in(messages)
     else:
         await _paced(node, messages, load.per_s)
 
@@ -178,7 +178,7 @@ async def _paced(node: Member, messages: Sequence[Any], per_s: float) -> None:
     begin = time.monotonic()
     for number, message in enumerate(messages):
         await asyncio.sleep(max(begin + number / per_s - time.monotonic(), 0))
-        await node.service.hand_in([message])
+        await node.channel.hand_in([message])
 
 
 # --------------------------------------------------------------------------------- the server

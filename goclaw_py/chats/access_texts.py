@@ -38,8 +38,7 @@ def asks_to_talk(sender: Sender, agent: AgentName) -> str:
     who = f"{name(sender)} (id {first_words(sender.id, _NAME_CHARS)})"
     return (
         f"{who} wants to talk to {agent}. “Approve” makes them an owner like you; “Approve as "
-        f"guest” "
-        "lets them talk, without owner commands."
+        "guest” lets them talk, without owner commands."
     )
 
 

@@ -405,8 +405,7 @@ def child_task(trigger: Trigger, parent: AgentName) -> str:
     role = "are a subagent of" if trigger is Trigger.SUBAGENT else "answer a request of"
     return (
         f"You {role} the agent “{parent}”. It receives only your final answer, so include "
-        f"everything "
-        "that it needs. Do not ask questions: nobody can answer them."
+        "everything that it needs. Do not ask questions: nobody can answer them."
     )
 
 

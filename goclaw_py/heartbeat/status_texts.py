@@ -53,8 +53,7 @@ _SKIPPED: Final = {
 
 BY_SETTINGS: Final = (
     "The heartbeat is turned off in the settings (heartbeat.enabled or heartbeat.interval); "
-    "it can "
-    "only be turned on there."
+    "it can only be turned on there."
 )
 _ADD: Final = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
 _ON: Final = "Turn it on with /heartbeat on (or goclaw heartbeat on)."

@@ -20,14 +20,13 @@ IS_BUSY: Final = "someone is talking to the agent"
 def beat_run(now: datetime, zone: str) -> str:
     """Return the system text of a heartbeat run: the time, and how to send no alert."""
     return (
-        f"This is a heartbeat: a scheduled check. No person has written to you or is "
-        f"watching. It is "
-        f"{local(now, zone)} ({zone}). The message is the part of your checklist (HEARTBEAT.md) "
-        "that is due now, followed by events since the last heartbeat, if there are any. Check "
+        "This is a heartbeat: a scheduled check. No person has written to you or is watching. "
+        f"It is {local(now, zone)} ({zone}). "
+        "The message is the part of your checklist (HEARTBEAT.md) that is due now, followed by "
+        "events since the last heartbeat, if there are any. Check "
         "each item with your tools. If nothing needs the attention of the people you work for, "
         f"answer only {HEARTBEAT_OK}. If something does, answer with what they should read, "
-        f"without "
-        f"{HEARTBEAT_OK}: your answer is sent to them as you wrote it."
+        f"without {HEARTBEAT_OK}: your answer is sent to them as you wrote it."
     )
 
 

@@ -70,8 +70,7 @@ def _words(host: str, port: int, error: OSError) -> str:
         case errno.EACCES | errno.EPERM:
             return (
                 f"web.port = {port}: this user is not allowed to listen there; set a port of "
-                f"1024 or "
-                "above, and use a reverse proxy in front of it"
+                "1024 or above, and use a reverse proxy in front of it"
             )
         case _:
             return f"cannot listen at web.host = {host!r}, web.port = {port}: {error.strerror}"

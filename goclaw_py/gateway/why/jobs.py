@@ -132,7 +132,7 @@ async def _running(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVe
     if node is not None and not await src.is_reachable(node):
         answer = (
             f"The job {job.spec.title} was interrupted: node {node}, which ran it, does "
-            f"not respond."
+            "not respond."
         )
         start = Cure("A gateway that runs takes it over within 15 s", "goclaw status")
         return RunVerdict("job.node_lost", answer, (start,))

@@ -157,10 +157,11 @@ def _kept(src: Sources, letter: DeadLetter) -> RunVerdict:
     assert src.works is not None
     views = {view.agent: view for view in src.works.outages.views()}
     outage = views.get(letter.agent)
-    since = f" for {span(outage.for_s)}: {brief(outage.cause)}" if outage else ""
-    is_down = "has been unavailable" if outage else "is unavailable"
+    state = "is unavailable"
+    if outage:
+        state = f"has been unavailable for {span(outage.for_s)}: {brief(outage.cause)}"
     answer = sentence(
-        f"the provider of agent {letter.agent} {is_down}{since}; the message is kept and "
+        f"the provider of agent {letter.agent} {state}; the message is kept and "
         "answered when the provider is back"
     )
     cures = (

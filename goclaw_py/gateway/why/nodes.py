@@ -44,15 +44,14 @@ def _judge(view: NodesView, node: Node) -> RunVerdict:
     if not node.is_live(view.at):
         answer = (
             f"{begin} does not respond: its lease ended {ago(node.lease_until, view.at)}, and "
-            f"other "
-            "nodes take over its work."
+            "other nodes take over its work."
         )
         again = Cure("To bring it back, start it on its machine", "goclaw run")
         return RunVerdict("node.expired", answer, (again, Cure("The nodes", "goclaw nodes list")))
     if node.state.draining:
         answer = (
             f"{begin} is shutting down: it accepts no new work and ends when its runs "
-            f"have finished."
+            "have finished."
         )
         watch = Cure("Watch it end", "goclaw nodes list --watch")
         return RunVerdict("node.draining", answer, (watch,))

@@ -12,8 +12,8 @@ import pytest
 from bench.cluster import __main__ as cluster
 from bench.cluster import million, stops, takeover
 from bench.cluster.agent import BEGAN, ENDED, FILE, HOLD, Note, read, run
-from bench.cluster.desk import said, session_of
 from bench.cluster.million import Cost, Found, cost, is_slow, stop
+from bench.cluster.people import said, session_of
 from bench.cluster.rows import LEFT
 from bench.cluster.stops import Reactions
 from bench.cluster.takeover import Waits

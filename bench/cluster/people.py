@@ -18,7 +18,7 @@ BATCH: Final = 100
 """So many messages come at once, as from Telegram."""
 
 
-class Desk(PlainChannel):
+class PeopleChannel(PlainChannel):
     """Implements ``Channel``: counts what is answered, and nothing else.
 
     Without a lease: several nodes may receive, as with webhooks.
