@@ -205,7 +205,7 @@ class Container:
         self.job_module.connect(dispatcher, agent_executor, owners, release_later)
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
         rights = StopRights(self.policies, self.access_control, self.channels)
-        self.canceller.connect(self.job_module.runs, rights)
+        self.canceller.connect(self.job_module.runs, rights, self.runner.mailboxes)
         self.elsewhere.connect(self.canceller, self.commands.start_new_session)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.canceller, self.outages)
 

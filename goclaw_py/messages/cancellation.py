@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from goclaw_py.delivery.texts import RunActivity
+from goclaw_py.messages.mailbox import Mailboxes
 from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.messages.stop_rights import StopRights
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
@@ -116,13 +117,12 @@ class RunCanceller:
         self._clock = clock
         self._dispatcher = dispatcher
         self._turns = turns
-        self._unkept: dict[int, Reason] = {}
-        """Inbox rows that were stopped, by this process, and are not known to be stored so."""
 
-    def connect(self, job_runs: JobStops, rights: StopRights) -> None:
-        """Give it the runs of jobs, and who may stop what. Call it once, before any stop."""
+    def connect(self, job_runs: JobStops, rights: StopRights, mailboxes: Mailboxes) -> None:
+        """Give it what it stops, and who may stop what. Call it once, before any stop."""
         self._job_runs = job_runs
         self.rights = rights
+        self._mailboxes = mailboxes
 
     def runs(self, session: SessionKey) -> list[RunView]:
         """What runs or waits in a session."""
@@ -171,7 +171,7 @@ class RunCanceller:
         done.dropped += [turn.id for turn in taken]
         # At once: nobody else has them in hand, and a look at the database would take them up.
         reason = self.reason(everything=everything)
-        self._unkept |= {row.id: reason for turn in taken for row in turn.rows}
+        self._mailboxes.stopped(taken, reason)
         spared = [] if taken and not everything else done.spared
         log.info(
             "runs_stopped",
@@ -301,19 +301,8 @@ class RunCanceller:
         ``StoreUnavailable``; then the next call stores them too.
         """
         if stopped is not None:
-            turns = (*stopped.running, *stopped.waiting)
-            self._unkept |= {row.id: stopped.reason for turn in turns for row in turn.rows}
-        for reason in set(self._unkept.values()):
-            rows = [row for row, why in self._unkept.items() if why is reason]
+            self._mailboxes.stopped((*stopped.running, *stopped.waiting), stopped.reason)
+        for reason, rows in self._mailboxes.unstored_stops().items():
             now, node = self._clock.now(), self._node()
             await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason, node=node)
-            for row in rows:
-                self._unkept.pop(row, None)
-
-    def rows(self) -> set[int]:
-        """Inbox rows that were stopped and may be pending in the database."""
-        return set(self._unkept)
-
-    def forget(self) -> None:
-        """What was stopped belongs to another process now."""
-        self._unkept.clear()
+            self._mailboxes.stop_stored(rows)

@@ -15,12 +15,12 @@ from functools import partial
 from goclaw_py.chats.context_usage import ContextUsage
 from goclaw_py.common.retry import retry_until_available, until_stored
 from goclaw_py.messages.attachments import AttachmentDownloader
-from goclaw_py.messages.claimed_messages import ClaimedMessages
 from goclaw_py.messages.drop_notices import DropNotices
+from goclaw_py.messages.mailbox import Mailboxes
 from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import MAIN_LANE, NodeId, RunId
-from goclaw_py.model.messages import InboundMessage, PeerKind
+from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import (
     AgentEvent,
@@ -100,7 +100,7 @@ class ChatRunExecutor:
         self._received = tools.received
         self._replies = tools.replies
         self._jobs = tools.jobs
-        self.in_hand = ClaimedMessages()
+        self.mailboxes = Mailboxes()
         self._abandoned = Abandoned()
         self._told: dict[RunId, asyncio.Event] = {}
         """Runs whose end somebody waits for; the channel closes their growing replies."""
@@ -153,10 +153,6 @@ class ChatRunExecutor:
     def turns(self, requests: Collection[RunId]) -> list[Turn]:
         """The turns of some requests whose ends are not stored."""
         return [self._turns[run_id] for run_id in requests if run_id in self._turns]
-
-    def has(self, message: InboundMessage) -> bool:
-        """Whether a turn whose end is not stored answers this very message."""
-        return any(turn.has(message) for turn in self._turns.values())
 
     def rows_in_hand(self) -> set[int]:
         """The inbox rows of all turns whose end is not stored."""
@@ -313,10 +309,10 @@ class ChatRunExecutor:
 
     def _give_back(self, fenced: Turn) -> None:
         """Let the next look take up what waits in a session, should it come back, in its order."""
-        if fenced.life != self.in_hand.life or self._dispatcher.draining:
+        if fenced.epoch != self.mailboxes.epoch or self._dispatcher.draining:
             return  # it has nothing here any more, or stays as it is until the restart
         there = {turn.id for turn in self._turns.values() if turn.session == fenced.session}
-        self.in_hand.give_back([fenced, *self.turns(self._dispatcher.give_back(there))])
+        self.mailboxes.give_back([fenced, *self.turns(self._dispatcher.give_back(there))])
 
     async def _leave_draft(self, end: TurnEnd, told: Ending) -> None:
         """Hand over a draft that others may have, or close one that was posted as its run stopped.

@@ -14,19 +14,14 @@ from dataclasses import replace
 
 from goclaw_py.chats.session_settings import SessionSettings, as_it_stands
 from goclaw_py.common.clock import new_run_id
-from goclaw_py.messages.blocked_messages import BlockedMessages
+from goclaw_py.common.text import is_blank
 from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.chat_run import ChatRunExecutor
 from goclaw_py.messages.command_handlers import CommandHandlers
 from goclaw_py.messages.ingress_filter import IngressFilter
+from goclaw_py.messages.mailbox import MailboxEntry, Mailboxes, MessageState
 from goclaw_py.messages.provider_outage import ProviderOutageBuffer
-from goclaw_py.messages.uncommitted_messages import (
-    LocalSessionState,
-    UncommittedMessage,
-    UncommittedMessages,
-    is_edited_by,
-    says_nothing,
-)
+from goclaw_py.messages.stop_commands import StopCommands
 from goclaw_py.model.chat_commands import (
     StopCommand,
     addresses_another_bot,
@@ -68,9 +63,7 @@ class MessageIngestor:
         self._policies = policies
         self._channels = channels
         self._ingress = ingress
-        self._looking = asyncio.Lock()
-        self._sessions: set[SessionKey] = set()
-        self._held_up = BlockedMessages()
+        self._reloading = asyncio.Lock()
 
     def connect(
         self,
@@ -82,16 +75,12 @@ class MessageIngestor:
     ) -> None:
         """Give it those to whom it hands over. Call it once, before anything arrives."""
         self._dispatcher, self._runner = dispatcher, runner
-        self._in_hand = runner.in_hand
-        self._commands, self._stopper = commands, canceller
+        self._mailboxes: Mailboxes = runner.mailboxes
+        self._commands, self._canceller = commands, canceller
         self._outages = outages
-        self._arrivals = UncommittedMessages(
-            self._policies,
-            commands.stop_answers,
-            canceller,
-            self._meant,
-            self._hold,
-            runner.has,
+        answers = commands.stop_answers
+        self._stops = StopCommands(
+            self._mailboxes, self._policies, answers, canceller, self._meant, self._is_here
         )
 
     # ------------------------------------------------------------------ arriving
@@ -99,29 +88,32 @@ class MessageIngestor:
     async def accept(self, batch: Sequence[Inbound]) -> None:
         """See ``ports.channel.Intake``."""
         sorted_batch = self._ingress.sort(batch)
-        arrivals: list[UncommittedMessage] = []
+        entries: list[MailboxEntry] = []
         for message, rules in sorted_batch.admitted:
-            self._stopper.rights.look(message)
-            if (arrival := self._arrive(message, rules.agent)) is not None:
-                arrivals.append(arrival)
-                self._arrivals.enter(arrival)
-        life = self._in_hand.life
+            self._canceller.rights.look(message)
+            if (entry := self._entry(message, rules.agent)) is not None:
+                entries.append(entry)
+                self._mailboxes.enter(entry)
+                self._stops.act_at_once(entry)
+        epoch, committed = self._mailboxes.epoch, False
         try:
             await self._ingress.enter(sorted_batch)
-            if arrivals or sorted_batch.pairings:
-                rows = [arrival.row() for arrival in arrivals]
+            if entries or sorted_batch.pairings:
+                rows = [entry.new_row() for entry in entries]
                 node, now = self._node(), self._clock.now()
                 accepted = await self._store.accept(
                     rows, node=node, now=now, pairings=sorted_batch.pairings
                 )
-                self._arrivals.committed(arrivals, rows, accepted)
+                committed = True
+                self._mailboxes.committed(entries, rows, accepted)
                 self._ingress.committed(rows, accepted.duplicates)
-                arrivals = self._arrivals.without(arrivals, accepted.duplicates)
-                if life == self._in_hand.life:
-                    await self._take_up(accepted, {external_id(a.message): a for a in arrivals})
+                if epoch == self._mailboxes.epoch:
+                    # A stop that has acted before the commit is done.
+                    done = {entry.key for entry in entries if entry.command and entry.acted}
+                    await self._take_up(accepted, done)
             self._ingress.entered(sorted_batch)
         finally:
-            self._arrivals.leave(arrivals)
+            self._mailboxes.leave(entries, committed=committed)
 
     async def bring(self, rows: Sequence[NewInbox]) -> list[RunId]:
         """Let messages in that nobody has sent, such as the result of a subagent.
@@ -129,33 +121,33 @@ class MessageIngestor:
         One that is known falls out. Returns the runs that are to answer those that this process
         works on. Raises ``StoreUnavailable``.
         """
-        life = self._in_hand.life
+        epoch = self._mailboxes.epoch
         accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
-        if life == self._in_hand.life:
-            await self._take_up(accepted, {})
-        turns = (self._in_hand.turn(row.id) for row in accepted.rows)
+        if epoch == self._mailboxes.epoch:
+            await self._take_up(accepted)
+        turns = (self._mailboxes.turn(row.id) for row in accepted.rows)
         return [turn.id for turn in turns if turn is not None]
 
-    def _arrive(self, message: InboundMessage, agent: AgentName) -> UncommittedMessage | None:
+    def _entry(self, message: InboundMessage, agent: AgentName) -> MailboxEntry | None:
         handle = self._channels[message.target.channel, message.target.account].handle
         if addresses_another_bot(message.text, handle):
             return None
         session = chat_session(agent, message.target, message.peer)
         command = command_of(message, handle)
-        if command is None and self._stops(session, message):
+        if command is None and self._is_stop(session, message):
             command = StopCommand(everything=False)
-        return UncommittedMessage(message, session, agent, command)
+        return MailboxEntry(message, session, agent, command)
 
-    def _stops(self, session: SessionKey, message: InboundMessage) -> bool:
+    def _is_stop(self, session: SessionKey, message: InboundMessage) -> bool:
         """Whether a message is a bare stop word and there is something to stop (SPEC CMD-2)."""
+        if not is_stop_word(message) or not self._policies.rules(message.target).stop_words:
+            return False
+        box = self._mailboxes.find(session)
         return (
-            is_stop_word(message)
-            and self._policies.rules(message.target).stop_words
-            and (
-                self._dispatcher.has_session(session)
-                or self._outages.has_session(session)
-                or self._arrivals.follows(session, message)
-            )
+            self._dispatcher.has_session(session)
+            or self._outages.has_session(session)
+            or self._mailboxes.has_acted(session, message)
+            or (box is not None and bool(box.arrived()))
         )
 
     def _meant(
@@ -168,111 +160,98 @@ class MessageIngestor:
         live = (run.id for run in self._dispatcher.runs() if run.session == session)
         return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
 
-    def _hold(self, session: SessionKey) -> LocalSessionState:
-        is_here = (
-            session in self._sessions
+    def _is_here(self, session: SessionKey) -> bool:
+        """Whether something of a session is in work here, so that nobody else has it."""
+        box = self._mailboxes.find(session)
+        return (
+            (box is not None and box.owned)
             or self._dispatcher.has_session(session)
             or self._outages.has_session(session)
         )
-        held_up = (row for row in self._held_up.of(session) if row.id not in self._in_hand)
-        rows = {row.id: row for row in (*held_up, *self._in_hand.on_their_way(session))}
-        messages = [
-            rows[id_].message for id_ in sorted(rows) if rows[id_].kind is InboxKind.MESSAGE
-        ]
-        return LocalSessionState(is_here, messages)
 
     # ------------------------------------------------------------------ committed
 
     async def _take_up(
-        self, accepted: AcceptedMessages, arrivals: Mapping[ExternalId, UncommittedMessage]
+        self, accepted: AcceptedMessages, done: Set[ExternalId] = frozenset()
     ) -> None:
         """Work on rows that were just committed, in their order.
 
         What waits before them goes first, though nobody here has heard of it: another node has
         accepted it, or the answer of its commit was lost (SPEC NODE-1).
         """
-        older = accepted.before.difference(self._in_hand, self._held_up)
-        given_back = any(self._in_hand.was_released(row.session) for row in accepted.rows)
-        if (older or given_back) and not self._dispatcher.draining:
-            # A look finds all of them in their order. What it cannot reach is found by the next.
-            new = {row.id for row in accepted.rows if external_id(row.message) in arrivals}
-            with suppress(StoreUnavailable):
-                await self.take_pending(new)
+        is_older = not accepted.before <= self._mailboxes.rows()
+        rows = [row for row in accepted.rows if external_id(row.message) not in done]
+        entries = [self._mailboxes.add(row) for row in rows]
+        boxes = {row.session: self._mailboxes.of(row.session) for row in rows}
+        if is_older or any(box.stale for box in boxes.values()):
+            for box in boxes.values():
+                box.mark_stale()
+            if not self._dispatcher.draining:
+                # What this cannot reach is found by the next reload.
+                with suppress(StoreUnavailable):
+                    await self.take_pending()
             return
-        for row in accepted.rows:
-            arrival = arrivals.get(external_id(row.message))
-            if arrival is None:
-                await self._take(row, late=True)
-            elif not arrival.taken_up:  # by such a look
-                arrival.taken_up = True
-                # A stop that has acted before the commit is done.
-                if not (arrival.acted and row.kind is InboxKind.COMMAND):
-                    await self._take(row)
+        for entry in entries:
+            if not boxes[entry.session].stale:
+                await self._work_on(entry)
 
-    async def take_pending(self, new: Set[int] = frozenset()) -> None:
-        """Take up rows that no live process works on: after a crash, or from another node.
+    async def take_pending(self) -> None:
+        """Reload: take up rows that no live process works on, in the order of their sessions.
 
-        ``new`` were just committed behind such rows. Raises ``StoreUnavailable``.
+        After a crash, from another node, or what made a mailbox stale. Raises
+        ``StoreUnavailable``.
         """
-        async with self._looking:  # what one look has found another must not forget as done
-            await self._look(new)
+        async with self._reloading:  # what one has found another must not forget as done
+            await self._reload()
 
-    async def _look(self, new: Set[int]) -> None:
-        node, life = self._node(), self._in_hand.life
-        await self._stopper.keep()
-        done = await self._store.ended(set(self._in_hand).union(self._held_up))
-        self._forget_done()
-        with self._in_hand.look():
-            rows = await self._store.claim_pending(
-                node, now=self._clock.now(), places=self._policies.places, known=set(self._in_hand)
-            )
-            self._held_up.no_more(done)
-            self._in_hand.forget(done)
-            for row in self._arrivals.found(rows, new):
-                if self._in_hand.life != life:
-                    return  # declared dead meanwhile: what this look found belongs to others
-                self._in_hand.found(row)
-                await self._take(row, late=row.id not in new)
-
-    def _forget_done(self) -> None:
-        """Forget rows whose end is stored: one that is pending again is to be tried again."""
+    async def _reload(self) -> None:
+        mailboxes, epoch, node = self._mailboxes, self._mailboxes.epoch, self._node()
+        await self._canceller.keep()
+        mailboxes.forget_done(await self._store.ended(mailboxes.rows()))
         if not self._dispatcher.draining:  # what it gives back stays there until the restart
-            self._in_hand.keep(self._runner.rows_in_hand() | self._stopper.rows())
+            mailboxes.forget_done((), kept=self._runner.rows_in_hand())
+        versions = mailboxes.versions()
+        rows = await self._store.claim_pending(
+            node, now=self._clock.now(), places=self._policies.places, known=mailboxes.begun()
+        )
+        for row in rows:
+            if mailboxes.epoch != epoch:
+                return  # declared dead meanwhile: what was found belongs to others
+            entry, box = mailboxes.add(row), mailboxes.of(row.session)
+            if box.version == versions.get(row.session, 0):
+                await self._work_on(entry)
+        mailboxes.reloaded(versions)
 
-    async def _take(self, row: InboxRow, *, late: bool = False) -> None:
-        """Work on a row, unless that is done already or the time for it has not come.
+    async def _work_on(self, entry: MailboxEntry) -> None:
+        """Work on a message whose turn it is. If the database is away, its session is stale.
 
-        Args:
-            row: A pending row of this node.
-            late: It waited in the database for somebody to take it up.
+        A fresh conversation must not begin in the middle of what follows it.
         """
-        if row.id in self._in_hand or self._held_up.must_wait(row):
+        if entry.state is not MessageState.WAITING:
             return
-        if self._in_hand.comes_later(row):
-            self._held_up.add(row)
-            return
-        self._in_hand.begin(row)
-        self.release_later(row.session)
-        self._policies.meet(row)
-        done = False
+        box = self._mailboxes.of(entry.session)
+        entry.state, box.owned = MessageState.STARTING, True
         try:
-            done = await self._work_on_or_fail(row, late=late)
-            self._held_up.no_more({row.id})
+            if await self._do_or_fail(entry):
+                entry.state = MessageState.TAKEN
         except StoreUnavailable:
-            # It is still pending in the database. The next look takes it up again, and what came
-            # after it: a fresh conversation must not begin in the middle of what follows it.
-            self._held_up.add(row)
+            entry.state = MessageState.WAITING
+            box.mark_stale()
         finally:
-            self._in_hand.end(row.id, keep=done)
+            if entry.state is MessageState.STARTING:
+                self._mailboxes.release(entry)
 
-    async def _work_on_or_fail(self, row: InboxRow, *, late: bool) -> bool:
+    async def _do_or_fail(self, entry: MailboxEntry) -> bool:
         """Whether the row is done with, or the dispatcher has it. Raises ``StoreUnavailable``.
 
         A boundary: a bug that one row meets ends that row with words and stops no other.
         """
+        row = entry.row
+        assert row is not None
         facts = {"inbox": row.id, "session": row.session, "kind": row.kind}
         try:
-            await self._work_on(row, late=late)
+            self._policies.meet(row)
+            await self._do(entry, row)
         except StoreUnavailable:
             raise
         except Exception:
@@ -288,42 +267,45 @@ class MessageIngestor:
             return False
         return True
 
-    async def _work_on(self, row: InboxRow, *, late: bool) -> None:
-        message = row.message
-        if await self._cover(row):
+    async def _do(self, entry: MailboxEntry, row: InboxRow) -> None:
+        message, box = row.message, self._mailboxes.of(row.session)
+        version = box.version
+        if await self._end_cancelled(entry, row):
             return
         if row.dropped is not None:
             self._runner.notices.take_up(row, row.dropped)
-        elif message.edits is not None and (await self._edit(row) or await self._cover(row)):
+        elif message.edits is not None and (
+            await self._edit(row) or await self._end_cancelled(entry, row)
+        ):
             return
-        elif self._in_hand.comes_later(row):
+        elif box.version != version:
             raise StoreUnavailable("released messages must be claimed first")
         elif self._is_command(row):
-            await self._execute(row)
+            await self._execute(entry, row)
         else:
             policy = self._policies.policy(row.session, message)
+            late = not entry.accepting
             self._submit(row, as_it_stands(policy) if late else policy, late=late)
+
+    async def _end_cancelled(self, entry: MailboxEntry, row: InboxRow) -> bool:
+        """End a message that a stop behind it has met; whether one has."""
+        if entry.cancelled is None:
+            return False
+        await self._commands.cover(row, entry.cancelled)
+        return True
 
     def _is_command(self, row: InboxRow) -> bool:
         """Another node may have taken in a stop word without knowing what runs here."""
         message = row.message
-        is_command = row.kind is InboxKind.COMMAND or says_nothing(message)
-        return is_command or self._stops(row.session, message)
+        nothing = is_blank(message.text) and not message.attachments
+        is_command = row.kind is InboxKind.COMMAND or nothing
+        return is_command or self._is_stop(row.session, message)
 
-    async def _cover(self, row: InboxRow) -> bool:
-        """End a message that a stop behind it has met; whether one has."""
-        covered = self._arrivals.covered(row.message)
-        if covered is None:
-            return False
-        await self._commands.cover(row, covered)
-        self._arrivals.uncover(row.message)
-        return True
-
-    async def _execute(self, row: InboxRow) -> None:
+    async def _execute(self, entry: MailboxEntry, row: InboxRow) -> None:
         """Carry out a command, but a stop only once."""
         command = our_command_of(row.message)
         if isinstance(command, StopCommand):
-            await self._arrivals.stop(row.session, row.message, command)
+            await self._stops.carry_out(entry, command)
         await self._commands.execute(row)
 
     async def _edit(self, row: InboxRow) -> bool:
@@ -346,8 +328,8 @@ class MessageIngestor:
     def _is_taken_in(self, edit: InboundMessage) -> bool:
         """Whether a run has taken in the message that is edited; for the database it waits."""
         return any(
-            is_edited_by(row.message, edit)
-            for turn in self._in_hand.turns()
+            _is_edited_by(row.message, edit)
+            for turn in self._mailboxes.turns()
             if turn.run is not None
             for row in turn.rows
             if row.id in turn.taken_in
@@ -355,11 +337,11 @@ class MessageIngestor:
 
     def _amend(self, edit: InboundMessage, *, begun: bool) -> None:
         """The same change for the turn that waits here, or for one that is about to begin."""
-        for turn in self._in_hand.turns():
+        for turn in self._mailboxes.turns():
             if turn.run is not None and not begun:
                 continue
             for place, row in enumerate(turn.rows):
-                if is_edited_by(row.message, edit):
+                if _is_edited_by(row.message, edit):
                     changed = replace(
                         row.message,
                         text=edit.text,
@@ -369,12 +351,12 @@ class MessageIngestor:
                     turn.rows[place] = replace(row, message=changed)
 
     def _submit(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
-        run_id, life = new_run_id(self._clock), self._in_hand.life
-        turn = Turn(run_id, row.session, row.agent, [row], policy, late, life)
+        run_id, epoch = new_run_id(self._clock), self._mailboxes.epoch
+        turn = Turn(run_id, row.session, row.agent, [row], policy, late, epoch)
         rules = self._policies.rules(row.message.target)
         if rules.access.mention and turn.peer is PeerKind.GROUP and not row.message.source:
             turn.context_messages = rules.context_messages
-        self._in_hand.assign([row.id], turn)
+        self._mailboxes.assign([row], turn)
         if not self._outages.keeps(turn):
             self.submit(turn)
 
@@ -389,7 +371,7 @@ class MessageIngestor:
             if deadline_s is not None:
                 kept_s = asyncio.get_running_loop().time() - turn.kept_since
                 deadline_s = max(deadline_s - kept_s, 0.0)
-        self._in_hand.assign((row.id for row in turn.rows), turn)
+        self._mailboxes.assign(turn.rows, turn)
         self._runner.add(turn)
         request = Request(
             id=turn.id,
@@ -408,11 +390,11 @@ class MessageIngestor:
         if request.overflowed:
             self._runner.notices.overflowed(turn.session, turn.target, turn.texts)
 
-    # ------------------------------------------------------------------ in hand
+    # ------------------------------------------------------------------ sessions of this node
 
     def release_later(self, session: SessionKey) -> None:
         """This node owns a session in which it has done something; others may have it when idle."""
-        self._sessions.add(session)
+        self._mailboxes.of(session).owned = True
 
     async def release_idle(self) -> None:
         """Let other nodes have the sessions in which nothing is left to do.
@@ -420,31 +402,33 @@ class MessageIngestor:
         A process that ends starts nothing more: what waits in the others goes with them.
         """
         ending = self._dispatcher.draining
-        busy = {one.session for one in self._arrivals} | self._runner.notices.sessions()
+        busy = self._runner.notices.sessions()
         idle = {
             key
-            for key in self._sessions
+            for key in self._mailboxes.idle(ending=ending)
             if key not in busy
             and not self._dispatcher.has_session(key)
             and (ending or not self._outages.has_session(key))
         }
         if idle:
             # Before the call: one that becomes busy during it is entered again.
-            self._sessions -= idle
+            self._mailboxes.close(idle)
             self._policies.forget(idle)
             try:
                 await self._store.release_sessions(self._node(), idle, waiting=ending)
             except BaseException:
-                self._sessions |= idle
+                for session in idle:
+                    self.release_later(session)
                 raise
 
     def forget_everything(self) -> None:
         """This node was declared dead: what it had in hand belongs to others."""
-        self._in_hand.clear()
-        self._held_up.clear()
-        self._sessions.clear()
+        self._mailboxes.clear()
         self._policies.forget()
         self._runner.notices.forget()
         self._outages.forget()
-        self._stopper.forget()
-        self._arrivals.forget()
+
+
+def _is_edited_by(message: InboundMessage, edit: InboundMessage) -> bool:
+    """Whether one message is the new version of another one."""
+    return external_id(message) == (edit.target.channel, edit.target.account, edit.edits)

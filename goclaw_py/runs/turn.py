@@ -40,8 +40,8 @@ class Turn:
     policy: QueuePolicy = DEFAULT_POLICY
     late: bool = False
     """Its first message waited in the database for somebody to take it up."""
-    life: int = 0
-    """Which of the lives of this process has it, see ``ClaimedMessages``."""
+    epoch: int = 0
+    """In which epoch of this process it was taken, see ``Mailboxes``."""
     begun: tuple[NewRun, NodeId] | None = None
     """Its row and the node that this process was, once its task has begun."""
     progress: RunRecorder = field(default_factory=RunRecorder)

@@ -75,7 +75,7 @@ class Sources:
 
     def turn(self, letter: DeadLetter) -> Turn | None:
         """What this gateway makes of a message that is not done."""
-        return None if self.works is None else self.works.runner.in_hand.turn(letter.row.id)
+        return None if self.works is None else self.works.runner.mailboxes.turn(letter.row.id)
 
     def wider(self, lane: LaneName) -> tuple[Cure, ...]:
         """What gives a lane more slots."""

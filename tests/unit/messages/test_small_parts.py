@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from itertools import pairwise
 
 import pytest
@@ -13,13 +13,10 @@ from goclaw_py.common.clock import SystemClock, new_run_id
 from goclaw_py.common.lru import LruCache
 from goclaw_py.common.retry import hedged, retry_until_available
 from goclaw_py.common.wakeup import WakeEvent
-from goclaw_py.messages.blocked_messages import BlockedMessages
 from goclaw_py.model.errors import Fenced, NotSent, StoreUnavailable
-from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import Inbound, InboundMessage, OutboundMessage
-from goclaw_py.ports.store import InboxKind, InboxRow
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
-from tests.support.harness import message, session_of
+from tests.support.harness import message
 
 # ---------------------------------------------------------------------------- wake
 
@@ -232,32 +229,3 @@ async def test_a_channel_that_was_cut_off_neither_sends_nor_shows() -> None:
     assert channel.sent == []
     await channel.close()
     assert channel.closed
-
-
-# ---------------------------------------------------------------------------- rows that are held up
-
-
-def row(row_id: int) -> InboxRow:
-    now = datetime.now(UTC)
-    return InboxRow(
-        row_id, message("hello"), session_of("ann"), MAIN_AGENT, InboxKind.MESSAGE, 0, now
-    )
-
-
-def test_behind_a_row_that_is_held_up_the_next_ones_wait() -> None:
-    held_up = BlockedMessages()
-    held_up.add(row(2))
-    assert not held_up.must_wait(row(2))
-    assert held_up.must_wait(row(3))
-    held_up.no_more({2})
-    assert not held_up.must_wait(row(3))
-
-
-def test_before_a_row_that_is_held_up_an_older_one_goes_on() -> None:
-    """SPEC QUEUE-1: it may be found after that, when it was given back."""
-    held_up = BlockedMessages()
-    held_up.add(row(2))
-    assert not held_up.must_wait(row(1))
-    held_up.add(row(1))
-    assert held_up.must_wait(row(2))
-    assert not held_up.must_wait(row(1))

@@ -16,6 +16,7 @@ from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.models import Prompt
 from goclaw_py.jobs.schedule import At
 from goclaw_py.messages.cancellation import CancelResult, RunCanceller
+from goclaw_py.messages.mailbox import Mailboxes
 from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.messages.stop_rights import StopRights
 from goclaw_py.model.chat_commands import stop_data
@@ -85,7 +86,7 @@ class Scene:
             store, clock, lambda: HERE, self.dispatcher, lambda _: [], outages
         )
         rights = StopRights(SessionSettings({}, ContextUsage({})), AccessControl(store, clock), {})
-        self.canceller.connect(self, rights)
+        self.canceller.connect(self, rights, Mailboxes())
 
     def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
         return list(self.notifications[target]) if creator is None else []

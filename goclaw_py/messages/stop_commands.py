@@ -1,0 +1,139 @@
+"""What a ``/stop`` in a chat meets: it acts as it arrives, before it is committed (SPEC CMD-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from goclaw_py.chats.session_settings import SessionSettings
+from goclaw_py.messages.cancellation import CancelResult, RunCanceller
+from goclaw_py.messages.mailbox import MailboxEntry, Mailboxes
+from goclaw_py.messages.stop_answers import StopAnswers
+from goclaw_py.model.chat_commands import StopCommand
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.messages import InboundMessage
+from goclaw_py.ports.store import Stops
+from goclaw_py.runs.turn import goes_on
+from goclaw_py.scheduler.models import Mode
+
+
+class StopCommands:
+    """Carries out the stops of chats, each once.
+
+    Args:
+        meant: The run that a ``/stop`` means, if it is a reply or the press of a button.
+        is_here: Whether this process has something of a session, so that no other node has it.
+    """
+
+    def __init__(
+        self,
+        mailboxes: Mailboxes,
+        policies: SessionSettings,
+        answers: StopAnswers,
+        canceller: RunCanceller,
+        meant: Callable[[SessionKey, InboundMessage, StopCommand], RunId | None],
+        is_here: Callable[[SessionKey], bool],
+    ) -> None:
+        self._mailboxes = mailboxes
+        self._policies = policies
+        self._answers = answers
+        self._canceller = canceller
+        self._meant = meant
+        self._is_here = is_here
+
+    def act_at_once(self, entry: MailboxEntry) -> None:
+        """Let a ``/stop`` that arrives take effect, on what runs and on what came before it."""
+        command, session, message = entry.command, entry.session, entry.message
+        if not isinstance(command, StopCommand) or entry.acted or message.redelivered:
+            return
+        is_here, box = self._is_here(session), self._mailboxes.of(session)
+        waiting = [*box.waiting(), *box.arrived()]
+        if not is_here and not waiting:
+            return  # The commit tells who works on it, if anybody does (SPEC NODE-1).
+        entry.acted = True
+        run, by = self._meant(session, message, command), self._canceller.rights.limit(message)
+        stopped = self._canceller.stop(session, everything=command.everything, run=run, by=by)
+        mine = [one for one in waiting if by in (None, one.message.of_whom)]
+        met: Sequence[MailboxEntry] = ()
+        if command.everything:
+            met = mine
+        elif run is None and stopped.nothing:
+            met = self._oldest_turn(session, mine)
+        stopped = _with_others(stopped, command, met, waiting)
+        for other in met:
+            other.cancelled = stopped.reason
+        # Some of those are in transactions that are under way, so their names are needed too.
+        names = (*stopped.messages, *(other.message.external_id for other in met))
+        entry.stops = Stops(names, stopped.reason) if names else None
+        count = _messages_among(met)
+        entry.announce = partial(self._announce, message, command, run, stopped, count)
+        if is_here:
+            entry.announce_now()
+
+    async def carry_out(self, entry: MailboxEntry, command: StopCommand) -> None:
+        """Carry out a stop that is committed, but only once. Raises ``StoreUnavailable``."""
+        if entry.acted:
+            await self._canceller.keep()  # if it could not store before what it has stopped
+            return
+        self._mailboxes.act(entry)
+        session, message = entry.session, entry.message
+        run, by = self._meant(session, message, command), self._canceller.rights.limit(message)
+        stopped = self._canceller.stop(session, everything=command.everything, run=run, by=by)
+        stopped = self._canceller.stop_jobs(
+            message.target, stopped, everything=command.everything, run=run
+        )
+        self._answers.tell(message, stopped, command)
+        await self._canceller.keep(stopped)
+
+    def _announce(
+        self,
+        message: InboundMessage,
+        command: StopCommand,
+        run: RunId | None,
+        stopped: CancelResult,
+        covered: int,
+    ) -> None:
+        """Stop jobs too, and say what was stopped."""
+        # After the chat's own messages, also those that nothing but this knows of yet.
+        if command.everything or not covered:
+            stopped = self._canceller.stop_jobs(
+                message.target, stopped, everything=command.everything, run=run
+            )
+        self._answers.tell(message, stopped, command, covered=covered)
+
+    def _oldest_turn(
+        self, session: SessionKey, waiting: Sequence[MailboxEntry]
+    ) -> list[MailboxEntry]:
+        """Those of a session's messages that would be its first turn."""
+        turn = list(waiting[:1])
+        for entry in waiting[1:]:
+            message = entry.message
+            policy = self._policies.policy(session, message)
+            same_sender = message.sender.id == turn[0].message.sender.id
+            joins = policy.debounce_s > 0 or goes_on(turn[-1].message)
+            if policy.mode is Mode.INTERRUPT or (same_sender and joins):
+                turn.append(entry)
+        return turn
+
+
+def _with_others(
+    stopped: CancelResult,
+    command: StopCommand,
+    met: Sequence[MailboxEntry],
+    waiting: Sequence[MailboxEntry],
+) -> CancelResult:
+    """Note whose messages, not known to anything else yet, a stop has spared."""
+    if not command.everything and met:
+        return replace(stopped, spared=(), of_others=())  # it has met something of its sender
+    if command.everything or (stopped.run is None and stopped.nothing):
+        messages = [entry.message for entry in waiting]
+        others = [one for one in messages if stopped.by not in (None, one.of_whom)]
+        return replace(stopped, of_others=(*stopped.of_others, *others))
+    return stopped
+
+
+def _messages_among(entries: Sequence[MailboxEntry]) -> int:
+    """How many messages people wrote; the pieces of a text that the channel cut are one."""
+    whole = sum(not goes_on(entry.message) for entry in entries)
+    return max(whole, 1) if entries else 0
