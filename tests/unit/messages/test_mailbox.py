@@ -1,0 +1,117 @@
+"""What a process knows of its messages, and when it is unsure of their order (SPEC IO-2, CMD-1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from goclaw_py.messages.mailbox import MailboxEntry, Mailboxes, MessageState
+from goclaw_py.model.chat_commands import StopCommand
+from goclaw_py.model.ids import MAIN_AGENT, RunId
+from goclaw_py.model.outcomes import Reason
+from goclaw_py.ports.store import AcceptedMessages, InboxKind, InboxRow
+from goclaw_py.runs.turn import Turn
+from tests.support.harness import message, session_of
+
+SESSION = session_of("ann")
+
+
+def row(row_id: int, text: str = "hello") -> InboxRow:
+    said = replace(message(text, chat="ann"), external_id=f"id {row_id}")
+    kind = InboxKind.MESSAGE
+    return InboxRow(row_id, said, SESSION, MAIN_AGENT, kind, 0, datetime.now(UTC))
+
+
+def arrival(row_id: int, text: str = "hello") -> MailboxEntry:
+    command = StopCommand(everything=True) if text == "/stopall" else None
+    return MailboxEntry(row(row_id, text).message, SESSION, MAIN_AGENT, command)
+
+
+def test_an_entry_of_a_message_is_the_same_before_and_after_its_commit() -> None:
+    boxes, entry = Mailboxes(), arrival(1)
+    boxes.enter(entry)
+    assert boxes.add(row(1)) is entry
+    boxes.leave([entry], committed=True)
+    assert boxes.of(SESSION).waiting() == [entry]
+    assert boxes.rows() == {1}
+
+
+def test_a_reload_makes_fresh_what_did_not_become_stale_while_it_ran() -> None:
+    boxes = Mailboxes()
+    box, turn = boxes.of(SESSION), Turn(RunId("r"), SESSION, MAIN_AGENT, [row(1)])
+    boxes.give_back([turn])
+    versions = boxes.versions()
+    boxes.give_back([turn])
+    boxes.reloaded(versions)
+    assert box.stale
+    boxes.reloaded(boxes.versions())
+    assert not box.stale
+
+
+def test_what_was_given_back_waits_in_the_order_of_the_database() -> None:
+    boxes = Mailboxes()
+    for number in (2, 1):
+        boxes.add(row(number)).state = MessageState.TAKEN
+        boxes.give_back([Turn(RunId(f"r{number}"), SESSION, MAIN_AGENT, [row(number)])])
+    assert [entry.message.external_id for entry in boxes.of(SESSION).waiting()] == ["id 1", "id 2"]
+    assert boxes.begun() == set()
+
+
+def test_what_a_stop_has_met_stays_cancelled_although_its_commit_failed() -> None:
+    boxes, first = Mailboxes(), arrival(1)
+    boxes.enter(first)
+    first.cancelled = Reason.STOPPED_ALL
+    boxes.leave([first], committed=False)
+    again = arrival(1)
+    boxes.enter(again)
+    assert again.cancelled is Reason.STOPPED_ALL
+    boxes.leave([again], committed=False)
+    assert boxes.add(row(1)).cancelled is Reason.STOPPED_ALL  # the answer was lost
+
+
+def test_a_stop_that_is_stored_does_not_act_when_it_is_delivered_again() -> None:
+    boxes, stop = Mailboxes(), arrival(1, "/stopall")
+    boxes.enter(stop)
+    stop.acted = True
+    boxes.committed([stop], [stop.new_row()], AcceptedMessages())
+    boxes.leave([stop], committed=True)
+    again = arrival(1, "/stopall")
+    boxes.enter(again)
+    assert again.acted
+
+
+def test_a_dead_node_keeps_only_what_arrives_and_its_stops_act_again() -> None:
+    boxes, stop = Mailboxes(), arrival(2, "/stopall")
+    boxes.add(row(1)).state = MessageState.TAKEN
+    boxes.enter(stop)
+    stop.acted = True
+    boxes.clear()
+    assert boxes.rows() == set()
+    assert list(boxes.of(SESSION).entries.values()) == [stop]
+    assert not stop.acted
+    assert boxes.epoch == 1
+
+
+def test_rows_that_nobody_has_any_more_are_forgotten_but_not_a_stop_that_is_not_stored() -> None:
+    boxes = Mailboxes()
+    for number in (1, 2, 3):
+        boxes.add(row(number)).state = MessageState.TAKEN
+    boxes.stopped([Turn(RunId("r"), SESSION, MAIN_AGENT, [row(2)])], Reason.STOPPED)
+    boxes.forget_done((), kept={3})
+    assert boxes.rows() == {2, 3}
+    assert boxes.unstored_stops() == {Reason.STOPPED: [2]}
+    boxes.stop_stored([2])
+    assert boxes.unstored_stops() == {}
+
+
+def test_a_session_is_idle_when_nothing_of_it_is_on_its_way_to_a_turn() -> None:
+    boxes = Mailboxes()
+    boxes.of(SESSION).owned = True
+    entry = boxes.add(row(1))
+    assert boxes.idle(ending=False) == set()
+    assert boxes.idle(ending=True) == {SESSION}
+    entry.state = MessageState.TAKEN
+    assert boxes.idle(ending=False) == {SESSION}
+    boxes.close({SESSION})
+    assert boxes.rows() == set()
+    assert boxes.find(SESSION) is None
