@@ -15,11 +15,9 @@ from goclaw_py.delivery.places import place_name, where_read
 from goclaw_py.heartbeat import texts as wording_heartbeat
 from goclaw_py.heartbeat.alert_targets import NOWHERE, AlertTargetResolver, ResolvedTarget
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy, NoTarget
-from goclaw_py.heartbeat.execution import HeartbeatExecution
-from goclaw_py.heartbeat.executions import HeartbeatOutcome
+from goclaw_py.heartbeat.executions import HeartbeatExecution, HeartbeatOutcome
 from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus, Undelivered
 from goclaw_py.heartbeat.status_texts import SAME_WAITS
-from goclaw_py.jobs.execution_ends import AttemptOutput
 from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, Target
@@ -30,6 +28,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import OutboxState, Place, Store
 from goclaw_py.runs.replies import Replies
 from goclaw_py.runs.tool_services import sessions_of
+from goclaw_py.scheduled_work.models import Attempt
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +57,7 @@ class Alerts:
         self._replies = replies
         self._incidents = incidents
 
-    async def of(self, held: HeartbeatExecution, said: AttemptOutput) -> HeartbeatOutcome:
+    async def of(self, held: HeartbeatExecution, said: Attempt) -> HeartbeatOutcome:
         """What a reply comes to. Raises ``StoreUnavailable``.
 
         A file that is to be sent is an alert, whatever the text beside it says.

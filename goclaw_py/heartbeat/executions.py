@@ -1,19 +1,21 @@
-"""Heartbeat runs from claim to end, in this process (SPEC HB-1 to HB-4, HB-9 to HB-12)."""
+"""Heartbeat runs from claim to end, in this process (SPEC HB-1 to HB-4, HB-9 to HB-12).
+
+What heartbeats supply to the engine of scheduled work: the decision before an attempt, and how its
+reply is read after it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Final, Protocol
 
-from goclaw_py.common.background_tasks import BackgroundTasks
 from goclaw_py.common.clock import new_id
-from goclaw_py.common.log_context import work_on
-from goclaw_py.common.retry import attempt_delay_s, retry_until_available
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.common.text import cut_bytes
 from goclaw_py.heartbeat.decisions import (
     BUSY_RETRY,
@@ -24,8 +26,6 @@ from goclaw_py.heartbeat.decisions import (
     Verdict,
     for_one,
 )
-from goclaw_py.heartbeat.execution import HeartbeatExecution, facts_of
-from goclaw_py.heartbeat.execution_ends import HeartbeatExecutionEnds
 from goclaw_py.heartbeat.models import (
     REPLY_BYTES,
     Heartbeat,
@@ -36,15 +36,16 @@ from goclaw_py.heartbeat.models import (
 )
 from goclaw_py.heartbeat.preconditions import Checks
 from goclaw_py.heartbeat.texts import IS_BUSY
-from goclaw_py.jobs.execution_models import Attempt, Why
-from goclaw_py.model.errors import Fenced
+from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import NO_USAGE
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd, Store
+from goclaw_py.scheduled_work.engine import ExecutionEngine, Messages
+from goclaw_py.scheduled_work.models import Attempt, Execution, Next
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,41 @@ RETRIES: Final = 2
 """How often a beat is tried again whose run has failed (SPEC HB-10)."""
 
 
+@dataclass(slots=True, eq=False)
+class HeartbeatExecution(Execution):
+    """A claimed heartbeat run.
+
+    Args:
+        policy: How its heartbeat behaves.
+        go: What its agent is asked, once that is decided.
+        detail: What was wrong with its checklist then.
+        budget: What its run may use.
+        usage: What its attempts have used.
+        deferred: It is written down that its agent was busy.
+        done: Whether its agent wants people to be told, and what, if it has said so with its tool.
+    """
+
+    claimed: HeartbeatClaim
+    policy: HeartbeatPolicy
+    go: AskAgent | None = None
+    detail: str = ""
+    budget: Budget | None = None
+    usage: Usage | None = None
+    deferred: bool = False
+    done: tuple[bool, str] | None = None
+
+    @property
+    def id(self) -> HeartbeatRunId:
+        """The id of the heartbeat run."""
+        return self.claimed.id
+
+    @property
+    def context(self) -> dict[str, object]:
+        """See ``Execution``."""
+        claimed = self.claimed
+        return {"agent": claimed.agent, "heartbeat_run": self.id, "kind": claimed.kind}
+
+
 @dataclass(frozen=True, slots=True)
 class HeartbeatOutcome:
     """The outcome of a heartbeat run, and its notifications.
@@ -63,6 +99,7 @@ class HeartbeatOutcome:
         reply: What the agent said, token and all.
         text: What the history of the chat is to hold of it.
         gone: The topic of which it says that nothing can be written there.
+        skip: Why its agent was not asked; ``noted`` are items that count as looked at all the same.
     """
 
     status: HeartbeatRunStatus
@@ -72,13 +109,18 @@ class HeartbeatOutcome:
     say: tuple[OutboundMessage, ...] = ()
     text: str = ""
     gone: Target | None = None
+    skip: Skip | None = None
+    noted: tuple[str, ...] = ()
 
 
 class HeartbeatHandler(Protocol):
     """Asks the agents."""
 
-    def perform(self, held: HeartbeatExecution) -> None:
+    def ask(self, held: HeartbeatExecution) -> None:
         """Begin an attempt; whatever comes of it, ``HeartbeatExecutions.ended`` is told."""
+
+    async def read(self, held: HeartbeatExecution, reply: Attempt) -> HeartbeatOutcome:
+        """What a reply comes to. Raises ``StoreUnavailable``."""
 
     async def told(
         self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
@@ -86,7 +128,9 @@ class HeartbeatHandler(Protocol):
         """The end is stored, and with it what is told."""
 
 
-class HeartbeatExecutions:
+class HeartbeatExecutions(
+    ExecutionEngine[HeartbeatClaim, HeartbeatExecution, HeartbeatOutcome, HeartbeatRunEnd]
+):
     """The ones that this process has claimed.
 
     Args:
@@ -102,18 +146,11 @@ class HeartbeatExecutions:
         checks: Checks,
         freed: Callable[[HeartbeatClaim], None],
     ) -> None:
+        super().__init__("heartbeat_run", store, clock, node)
         self._store = store
-        self._clock = clock
-        self._node = node
         self._policies = policies
         self._checks = checks
         self._freed = freed
-        self._ends = HeartbeatExecutionEnds(store)
-        self._held: dict[HeartbeatRunId, HeartbeatExecution] = {}
-        self._side = BackgroundTasks("heartbeats")
-        self._waits: dict[HeartbeatRunId, asyncio.Event] = {}
-        """How to end the waiting of a beat early."""
-        self._closing = False
 
     def connect(
         self,
@@ -123,23 +160,10 @@ class HeartbeatExecutions:
     ) -> None:
         """Give it who asks the agents, and who is told of ends. Call it before anything is due."""
         self._performer = performer
-        self._ends.connect(meter)
         self._note = note
-
-    def all(self) -> Iterable[HeartbeatExecution]:
-        """Those in hand, the first claimed first."""
-        return tuple(self._held.values())
-
-    def holds(self, held: HeartbeatExecution) -> bool:
-        """Whether it is in hand."""
-        return self._held.get(held.id) is held
+        self._meter = meter
 
     # ------------------------------------------------------------------ beginning
-
-    def take(self, claimed: Sequence[HeartbeatClaim]) -> None:
-        """Begin what was claimed. Returns at once, whatever they do."""
-        for one in claimed:
-            self._side.go(self._begin(self._hold(one, self._node())))
 
     async def claim_by_hand(self, agent: AgentName) -> HeartbeatExecution | None:
         """Claim a beat because somebody asks for it, and begin it; None if one is not over.
@@ -150,53 +174,38 @@ class HeartbeatExecutions:
         return await self._side.run_shielded(self._claim_by_hand(agent))
 
     async def _claim_by_hand(self, agent: AgentName) -> HeartbeatExecution | None:
-        beat, node, now = HeartbeatRunId(new_id(self._clock)), self._node(), self._clock.now()
+        beat, node, now = HeartbeatRunId(new_id(self._clock)), self.node(), self._clock.now()
         claimed = await retry_until_available(
             lambda: self._store.claim_heartbeat_now(node, agent, now=now, beat=beat)
         )
         if claimed is None:
             return None
-        held = self._hold(claimed, node)
-        self._side.go(self._begin(held))
+        held = self.hold(claimed)
+        self.begin(held)
         return held
 
-    def _hold(self, claimed: HeartbeatClaim, node: NodeId) -> HeartbeatExecution:
-        held = HeartbeatExecution(claimed, self._policies[claimed.agent], node)
-        self._held[held.id] = held
-        return held
+    def execution_of(self, claimed: HeartbeatClaim) -> HeartbeatExecution:
+        """See ``ExecutionEngine``."""
+        return HeartbeatExecution(claimed, self._policies[claimed.agent], node=self.node())
 
-    async def _begin(self, held: HeartbeatExecution) -> None:
-        work_on(agent=held.claimed.agent, heartbeat_run=held.id)
-        try:
-            await self._decide(held)
-        except Fenced as error:
-            log.debug("claim_lost", extra={"error": str(error)})
-            self._drop(held)
-        except Exception as bug:
-            # A boundary: what one beat meets must not stop the others.
-            log.exception("heartbeat_crashed", extra=facts_of(held))
-            await self.end(held, HeartbeatRunStatus.FAILED, f"{type(bug).__name__}: {bug}")
-
-    async def _decide(self, held: HeartbeatExecution) -> None:
-        """Check until it comes to its agent, or does not."""
-        claimed = held.claimed
-        heartbeat = claimed.heartbeat
+    async def perform(self, held: HeartbeatExecution) -> None:
+        """Check whether it comes to its agent."""
+        heartbeat = held.claimed.heartbeat
         if held.looked_at is not None:
+            # It may have been switched off, or muted, since.
             heartbeat = await self._as_it_stands(heartbeat)
-        while self.holds(held) and not held.is_over:
-            verdict = await self._look(held, heartbeat)
-            if not self.holds(held) or held.is_over:
-                return
-            match verdict:
-                case Skipped(skip, noted):
-                    await self._skip(held, skip, held.detail, noted)
-                case AskAgent():
-                    self._attempt(held)
-                    return
-                case Deferred():
-                    await self._defer(held)
-                    # It may have been switched off, or muted, meanwhile.
-                    heartbeat = await self._as_it_stands(heartbeat)
+        verdict = await self._look(held, heartbeat)
+        if not self.holds(held) or held.is_over:
+            return
+        match verdict:
+            case Skipped(skip, noted):
+                skipped = HeartbeatRunStatus.SKIPPED
+                await self.end(held, HeartbeatOutcome(skipped, held.detail, skip=skip, noted=noted))
+            case AskAgent():
+                held.attempt += 1
+                self._performer.ask(held)
+            case Deferred():
+                await self._defer(held)
 
     async def _look(self, held: HeartbeatExecution, heartbeat: Heartbeat) -> Verdict:
         """Check, and know what its agent would be asked."""
@@ -214,14 +223,6 @@ class HeartbeatExecutions:
         found = await retry_until_available(lambda: self._store.heartbeats([heartbeat.agent]))
         return found[0] if found else heartbeat
 
-    async def _skip(
-        self, held: HeartbeatExecution, skip: Skip, detail: str, noted: tuple[str, ...]
-    ) -> None:
-        end = self._end_of(held, HeartbeatRunStatus.SKIPPED, detail)
-        await self._store_end(
-            held, replace(end, skip=skip, done=noted), None, HeartbeatOutcome(end.status)
-        )
-
     async def _defer(self, held: HeartbeatExecution) -> None:
         """Its agent is busy: look again in a while, at the latest when the next one is due."""
         if not held.deferred:
@@ -229,22 +230,13 @@ class HeartbeatExecutions:
             await retry_until_available(
                 lambda: self._store.defer_heartbeat(held.id, node=held.node, detail=IS_BUSY)
             )
-            log.info("heartbeat_deferred", extra=facts_of(held))
+            log.info("heartbeat_deferred", extra=held.facts)
         wait_s = BUSY_RETRY.total_seconds()
         if held.claimed.next_at is not None:
             ahead = (held.claimed.next_at - self._clock.now()).total_seconds()
             wait_s = min(wait_s, max(ahead, 0.0))
-        await self._wait(held, wait_s)
-
-    async def _wait(self, held: HeartbeatExecution, seconds: float) -> None:
-        """Wait, unless the beat is stopped or this process ends."""
-        over = self._waits.setdefault(held.id, asyncio.Event())
-        held.waits = True
-        try:
-            async with asyncio.timeout(seconds):
-                await over.wait()
-        except TimeoutError:
-            held.waits = False
+        if self.holds(held):
+            self.wait_until(held, asyncio.get_running_loop().time() + wait_s)
 
     async def is_wanted(self, held: HeartbeatExecution) -> bool:
         """Whether it still comes to its agent; waits for the database.
@@ -259,150 +251,114 @@ class HeartbeatExecutions:
     def decide_again(self, held: HeartbeatExecution) -> None:
         """An attempt did not begin: it was decided too long ago."""
         held.attempt -= 1
-        held.run = None
-        self._side.go(self._begin(held))
-
-    def _attempt(self, held: HeartbeatExecution) -> None:
-        held.attempt += 1
-        self._performer.perform(held)
+        held.run = held.session = None
+        self.start(held)
 
     # ------------------------------------------------------------------ ending
 
-    async def ended(
-        self, held: HeartbeatExecution, attempt: Attempt, run: RunEnd | None, told: HeartbeatOutcome
-    ) -> None:
-        """An attempt is over: store that, and do what follows. Returns when it is stored.
+    async def after(self, held: HeartbeatExecution, attempt: Attempt) -> Next | HeartbeatOutcome:
+        """See ``ExecutionEngine``."""
+        if attempt.usage is not None:
+            held.usage = (held.usage or NO_USAGE).plus(attempt.usage)
+        if attempt.outcome is Outcome.INTERRUPTED:
+            return Next.RELEASE
+        if attempt.outcome is Outcome.COMPLETED:
+            return await self._read(held, attempt)
+        if attempt.outcome is Outcome.CANCELLED or held.stopped:
+            return self.stopped()
+        spent = attempt.side_effects or attempt.reason is Reason.BUDGET
+        failed = attempt.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+        if failed and attempt.retryable and not spent and held.attempt <= RETRIES:
+            return Next.RETRY
+        return HeartbeatOutcome(HeartbeatRunStatus.FAILED, attempt.error or _WORDLESS)
 
-        ``run`` is the end of its run, None if it never began. ``told`` counts if it has completed.
-        """
-        if run is not None and run.usage is not None:
-            held.usage = (held.usage or NO_USAGE).plus(run.usage)
-        if attempt.outcome is Outcome.INTERRUPTED or (self._closing and _again(held, attempt)):
-            await self._ends.store_run(held, run)
-            await self._give_back(held)
-        elif attempt.outcome is Outcome.COMPLETED:
-            await self._finish(held, told, run)
-        elif attempt.outcome is Outcome.CANCELLED or held.stopped:
-            await self._finish(
-                held, HeartbeatOutcome(HeartbeatRunStatus.CANCELLED, "it was stopped"), run
-            )
-        elif _again(held, attempt):
-            await self._ends.store_run(held, run)
-            self._side.go(self._retry(held, attempt))
-        else:
-            await self._finish(
-                held, HeartbeatOutcome(HeartbeatRunStatus.FAILED, attempt.error or _WORDLESS), run
-            )
-
-    async def _retry(self, held: HeartbeatExecution, attempt: Attempt) -> None:
-        delay_s = attempt_delay_s(held.attempt)
-        why = {"retry_in_s": delay_s, "error": attempt.error}
-        log.info("heartbeat_retry", extra={**facts_of(held), **why})
-        await self._wait(held, delay_s)
-        if self.holds(held) and not held.is_over and not held.waits:
-            await self._begin(held)
-
-    async def lost(self, held: HeartbeatExecution) -> None:
-        """Its run, or the beat itself, is another process's by now."""
-        await self._give_back(held)
-
-    async def end(self, held: HeartbeatExecution, status: HeartbeatRunStatus, detail: str) -> None:
-        """End one that has no run."""
-        if self.holds(held) and not held.is_over:
-            await self._finish(held, HeartbeatOutcome(status, detail), None)
-
-    async def _finish(
-        self, held: HeartbeatExecution, told: HeartbeatOutcome, run: RunEnd | None
-    ) -> None:
-        end = self._end_of(held, told.status, told.detail)
-        end = replace(
-            end,
-            target=told.target,
-            reply=cut_bytes(told.reply, REPLY_BYTES),
-            failed=_FAILED.get(told.status),
-        )
-        if told.status not in _UNHEARD and held.go is not None:
-            events = tuple(event.id for event in held.go.events)
-            end = replace(end, events=events, done=held.go.due.keys)
-        await self._store_end(held, end, run, told)
-
-    async def _store_end(
-        self,
-        held: HeartbeatExecution,
-        end: HeartbeatRunEnd,
-        run: RunEnd | None,
-        told: HeartbeatOutcome,
-    ) -> None:
-        held.is_over = True
+    async def _read(self, held: HeartbeatExecution, reply: Attempt) -> HeartbeatOutcome:
         try:
-            if not await self._ends.store(held, end, run, told.say):
-                return
-        finally:
-            self._drop(held)
-        self._note(end)
-        log.info(
-            "heartbeat_ended",
-            extra={
-                **facts_of(held),
-                "status": end.status,
-                "reason": end.skip,
-                "detail": end.detail,
-            },
-        )
-        if told.say or end.failed is not None:
-            self._side.go(self._performer.told(held, end, told))
+            return await retry_until_available(lambda: self._performer.read(held, reply))
+        except Exception as bug:
+            # A boundary: a reply that cannot be written must not keep its beat open.
+            log.exception("heartbeat_reply_failed", extra=held.facts)
+            detail = f"{type(bug).__name__}: {bug}"
+            return HeartbeatOutcome(HeartbeatRunStatus.FAILED, detail, reply.text)
 
-    def _end_of(
-        self, held: HeartbeatExecution, status: HeartbeatRunStatus, detail: str
-    ) -> HeartbeatRunEnd:
-        return HeartbeatRunEnd(
+    def stopped(self) -> HeartbeatOutcome:
+        """See ``ExecutionEngine``."""
+        return HeartbeatOutcome(HeartbeatRunStatus.CANCELLED, "it was stopped")
+
+    async def written(
+        self, held: HeartbeatExecution, finish: HeartbeatOutcome, attempt: Attempt
+    ) -> tuple[HeartbeatRunEnd, Messages]:
+        """See ``ExecutionEngine``."""
+        del attempt
+        end = HeartbeatRunEnd(
             id=held.id,
             agent=held.claimed.agent,
-            status=status,
+            status=finish.status,
             finished_at=self._clock.now(),
-            detail=detail,
+            skip=finish.skip,
+            detail=finish.detail,
+            reply=cut_bytes(finish.reply, REPLY_BYTES),
+            target=finish.target,
             started_at=held.started_at,
-            noted_at=held.looked_at,
             attempts=held.attempt,
+            failed=_FAILED.get(finish.status),
+            done=finish.noted,
+            noted_at=held.looked_at,
         )
+        if finish.skip is None and finish.status not in _UNHEARD and held.go is not None:
+            events = tuple(event.id for event in held.go.events)
+            end = replace(end, events=events, done=held.go.due.keys)
+        return end, finish.say
 
-    # ------------------------------------------------------------------ the end of the process
+    def bare(self, end: HeartbeatRunEnd) -> HeartbeatRunEnd:
+        """See ``ExecutionEngine``."""
+        return replace(end, reply="", detail="its end could not be stored", events=(), done=())
 
-    def stop(self, held: HeartbeatExecution) -> None:
-        """Let it begin no more attempt, on request; one that waits for it ends now."""
-        held.stopped = True
-        if held.waits:
-            self._side.go(self.end(held, HeartbeatRunStatus.CANCELLED, "it was stopped"))
-            self._waits[held.id].set()
+    def run_end(self, run: RunEnd, end: HeartbeatRunEnd) -> RunEnd:
+        """See ``ExecutionEngine``."""
+        return replace(run, beat=end)
 
-    async def close(self) -> None:
-        """Give back what waits; nothing begins any more. What runs is ended by who performs it."""
-        self._closing = True
-        waiting = [held for held in self.all() if held.run is None or held.waits]
-        await asyncio.gather(*(self._give_back(held) for held in waiting if not held.is_over))
-        await self._side.until_done()
+    async def store(self, end: HeartbeatRunEnd, say: Messages, node: NodeId | None) -> None:
+        """See ``ExecutionEngine``."""
+        assert node is not None, "a heartbeat run that no node has claimed ends nowhere"
+        await self._store.notify_of_heartbeat(end, say, node=node)
 
-    def forget(self) -> None:
-        """This node was declared dead: what it had in hand belongs to others."""
-        self._held.clear()
-        for over in self._waits.values():
-            over.set()
-        self._waits.clear()
+    def count(self, held: HeartbeatExecution, end: HeartbeatRunEnd) -> None:
+        """See ``ExecutionEngine``."""
+        del held
+        self._meter.heartbeat_ended(end.agent, end.status)
 
-    async def _give_back(self, held: HeartbeatExecution) -> None:
-        held.is_over = True
-        try:
-            await self._ends.give_back(held)
-        finally:
-            self._drop(held)
-
-    def _drop(self, held: HeartbeatExecution) -> None:
-        if not self.holds(held):
+    def finished(
+        self,
+        held: HeartbeatExecution,
+        finish: HeartbeatOutcome,
+        end: HeartbeatRunEnd,
+        say: Messages | None,
+        attempt: Attempt,
+    ) -> None:
+        """See ``ExecutionEngine``."""
+        del attempt
+        if say is None:
             return
-        del self._held[held.id]
-        if (over := self._waits.pop(held.id, None)) is not None:
-            over.set()
-        self._freed(held.claimed)
+        self._note(end)
+        how = {"status": end.status, "reason": end.skip, "detail": end.detail}
+        log.info("heartbeat_ended", extra={**held.facts, **how})
+        if say or end.failed is not None:
+            self._side.go(self._performer.told(held, end, finish))
+
+    async def release(self, ids: Collection[str], node: NodeId) -> None:
+        """See ``ExecutionEngine``."""
+        await self._store.release_heartbeats([HeartbeatRunId(one) for one in ids], node=node)
+
+    async def release_unknown(self) -> None:
+        """See ``ExecutionEngine``."""
+        known = [held.id for held in self.all()]
+        await self._store.release_unclaimed_heartbeats(known, node=self.node())
+
+    def freed(self, held: HeartbeatExecution) -> None:
+        """See ``ExecutionEngine``."""
+        if not self.holds(held):
+            self._freed(held.claimed)
 
 
 _WORDLESS: Final = "its run failed without a word"
@@ -420,11 +376,3 @@ _UNHEARD: Final = frozenset(
     {HeartbeatRunStatus.FAILED, HeartbeatRunStatus.CANCELLED, HeartbeatRunStatus.NO_ROUTE}
 )
 """Ends of which nobody has heard: the next beat carries the same events and items again."""
-
-
-def _again(held: HeartbeatExecution, attempt: Attempt) -> bool:
-    """Whether a failed attempt is followed by another one (SPEC HB-10, CRON-7)."""
-    if attempt.outcome not in (Outcome.FAILED, Outcome.TIMED_OUT) or not attempt.retryable:
-        return False
-    spent = attempt.side_effects or attempt.why is Why.BUDGET
-    return held.attempt <= RETRIES and not spent and not held.stopped

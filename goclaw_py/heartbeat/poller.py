@@ -1,26 +1,22 @@
-"""Polls for due heartbeat runs and claims them (SPEC HB-1, HB-11).
-
-It sleeps until the next due time or a change, at most a second, and waits for nobody.
-"""
+"""Polls for due heartbeat runs and claims them (SPEC HB-1, HB-11)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from goclaw_py.common.clock import new_id
-from goclaw_py.common.polling_loop import PollingLoop
 from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.heartbeat.executions import HeartbeatExecutions
 from goclaw_py.heartbeat.models import HeartbeatClaim
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import HeartbeatStore
+from goclaw_py.scheduled_work.poller import WorkPoller
 
 WAKES: Final = 5
 """How many wakes a process takes up in ``WAKES_S``; more wait (SPEC HB-11)."""
@@ -28,7 +24,6 @@ WAKES_S: Final = 60.0
 
 _FEW = 10
 _MANY = 1000
-_OTHERS_S = 0.05
 
 
 class WakeLimit:
@@ -50,7 +45,7 @@ class WakeLimit:
         self._taken.extend([asyncio.get_running_loop().time()] * count)
 
 
-class HeartbeatPoller(PollingLoop):
+class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
     """Claims due heartbeat runs for one process.
 
     Args:
@@ -62,68 +57,48 @@ class HeartbeatPoller(PollingLoop):
         self,
         store: HeartbeatStore,
         clock: Clock,
-        node: Callable[[], NodeId],
         agents: Sequence[AgentName],
-        beats: HeartbeatExecutions,
+        executions: HeartbeatExecutions,
         wake: WakeEvent,
     ) -> None:
-        super().__init__("heartbeats", wake)
+        super().__init__("heartbeats", clock, executions, wake)
         self._store = store
-        self._clock = clock
-        self._node = node
         self._agents = agents
-        self._beats = beats
         self._due_at: datetime | None = None
         """What was slept for; whatever has changed since, a claim finds out."""
+        self._many = _FEW
+        """Ids cost time, so many are made only where many are wanted: as a rule one is due."""
         self.limit = WakeLimit()
 
-    async def look(self) -> float:
-        """See ``PollingLoop``."""
-        # As a rule one is due. Ids cost time, so many are made only where many are wanted.
-        many = _FEW
-        while True:
-            wakes = self.limit.left()
-            due_at = self._slept_for()
-            if due_at is None:
-                due_at = await self._store.next_heartbeat_due(self._agents, wakes=wakes > 0)
-            if due_at is None:
-                return self.look_s
-            if (ahead := (due_at - self._clock.now()).total_seconds()) > 0:
-                self._due_at = due_at
-                return min(ahead, self.look_s)
-            claimed = await self._claim(many, wakes)
-            if not claimed:
-                # Others are claiming these right now, or it is not ours.
-                return _OTHERS_S
-            many = min(10 * many, _MANY) if len(claimed) == many else _FEW
-            self.limit.take(sum(one.kind in _WAKES for one in claimed))
-            self._beats.take(claimed)
+    async def prepare(self) -> None:
+        """See ``WorkPoller``."""
+        self._many = _FEW
 
-    def _slept_for(self) -> datetime | None:
+    async def next_due(self) -> datetime | None:
         """What the last look has found, if it is due by now; told once."""
         due_at, self._due_at = self._due_at, None
-        return None if due_at is None or due_at > self._clock.now() else due_at
+        if due_at is not None and due_at <= self._clock.now():
+            return due_at
+        wakes = self.limit.left() > 0
+        self._due_at = await self._store.next_heartbeat_due(self._agents, wakes=wakes)
+        return self._due_at
 
-    async def _claim(self, many: int, wakes: int) -> Sequence[HeartbeatClaim]:
-        node = self._node()
-        ids = [HeartbeatRunId(new_id(self._clock)) for _ in range(many)]
-        try:
-            claimed = await self._store.claim_heartbeats(
-                node, self._agents, now=self._clock.now(), ids=ids, wakes=wakes
+    async def claim_due(self) -> Sequence[HeartbeatClaim]:
+        """See ``WorkPoller``."""
+        self._due_at = None
+        ids = [HeartbeatRunId(new_id(self._clock)) for _ in range(self._many)]
+        claimed = await self.claim(
+            self._store.claim_heartbeats(
+                self._executions.node(),
+                self._agents,
+                now=self._clock.now(),
+                ids=ids,
+                wakes=self.limit.left(),
             )
-        except StoreUnavailable:
-            self._answer_was_lost()
-            raise
-        if self._node() != node:
-            return []
-        if self._closing:
-            await self._store.release_heartbeats([one.id for one in claimed], node=node)
-            return []
+        )
+        self._many = min(10 * self._many, _MANY) if len(claimed) == self._many else _FEW
+        self.limit.take(sum(one.kind in _WAKES for one in claimed))
         return claimed
-
-    async def _give_back_unknown(self) -> None:
-        known = [held.id for held in self._beats.all()]
-        await self._store.release_unclaimed_heartbeats(known, node=self._node())
 
 
 _WAKES: Final = frozenset({HeartbeatRunKind.EVENT, HeartbeatRunKind.JOB})

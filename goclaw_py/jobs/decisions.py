@@ -6,6 +6,7 @@ for one occurrence, and none of it for those by hand, which leave no trace in th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -14,7 +15,6 @@ from typing import Final
 from goclaw_py.jobs.execution_models import (
     ENDED_BADLY,
     MAX_CLAIMS,
-    Attempt,
     JobUpdate,
     OccurrenceClaim,
     OccurrenceStatus,
@@ -26,6 +26,7 @@ from goclaw_py.jobs.schedule import At, Every, Ran, Timing, coalesced, next_run_
 from goclaw_py.jobs.schedule import spaced as spaced_timing
 from goclaw_py.model.errors import BadSchedule, TooFrequent
 from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.scheduled_work.models import Attempt, Next
 
 THIRD: Final = 3
 """The failure in a row that owners are told of, of jobs that do not tell each (SPEC CRON-13)."""
@@ -40,6 +41,13 @@ _RAN = frozenset(
 )
 _FAILED = {OccurrenceStatus.OK: False, **dict.fromkeys(ENDED_BADLY, True)}
 """What changes how many runs in a row have failed, and how."""
+_WHY: Final[Mapping[Reason | None, Why]] = {
+    Reason.BUDGET: Why.BUDGET,
+    Reason.STOPPED: Why.STOPPED,
+    Reason.STOPPED_ALL: Why.STOPPED,
+    Reason.OUTAGE: Why.OUTAGE,
+}
+"""Why an occurrence ended so, from why its run did."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -55,16 +63,6 @@ class Finish:
     status: OccurrenceStatus
     why: Why | None = None
     delay_until: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RetryLater:
-    """Another attempt follows."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseClaim:
-    """Interrupted by a shutdown: the next free node claims it again."""
 
 
 def begin(
@@ -148,38 +146,25 @@ def _when_busy(job: Job, policy: JobPolicy, busy: Why, now: datetime) -> Finish 
 
 def after(
     claimed: OccurrenceClaim, base: JobPolicy, attempt: Attempt, number: int
-) -> RetryLater | ReleaseClaim | Finish:
+) -> Next | Finish:
     """What follows the attempt with this ``number``, from 1 (SPEC CRON-7)."""
-    policy = claimed.job.policy(base)
+    policy, why = claimed.job.policy(base), _WHY.get(attempt.reason)
     if attempt.outcome is Outcome.INTERRUPTED:
-        return ReleaseClaim()
+        return Next.RELEASE
     if attempt.outcome in (Outcome.DROPPED, Outcome.REJECTED):
         return Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
     if attempt.outcome is Outcome.CANCELLED:
-        return Finish(OccurrenceStatus.CANCELLED, attempt.why or Why.STOPPED)
+        return Finish(OccurrenceStatus.CANCELLED, why or Why.STOPPED)
     if attempt.outcome is Outcome.COMPLETED:
         return Finish(OccurrenceStatus.OK)
     again = policy.retry_on is RetryOn.ANY or attempt.retryable
-    spent = attempt.why is Why.BUDGET or attempt.outcome is Outcome.ABANDONED
+    spent = why is Why.BUDGET or attempt.outcome is Outcome.ABANDONED
     done = attempt.side_effects and not policy.retry_after_effects
     if again and number <= policy.retries and not (done or spent):
-        return RetryLater()
+        return Next.RETRY
     if attempt.outcome is Outcome.FAILED:
-        return Finish(OccurrenceStatus.FAILED, attempt.why)
-    return Finish(OccurrenceStatus.TIMED_OUT, attempt.why)
-
-
-def why_of(reason: Reason | None) -> Why | None:
-    """Why an occurrence ended so, from why its run did."""
-    match reason:
-        case Reason.BUDGET:
-            return Why.BUDGET
-        case Reason.STOPPED | Reason.STOPPED_ALL:
-            return Why.STOPPED
-        case Reason.OUTAGE:
-            return Why.OUTAGE
-        case _:
-            return None
+        return Finish(OccurrenceStatus.FAILED, why)
+    return Finish(OccurrenceStatus.TIMED_OUT, why)
 
 
 def settled(

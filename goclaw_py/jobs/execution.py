@@ -1,83 +1,117 @@
-"""An occurrence that this process has claimed and not finished."""
+"""An occurrence that this process has claimed and not ended, and what performs it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Protocol
 
-from goclaw_py.jobs.execution_models import OccurrenceClaim
-from goclaw_py.jobs.models import WorkItem
+from goclaw_py.jobs.decisions import Finish
+from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceClaim, Why
+from goclaw_py.jobs.models import Job, WorkItem
 from goclaw_py.jobs.policy import JobPolicy
-from goclaw_py.model.ids import NodeId, OccurrenceId, RunId, SessionKey
-from goclaw_py.model.messages import Target
+from goclaw_py.model.ids import OccurrenceId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.clock import Clock
-
-
-class OccurrenceSuperseded(Exception):
-    """A job was paused, deleted or given another time after it was claimed, and before its time."""
+from goclaw_py.ports.store import JobStore
+from goclaw_py.runs.run_persistence import RunEndStore
+from goclaw_py.scheduled_work.engine import Messages
+from goclaw_py.scheduled_work.models import Attempt, Execution, Superseded
 
 
 @dataclass(slots=True, eq=False)
-class JobExecution:
+class JobExecution(Execution):
     """A claimed occurrence.
 
     Args:
         policy: How its job behaves.
-        attempt: The number of the attempt that is under way, from 1.
-        node: The node that has claimed it, whatever this process is called by now.
-        looked_at: When its job was last known to want this.
-        waits: It waits for its next attempt, or for its turn after an outage of ours.
-        run: The run of the attempt.
-        session: The conversation that it works in.
         target: Where it tells its result, as far as that was known at its start.
         item: The work that it was given.
     """
 
     claimed: OccurrenceClaim
     policy: JobPolicy
-    node: NodeId
-    looked_at: datetime
-    attempt: int = 0
-    waits: bool = False
-    started_at: datetime | None = None
-    run: RunId | None = None
-    session: SessionKey | None = None
     target: Target | None = None
     item: WorkItem | None = None
     early: bool = False
     """It was claimed before its time, which has not come."""
     withdrawn: bool = False
     """Meanwhile people have changed their mind about it."""
-    stopped: bool = False
-    """It begins no more attempt."""
-    is_over: bool = False
-    """How it ends is decided, and being stored."""
     fault: str = ""
     """Why its job cannot be made out by this release."""
 
     async def until_due(self, clock: Clock) -> None:
-        """Wait for its time, if it was claimed before that. Raises ``OccurrenceSuperseded``."""
+        """Wait for its time, if it was claimed before that. Raises ``Superseded``."""
         if (wait_s := (self.claimed.due_at - clock.now()).total_seconds()) > 0:
             await asyncio.sleep(wait_s)
         self.early = False
         if self.withdrawn:
-            raise OccurrenceSuperseded(self.id)
+            raise Superseded(self.id)
 
     @property
     def id(self) -> OccurrenceId:
-        """That of the occurrence."""
+        """The id of the occurrence."""
         return self.claimed.id
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether an attempt of it has begun in this process."""
+        return self.attempt > self.claimed.attempts
 
-def facts_of(held: JobExecution) -> dict[str, object]:
-    """What log lines say of it."""
-    job = held.claimed.job
-    return {
-        "job": job.id,
-        "slug": job.spec.slug,
-        "occurrence": held.id,
-        "attempt": held.attempt,
-        "run_id": held.run,
-        "session": held.session,
-    }
+    @property
+    def context(self) -> dict[str, object]:
+        """See ``Execution``."""
+        job = self.claimed.job
+        return {"job": job.id, "slug": job.spec.slug, "occurrence": self.id}
+
+
+@dataclass(frozen=True, slots=True)
+class EndReport:
+    """The notifications about an end.
+
+    Args:
+        silent: Why nobody is told what went well.
+        no_route: Why there is no chat that could be told; "" if there is.
+    """
+
+    say: Messages = ()
+    silent: Why | None = None
+    no_route: str = ""
+
+
+class JobHandler(Protocol):
+    """Executes jobs. Without channels there is always room, and nobody is told."""
+
+    async def perform(self, held: JobExecution) -> None:
+        """Begin an attempt; whatever comes of it, ``JobExecutions.ended`` is told.
+
+        Cancelled, it has not begun.
+        """
+
+    def busy(self, job: Job, policy: JobPolicy) -> Why | None:
+        """Why there is no room for a job now; None: there is."""
+        del job, policy
+        return None
+
+    def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
+        """The session that a job needs for its run; None: none that others could hold."""
+        del job, policy
+        return None
+
+    async def tell(
+        self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
+    ) -> EndReport:
+        """What people are told of the end of an occurrence. Raises ``StoreUnavailable``."""
+        del held, end, update, attempt
+        return EndReport()
+
+    async def told(
+        self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
+    ) -> None:
+        """The end is stored, and with it what is told."""
+        del held, end, say, attempt
+
+
+class JobRunStore(JobStore, RunEndStore, Protocol):
+    """The store operations that this module needs."""

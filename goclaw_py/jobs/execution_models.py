@@ -15,7 +15,6 @@ from typing import Final
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 
@@ -237,22 +236,3 @@ class JobStats:
     def success_rate(self) -> float | None:
         """From 0 to 1, over those that ended well or badly; None if there is none."""
         return self.ok / (self.ok + self.failed) if self.ok + self.failed else None
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """How one attempt ended.
-
-    Args:
-        error: The cause, for the log.
-        friendly: The same for people, in one sentence.
-        retryable: The cause may be gone in a moment.
-        side_effects: A tool ran whose effects a second attempt would repeat.
-    """
-
-    outcome: Outcome
-    why: Why | None = None
-    error: str = ""
-    friendly: str = ""
-    retryable: bool = False
-    side_effects: bool = False

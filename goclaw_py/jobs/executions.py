@@ -1,40 +1,47 @@
 """Occurrences from their claim to their end, in this process (SPEC CRON-5 to CRON-8).
 
-The feature that uses this performs them: runs of agents in a gateway, callbacks in other programs.
-Decisions are in ``jobs.decisions``; ``execution_ends`` says what an end is and stores it.
+What jobs supply to the engine of scheduled work. The feature that uses this performs them: runs of
+agents in a gateway, callbacks in other programs. Decisions are in ``jobs.decisions``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from goclaw_py.common.background_tasks import BackgroundTasks
 from goclaw_py.common.clock import new_id
-from goclaw_py.common.log_context import work_on
-from goclaw_py.common.retry import attempt_delay_s, retry_until_available
+from goclaw_py.common.retry import retry_until_available
+from goclaw_py.common.text import cut_bytes
 from goclaw_py.delivery import texts
-from goclaw_py.jobs.concurrency import ConcurrencyLimiter
-from goclaw_py.jobs.decisions import Finish, RetryLater, after, begin
-from goclaw_py.jobs.execution import JobExecution, OccurrenceSuperseded, facts_of
-from goclaw_py.jobs.execution_ends import (
-    NOTHING,
-    AttemptOutput,
-    JobExecutionEnds,
-    JobHandler,
-    JobRunStore,
+from goclaw_py.jobs.decisions import Finish, after, begin, settled
+from goclaw_py.jobs.execution import EndReport, JobExecution, JobHandler, JobRunStore
+from goclaw_py.jobs.execution_models import (
+    OUTPUT_BYTES,
+    JobUpdate,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+    Why,
 )
-from goclaw_py.jobs.execution_models import Attempt, OccurrenceClaim, OccurrenceStatus, Why
-from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import JobPolicy, Misfire
+from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import RunEnd
+from goclaw_py.ports.store import EndedOccurrence, RunEnd
+from goclaw_py.scheduled_work.engine import ExecutionEngine, Messages
+from goclaw_py.scheduled_work.models import (
+    NOTHING,
+    Attempt,
+    Next,
+    Superseded,
+    failed_by,
+)
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +55,7 @@ _SURE_FOR = timedelta(seconds=1)
 """So long after a look at its job an occurrence begins without another one."""
 
 
-class JobExecutions:
+class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, OccurrenceEnd]):
     """The ones that this process has claimed.
 
     Args:
@@ -65,25 +72,18 @@ class JobExecutions:
         freed: Callable[[], None],
         meter: MetricsRecorder = NO_METER,
     ) -> None:
+        super().__init__("occurrence", store, clock, node)
         self._store = store
-        self._clock = clock
-        self._node = node
         self._base = base
         self._freed = freed
-        self._ends = JobExecutionEnds(store, clock, base, meter)
-        self._held: dict[OccurrenceId, JobExecution] = {}
-        self._timers: dict[OccurrenceId, asyncio.TimerHandle] = {}
-        self._room = ConcurrencyLimiter(self._held)
-        self._side = BackgroundTasks("jobs")
-        self._beginning: dict[OccurrenceId, asyncio.Task[None]] = {}
-        """Those that are about to begin an attempt."""
+        self._meter = meter
+        self._line: dict[OccurrenceId, JobExecution] = {}
+        """Those whose agent has no room for them (SPEC CRON-10)."""
         self._last_missed = -MISSED_APART_S
-        self._closing = False
 
     def connect(self, performer: JobHandler) -> None:
         """Give it who performs. Call it once, before anything is due."""
         self._performer = performer
-        self._ends.connect(performer)
 
     # ------------------------------------------------------------------ looking
 
@@ -102,14 +102,6 @@ class JobExecutions:
             for held in self._held.values()
         )
 
-    def all(self) -> Iterable[JobExecution]:
-        """Those in hand, the first claimed first."""
-        return tuple(self._held.values())
-
-    def holds(self, held: JobExecution) -> bool:
-        """Whether it is in hand."""
-        return self._held.get(held.id) is held
-
     async def is_wanted(self, held: JobExecution) -> bool:
         """Whether its job is still active and has this time (SPEC CRON-11).
 
@@ -117,7 +109,7 @@ class JobExecutions:
         """
         now = self._clock.now()
         # Before its time `withdraw` looks, at all of a crowd together.
-        if held.early or held.claimed.by_hand or now - held.looked_at < _SURE_FOR:
+        if held.early or held.claimed.by_hand or now - (held.looked_at or now) < _SURE_FOR:
             return not held.withdrawn
         gone = await retry_until_available(lambda: self._store.withdrawn([held.id]))
         held.looked_at = now
@@ -173,7 +165,7 @@ class JobExecutions:
             lambda: self._store.wait_for_sessions(asked, node=held.node, now=self._clock.now())
         )
         if gone:
-            log.info("job_waits_for_session", extra={**facts_of(held), "session": session})
+            log.info("job_waits_for_session", extra={**held.facts, "session": session})
             self._drop(held)
         return bool(gone)
 
@@ -185,15 +177,15 @@ class JobExecutions:
         if not self.holds(held) or held.is_over:
             return False
         if held.stopped:
-            await self.end(held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED))
+            await self.end(held, self.stopped())
         elif await self.wait_elsewhere(held):
             return True
         elif self._closing:
-            await self._give_back(held)
+            await self.give_back(held)
         elif self.holds(held):
             # Whoever held its session has released it meanwhile.
             held.attempt -= 1
-            self._begin_later(held, asyncio.get_running_loop().time() + _MOMENT_S)
+            self.wait_until(held, asyncio.get_running_loop().time() + _MOMENT_S)
         return False
 
     async def end_waiting(self, claimed: OccurrenceClaim) -> bool:
@@ -201,29 +193,30 @@ class JobExecutions:
 
         Raises ``StoreUnavailable``.
         """
-        held = self._held_of(claimed)
-        return await self._ends.store_unclaimed(
-            held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)
-        )
+        held = self.execution_of(claimed)
+        end, say = await self.written(held, self.stopped(), NOTHING)
+        try:
+            await self.store(end, say, None)
+        except Fenced:
+            return False
+        self._meter.occurrence_ended(end.status, None)
+        return True
 
     # ------------------------------------------------------------------ beginning
 
-    async def take(self, claimed: Sequence[OccurrenceClaim]) -> None:
-        """Begin what was claimed, or end what does not run. Returns soon, whatever they do."""
-        over: list[tuple[JobExecution, Finish]] = []
+    def take(self, claimed: Sequence[OccurrenceClaim]) -> None:
+        """See ``ExecutionEngine``. What is missed begins one after the other."""
         for one in claimed:
             held = self.hold(one)
             held.early = one.due_at > self._clock.now()
             decided = self._decide(held)
-            if isinstance(decided, Finish):
+            if decided is not None:
                 held.is_over = True
-                over.append((held, decided))
+                self._side.go(self._end_unbegun(held, decided))
             elif self._is_missed(held):
-                self._begin_later(held, self._turn_of_missed())
+                self.wait_until(held, self._turn_of_missed())
             else:
-                self._begin(held)
-        if over:
-            self._side.go(self._end_unbegun(over))
+                self.begin(held)
 
     def _decide(self, held: JobExecution) -> Finish | None:
         """How it ends without having begun, None if it begins."""
@@ -235,7 +228,7 @@ class JobExecutions:
             decided = begin(claimed, self._base, now=self._clock.now(), busy=busy)
         except Exception as error:
             # A boundary: a job that this release cannot make out must not stop the others.
-            log.exception("job_unreadable", extra=facts_of(held))
+            log.exception("job_unreadable", extra=held.facts)
             held.fault = f"{type(error).__name__}: {error}"
             return Finish(OccurrenceStatus.FAILED)
         return decided if isinstance(decided, Finish) else None
@@ -257,19 +250,14 @@ class JobExecutions:
         run it any more. Raises ``UnknownJob`` and ``Fenced``.
         """
         occurrence = OccurrenceId(new_id(self._clock))
-        node, now = self._node(), self._clock.now()
+        node, now = self.node(), self._clock.now()
         claimed = await retry_until_available(
             lambda: self._store.claim_now(node, job, now=now, occurrence=occurrence)
         )
         return None if claimed is None else self.hold(claimed)
 
-    def hold(self, claimed: OccurrenceClaim) -> JobExecution:
-        """Have an occurrence in hand."""
-        held = self._held_of(claimed)
-        self._held[held.id] = held
-        return held
-
-    def _held_of(self, claimed: OccurrenceClaim) -> JobExecution:
+    def execution_of(self, claimed: OccurrenceClaim) -> JobExecution:
+        """See ``ExecutionEngine``."""
         fault = ""
         try:
             policy = claimed.job.policy(self._base)
@@ -280,41 +268,42 @@ class JobExecutions:
         return JobExecution(
             claimed,
             policy,
-            self._node(),
+            node=self.node(),
             looked_at=claimed.claimed_at,
             attempt=claimed.attempts,
             fault=fault,
         )
 
-    def _begin(self, held: JobExecution) -> None:
+    def begin(self, held: JobExecution) -> None:
         """Begin an attempt as soon as its agent has room (SPEC CRON-10)."""
-        if self._room.has(held):
+        if self._has_room(held):
             self.start(held)
         else:
-            self._room.enqueue_run(held)
+            held.waits = True
+            self._line[held.id] = held
+
+    def _has_room(self, held: JobExecution) -> bool:
+        """Whether fewer of its agent are at work than may be at once.
+
+        One that waits for its next attempt keeps its place.
+        """
+        agent, most = held.claimed.job.spec.agent, held.policy.max_per_agent
+        if most is None:
+            return True
+        others = (other for other in self._held.values() if other is not held)
+        return sum(o.has_begun for o in others if o.claimed.job.spec.agent == agent) < most
 
     def start(self, held: JobExecution) -> None:
-        """Begin its next attempt."""
+        """See ``ExecutionEngine``."""
         held.attempt += 1
-        held.waits = False
-        task = self._side.go(self._perform(held))
-        self._beginning[held.id] = task
-        task.add_done_callback(lambda _: self._beginning.pop(held.id, None))
+        super().start(held)
 
-    async def _perform(self, held: JobExecution) -> None:
-        job = held.claimed.job
-        work_on(job=job.id, slug=job.spec.slug, occurrence=held.id, session=held.session)
-        try:
-            if not await self.is_wanted(held):
-                raise OccurrenceSuperseded(held.id)
-            if self.holds(held) and not held.stopped:
-                await self._performer.perform(held)
-        except OccurrenceSuperseded:
-            await self.end(held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED))
-        except Exception as bug:
-            # A boundary: what one job meets must not stop the others.
-            log.exception("job_crashed", extra=facts_of(held))
-            await self.ended(held, failed_by(bug), AttemptOutput(), None)
+    async def perform(self, held: JobExecution) -> None:
+        """See ``ExecutionEngine``."""
+        if held.stopped or not await self.is_wanted(held) or held.stopped:
+            raise Superseded(held.id)
+        if self.holds(held):
+            await self._performer.perform(held)
 
     def _is_missed(self, held: JobExecution) -> bool:
         claimed = held.claimed
@@ -330,138 +319,150 @@ class JobExecutions:
         self._last_missed = max(now, self._last_missed + MISSED_APART_S)
         return self._last_missed
 
-    def _begin_later(self, held: JobExecution, at: float) -> None:
-        held.waits = True
-        loop = asyncio.get_running_loop()
-        self._timers[held.id] = loop.call_at(at, self._on_timer, held)
-
-    def _on_timer(self, held: JobExecution) -> None:
-        self._timers.pop(held.id, None)
-        if self.holds(held):
-            self._begin(held)
-
     # ------------------------------------------------------------------ ending
 
-    async def ended(
-        self, held: JobExecution, attempt: Attempt, said: AttemptOutput, run: RunEnd | None
-    ) -> None:
-        """An attempt is over: store that, and do what follows. Returns when it is stored.
+    async def after(self, held: JobExecution, attempt: Attempt) -> Next | Finish:
+        """See ``ExecutionEngine``."""
+        return after(held.claimed, self._base, attempt, held.attempt)
 
-        ``run`` is the end of its run, None if it had none or it never began.
-        """
-        verdict = after(held.claimed, self._base, attempt, held.attempt)
-        if isinstance(verdict, Finish):
-            await self._end(held, verdict, attempt, said, run)
-            return
-        await self._ends.store_run(held, run)
-        if not isinstance(verdict, RetryLater) or self._closing:
-            await self._give_back(held)
-        elif held.stopped:
-            await self.end(held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED))
-        elif self.holds(held):
-            delay_s = attempt_delay_s(held.attempt)
-            log.info(
-                "job_retry", extra={**facts_of(held), "retry_in_s": delay_s, "error": attempt.error}
+    def stopped(self) -> Finish:
+        """See ``ExecutionEngine``."""
+        return Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)
+
+    async def _end_unbegun(self, held: JobExecution, end: Finish) -> None:
+        if end.status is not OccurrenceStatus.LOST:
+            log.info("job_skipped", extra={**held.facts, "reason": end.why})
+        attempt = NOTHING
+        if end.why is Why.EFFECTS:
+            said = texts.not_repeated(held.claimed.called)
+            attempt = replace(NOTHING, error=said, friendly=said)
+        try:
+            await self.end(held, end, attempt)
+        except Exception:
+            log.exception("job_end_failed", extra=held.facts)
+
+    async def written(
+        self, held: JobExecution, finish: Finish, attempt: Attempt
+    ) -> tuple[OccurrenceEnd, Messages]:
+        """See ``ExecutionEngine``."""
+        claimed, now = held.claimed, self._clock.now()
+        update = self._settled(held, finish)
+        error = attempt.error or held.fault
+        report = await self._told(held, finish, update, replace(attempt, error=error))
+        say, status = report.say, finish.status
+        if report.no_route:
+            status, error = OccurrenceStatus.NO_ROUTE, report.no_route
+        if update is not None and update.delete:
+            # What it says is not lost with it if there is nowhere to say it (SPEC CRON-9).
+            kept = bool(report.no_route)
+            update = replace(update, delete=not kept, when_delivered=bool(say))
+        done = OccurrenceEnd(
+            id=claimed.id,
+            job=claimed.job.id,
+            revision=claimed.job.revision,
+            status=status,
+            finished_at=now,
+            update=update,
+            why=finish.why or report.silent,
+            output=cut_bytes(attempt.text, OUTPUT_BYTES),
+            error=error,
+            attempts=held.attempt,
+            started_at=held.started_at,
+            usage=attempt.usage,
+            keep=held.policy.history_keep,
+        )
+        return done, say
+
+    def _settled(self, held: JobExecution, end: Finish) -> JobUpdate | None:
+        """What the end makes of the job; one that cannot be made out is switched off."""
+        claimed, now = held.claimed, self._clock.now()
+        try:
+            if not held.fault:
+                return settled(claimed, self._base, end, started_at=held.started_at, now=now)
+        except Exception as error:
+            # A boundary: a zone, say, that this machine does not know any more.
+            log.exception("job_schedule_failed", extra=held.facts)
+            held.fault = f"{type(error).__name__}: {error}"
+        off = JobUpdate(next_run_at=None, state=JobState.DISABLED)
+        return None if claimed.by_hand else off
+
+    async def _told(
+        self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
+    ) -> EndReport:
+        try:
+            return await retry_until_available(
+                lambda: self._performer.tell(held, end, update, attempt)
             )
-            self._begin_later(held, asyncio.get_running_loop().time() + delay_s)
-            self._freed()
+        except Exception:
+            # A boundary: a text that cannot be written must not keep its job from going on.
+            log.exception("job_result_failed", extra=held.facts)
+            return EndReport()
 
-    async def end(self, held: JobExecution, end: Finish, attempt: Attempt = NOTHING) -> None:
-        """End one that has not begun, or that begins no more."""
-        await self._end(held, end, attempt, AttemptOutput(), None)
+    def bare(self, end: OccurrenceEnd) -> OccurrenceEnd:
+        """See ``ExecutionEngine``."""
+        return replace(end, output="", error="its result could not be stored")
 
-    async def _end(
+    def run_end(self, run: RunEnd, end: OccurrenceEnd) -> RunEnd:
+        """See ``ExecutionEngine``."""
+        return replace(run, occurrence=end)
+
+    async def store(self, end: OccurrenceEnd, say: Messages, node: NodeId | None) -> None:
+        """See ``ExecutionEngine``."""
+        await self._store.end_occurrences([EndedOccurrence(end, say)], node=node)
+
+    def count(self, held: JobExecution, end: OccurrenceEnd) -> None:
+        """See ``ExecutionEngine``. How late it began is not known of what nobody has planned."""
+        lag_s = None
+        if held.started_at is not None and not held.claimed.by_hand:
+            lag_s = (held.started_at - held.claimed.due_at).total_seconds()
+        self._meter.occurrence_ended(end.status, lag_s)
+
+    def finished(
         self,
         held: JobExecution,
-        end: Finish,
+        finish: Finish,
+        end: OccurrenceEnd,
+        say: Messages | None,
         attempt: Attempt,
-        said: AttemptOutput,
-        run: RunEnd | None,
     ) -> None:
-        held.is_over = True
-        try:
-            say = await self._ends.store(held, end, attempt, said, run)
-        finally:
-            self._drop(held)
+        """See ``ExecutionEngine``."""
+        del end
         error = attempt.friendly or attempt.error or held.fault
-        self._side.go(self._performer.told(held, end, say, said, error))
+        told = replace(attempt, friendly=error)
+        self._side.go(self._performer.told(held, finish, say or (), told))
 
-    async def _end_unbegun(self, over: Sequence[tuple[JobExecution, Finish]]) -> None:
-        for held, end in over:
-            if end.status is not OccurrenceStatus.LOST:
-                log.info("job_skipped", extra={**facts_of(held), "reason": end.why})
-            attempt = NOTHING
-            if end.why is Why.EFFECTS:
-                said = texts.not_repeated(held.claimed.called)
-                attempt = replace(NOTHING, error=said, friendly=said)
-            try:
-                await self.end(held, end, attempt)
-            except Exception:
-                log.exception("job_end_failed", extra=facts_of(held))
-
-    async def _give_back(self, held: JobExecution) -> None:
+    async def give_back(self, held: JobExecution) -> None:
+        """See ``ExecutionEngine``. One by hand ends: nobody would claim it again."""
         if held.claimed.by_hand:
-            await self.end(held, Finish(OccurrenceStatus.INTERRUPTED), Attempt(Outcome.INTERRUPTED))
-            return
-        try:
-            await self._ends.give_back(held)
-        finally:
-            self._drop(held)
+            cut = Attempt(Outcome.INTERRUPTED)
+            await self.end(held, Finish(OccurrenceStatus.INTERRUPTED), cut)
+        else:
+            await super().give_back(held)
 
-    def stop(self, held: JobExecution) -> None:
-        """Let it begin no more attempt, on request; one that waits for it ends now."""
-        held.stopped = True
-        if not held.waits:
-            return
-        held.waits = False
-        self._room.forget(held)
-        if (timer := self._timers.pop(held.id, None)) is not None:
-            timer.cancel()
-        self._side.go(self.end(held, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)))
+    async def release(self, ids: Collection[str], node: NodeId) -> None:
+        """See ``ExecutionEngine``."""
+        claimed, status = [OccurrenceId(one) for one in ids], OccurrenceStatus.INTERRUPTED
+        await self._store.give_back(claimed, node=node, status=status)
+
+    async def release_unknown(self) -> None:
+        """See ``ExecutionEngine``."""
+        known = [held.id for held in self.all()]
+        await self._store.release_unclaimed(known, node=self.node())
 
     def fail(self, held: JobExecution, error: BaseException) -> None:
         """End one that could not begin, whatever becomes of who asks for that."""
-        self._side.go(self.ended(held, failed_by(error), AttemptOutput(), None))
+        self._side.go(self.ended(held, failed_by(error), None))
 
-    # ------------------------------------------------------------------ the end of the process
+    def forget_turn(self, held: JobExecution) -> None:
+        """See ``ExecutionEngine``."""
+        super().forget_turn(held)
+        self._line.pop(held.id, None)
 
-    async def close(self) -> None:
-        """Give back what waits; nothing begins any more. What runs is ended by who performs it."""
-        self._closing = True
-        self._forget_waits()
-        unbegun = [held for held in self.all() if held.waits]
-        for id_, task in tuple(self._beginning.items()):
-            held = self._held.get(id_)
-            if held is not None and held.run is None and not held.is_over:
-                # A work source, say, that takes its time.
-                task.cancel()
-                unbegun.append(held)
-        await asyncio.gather(*(self._give_back(held) for held in unbegun))
-        await self._side.until_done()
-
-    def forget(self) -> None:
-        """This node was declared dead: what it had in hand belongs to others."""
-        self._forget_waits()
-        self._held.clear()
-
-    def _forget_waits(self) -> None:
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-        self._room.clear()
-
-    def _drop(self, held: JobExecution) -> None:
-        if not self.holds(held):
-            return
-        del self._held[held.id]
-        if (timer := self._timers.pop(held.id, None)) is not None:
-            timer.cancel()
-        self._room.forget(held)
-        for other in self._room.admit():
-            self.start(other)
+    def freed(self, held: JobExecution) -> None:
+        """Begin those for which there is room now, the first one first."""
+        del held
+        for waiting in tuple(self._line.values()):
+            if self._has_room(waiting):
+                del self._line[waiting.id]
+                self.start(waiting)
         self._freed()
-
-
-def failed_by(error: BaseException) -> Attempt:
-    """An attempt that met this before it began."""
-    return Attempt(Outcome.FAILED, error=f"{type(error).__name__}: {error}")

@@ -91,7 +91,6 @@ class JobModule:
         self._enabled = setup.rules.enabled
         self._clock = clock
         self._store = store
-        self._node = node
         self._untold: Sequence[UnreportedOccurrence] = ()
         self.wake = WakeEvent()
         self.service = GatewayJobService(store, clock, setup.rules, chats=store)
@@ -100,9 +99,8 @@ class JobModule:
         places = JobTargets(store, by.policies)
         self._telling = JobNotifications(store, clock, by.channels, places, by.replies)
         work = WorkItems(setup.sources)
-        shop = JobRunDeps(
-            self.service, by.children, by.feed, by.budget_tracker, work, setup.program, setup.limits
-        )
+        deps = by.children, by.feed, by.budget_tracker
+        shop = JobRunDeps(*deps, self.service, work, setup.program, setup.limits)
         self.runs = setup.runs(store, clock, places, shop)
 
     def connect(
@@ -124,12 +122,7 @@ class JobModule:
         self.occurrences.connect(self.runs)
         self.service.connect(self.runs)
         self.loop = JobPoller(
-            self._store,
-            self._clock,
-            self._node,
-            self.occurrences,
-            lambda: _size(dispatcher),
-            self.wake,
+            self._store, self._clock, self.occurrences, lambda: _size(dispatcher), self.wake
         )
 
     async def run(self) -> None:

@@ -12,11 +12,9 @@ from goclaw_py.delivery.ok_token import without_token
 from goclaw_py.delivery.places import where_read
 from goclaw_py.jobs import texts
 from goclaw_py.jobs.decisions import Finish, Recipients, failures_with, tells_failure
-from goclaw_py.jobs.execution import JobExecution, facts_of
-from goclaw_py.jobs.execution_ends import AttemptOutput, EndReport
+from goclaw_py.jobs.execution import EndReport, JobExecution
 from goclaw_py.jobs.execution_models import (
     ENDED_BADLY,
-    Attempt,
     JobUpdate,
     OccurrenceStatus,
     UnreportedOccurrence,
@@ -37,6 +35,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Place, Store
 from goclaw_py.runs.replies import Replies
 from goclaw_py.runs.tool_services import sessions_of
+from goclaw_py.scheduled_work.models import Attempt
 
 log = logging.getLogger(__name__)
 
@@ -71,17 +70,12 @@ class JobNotifications:
         )
 
     async def tell(
-        self,
-        held: JobExecution,
-        end: Finish,
-        update: JobUpdate | None,
-        attempt: Attempt,
-        said: AttemptOutput,
+        self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
         """Build the messages about the end of an occurrence. Raises ``StoreUnavailable``."""
         job = held.claimed.job
         if end.status is OccurrenceStatus.OK:
-            return await self._result(held, said)
+            return await self._result(held, attempt)
         if end.status not in ENDED_BADLY:
             return EndReport()
         told = tells_failure(job, failures_with(held.claimed))
@@ -92,13 +86,13 @@ class JobNotifications:
             return EndReport()
         return EndReport(await self._failure(held, end, update, attempt, told))
 
-    async def _result(self, held: JobExecution, said: AttemptOutput) -> EndReport:
+    async def _result(self, held: JobExecution, said: Attempt) -> EndReport:
         job = held.claimed.job
         shown, silent = texts.notify_text(said.text, job.spec.notify)
         route = await self._places.route_of(job) if shown else Route(None)
         target = route.target
         if route.problem:
-            facts = {**facts_of(held), "reason": route.problem}
+            facts = {**held.facts, "reason": route.problem}
             log.warning("job_result_undeliverable", extra=facts)
             return EndReport(no_route=route.problem)
         if target is None:

@@ -1,8 +1,4 @@
-"""Polls for due jobs and claims them (SPEC CRON-4).
-
-The loop sleeps until the next due time or a change, at most a second. It waits for nobody: a job
-that hangs, or a channel, delays no other one.
-"""
+"""Polls for due jobs and claims them (SPEC CRON-4)."""
 
 from __future__ import annotations
 
@@ -11,27 +7,25 @@ from datetime import datetime, timedelta
 from typing import overload
 
 from goclaw_py.common.clock import new_id
-from goclaw_py.common.polling_loop import PollingLoop
 from goclaw_py.common.wakeup import WakeEvent
-from goclaw_py.jobs.execution_models import OccurrenceClaim, OccurrenceStatus
+from goclaw_py.jobs.execution_models import OccurrenceClaim
 from goclaw_py.jobs.executions import JobExecutions
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import NodeId, OccurrenceId
+from goclaw_py.model.ids import OccurrenceId
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import JobStore
+from goclaw_py.scheduled_work.poller import WorkPoller
 
-_OTHERS_S = 0.05
 _CROWD = 20
 """So many jobs at once are claimed before their time."""
-_EACH_S = 0.002
-_MOST_LEAD_S = 2.0
+_EACH = timedelta(seconds=0.002)
+_MOST_LEAD = timedelta(seconds=2)
 _TOGETHER = timedelta(seconds=0.1)
 _NO_LEAD = timedelta()
 _MOST_AT_ONCE = 1000
 _MESSAGES = 100
 
 
-class JobPoller(PollingLoop):
+class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
     """Claims due jobs for one process.
 
     Args:
@@ -43,108 +37,63 @@ class JobPoller(PollingLoop):
         self,
         store: JobStore,
         clock: Clock,
-        node: Callable[[], NodeId],
-        occurrences: JobExecutions,
+        executions: JobExecutions,
         size: Callable[[], int],
         wake: WakeEvent,
     ) -> None:
-        super().__init__("jobs", wake)
+        super().__init__("jobs", clock, executions, wake)
         self._store = store
-        self._clock = clock
-        self._node = node
-        self._occurrences = occurrences
         self._size = size
+        self._lead = _NO_LEAD
+        """How long before its time what is due next is claimed."""
 
-    async def look(self) -> float:
-        """See ``PollingLoop``."""
-        await self._occurrences.withdraw()
-        await self._claim_waiting()
-        due_at, lead = await self._next()
-        while due_at is not None and due_at <= self._clock.now() + lead:
-            claimed = await self._claim(lead)
-            if claimed is None:
-                return _OTHERS_S
-            await self._occurrences.take(claimed)
-            if not claimed and self.room() <= 0:
-                return self.look_s
-            due_at, lead = await self._next()
-            if not claimed and due_at is not None and due_at <= self._clock.now():
-                # Others are claiming these right now.
-                return _OTHERS_S
-        if due_at is None:
-            return self.look_s
-        ahead_s = (due_at - self._clock.now() - lead).total_seconds()
-        if ahead_s > _MOST_LEAD_S:
-            # By then it is known whether there is a crowd.
-            ahead_s -= _MOST_LEAD_S
-        return min(max(ahead_s, 0.0), self.look_s)
-
-    async def _claim(self, lead: timedelta) -> Sequence[OccurrenceClaim] | None:
-        """Claim what there is room for; messages need none (SPEC CRON-4).
-
-        None if it is not ours: this node was declared dead meanwhile, or the process ends.
-        """
-        room, node, now = self.room(), self._node(), self._clock.now()
-        ids = _FreshIds(self._clock, room if room > 0 else _MESSAGES)
-        try:
-            claimed = await self._store.claim_due(
-                node, now=now, ids=ids, until=now + lead, messages_only=room <= 0
-            )
-            if claimed:
-                claimed = await self._occurrences.startable(claimed, node)
-        except StoreUnavailable:
-            self._answer_was_lost()
-            raise
-        return claimed if await self._is_ours(claimed, node) else None
-
-    async def _claim_waiting(self) -> None:
+    async def prepare(self) -> None:
         """Claim what has waited for a session that this node holds or can take (SPEC CRON-10).
 
         What waits for a session of this node needs no room: only this node can begin it.
         """
-        node, now = self._node(), self._clock.now()
-        try:
-            claimed = await self._store.claim_waiting(node, now=now, unheld=self.room() > 0)
-        except StoreUnavailable:
-            self._answer_was_lost()
-            raise
-        if claimed and await self._is_ours(claimed, node):
-            await self._occurrences.take(claimed)
+        await self._executions.withdraw()
+        node, now, unheld = self._executions.node(), self._clock.now(), self.has_room()
+        claimed = await self.claim(self._store.claim_waiting(node, now=now, unheld=unheld))
+        self._executions.take(claimed)
 
-    async def _is_ours(self, claimed: Sequence[OccurrenceClaim], node: NodeId) -> bool:
-        """Whether this process goes on with what it has claimed; if it ends, it gives that back."""
-        if self._node() != node:
-            return False
-        if self._closing:
-            await self._store.give_back(
-                [one.id for one in claimed], node=node, status=OccurrenceStatus.INTERRUPTED
-            )
-        return not self._closing
+    async def claim_due(self) -> Sequence[OccurrenceClaim]:
+        """Claim what there is room for; messages need none (SPEC CRON-4)."""
+        return await self.claim(self._claim_startable())
 
-    async def _next(self) -> tuple[datetime | None, timedelta]:
-        """When something is due next, and how long before its time it is claimed.
+    async def _claim_startable(self) -> Sequence[OccurrenceClaim]:
+        room, node, now = self.room(), self._executions.node(), self._clock.now()
+        ids = _FreshIds(self._clock, room if room > 0 else _MESSAGES)
+        claimed = await self._store.claim_due(
+            node, now=now, ids=ids, until=now + self._lead, messages_only=room <= 0
+        )
+        return await self._executions.startable(claimed, node) if claimed else claimed
+
+    async def next_due(self) -> datetime | None:
+        """When something is due next, or how long before its time it is claimed.
 
         Not at all, but for a crowd: to claim a thousand and to store that they begin takes a while,
         and none of them is to be late for that. What is changed in that time does not run.
         """
+        self._lead = _NO_LEAD
         due_at = await self._store.next_job_due()
-        if due_at is None:
-            return None, _NO_LEAD
-        ahead_s = (due_at - self._clock.now()).total_seconds()
-        if not 0 < ahead_s <= _MOST_LEAD_S + 0.1:
-            return due_at, _NO_LEAD
+        if due_at is None or (ahead := due_at - self._clock.now()) <= _NO_LEAD:
+            return due_at
+        if ahead > _MOST_LEAD + _TOGETHER:
+            # By then it is known whether there is a crowd.
+            return due_at - _MOST_LEAD
         crowd = await self._store.crowd(until=due_at + _TOGETHER, most=_MOST_AT_ONCE)
-        if crowd < _CROWD:
-            return due_at, _NO_LEAD
-        return due_at, timedelta(seconds=min(crowd * _EACH_S, _MOST_LEAD_S))
+        if crowd >= _CROWD:
+            self._lead = min(crowd * _EACH, _MOST_LEAD)
+        return due_at - self._lead
 
-    async def _give_back_unknown(self) -> None:
-        known = [held.id for held in self._occurrences.all()]
-        await self._store.release_unclaimed(known, node=self._node())
+    def has_room(self) -> bool:
+        """See ``WorkPoller``."""
+        return self.room() > 0
 
     def room(self) -> int:
         """How many more may be claimed: what can start, and as many again (SPEC CRON-5)."""
-        return min(2 * self._size() - self._occurrences.load, _MOST_AT_ONCE)
+        return min(2 * self._size() - self._executions.load, _MOST_AT_ONCE)
 
 
 class _FreshIds(Sequence[OccurrenceId]):

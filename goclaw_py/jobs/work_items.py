@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from goclaw_py.jobs.decisions import Finish
 from goclaw_py.jobs.execution import JobExecution
-from goclaw_py.jobs.execution_ends import AttemptOutput
 from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.ports.jobs import WorkSource
+from goclaw_py.scheduled_work.models import Attempt
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +43,7 @@ class WorkItems:
         if held.item is None:
             raise NoWork
 
-    async def finish(
-        self, held: JobExecution, end: Finish, said: AttemptOutput, failure: str
-    ) -> None:
+    async def finish(self, held: JobExecution, end: Finish, attempt: Attempt) -> None:
         """Report how the work on an item ended, or give it back, within a time. Raises nothing."""
         item = held.item
         if item is None:
@@ -54,9 +52,8 @@ class WorkItems:
         try:
             async with asyncio.timeout(_TELL_S):
                 if end.status in (OccurrenceStatus.OK, OccurrenceStatus.FAILED):
-                    await source.done(
-                        item, ok=end.status is OccurrenceStatus.OK, text=said.text or failure
-                    )
+                    text = attempt.text or attempt.friendly
+                    await source.done(item, ok=end.status is OccurrenceStatus.OK, text=text)
                 else:
                     await source.give_back(item, end.status.value)
         except (WorkSourceError, TimeoutError) as error:

@@ -56,6 +56,7 @@ PURE = {
         "cron.calendar cron.describe cron.expression cron.parser decisions "
         "execution_models job_json models policy reminders schedule texts view_texts"
     ),
+    "scheduled_work": "models",
     "model": (
         "budget chat_commands errors explanation ids messages outcomes owners pagination "
         "pairing_codes routes run_events session_keys targets workspace_paths"

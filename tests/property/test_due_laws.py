@@ -8,13 +8,14 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.jobs.decisions import Finish, RetryLater, StartNow, after, begin, settled
-from goclaw_py.jobs.execution_models import ENDED_BADLY, Attempt, OccurrenceStatus, Why
+from goclaw_py.jobs.decisions import Finish, StartNow, after, begin, settled
+from goclaw_py.jobs.execution_models import ENDED_BADLY, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import PROFILES, Anchor, Busy, JobPolicy, Misfire, RetryOn
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.owners import Maker
+from goclaw_py.scheduled_work.models import Attempt, Next
 from tests.unit.jobs.occurring import NOON, a_job, after_s, claimed, update
 
 SECONDS = st.floats(0, 1_000_000)
@@ -209,7 +210,7 @@ def test_a_job_is_switched_off_by_so_many_failures_in_a_row_and_by_nothing_else(
     st.builds(
         Attempt,
         outcome=st.sampled_from(Outcome),
-        why=st.sampled_from([None, *Why]),
+        reason=st.sampled_from([None, *Reason]),
         retryable=st.booleans(),
         side_effects=st.booleans(),
     ),
@@ -219,12 +220,12 @@ def test_another_attempt_follows_only_where_it_may_help_and_harms_nobody(
     base: JobPolicy, attempt: Attempt, number: int
 ) -> None:
     """SPEC CRON-7."""
-    again = isinstance(after(claimed(), base, attempt, number), RetryLater)
+    again = after(claimed(), base, attempt, number) is Next.RETRY
     failed = attempt.outcome in (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST)
     allowed = (
         number <= base.retries
         and (attempt.retryable or base.retry_on is RetryOn.ANY)
         and not attempt.side_effects
-        and attempt.why is not Why.BUDGET
+        and attempt.reason is not Reason.BUDGET
     )
     assert again is (failed and allowed)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from goclaw_py.jobs.attempts import attempt_of
 from goclaw_py.jobs.decisions import Finish
-from goclaw_py.jobs.execution import JobExecution
-from goclaw_py.jobs.execution_ends import AttemptOutput, EndReport
-from goclaw_py.jobs.execution_models import Attempt, JobUpdate
+from goclaw_py.jobs.execution import EndReport, JobExecution
+from goclaw_py.jobs.execution_models import JobUpdate
 from goclaw_py.jobs.executor import JobRunDeps, JobRuns
 from goclaw_py.jobs.models import Job
 from goclaw_py.jobs.targets import JobTargets
@@ -18,8 +16,8 @@ from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Ending
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Store
-
-_NOTHING = AttemptOutput("")
+from goclaw_py.scheduled_work.agent_runs import attempt_of
+from goclaw_py.scheduled_work.models import Attempt
 
 
 class PlayedRuns(JobRuns):
@@ -52,31 +50,20 @@ class PlayedRuns(JobRuns):
         """Store the end of the occurrence."""
         mine = self._runs[ended.run_id]
         try:
-            attempt = attempt_of(ended, error, mine.progress)
-            await self._occurrences.ended(mine.held, attempt, _NOTHING, None)
+            await self._occurrences.ended(mine.held, attempt_of(ended, error, mine.progress), None)
         finally:
             del self._runs[ended.run_id]
 
     async def tell(
-        self,
-        held: JobExecution,
-        end: Finish,
-        update: JobUpdate | None,
-        attempt: Attempt,
-        said: AttemptOutput,
+        self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
         """Nobody is told."""
-        del held, end, update, attempt, said
+        del held, end, update, attempt
         return EndReport()
 
     async def told(
-        self,
-        held: JobExecution,
-        end: Finish,
-        say: Sequence[OutboundMessage],
-        said: AttemptOutput,
-        error: str,
+        self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
     ) -> None:
         """Nothing was said."""
-        del say, said, error
+        del say, attempt
         await self._wake_heartbeat(held, end)

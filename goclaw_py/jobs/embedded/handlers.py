@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from goclaw_py.common.text import cut_bytes, cut_text
-from goclaw_py.jobs.decisions import Finish
-from goclaw_py.jobs.execution import JobExecution, OccurrenceSuperseded, facts_of
-from goclaw_py.jobs.execution_ends import AttemptOutput, EndReport
-from goclaw_py.jobs.execution_models import OUTPUT_BYTES, Attempt, JobUpdate, Why
+from goclaw_py.jobs.execution import JobExecution, JobHandler
+from goclaw_py.jobs.execution_models import OUTPUT_BYTES
 from goclaw_py.jobs.executions import JobExecutions
 from goclaw_py.jobs.models import Job, Program
-from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.model.errors import AgentError
-from goclaw_py.model.ids import OccurrenceId, SessionKey
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.ids import OccurrenceId
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import RunNow, StartedNow
+from goclaw_py.scheduled_work.models import Attempt, Superseded
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +73,8 @@ class _Work:
     """Its occurrence belongs to another node by now."""
 
 
-class Handlers:
-    """Implements ``JobHandler`` and ``ManualJobRuns``: one task for each attempt.
+class Handlers(JobHandler):
+    """Implements ``ManualJobRuns`` too: one task for each attempt.
 
     Args:
         concurrency: How many handlers work at once; the others wait, the first claimed first.
@@ -101,20 +98,10 @@ class Handlers:
 
     # ------------------------------------------------------------------ performing
 
-    def busy(self, job: Job, policy: JobPolicy) -> Why | None:
-        """There is always room to wait in."""
-        del job, policy
-        return None
-
-    def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
-        """Handlers have no sessions."""
-        del job, policy
-        return None
-
     async def perform(self, held: JobExecution) -> None:
         """Call the handler, in a task of its own."""
         if not self.open:
-            await self._occurrences.ended(held, _CUT, AttemptOutput(), None)
+            await self._occurrences.ended(held, _CUT, None)
             return
         work = _Work()
         task = asyncio.create_task(self._work(held, work), name=f"job {held.claimed.job.spec.slug}")
@@ -122,27 +109,27 @@ class Handlers:
         task.add_done_callback(lambda done: self._works.pop(done, None))
 
     async def _work(self, held: JobExecution, work: _Work) -> None:
-        attempt, said = _CUT, AttemptOutput()
+        attempt = _CUT
         try:
             await held.until_due(self._clock)
             async with self._slots:
                 work.phase = _Phase.WORKS
-                attempt, said = await self._attempt(held)
-        except OccurrenceSuperseded:
-            attempt = Attempt(Outcome.CANCELLED, Why.STOPPED)
+                attempt = await self._attempt(held)
+        except Superseded:
+            attempt = Attempt(Outcome.CANCELLED, Reason.STOPPED)
         except asyncio.CancelledError:
             # By this class alone: it is given back, and runs again.
-            log.info("job_interrupted", extra=facts_of(held))
+            log.info("job_interrupted", extra=held.facts)
         work.phase = _Phase.STORES
         if work.forsaken:
             return
         try:
-            await self._occurrences.ended(held, attempt, said, None)
+            await self._occurrences.ended(held, attempt, None)
         except Exception:
             # A boundary: nobody awaits this task, and the other jobs go on.
-            log.exception("job_end_failed", extra=facts_of(held))
+            log.exception("job_end_failed", extra=held.facts)
 
-    async def _attempt(self, held: JobExecution) -> tuple[Attempt, AttemptOutput]:
+    async def _attempt(self, held: JobExecution) -> Attempt:
         assert self.handler is not None
         if held.started_at is None:
             held.started_at = self._clock.now()
@@ -153,19 +140,17 @@ class Handlers:
         limit = asyncio.timeout(held.policy.run_timeout_s or None)
         try:
             async with limit:
-                return Attempt(Outcome.COMPLETED), AttemptOutput(_text(await self.handler(due)))
+                return Attempt(Outcome.COMPLETED, text=_text(await self.handler(due)))
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
             # The handler has cancelled itself, or somebody what it waits for. Given back it would
             # be due again at once, and again.
-            return self._failed(held, error, Outcome.CANCELLED), AttemptOutput()
+            return self._failed(held, error, Outcome.CANCELLED)
         except Exception as error:
             # A boundary: what a handler raises is how its job ended.
             over = limit.expired()
-            return self._failed(
-                held, error, Outcome.TIMED_OUT if over else Outcome.FAILED
-            ), AttemptOutput()
+            return self._failed(held, error, Outcome.TIMED_OUT if over else Outcome.FAILED)
 
     def _failed(self, held: JobExecution, error: BaseException, outcome: Outcome) -> Attempt:
         retryable = isinstance(error, _TRANSIENT)
@@ -176,30 +161,8 @@ class Handlers:
             words = f"it took longer than {held.policy.run_timeout_s:g} s"
         elif isinstance(error, AgentError):
             retryable = error.retryable
-        log.warning("job_failed", extra={**facts_of(held), "error": cut_text(words, 500)})
+        log.warning("job_failed", extra={**held.facts, "error": cut_text(words, 500)})
         return Attempt(outcome, error=cut_bytes(words, OUTPUT_BYTES), retryable=retryable)
-
-    async def tell(
-        self,
-        held: JobExecution,
-        end: Finish,
-        update: JobUpdate | None,
-        attempt: Attempt,
-        said: AttemptOutput,
-    ) -> EndReport:
-        """Nobody is told: there are no channels."""
-        del held, end, update, attempt, said
-        return EndReport()
-
-    async def told(
-        self,
-        held: JobExecution,
-        end: Finish,
-        say: Sequence[OutboundMessage],
-        said: AttemptOutput,
-        error: str,
-    ) -> None:
-        """Nothing follows."""
 
     # ------------------------------------------------------------------ by hand
 

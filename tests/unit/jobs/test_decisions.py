@@ -11,18 +11,14 @@ import pytest
 from goclaw_py.jobs.decisions import (
     Finish,
     Recipients,
-    ReleaseClaim,
-    RetryLater,
     StartNow,
     after,
     begin,
     settled,
     tells_failure,
-    why_of,
 )
 from goclaw_py.jobs.execution_models import (
     MAX_CLAIMS,
-    Attempt,
     OccurrenceClaim,
     OccurrenceStatus,
     Why,
@@ -32,6 +28,7 @@ from goclaw_py.jobs.policy import Anchor, Busy, History, JobPolicy, Misfire, Ret
 from goclaw_py.jobs.schedule import MOST_COUNTED, Cron, Every, Schedule
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.owners import Maker
+from goclaw_py.scheduled_work.models import Attempt, Next
 from tests.unit.jobs.occurring import HOURLY, NOON, ONCE, PLAIN, a_job, after_s, claimed, update
 
 SKIPPING = JobPolicy(misfire=Misfire.SKIP)
@@ -188,19 +185,23 @@ def follows(outcome: Outcome, number: int = 1, base: JobPolicy = PLAIN, **facts:
     ("outcome", "facts", "verdict"),
     [
         (Outcome.COMPLETED, {}, Finish(OccurrenceStatus.OK)),
-        (Outcome.INTERRUPTED, {"retryable": True}, ReleaseClaim()),
+        (Outcome.INTERRUPTED, {"retryable": True}, Next.RELEASE),
         (Outcome.DROPPED, {}, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)),
         (Outcome.REJECTED, {}, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)),
         (Outcome.CANCELLED, {"retryable": True}, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)),
-        (Outcome.CANCELLED, {"why": Why.BUDGET}, Finish(OccurrenceStatus.CANCELLED, Why.BUDGET)),
+        (
+            Outcome.CANCELLED,
+            {"reason": Reason.BUDGET},
+            Finish(OccurrenceStatus.CANCELLED, Why.BUDGET),
+        ),
         (Outcome.FAILED, {}, Finish(OccurrenceStatus.FAILED)),
-        (Outcome.FAILED, {"why": Why.OUTAGE}, Finish(OccurrenceStatus.FAILED, Why.OUTAGE)),
-        (Outcome.FAILED, {"retryable": True}, RetryLater()),
+        (Outcome.FAILED, {"reason": Reason.OUTAGE}, Finish(OccurrenceStatus.FAILED, Why.OUTAGE)),
+        (Outcome.FAILED, {"retryable": True}, Next.RETRY),
         (Outcome.TIMED_OUT, {}, Finish(OccurrenceStatus.TIMED_OUT)),
-        (Outcome.TIMED_OUT, {"retryable": True}, RetryLater()),
+        (Outcome.TIMED_OUT, {"retryable": True}, Next.RETRY),
         (
             Outcome.TIMED_OUT,
-            {"why": Why.BUDGET, "retryable": True},
+            {"reason": Reason.BUDGET, "retryable": True},
             Finish(OccurrenceStatus.TIMED_OUT, Why.BUDGET),
         ),
         (Outcome.ABANDONED, {"retryable": True}, Finish(OccurrenceStatus.TIMED_OUT)),
@@ -214,13 +215,13 @@ def test_what_follows_an_attempt(outcome: Outcome, facts: dict[str, Any], verdic
 def test_three_attempts_follow_the_first_one() -> None:
     """SPEC CRON-7."""
     verdicts = [follows(Outcome.FAILED, number, retryable=True) for number in (1, 2, 3, 4)]
-    assert verdicts == [RetryLater(), RetryLater(), RetryLater(), Finish(OccurrenceStatus.FAILED)]
+    assert verdicts == [Next.RETRY, Next.RETRY, Next.RETRY, Finish(OccurrenceStatus.FAILED)]
 
 
 def test_a_failure_that_would_repeat_itself_is_tried_again_only_if_the_policy_says_any() -> None:
     """SPEC CRON-7: ``retry.on``."""
     assert follows(Outcome.FAILED) == Finish(OccurrenceStatus.FAILED)
-    assert follows(Outcome.FAILED, base=JobPolicy(retry_on=RetryOn.ANY)) == RetryLater()
+    assert follows(Outcome.FAILED, base=JobPolicy(retry_on=RetryOn.ANY)) == Next.RETRY
 
 
 def test_nothing_is_done_twice_that_had_effects() -> None:
@@ -233,7 +234,7 @@ def test_nothing_is_done_twice_that_had_effects() -> None:
 def test_what_used_up_its_budget_does_not_get_another_one() -> None:
     """SPEC CRON-7, AGENT-5."""
     base = JobPolicy(retry_on=RetryOn.ANY)
-    spent = follows(Outcome.FAILED, base=base, why=Why.BUDGET, retryable=True)
+    spent = follows(Outcome.FAILED, base=base, reason=Reason.BUDGET, retryable=True)
     assert spent == Finish(OccurrenceStatus.FAILED, Why.BUDGET)
 
 
@@ -250,7 +251,7 @@ def test_what_used_up_its_budget_does_not_get_another_one() -> None:
 )
 def test_why_an_occurrence_ended_so(reason: Reason | None, why: Why | None) -> None:
     """SPEC CRON-12."""
-    assert why_of(reason) is why
+    assert follows(Outcome.FAILED, reason=reason) == Finish(OccurrenceStatus.FAILED, why)
 
 
 # ---------------------------------------------------------------------- when it runs next

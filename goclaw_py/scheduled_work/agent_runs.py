@@ -1,0 +1,219 @@
+"""Executions as runs of agents. A run owner for the dispatcher.
+
+The end of a run, what follows from it and what people are told are stored in one transaction; until
+then the run keeps its slots.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic
+
+from goclaw_py.delivery import texts
+from goclaw_py.model.errors import AgentError, Fenced, StoreUnavailable
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.outcomes import Ending, Outcome, Reason
+from goclaw_py.model.run_events import AgentEvent
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NewRun, RunEnd, Store
+from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.runs.event_broker import RunEventBroker, taken_over
+from goclaw_py.runs.run_persistence import RunStart, end_of
+from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.subagents import ChildRuns
+from goclaw_py.scheduled_work.engine import ExecutionEngine, ExecutionT
+from goclaw_py.scheduled_work.models import Attempt, Superseded
+from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.models import QueuePolicy, Request
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRunDeps:
+    """The dependencies of all such runs."""
+
+    children: ChildRuns
+    feed: RunEventBroker
+    budget_tracker: BudgetTracker
+
+
+@dataclass(slots=True, eq=False)
+class ScheduledRun(Generic[ExecutionT]):
+    """A run in progress."""
+
+    held: ExecutionT
+    run: NewRun
+    progress: RunRecorder = field(default_factory=RunRecorder)
+    beginning: RunStart | None = None
+
+
+class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
+    """The runs of this process that work for executions."""
+
+    def __init__(self, store: Store, clock: Clock, deps: AgentRunDeps) -> None:
+        self._store = store
+        self._clock = clock
+        self._deps = deps
+        self._runs: dict[RunId, ScheduledRun[ExecutionT]] = {}
+
+    def connect_runs(
+        self,
+        dispatcher: Dispatcher,
+        agent_executor: AgentExecutor,
+        executions: ExecutionEngine[Any, ExecutionT, Any, Any],
+        release_later: Callable[[SessionKey], None],
+    ) -> None:
+        """Give it those with whom it works. Call it once, before anything is due."""
+        self._dispatcher = dispatcher
+        self._agent_executor = agent_executor
+        self._engine = executions
+        self._release_later = release_later
+
+    # ------------------------------------------------------------------ what a feature supplies
+
+    @abstractmethod
+    async def is_wanted(self, held: ExecutionT) -> bool:
+        """Whether it still comes to its agent; waits for the database."""
+
+    @abstractmethod
+    def prompt(self, held: ExecutionT) -> str:
+        """What its agent reads."""
+
+    @abstractmethod
+    def task(self, held: ExecutionT, run: NewRun) -> AgentTask:
+        """What its run is to do."""
+
+    @abstractmethod
+    async def lost(self, held: ExecutionT) -> None:
+        """Its run could not begin in its session, or the claim is another node's."""
+
+    async def until_due(self, held: ExecutionT) -> None:
+        """Wait for its time, if it was claimed before that. Raises ``Superseded``."""
+
+    def decide_again(self, held: ExecutionT) -> bool:
+        """Decide again about one that is not wanted as it was decided; False: it ends."""
+        del held
+        return False
+
+    # ------------------------------------------------------------------ looking
+
+    def owns(self, run_id: RunId) -> bool:
+        """Whether it is such a run whose end is not stored."""
+        return run_id in self._runs
+
+    def progress(self, run_id: RunId) -> RunRecorder | None:
+        """What is known of such a run while it works."""
+        run = self._runs.get(run_id)
+        return None if run is None else run.progress
+
+    # ------------------------------------------------------------------ running
+
+    def submit(
+        self, held: ExecutionT, run: NewRun, policy: QueuePolicy, timeout_s: float | None
+    ) -> None:
+        """Let a run of it begin when it is its turn."""
+        held.run, held.session = run.id, run.session
+        self._runs[run.id] = ScheduledRun(held, run)
+        self._deps.feed.asked(run)
+        self._dispatcher.submit(
+            Request(
+                id=run.id,
+                session=run.session,
+                lane=run.lane,
+                agent=run.agent,
+                policy=policy,
+                run_timeout_s=timeout_s,
+            )
+        )
+
+    async def work(self, run_id: RunId) -> None:
+        """Run the agent loop."""
+        mine = self._runs[run_id]
+        held = mine.held
+        self._deps.feed.started(mine.run)
+        if not await self.is_wanted(held):
+            raise Superseded(held.id)
+        # It may have waited for its session, its agent or its lane since it was asked for.
+        began_at = max(self._clock.now(), mine.run.started_at)
+        run = mine.run = replace(mine.run, started_at=began_at)
+        mine.beginning = RunStart(self._store, run, held.node)
+        mine.progress.begun = await mine.beginning.begin()
+        await self.until_due(held)
+        held.started_at = held.started_at or self._clock.now()
+        await self._agent_executor.work(self.task(held, run), mine.progress, _hear_nothing)
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        """Store how a run ended, with what follows from it."""
+        mine = self._runs[ended.run_id]
+        held, progress = mine.held, mine.progress
+        ended, error = progress.judge(ended, error)
+        is_again = False
+        if isinstance(error, Superseded):
+            error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
+            is_again = self.decide_again(held)
+        if error is not None:
+            log.warning("run_failed", extra={**held.facts, "error": str(error)})
+        try:
+            if isinstance(error, Fenced):
+                await self.lost(held)
+                ended = taken_over(ended.run_id)
+            elif not is_again:
+                attempt = attempt_of(ended, error, progress)
+                await self._engine.ended(held, attempt, await self._run_end(mine, ended, error))
+        finally:
+            self._deps.feed.ended(mine.run, ended, progress)
+            if not is_again:
+                self._agent_executor.ended(mine.run, ended, progress, error)
+            self._deps.budget_tracker.close(ended.run_id)
+            del self._runs[ended.run_id]
+            if mine.beginning is not None:
+                self._release_later(mine.run.session)
+
+    async def _run_end(
+        self, mine: ScheduledRun[ExecutionT], ended: Ending, error: BaseException | None
+    ) -> RunEnd | None:
+        if mine.beginning is None:
+            return None
+        await mine.beginning.settle(ended.outcome)
+        return end_of(mine.progress, self.prompt(mine.held), ended, error, self._clock.now())
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """Such runs join nothing."""
+        raise AssertionError(f"scheduled run {request_id} joined {into}")
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """Such a run takes no messages in: what is said in its chat waits for its turn."""
+
+
+def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder) -> Attempt:
+    """How an attempt ended, from the end of its run."""
+    outcome, result = ended.outcome, progress.result
+    if ended.reason in (Reason.DRAINING, Reason.SHUTDOWN):
+        outcome = Outcome.INTERRUPTED
+    elif outcome is Outcome.ABANDONED and ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
+        outcome = Outcome.CANCELLED
+    friendly, may_pass = texts.FAILED, isinstance(error, StoreUnavailable)
+    if isinstance(error, AgentError):
+        friendly, may_pass = error.friendly, error.retryable
+    elif outcome in (Outcome.TIMED_OUT, Outcome.ABANDONED):
+        friendly = texts.timed_out(ended.reason)
+    return Attempt(
+        outcome=outcome,
+        reason=ended.reason,
+        error=progress.told(error) or "",
+        friendly=friendly,
+        retryable=may_pass,
+        side_effects=progress.has_side_effects,
+        text=progress.text if result is None else result.text,
+        usage=progress.usage,
+        files=() if result is None else result.files,
+    )
+
+
+def _hear_nothing(event: AgentEvent) -> None:
+    """Nobody watches such a run in a chat: nothing is shown before it has ended (SPEC HB-6)."""

@@ -1,0 +1,316 @@
+"""Claimed work from its claim to its end, in this process (SPEC CRON-5 to CRON-8, HB-1 to HB-4).
+
+Jobs and heartbeats derive from ``ExecutionEngine``: they decide, and write what an end says. All
+else happens here. The life cycle of a claim, which is a row of the log owned by a node:
+
+=========  ========================================  ===========================================
+state      what happens                              leaves it by
+=========  ========================================  ===========================================
+claimed    ``take``: in hand, with a timer or not    its turn; an end if it does not run
+waiting    a timer or a place in a line; ``waits``   its turn, ``stop``, ``close``
+starting   ``perform``: looks and submits a run      the run, an end, another wait
+running    an attempt, by whoever performs it        ``ended`` with an ``Attempt``
+           ``after`` decides: retry                  the attempt is stored; waiting
+           ``after`` decides: release                the attempt is stored; given back
+           ``after`` decides: an end                 ending
+ending     ``written``; the end of the run, of the   ``Fenced``: it is another node's, and
+           claim and what is said, one transaction   nothing is said; else ``finished``
+given      back, at a shutdown: any node claims it   (no more in hand)
+lost       ``forget``: the node was declared dead    (no more in hand)
+=========  ========================================  ===========================================
+
+What is stored names the node that has claimed it (``Execution.node``), so that a store refuses
+what comes too late with ``Fenced``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
+
+from goclaw_py.common.background_tasks import BackgroundTasks
+from goclaw_py.common.log_context import work_on
+from goclaw_py.common.retry import attempt_delay_s, retry_until_available
+from goclaw_py.model.errors import Fenced, RunNotStarted
+from goclaw_py.model.ids import NodeId
+from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import RunEnd
+from goclaw_py.runs.run_persistence import RunEndStore, store_attempt, store_end
+from goclaw_py.scheduled_work.models import NOTHING, Attempt, Execution, Next, Superseded, failed_by
+
+log = logging.getLogger(__name__)
+
+Messages = tuple[OutboundMessage, ...]
+
+
+class ClaimedWork(Protocol):
+    """What a store has claimed for this process."""
+
+    @property
+    def id(self) -> str:
+        """The id of its row of the log."""
+
+
+ClaimT = TypeVar("ClaimT", bound=ClaimedWork)
+ExecutionT = TypeVar("ExecutionT", bound=Execution)
+FinishT = TypeVar("FinishT")
+EndT = TypeVar("EndT")
+
+
+class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
+    """The claims of this process.
+
+    ``FinishT`` is how an execution ends, as decided; ``EndT`` the same as it is stored.
+
+    Args:
+        what: What is claimed, for the log: ``job``.
+        runs: Stores the ends of runs.
+        node: This node, as it is called now.
+    """
+
+    def __init__(
+        self, what: str, runs: RunEndStore, clock: Clock, node: Callable[[], NodeId]
+    ) -> None:
+        self._what = what
+        self._run_ends = runs
+        self._clock = clock
+        self.node = node
+        self._held: dict[str, ExecutionT] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._starting: dict[str, asyncio.Task[None]] = {}
+        """Those that are about to begin an attempt."""
+        self._side = BackgroundTasks(what)
+        self._closing = False
+
+    # ------------------------------------------------------------------ what a feature supplies
+
+    @abstractmethod
+    def execution_of(self, claimed: ClaimT) -> ExecutionT:
+        """A claim as an execution. Raises nothing."""
+
+    @abstractmethod
+    async def perform(self, held: ExecutionT) -> None:
+        """Begin an attempt, wait, or end; whatever comes of an attempt, ``ended`` is told.
+
+        Cancelled, it has not begun. Raises ``Superseded``.
+        """
+
+    @abstractmethod
+    async def after(self, held: ExecutionT, attempt: Attempt) -> Next | FinishT:
+        """What follows an attempt."""
+
+    @abstractmethod
+    def stopped(self) -> FinishT:
+        """How an execution ends that was stopped."""
+
+    @abstractmethod
+    async def written(
+        self, held: ExecutionT, finish: FinishT, attempt: Attempt
+    ) -> tuple[EndT, Messages]:
+        """An end as it is stored, and what people are told of it. Raises nothing."""
+
+    @abstractmethod
+    def bare(self, end: EndT) -> EndT:
+        """An end that cannot be stored because of a bug, without what it says."""
+
+    @abstractmethod
+    def run_end(self, run: RunEnd, end: EndT) -> RunEnd:
+        """The end of a run that ends its execution too."""
+
+    @abstractmethod
+    async def store(self, end: EndT, say: Messages, node: NodeId | None) -> None:
+        """Store an end that goes with no run."""
+
+    @abstractmethod
+    def finished(
+        self, held: ExecutionT, finish: FinishT, end: EndT, say: Messages | None, attempt: Attempt
+    ) -> None:
+        """An end is stored with what is said; None: only barely, or it is another node's."""
+
+    @abstractmethod
+    def count(self, held: ExecutionT, end: EndT) -> None:
+        """An end was stored, for metrics."""
+
+    @abstractmethod
+    async def release(self, ids: Collection[str], node: NodeId) -> None:
+        """Let what this node has claimed be claimed again."""
+
+    @abstractmethod
+    async def release_unknown(self) -> None:
+        """Let be claimed again what this node has claimed and not in hand."""
+
+    # ------------------------------------------------------------------ looking
+
+    def all(self) -> Iterable[ExecutionT]:
+        """Those in hand, the first claimed first."""
+        return tuple(self._held.values())
+
+    def holds(self, held: ExecutionT) -> bool:
+        """Whether it is in hand."""
+        return self._held.get(held.id) is held
+
+    # ------------------------------------------------------------------ beginning
+
+    def take(self, claimed: Sequence[ClaimT]) -> None:
+        """Begin what was claimed, or end what does not run. Returns at once, whatever they do."""
+        for one in claimed:
+            self.begin(self.hold(one))
+
+    def hold(self, claimed: ClaimT) -> ExecutionT:
+        """Have a claim in hand."""
+        held = self.execution_of(claimed)
+        self._held[held.id] = held
+        return held
+
+    def begin(self, held: ExecutionT) -> None:
+        """It is its turn."""
+        self.start(held)
+
+    def start(self, held: ExecutionT) -> None:
+        """Begin its next attempt."""
+        held.waits = False
+        task = self._side.go(self._start(held))
+        self._starting[held.id] = task
+        task.add_done_callback(lambda _: self._starting.pop(held.id, None))
+
+    async def _start(self, held: ExecutionT) -> None:
+        work_on(**held.context)
+        try:
+            if self.holds(held) and not held.is_over:
+                await self.perform(held)
+        except Superseded:
+            if self.holds(held) and not held.is_over:
+                await self.end(held, self.stopped())
+        except Fenced as error:
+            log.debug("claim_lost", extra={**held.facts, "error": str(error)})
+            self._drop(held)
+        except Exception as bug:
+            # A boundary: what one execution meets must not stop the others.
+            log.exception("execution_crashed", extra=held.facts)
+            await self.ended(held, failed_by(bug), None)
+
+    def wait_until(self, held: ExecutionT, at: float) -> None:
+        """Let it be its turn then, by the loop's clock."""
+        held.waits = True
+        self._timers[held.id] = asyncio.get_running_loop().call_at(at, self._on_timer, held)
+
+    def _on_timer(self, held: ExecutionT) -> None:
+        self._timers.pop(held.id, None)
+        if self.holds(held):
+            self.begin(held)
+
+    # ------------------------------------------------------------------ ending
+
+    async def ended(self, held: ExecutionT, attempt: Attempt, run: RunEnd | None) -> None:
+        """An attempt is over: store that, and do what follows. Returns when it is stored.
+
+        ``run`` is the end of its run, None if it had none or it never began.
+        """
+        verdict = await self.after(held, attempt)
+        if not isinstance(verdict, Next):
+            await self._finish(held, verdict, attempt, run)
+            return
+        await store_attempt(self._run_ends, run, held.node)
+        if verdict is Next.RELEASE or self._closing:
+            await self.give_back(held)
+        elif held.stopped:
+            await self.end(held, self.stopped())
+        elif self.holds(held):
+            delay_s = attempt_delay_s(held.attempt)
+            facts = {**held.facts, "retry_in_s": delay_s, "error": attempt.error}
+            log.info("attempt_retry", extra=facts)
+            self.wait_until(held, asyncio.get_running_loop().time() + delay_s)
+            self.freed(held)
+
+    async def end(self, held: ExecutionT, finish: FinishT, attempt: Attempt = NOTHING) -> None:
+        """End one that has not begun, or that begins no more."""
+        await self._finish(held, finish, attempt, None)
+
+    async def _finish(
+        self, held: ExecutionT, finish: FinishT, attempt: Attempt, run: RunEnd | None
+    ) -> None:
+        held.is_over = True
+        try:
+            end, say = await self.written(held, finish, attempt)
+            whole = await store_end(
+                self._what,
+                lambda: self._store_end(held, end, say, run),
+                lambda: self._store_end(held, self.bare(end), (), None),
+                held.facts,
+            )
+        finally:
+            self._drop(held)
+        self.finished(held, finish, end, say if whole else None, attempt)
+
+    async def _store_end(
+        self, held: ExecutionT, end: EndT, say: Messages, run: RunEnd | None
+    ) -> None:
+        if run is not None:
+            try:
+                ending = replace(self.run_end(run, end), say=say)
+                await self._run_ends.finish_run(ending, node=held.node)
+            except RunNotStarted:
+                run = None
+        if run is None:
+            await self.store(end, say, held.node)
+        self.count(held, end)
+
+    async def give_back(self, held: ExecutionT) -> None:
+        """Let it be claimed again; waits for the database."""
+        held.is_over = True
+        try:
+            await retry_until_available(lambda: self.release([held.id], held.node))
+        except Fenced as error:
+            log.debug("claim_lost", extra={"error": str(error)})
+        finally:
+            self._drop(held)
+
+    def stop(self, held: ExecutionT) -> None:
+        """Let it begin no more attempt, on request; one that waits for it ends now."""
+        held.stopped = True
+        if held.waits:
+            held.waits = False
+            self.forget_turn(held)
+            self._side.go(self.end(held, self.stopped()))
+
+    def _drop(self, held: ExecutionT) -> None:
+        if self.holds(held):
+            del self._held[held.id]
+            self.forget_turn(held)
+            self.freed(held)
+
+    def forget_turn(self, held: ExecutionT) -> None:
+        """It waits no more."""
+        if (timer := self._timers.pop(held.id, None)) is not None:
+            timer.cancel()
+
+    def freed(self, held: ExecutionT) -> None:
+        """It is over, or waits for its next attempt: there is room for another one."""
+
+    # ------------------------------------------------------------------ the end of the process
+
+    async def close(self) -> None:
+        """Give back what waits; nothing begins any more. What runs is ended by who performs it."""
+        self._closing = True
+        unbegun = [held for held in self.all() if held.waits]
+        for held in unbegun:
+            self.forget_turn(held)
+        for id_, task in tuple(self._starting.items()):
+            starts = self._held.get(id_)
+            if starts is not None and starts.run is None and not starts.is_over:
+                # A work source, say, that takes its time.
+                task.cancel()
+                unbegun.append(starts)
+        await asyncio.gather(*(self.give_back(held) for held in unbegun))
+        await self._side.until_done()
+
+    def forget(self) -> None:
+        """This node was declared dead: what it had in hand belongs to others."""
+        for held in self.all():
+            self.forget_turn(held)
+        self._held.clear()

@@ -1,0 +1,128 @@
+"""The loop that claims due work from the database."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Sequence
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar
+
+from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.model.errors import Fenced, StoreUnavailable
+from goclaw_py.ports.clock import Clock
+from goclaw_py.scheduled_work.engine import ClaimT, ExecutionEngine
+
+log = logging.getLogger(__name__)
+
+LOOK_S: Final = 1.0
+_UNSURE_S = 60.0
+_OTHERS_S = 0.05
+
+_E = TypeVar("_E", bound="ExecutionEngine[Any, Any, Any, Any]")
+
+
+class WorkPoller(ABC, Generic[ClaimT, _E]):
+    """Sleeps until the next due time or a change, at most a second, and claims what is due.
+
+    It waits for nobody: work that hangs, or a channel, delays no other.
+
+    Args:
+        what: What it claims, for the log.
+        wake: Called when something was changed, or when there is room for more.
+    """
+
+    def __init__(self, what: str, clock: Clock, executions: _E, wake: WakeEvent) -> None:
+        self._what = what
+        self._clock = clock
+        self._executions = executions
+        self._wake = wake
+        self._closing = False
+        self._is_unsure = False
+        self._unsure_until = 0.0
+        self.look_s = LOOK_S
+        """How often the table is looked at without any notice; these are hints (SPEC DB-3)."""
+
+    async def run(self) -> None:
+        """Claim what comes due. Runs until cancelled."""
+        while not self._closing:
+            self._wake.clear()
+            try:
+                if self._is_unsure:
+                    await self._executions.release_unknown()
+                    self._is_unsure = asyncio.get_running_loop().time() < self._unsure_until
+                sleep_s = await self.look()
+            except StoreUnavailable as error:
+                log.debug("store_unavailable", extra={"part": self._what, "error": str(error)})
+                if self._is_unsure:
+                    # Nothing was given back yet: the time begins when the database is back.
+                    self._answer_was_lost()
+                sleep_s = self.look_s
+            except Fenced:
+                # Declared dead; the next look is that of another node.
+                sleep_s = self.look_s
+            await self._wake.wait(sleep_s)
+
+    async def look(self) -> float:
+        """Claim what is due now; how long there is nothing to do, in seconds, at most ``look_s``.
+
+        Raises ``StoreUnavailable`` and ``Fenced``.
+        """
+        await self.prepare()
+        while True:
+            due_at = await self.next_due()
+            if due_at is None:
+                return self.look_s
+            if (ahead_s := (due_at - self._clock.now()).total_seconds()) > 0:
+                return min(ahead_s, self.look_s)
+            claimed = await self.claim_due()
+            if not claimed:
+                # Others are claiming these right now, or it is not ours.
+                return _OTHERS_S if self.has_room() else self.look_s
+            self._executions.take(claimed)
+
+    async def prepare(self) -> None:
+        """Do what comes before each look."""
+
+    @abstractmethod
+    async def next_due(self) -> datetime | None:
+        """When to claim next, which may be over; None: nothing lies ahead."""
+
+    @abstractmethod
+    async def claim_due(self) -> Sequence[ClaimT]:
+        """Claim what is due, with ``claim``."""
+
+    def has_room(self) -> bool:
+        """Whether this process may claim more."""
+        return True
+
+    async def claim(self, asked: Awaitable[Sequence[ClaimT]]) -> Sequence[ClaimT]:
+        """What was asked for, if this process goes on with it; if it ends, it gives that back.
+
+        Nothing if this node was declared dead meanwhile.
+        """
+        node = self._executions.node()
+        try:
+            claimed = await asked
+        except StoreUnavailable:
+            self._answer_was_lost()
+            raise
+        if self._executions.node() != node:
+            return []
+        if self._closing and claimed:
+            await self._executions.release([one.id for one in claimed], node)
+        return [] if self._closing else claimed
+
+    def _answer_was_lost(self) -> None:
+        """Whatever was claimed by a call is unknown here.
+
+        For a while: it may take effect long after nobody waits for it any more.
+        """
+        self._is_unsure = True
+        self._unsure_until = asyncio.get_running_loop().time() + _UNSURE_S
+
+    def close(self) -> None:
+        """Claim nothing more."""
+        self._closing = True
+        self._wake.call()
