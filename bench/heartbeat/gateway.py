@@ -157,7 +157,7 @@ async def beats_of(
     scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane})
     works = Container(store, CLOCK, scheduler, around, lambda: cluster.node.id)
     heartbeats = works.heartbeats
-    heartbeats.beats.connect(heartbeats.runs, heard.note)
+    heartbeats.beats.note = heard.note
 
     def hear(notice: Notice) -> None:
         if notice is Notice.CRON:

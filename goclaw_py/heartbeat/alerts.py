@@ -15,7 +15,7 @@ from goclaw_py.delivery.places import place_name, where_read
 from goclaw_py.heartbeat import texts as wording_heartbeat
 from goclaw_py.heartbeat.alert_targets import NOWHERE, AlertTargetResolver, ResolvedTarget
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy, NoTarget
-from goclaw_py.heartbeat.executions import HeartbeatExecution, HeartbeatOutcome
+from goclaw_py.heartbeat.execution import HeartbeatExecution, HeartbeatOutcome
 from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus, Undelivered
 from goclaw_py.heartbeat.status_texts import SAME_WAITS
 from goclaw_py.model.errors import StoreError

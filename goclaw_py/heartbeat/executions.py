@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from goclaw_py.common.clock import new_id
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.common.text import cut_bytes
+from goclaw_py.heartbeat.alerts import Alerts
 from goclaw_py.heartbeat.decisions import (
     BUSY_RETRY,
     AskAgent,
@@ -26,26 +27,25 @@ from goclaw_py.heartbeat.decisions import (
     Verdict,
     for_one,
 )
+from goclaw_py.heartbeat.execution import HeartbeatExecution, HeartbeatOutcome
+from goclaw_py.heartbeat.executor import HeartbeatRunExecutor
 from goclaw_py.heartbeat.models import (
     REPLY_BYTES,
     Heartbeat,
     HeartbeatClaim,
     HeartbeatRunEnd,
     HeartbeatRunStatus,
-    Skip,
 )
 from goclaw_py.heartbeat.preconditions import Checks
 from goclaw_py.heartbeat.texts import IS_BUSY
-from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
-from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.run_events import NO_USAGE
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd, Store
 from goclaw_py.scheduled_work.engine import ExecutionEngine, Messages
-from goclaw_py.scheduled_work.models import Attempt, Execution, Next
+from goclaw_py.scheduled_work.models import Attempt, Next
 
 log = logging.getLogger(__name__)
 
@@ -54,78 +54,6 @@ _FRESH: Final = timedelta(seconds=1)
 
 RETRIES: Final = 2
 """How often a beat is tried again whose run has failed (SPEC HB-10)."""
-
-
-@dataclass(slots=True, eq=False)
-class HeartbeatExecution(Execution):
-    """A claimed heartbeat run.
-
-    Args:
-        policy: How its heartbeat behaves.
-        go: What its agent is asked, once that is decided.
-        detail: What was wrong with its checklist then.
-        budget: What its run may use.
-        usage: What its attempts have used.
-        deferred: It is written down that its agent was busy.
-        done: Whether its agent wants people to be told, and what, if it has said so with its tool.
-    """
-
-    claimed: HeartbeatClaim
-    policy: HeartbeatPolicy
-    go: AskAgent | None = None
-    detail: str = ""
-    budget: Budget | None = None
-    usage: Usage | None = None
-    deferred: bool = False
-    done: tuple[bool, str] | None = None
-
-    @property
-    def id(self) -> HeartbeatRunId:
-        """The id of the heartbeat run."""
-        return self.claimed.id
-
-    @property
-    def context(self) -> dict[str, object]:
-        """See ``Execution``."""
-        claimed = self.claimed
-        return {"agent": claimed.agent, "heartbeat_run": self.id, "kind": claimed.kind}
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatOutcome:
-    """The outcome of a heartbeat run, and its notifications.
-
-    Args:
-        reply: What the agent said, token and all.
-        text: What the history of the chat is to hold of it.
-        gone: The topic of which it says that nothing can be written there.
-        skip: Why its agent was not asked; ``noted`` are items that count as looked at all the same.
-    """
-
-    status: HeartbeatRunStatus
-    detail: str = ""
-    reply: str = ""
-    target: Target | None = None
-    say: tuple[OutboundMessage, ...] = ()
-    text: str = ""
-    gone: Target | None = None
-    skip: Skip | None = None
-    noted: tuple[str, ...] = ()
-
-
-class HeartbeatHandler(Protocol):
-    """Asks the agents."""
-
-    def ask(self, held: HeartbeatExecution) -> None:
-        """Begin an attempt; whatever comes of it, ``HeartbeatExecutions.ended`` is told."""
-
-    async def read(self, held: HeartbeatExecution, reply: Attempt) -> HeartbeatOutcome:
-        """What a reply comes to. Raises ``StoreUnavailable``."""
-
-    async def told(
-        self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
-    ) -> None:
-        """The end is stored, and with it what is told."""
 
 
 class HeartbeatExecutions(
@@ -154,13 +82,15 @@ class HeartbeatExecutions(
 
     def connect(
         self,
-        performer: HeartbeatHandler,
+        runs: HeartbeatRunExecutor,
+        alerts: Alerts,
         note: Callable[[HeartbeatRunEnd], None],
         meter: MetricsRecorder = NO_METER,
     ) -> None:
-        """Give it who asks the agents, and who is told of ends. Call it before anything is due."""
-        self._performer = performer
-        self._note = note
+        """Give it who asks agents, and who is told of ends. Call it before anything is due."""
+        self._runs = runs
+        self._alerts = alerts
+        self.note = note
         self._meter = meter
 
     # ------------------------------------------------------------------ beginning
@@ -203,7 +133,7 @@ class HeartbeatExecutions(
                 await self.end(held, HeartbeatOutcome(skipped, held.detail, skip=skip, noted=noted))
             case AskAgent():
                 held.attempt += 1
-                self._performer.ask(held)
+                self._runs.ask(held)
             case Deferred():
                 await self._defer(held)
 
@@ -248,11 +178,12 @@ class HeartbeatExecutions(
         heartbeat = await self._as_it_stands(held.claimed.heartbeat)
         return isinstance(await self._look(held, heartbeat), AskAgent)
 
-    def decide_again(self, held: HeartbeatExecution) -> None:
+    def decide_again(self, held: HeartbeatExecution) -> bool:
         """An attempt did not begin: it was decided too long ago."""
         held.attempt -= 1
         held.run = held.session = None
         self.start(held)
+        return True
 
     # ------------------------------------------------------------------ ending
 
@@ -274,7 +205,7 @@ class HeartbeatExecutions(
 
     async def _read(self, held: HeartbeatExecution, reply: Attempt) -> HeartbeatOutcome:
         try:
-            return await retry_until_available(lambda: self._performer.read(held, reply))
+            return await retry_until_available(lambda: self._alerts.of(held, reply))
         except Exception as bug:
             # A boundary: a reply that cannot be written must not keep its beat open.
             log.exception("heartbeat_reply_failed", extra=held.facts)
@@ -321,7 +252,7 @@ class HeartbeatExecutions(
     async def store(self, end: HeartbeatRunEnd, say: Messages, node: NodeId | None) -> None:
         """See ``ExecutionEngine``."""
         assert node is not None, "a heartbeat run that no node has claimed ends nowhere"
-        await self._store.notify_of_heartbeat(end, say, node=node)
+        await self._store.end_heartbeat_run(end, say, node=node)
 
     def count(self, held: HeartbeatExecution, end: HeartbeatRunEnd) -> None:
         """See ``ExecutionEngine``."""
@@ -340,11 +271,11 @@ class HeartbeatExecutions(
         del attempt
         if say is None:
             return
-        self._note(end)
+        self.note(end)
         how = {"status": end.status, "reason": end.skip, "detail": end.detail}
         log.info("heartbeat_ended", extra={**held.facts, **how})
         if say or end.failed is not None:
-            self._side.go(self._performer.told(held, end, finish))
+            self._side.go(self._alerts.told(held, end, finish))
 
     async def release(self, ids: Collection[str], node: NodeId) -> None:
         """See ``ExecutionEngine``."""

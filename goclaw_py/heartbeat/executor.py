@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from goclaw_py.common.clock import new_run_id
 from goclaw_py.heartbeat import texts
-from goclaw_py.heartbeat.alerts import Alerts
-from goclaw_py.heartbeat.executions import (
-    HeartbeatExecution,
-    HeartbeatExecutions,
-    HeartbeatHandler,
-    HeartbeatOutcome,
-)
-from goclaw_py.heartbeat.models import HeartbeatRunEnd
-from goclaw_py.model.ids import SessionKey
+from goclaw_py.heartbeat.execution import HeartbeatExecution
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.session_keys import beat_session
 from goclaw_py.ports.agent import TextPart
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, Store
-from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.agent_executor import AgentTask
 from goclaw_py.runs.subagents import ParentRun
 from goclaw_py.scheduled_work.agent_runs import AgentRunDeps, ScheduledAgentRuns
-from goclaw_py.scheduled_work.models import Attempt
-from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 
 
-class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution], HeartbeatHandler):
+class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
     """Asks agents.
 
     Args:
@@ -42,21 +31,8 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution], HeartbeatHand
         super().__init__(store, clock, deps)
         self._run_timeout_s = run_timeout_s
 
-    def connect(
-        self,
-        dispatcher: Dispatcher,
-        agent_executor: AgentExecutor,
-        beats: HeartbeatExecutions,
-        alerts: Alerts,
-        release_later: Callable[[SessionKey], None],
-    ) -> None:
-        """Give it those with whom it works. Call it once, before anything is due."""
-        self.connect_runs(dispatcher, agent_executor, beats, release_later)
-        self._beats = beats
-        self._alerts = alerts
-
     def ask(self, held: HeartbeatExecution) -> None:
-        """See ``HeartbeatHandler``."""
+        """Begin an attempt."""
         agent, run_id, now = held.claimed.agent, new_run_id(self._clock), self._clock.now()
         run = NewRun(
             id=run_id,
@@ -72,31 +48,6 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution], HeartbeatHand
         )
         held.done = None
         self.submit(held, run, QueuePolicy(), self._run_timeout_s)
-
-    async def read(self, held: HeartbeatExecution, reply: Attempt) -> HeartbeatOutcome:
-        """See ``HeartbeatHandler``."""
-        return await self._alerts.of(held, reply)
-
-    async def told(
-        self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
-    ) -> None:
-        """See ``HeartbeatHandler``."""
-        await self._alerts.told(held, end, told)
-
-    # ------------------------------------------------------------------ its run
-
-    async def is_wanted(self, held: HeartbeatExecution) -> bool:
-        """See ``ScheduledAgentRuns``."""
-        return await self._beats.is_wanted(held)
-
-    def decide_again(self, held: HeartbeatExecution) -> bool:
-        """It was turned off, muted or changed while its run waited for a lane."""
-        self._beats.decide_again(held)
-        return True
-
-    async def lost(self, held: HeartbeatExecution) -> None:
-        """Its run, or the heartbeat run itself, is another process's by now."""
-        await self._beats.give_back(held)
 
     def prompt(self, held: HeartbeatExecution) -> str:
         """See ``ScheduledAgentRuns``."""

@@ -114,8 +114,8 @@ class HeartbeatModule:
         self._alerts = Alerts(
             self._store, self._clock, by.channels, self._routes, by.replies, incidents
         )
-        self.runs.connect(dispatcher, agent_executor, self.beats, self._alerts, release_later)
-        self.beats.connect(self.runs, self._note, by.meter)
+        self.runs.connect(dispatcher, agent_executor, self.beats, release_later)
+        self.beats.connect(self.runs, self._alerts, self._note, by.meter)
         self.service.connect(self)
 
     # ------------------------------------------------------------------ duties

@@ -33,7 +33,7 @@ from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import EndedOccurrence, RunEnd
+from goclaw_py.ports.store import RunEnd
 from goclaw_py.scheduled_work.engine import ExecutionEngine, Messages
 from goclaw_py.scheduled_work.models import (
     NOTHING,
@@ -115,6 +115,10 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         held.looked_at = now
         held.withdrawn |= bool(gone)
         return not held.withdrawn
+
+    async def until_due(self, held: JobExecution) -> None:
+        """See ``ExecutionEngine``."""
+        await held.until_due(self._clock)
 
     # ------------------------------------------------------------------ sessions of other nodes
 
@@ -408,7 +412,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
     async def store(self, end: OccurrenceEnd, say: Messages, node: NodeId | None) -> None:
         """See ``ExecutionEngine``."""
-        await self._store.end_occurrences([EndedOccurrence(end, say)], node=node)
+        await self._store.end_occurrence(end, say, node=node)
 
     def count(self, held: JobExecution, end: OccurrenceEnd) -> None:
         """See ``ExecutionEngine``. How late it began is not known of what nobody has planned."""

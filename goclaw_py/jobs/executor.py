@@ -27,11 +27,10 @@ from goclaw_py.ports.agent import AgentLoop, TextPart
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import JobService, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import NewRun, Store
-from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.agent_executor import AgentTask
 from goclaw_py.runs.subagents import ParentRun
 from goclaw_py.scheduled_work.agent_runs import AgentRunDeps, ScheduledAgentRuns
 from goclaw_py.scheduled_work.models import NOTHING, Attempt
-from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import RunState
 
@@ -72,16 +71,8 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         self._shop = shop
         self._lane = lane
 
-    def connect(
-        self,
-        dispatcher: Dispatcher,
-        agent_executor: AgentExecutor,
-        occurrences: JobExecutions,
-        notifications: JobNotifications,
-        release_later: Callable[[SessionKey], None],
-    ) -> None:
-        """Give it those with whom it works. Call it once, before anything is due."""
-        self.connect_runs(dispatcher, agent_executor, occurrences, release_later)
+    def connect_jobs(self, occurrences: JobExecutions, notifications: JobNotifications) -> None:
+        """Give it what only jobs need, besides ``connect``."""
         self._occurrences = occurrences
         self._telling = notifications
 
@@ -266,14 +257,6 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         return StartedNow(held.id, held.run, held.session or "")
 
     # ------------------------------------------------------------------ the dispatcher's host
-
-    async def is_wanted(self, held: JobExecution) -> bool:
-        """See ``ScheduledAgentRuns``."""
-        return await self._occurrences.is_wanted(held)
-
-    async def until_due(self, held: JobExecution) -> None:
-        """See ``ScheduledAgentRuns``."""
-        await held.until_due(self._clock)
 
     def task(self, held: JobExecution, run: NewRun) -> AgentTask:
         """See ``ScheduledAgentRuns``."""

@@ -116,9 +116,8 @@ class JobModule:
         that this node need not own any more.
         """
         self._telling.connect(owners)
-        self.runs.connect(
-            dispatcher, agent_executor, self.occurrences, self._telling, release_later
-        )
+        self.runs.connect(dispatcher, agent_executor, self.occurrences, release_later)
+        self.runs.connect_jobs(self.occurrences, self._telling)
         self.occurrences.connect(self.runs)
         self.service.connect(self.runs)
         self.loop = JobPoller(

@@ -61,7 +61,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         self._deps = deps
         self._runs: dict[RunId, ScheduledRun[ExecutionT]] = {}
 
-    def connect_runs(
+    def connect(
         self,
         dispatcher: Dispatcher,
         agent_executor: AgentExecutor,
@@ -77,10 +77,6 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     # ------------------------------------------------------------------ what a feature supplies
 
     @abstractmethod
-    async def is_wanted(self, held: ExecutionT) -> bool:
-        """Whether it still comes to its agent; waits for the database."""
-
-    @abstractmethod
     def prompt(self, held: ExecutionT) -> str:
         """What its agent reads."""
 
@@ -88,17 +84,9 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     def task(self, held: ExecutionT, run: NewRun) -> AgentTask:
         """What its run is to do."""
 
-    @abstractmethod
     async def lost(self, held: ExecutionT) -> None:
-        """Its run could not begin in its session, or the claim is another node's."""
-
-    async def until_due(self, held: ExecutionT) -> None:
-        """Wait for its time, if it was claimed before that. Raises ``Superseded``."""
-
-    def decide_again(self, held: ExecutionT) -> bool:
-        """Decide again about one that is not wanted as it was decided; False: it ends."""
-        del held
-        return False
+        """Its run could not begin in its session, or the claim is another node's by now."""
+        await self._engine.give_back(held)
 
     # ------------------------------------------------------------------ looking
 
@@ -136,14 +124,14 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         mine = self._runs[run_id]
         held = mine.held
         self._deps.feed.started(mine.run)
-        if not await self.is_wanted(held):
+        if not await self._engine.is_wanted(held):
             raise Superseded(held.id)
         # It may have waited for its session, its agent or its lane since it was asked for.
         began_at = max(self._clock.now(), mine.run.started_at)
         run = mine.run = replace(mine.run, started_at=began_at)
         mine.beginning = RunStart(self._store, run, held.node)
         mine.progress.begun = await mine.beginning.begin()
-        await self.until_due(held)
+        await self._engine.until_due(held)
         held.started_at = held.started_at or self._clock.now()
         await self._agent_executor.work(self.task(held, run), mine.progress, _hear_nothing)
 
@@ -155,7 +143,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         is_again = False
         if isinstance(error, Superseded):
             error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
-            is_again = self.decide_again(held)
+            is_again = self._engine.decide_again(held)
         if error is not None:
             log.warning("run_failed", extra={**held.facts, "error": str(error)})
         try:

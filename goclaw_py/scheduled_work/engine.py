@@ -101,6 +101,18 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         """
 
     @abstractmethod
+    async def is_wanted(self, held: ExecutionT) -> bool:
+        """Whether its run still is to begin; waits for the database."""
+
+    async def until_due(self, held: ExecutionT) -> None:
+        """Wait for its time, if it was claimed before that. Raises ``Superseded``."""
+
+    def decide_again(self, held: ExecutionT) -> bool:
+        """Decide again about one whose run is not wanted any more; False: it ends."""
+        del held
+        return False
+
+    @abstractmethod
     async def after(self, held: ExecutionT, attempt: Attempt) -> Next | FinishT:
         """What follows an attempt."""
 

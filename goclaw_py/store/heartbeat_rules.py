@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,8 +15,6 @@ from goclaw_py.heartbeat.models import (
     HeartbeatRun,
     HeartbeatRunStatus,
 )
-from goclaw_py.model.ids import HeartbeatRunId
-from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import HeartbeatRunKind, Trigger
 from goclaw_py.ports.store import OutboxState
 
@@ -178,15 +176,6 @@ def answered(heartbeat: Heartbeat, now: datetime) -> Heartbeat:
 
 
 # -------------------------------------------------------------------- what became of them
-
-
-def marked(
-    messages: Iterable[OutboundMessage], beat: HeartbeatRunId | None
-) -> tuple[OutboundMessage, ...]:
-    """The messages, each as one of the beat that they tell of."""
-    if beat is None:
-        return tuple(messages)
-    return tuple(message if message.beat else replace(message, beat=beat) for message in messages)
 
 
 def delivery(states: Sequence[OutboxState]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,8 +11,8 @@ from typing import Final
 
 from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.ids import OccurrenceId, Owner
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.model.ids import Owner
+from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import owner_of
 from goclaw_py.ports.store import OutboxState
 
@@ -82,18 +82,6 @@ def retargeted(job: Job, old: Target, new: str) -> Job:
     if not isinstance(target, Target) or replace(target, thread=None) != old:
         return job
     return replace(job, spec=replace(job.spec, target=replace(target, chat=new)))
-
-
-def marked(
-    messages: Iterable[OutboundMessage], occurrence: OccurrenceId | None
-) -> tuple[OutboundMessage, ...]:
-    """The messages, each as one of the occurrence that they tell of."""
-    if occurrence is None:
-        return tuple(messages)
-    return tuple(
-        message if message.occurrence else replace(message, occurrence=occurrence)
-        for message in messages
-    )
 
 
 def delivery(states: Sequence[OutboxState]) -> str:

@@ -9,7 +9,15 @@ from typing import Final
 
 from goclaw_py.chats import access_texts
 from goclaw_py.delivery import texts
-from goclaw_py.model.ids import AgentName, JobId, NodeId, RunId, SessionKey
+from goclaw_py.model.ids import (
+    AgentName,
+    HeartbeatRunId,
+    JobId,
+    NodeId,
+    OccurrenceId,
+    RunId,
+    SessionKey,
+)
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
 from goclaw_py.model.outcomes import FAILURES, Outcome
 from goclaw_py.model.pairing_codes import AccessVerdict, about_request
@@ -128,6 +136,19 @@ NOBODY: Final = RunOrigin()
 
 API_SENDER: Final = "api"
 """Whoever asks over the API: no channel knows more of them."""
+
+
+def marked(
+    messages: Iterable[OutboundMessage],
+    *,
+    occurrence: OccurrenceId | None = None,
+    beat: HeartbeatRunId | None = None,
+) -> tuple[OutboundMessage, ...]:
+    """The messages, each as one of what it tells of."""
+    return tuple(
+        replace(one, occurrence=one.occurrence or occurrence, beat=one.beat or beat)
+        for one in messages
+    )
 
 
 def sender_of(message: InboundMessage) -> str:

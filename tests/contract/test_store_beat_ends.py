@@ -51,11 +51,11 @@ End = Callable[[World, HeartbeatRunEnd], Awaitable[None]]
 
 
 async def alone(world: World, last: HeartbeatRunEnd) -> None:
-    await world.a.end_heartbeat_runs([last], node=A)
+    await world.a.end_heartbeat_run(last, node=A)
 
 
 async def with_words(world: World, last: HeartbeatRunEnd) -> None:
-    await world.a.notify_of_heartbeat(last, [], node=A)
+    await world.a.end_heartbeat_run(last, [], node=A)
 
 
 async def with_a_run(world: World, last: HeartbeatRunEnd) -> None:
@@ -140,9 +140,8 @@ async def test_a_beat_that_has_ended_stays_as_it_is(world: World, finish: End) -
 
 async def test_a_beat_that_nobody_keeps_counts_as_ended(world: World) -> None:
     await planned(world.a)
-    await world.a.end_heartbeat_runs(
-        [HeartbeatRunEnd(HeartbeatRunId("gone"), AGENT, HeartbeatRunStatus.OK, T0)], node=A
-    )
+    gone = HeartbeatRunEnd(HeartbeatRunId("gone"), AGENT, HeartbeatRunStatus.OK, T0)
+    await world.a.end_heartbeat_run(gone, node=A)
     assert await world.a.beats() == []
 
 
@@ -169,8 +168,6 @@ async def test_another_nodes_beat_is_not_ended_nor_anything_with_it(
     other = await claim_one(world.b, agents[1], node=B)
     with pytest.raises(Fenced):
         await finish(world, ended(other))
-    with pytest.raises(Fenced):
-        await world.a.end_heartbeat_runs([ended(mine), ended(other)], node=A)
     assert {row.status for row in await world.a.beats()} == {HeartbeatRunStatus.RUNNING}
     assert [one.beat for one in await world.a.heartbeats()] == [mine.id, other.id]
 
@@ -191,7 +188,7 @@ async def test_a_beat_that_was_given_back_is_nobodys(world: World) -> None:
 async def test_what_is_said_of_a_beat_names_it(world: World) -> None:
     await planned(world.a)
     first = await claim_one(world.a)
-    await world.a.notify_of_heartbeat(ended(first), [alert("pump", "k")], node=A)
+    await world.a.end_heartbeat_run(ended(first), [alert("pump", "k")], node=A)
     second = await by_hand(world.a)
     assert second
     await world.a.begin_run(run_for("r", second), node=A)
@@ -210,7 +207,7 @@ async def test_what_is_said_of_a_beat_that_has_ended_falls_out(world: World) -> 
     claimed = await claim_one(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
     for text in ("first", "again"):
-        await world.a.notify_of_heartbeat(ended(claimed), [say(text)], node=A)
+        await world.a.end_heartbeat_run(ended(claimed), [say(text)], node=A)
     late = replace(run_end("r", ended(claimed, HeartbeatRunStatus.FAILED)), say=(say("late"),))
     for _ in range(2):
         await world.a.finish_run(late, node=A)
@@ -270,9 +267,8 @@ async def test_a_beat_answers_what_was_due_when_it_was_decided(world: World) -> 
     for n, noted in enumerate([T0 + HALF_HOUR + timedelta(seconds=1), None]):
         claimed = await claim_one(world.a, now=T0 + n * 2 * HALF_HOUR)
         over = T0 + (2 * n + 1) * HALF_HOUR + timedelta(seconds=9)
-        await world.a.end_heartbeat_runs(
-            [replace(ended(claimed, now=over), noted_at=noted)], node=A
-        )
+        end = replace(ended(claimed, now=over), noted_at=noted)
+        await world.a.end_heartbeat_run(end, node=A)
         expected = T0 + 2 * HALF_HOUR if n == 0 else T0 + 3 * HALF_HOUR
         assert (await beating(world.b)).next_at == expected
 
@@ -282,7 +278,7 @@ async def test_a_beat_further_ahead_than_any_can_be_is_planned_anew(world: World
     await planned(world.a)
     far = T0 + timedelta(days=2000)
     claimed = await claim_one(world.a, now=far)
-    await world.a.end_heartbeat_runs([ended(claimed)], node=A)
+    await world.a.end_heartbeat_run(ended(claimed), node=A)
     assert (await beating(world.a)).next_at == far + HALF_HOUR
     await planned(world.a, now=at(1))
     assert (await beating(world.b)).next_at == T0 + HALF_HOUR

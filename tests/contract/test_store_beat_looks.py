@@ -63,7 +63,7 @@ async def an_alert(
     """A beat by hand that has said this."""
     claimed = await by_hand(world.a, now=now)
     assert claimed
-    await world.a.notify_of_heartbeat(alerted(claimed, target=target), messages, node=A)
+    await world.a.end_heartbeat_run(alerted(claimed, target=target), messages, node=A)
     return claimed
 
 
@@ -131,7 +131,7 @@ async def test_what_was_used_is_that_of_the_beats_claimed_since_then(world: Worl
     for n, agent in enumerate([AGENT, AGENT, OTHER, AGENT]):
         claimed = await by_hand(world.a, agent, now=at(n))
         assert claimed
-        await world.a.end_heartbeat_runs([replace(ended(claimed), usage=SPENT)], node=A)
+        await world.a.end_heartbeat_run(replace(ended(claimed), usage=SPENT), node=A)
     assert await world.b.heartbeat_usage(AGENT, since=T0) == Usage(3, 30, 6, 3, Decimal("1.5"))
     assert await world.b.heartbeat_usage(AGENT, since=at(1)) == Usage(2, 20, 4, 2, Decimal("1.0"))
     assert (await world.b.look(AGENT, spent_since=at(3))).spent == SPENT
@@ -166,7 +166,7 @@ async def test_events_wait_for_the_beat_that_carries_them(world: World) -> None:
     claimed = await claim_one(world.a)
     late = await world.a.add_event(AGENT, "late", now=at(6), wake=False)
     carried = replace(ended(claimed), events=(one.id, two.id, foreign.id))
-    await world.a.end_heartbeat_runs([carried], node=A)
+    await world.a.end_heartbeat_run(carried, node=A)
     assert await world.b.events(AGENT) == [late]
     assert await world.b.events(OTHER) == [foreign]
 
@@ -208,7 +208,7 @@ async def test_it_is_known_when_items_were_carried_last(world: World) -> None:
         claimed = await by_hand(world.a, now=at(n))
         assert claimed
         last = replace(ended(claimed, now=at(n + 0.5)), done=keys)
-        await world.a.end_heartbeat_runs([last], node=A)
+        await world.a.end_heartbeat_run(last, node=A)
     done = (await world.b.look(AGENT, spent_since=T0)).done
     assert done == {"a": at(0.5), "b": at(1.5), "c\ufffd": at(1.5)}
     assert (await world.b.look(OTHER, spent_since=T0)).done == {}
@@ -220,7 +220,7 @@ async def test_items_are_noted_from_when_they_were_looked_at(world: World) -> No
     claimed = await by_hand(world.a, now=T0)
     assert claimed
     last = replace(ended(claimed, now=at(90)), done=("a",), noted_at=at(1))
-    await world.a.end_heartbeat_runs([last], node=A)
+    await world.a.end_heartbeat_run(last, node=A)
     assert (await world.b.look(AGENT, spent_since=T0)).done == {"a": at(1)}
 
 
@@ -308,7 +308,7 @@ async def test_only_an_alert_fails_by_its_delivery(world: World) -> None:
     await planned(world.a)
     claimed = await by_hand(world.a)
     assert claimed
-    await world.a.notify_of_heartbeat(
+    await world.a.end_heartbeat_run(
         ended(claimed, HeartbeatRunStatus.FAILED), [say("broken")], node=A
     )
     await dead(world)
@@ -368,7 +368,7 @@ async def test_the_log_is_kept_for_ninety_days_and_items_for_years(world: World)
     old, young = await a_beat(world.a, now=T0), await a_beat(world.a, now=at(1))
     claimed = await by_hand(world.a, now=at(2))
     assert claimed
-    await world.a.end_heartbeat_runs([replace(ended(claimed), done=("a",))], node=A)
+    await world.a.end_heartbeat_run(replace(ended(claimed), done=("a",)), node=A)
     open_one = await by_hand(world.a, now=at(3))
     assert open_one
     assert await world.a.sweep_heartbeat_runs(now=at(1) + 90 * DAY) == 1
@@ -390,7 +390,7 @@ async def test_what_cannot_be_stored_is_replaced(world: World) -> None:
     await world.a.defer_heartbeat(claimed.id, node=A, detail="\0")
     assert (await row_of(world.b, claimed.id)).detail == "\ufffd"
     last = replace(ended(claimed), detail="\0", reply="\ud800", target=replace(ANN, thread="\0"))
-    await world.a.notify_of_heartbeat(last, [alert("\0", "\0")], node=A)
+    await world.a.end_heartbeat_run(last, [alert("\0", "\0")], node=A)
     row = await row_of(world.b, claimed.id)
     assert (row.detail, row.reply) == ("\ufffd", "\ufffd")
     assert row.target == replace(ANN, thread="\ufffd")

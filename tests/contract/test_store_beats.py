@@ -274,9 +274,8 @@ async def test_a_thousand_that_are_due_at_once_are_claimed_and_ended_at_once(
     await planned(world.a, *agents)
     claimed = await claim(world.a, *agents, limit=1000)
     assert [one.agent for one in claimed] == agents
-    await world.a.end_heartbeat_runs(
-        [ended(one, HeartbeatRunStatus.SKIPPED) for one in claimed], node=A
-    )
+    ends = [ended(one, HeartbeatRunStatus.SKIPPED) for one in claimed]
+    await asyncio.gather(*(world.a.end_heartbeat_run(end, node=A) for end in ends))
     assert {one.beat for one in await world.a.heartbeats()} == {None}
 
 

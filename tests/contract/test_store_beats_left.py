@@ -83,7 +83,7 @@ async def test_what_is_given_back_answers_what_was_due_meanwhile(world: World) -
     late = T0 + 5 * HALF_HOUR + timedelta(seconds=1)
     again = await claim_one(world.b, node=B, now=late)
     assert (again.id, again.next_at) == (claimed.id, T0 + 6 * HALF_HOUR)
-    await world.b.end_heartbeat_runs([ended(again)], node=B)
+    await world.b.end_heartbeat_run(ended(again), node=B)
     assert await claim(world.b, AGENT, node=B, now=late) == []
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceClaim, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import (
     a_job,
     added,
@@ -145,7 +144,7 @@ async def test_a_job_that_has_run_by_hand_since_tells_of_that(world: World) -> N
     await by_its_node(world, cut)
     by_hand = await claim_by_hand(world.a, cut.job, now=at(20))
     assert by_hand
-    await world.a.end_occurrences([EndedOccurrence(ended(by_hand))], node=A)
+    await world.a.end_occurrence(ended(by_hand), node=A)
     await paused(world, cut.job)
     assert (await row_of(world, cut)).finished_at is not None
     now = await kept(world.b, cut.job)

@@ -11,7 +11,6 @@ import pytest
 from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceClaim, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.ids import OccurrenceId
-from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import a_job, added, claim_one, ended
 from tests.support.stores import ANN, BOB, T0, A, World, at, say
 
@@ -35,7 +34,7 @@ async def ran(
     claimed = await claim_one(world.a, now=job.next_run_at or T0)
     error = "" if status is OccurrenceStatus.OK else "nobody is there"
     end = replace(ended(claimed, status, update=update), output="out", error=error)
-    await world.a.end_occurrences([EndedOccurrence(end, tuple(map(say, texts)))], node=A)
+    await world.a.end_occurrence(end, tuple(map(say, texts)), node=A)
     return claimed
 
 

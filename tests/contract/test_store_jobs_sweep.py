@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceStatus
 from goclaw_py.jobs.models import JobState
-from goclaw_py.ports.store import EndedOccurrence, JobQuery, Notice
+from goclaw_py.ports.store import JobQuery, Notice
 from goclaw_py.store import job_rules
 from tests.support.store_jobs import a_job, added, claim, claim_by_hand, claim_one, ended
 from tests.support.stores import T0, A, Heard, World, at, until
@@ -29,7 +29,7 @@ async def test_rows_of_the_log_are_kept_for_ninety_days(world: World) -> None:
     for hour in range(3):
         now = T0 + hour * HOUR
         end = ended(await claim_one(world.a, now=now), now=now)
-        await world.a.end_occurrences([EndedOccurrence(end)], node=A)
+        await world.a.end_occurrence(end, node=A)
     assert await world.a.sweep_jobs(now=T0 + KEPT) == 0
     assert await world.a.sweep_jobs(now=T0 + KEPT + HOUR + HOUR) == 2
     assert [row.scheduled_at for row in await world.b.log_of()] == [T0 + 2 * HOUR]
@@ -41,7 +41,7 @@ async def test_what_was_due_long_ago_and_ended_just_now_is_kept(world: World) ->
     await added(world.a, a_job("tea"), a_job("coffee"))
     claimed, _ = await claim(world.a, now=T0 + 2 * KEPT)
     end = ended(claimed, now=T0 + 2 * KEPT)
-    await world.a.end_occurrences([EndedOccurrence(end)], node=A)
+    await world.a.end_occurrence(end, node=A)
     assert await world.a.sweep_jobs(now=T0 + 2 * KEPT) == 0
     assert len(await world.a.log_of()) == 2
 
@@ -72,7 +72,7 @@ async def test_a_job_that_is_over_is_kept_as_long_as_anything_happens_to_it(
         assert claimed
         if last == "ran":
             end = replace(ended(claimed, OccurrenceStatus.SKIPPED, now=late), started_at=None)
-            await world.a.end_occurrences([EndedOccurrence(end)], node=A)
+            await world.a.end_occurrence(end, node=A)
     assert await world.a.sweep_jobs(now=T0 + KEPT + HOUR) == 0
     assert await slugs(world) == ["tea"]
     left = [] if last != "runs" else ["tea"]
@@ -86,7 +86,7 @@ async def test_a_job_goes_with_the_last_row_of_its_log(world: World) -> None:
     await added(world.a, a_job("tea"))
     update = JobUpdate(None, JobState.FAILED, failed=True, ran=True)
     end = ended(await claim_one(world.a), OccurrenceStatus.FAILED, now=at(9), update=update)
-    await world.a.end_occurrences([EndedOccurrence(end)], node=A)
+    await world.a.end_occurrence(end, node=A)
     assert await world.a.sweep_jobs(now=at(9) + KEPT) == 0
     assert await world.a.sweep_jobs(now=at(10) + KEPT) == 2
     assert (await world.a.log_of(), await slugs(world)) == ([], [])

@@ -6,7 +6,6 @@ import pytest
 
 from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.ids import OccurrenceId
-from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import a_job, added, claim, claim_one, ended, kept
 from tests.support.stores import T0, A, B, World, at
 
@@ -36,7 +35,7 @@ async def test_only_what_a_node_itself_was_due_to_run_is_given_back(world: World
     others = await claim_one(world.b, node=B)
     await added(world.a, jobs[2])
     over = await claim_one(world.a)
-    await world.a.end_occurrences([EndedOccurrence(ended(over))], node=A)
+    await world.a.end_occurrence(ended(over), node=A)
     await world.a.release_unclaimed([], node=A)
     stati = {row.id: row.status for row in await world.a.log_of()}
     assert stati == {

@@ -22,7 +22,6 @@ from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import NodeId, OccurrenceId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import EndedOccurrence
 from tests.support.store_jobs import (
     a_job,
     added,
@@ -43,7 +42,7 @@ HOUR = timedelta(hours=1)
 
 
 async def end(world: World, last: OccurrenceEnd, *texts: str) -> None:
-    await world.a.end_occurrences([EndedOccurrence(last, tuple(map(say, texts)))], node=A)
+    await world.a.end_occurrence(last, tuple(map(say, texts)), node=A)
 
 
 async def said(world: World) -> list[str]:

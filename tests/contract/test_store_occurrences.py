@@ -25,7 +25,7 @@ from goclaw_py.model.errors import Fenced, UnknownJob
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, RunId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import EndedOccurrence, Notice
+from goclaw_py.ports.store import Notice
 from tests.support.store_jobs import (
     OWNER,
     a_job,
@@ -50,7 +50,7 @@ End = Callable[[World, OccurrenceEnd], Awaitable[None]]
 
 
 async def alone(world: World, end: OccurrenceEnd) -> None:
-    await world.a.end_occurrences([EndedOccurrence(end)], node=A)
+    await world.a.end_occurrence(end, node=A)
 
 
 async def with_a_run(world: World, end: OccurrenceEnd) -> None:
@@ -418,11 +418,9 @@ async def test_ends_of_others_end_where_one_is_refused(world: World) -> None:
     mine = await claim(world.a, limit=3)
     (theirs,) = await claim(world.b, node=B)
     calls = [
-        world.a.end_occurrences([EndedOccurrence(ended(mine[0]))], node=A),
-        world.a.end_occurrences(
-            [EndedOccurrence(ended(mine[1]), (say("x"),)), EndedOccurrence(ended(theirs))], node=A
-        ),
-        world.a.end_occurrences([EndedOccurrence(ended(mine[2]))], node=A),
+        world.a.end_occurrence(ended(mine[0]), node=A),
+        world.a.end_occurrence(ended(theirs), (say("x"),), node=A),
+        world.a.end_occurrence(ended(mine[2]), node=A),
     ]
     got = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(one) for one in got] == [type(None), Fenced, type(None)]
@@ -456,8 +454,8 @@ async def test_what_is_said_goes_out_with_the_end_and_once(world: World) -> None
     await added(world.a, a_job("tea"))
     claimed = await claim_one(world.a)
     for _ in range(2):
-        words = EndedOccurrence(ended(claimed, now=at(4)), (say("one"), say("two")))
-        await world.a.end_occurrences([words], node=A)
+        words = say("one"), say("two")
+        await world.a.end_occurrence(ended(claimed, now=at(4)), words, node=A)
     rows = (await world.b.outbox())[::-1]
     assert [row.message.text for row in rows] == ["one", "two"]
     assert {row.message.occurrence for row in rows} == {claimed.id}
@@ -469,7 +467,7 @@ async def test_what_is_said_is_told_to_the_senders(world: World) -> None:
     claimed = await claim_one(world.a)
     heard = Heard()
     world.b.on_notice(heard.append)
-    await world.a.end_occurrences([EndedOccurrence(ended(claimed), (say("x"),))], node=A)
+    await world.a.end_occurrence(ended(claimed), (say("x"),), node=A)
     await until(heard.expect(Notice.OUTBOX))
 
 
@@ -483,7 +481,7 @@ async def test_the_log_tells_whether_it_was_delivered(world: World, *, by_run: b
         await world.a.begin_run(run_for("r", claimed), node=A)
         await world.a.finish_run(replace(run_end("r", ended(claimed)), say=words), node=A)
     else:
-        await world.a.end_occurrences([EndedOccurrence(ended(claimed), words)], node=A)
+        await world.a.end_occurrence(ended(claimed), words, node=A)
     seen = [(await row_of(world, claimed)).delivery]
     for number in range(2):
         row = await world.claimed(now=at(10))
@@ -497,8 +495,8 @@ async def test_it_is_known_in_which_chat_something_was_told(world: World) -> Non
     await added(world.a, a_job("tea"), a_job("coffee"))
     heard, silent = await claim(world.a)
     thread = replace(say("x"), target=replace(ANN, thread="7"))
-    await world.a.end_occurrences([EndedOccurrence(ended(heard), (thread,))], node=A)
-    await world.a.end_occurrences([EndedOccurrence(ended(silent))], node=A)
+    await world.a.end_occurrence(ended(heard), (thread,), node=A)
+    await world.a.end_occurrence(ended(silent), node=A)
     for thread_id in (None, "7", "8"):
         assert await world.b.told_in(heard.id, replace(ANN, thread=thread_id))
     for place in (BOB, replace(ANN, account="other"), replace(ANN, channel="other")):
@@ -511,7 +509,7 @@ async def test_a_dead_part_is_no_delivery(world: World) -> None:
     await added(world.a, a_job("tea"), a_job("silent"))
     silent, claimed = sorted(await claim(world.a), key=lambda one: one.job.id)
     words = (say("one"), say("two"))
-    await world.a.end_occurrences([EndedOccurrence(ended(claimed), words)], node=A)
+    await world.a.end_occurrence(ended(claimed), words, node=A)
     await alone(world, ended(silent))
     await world.a.mark_sent(await world.claimed(), "m", now=at(1))
     await world.a.mark_dead(await world.claimed(), "blocked", now=at(2))
@@ -621,7 +619,7 @@ async def test_what_a_dead_process_left_of_a_job_with_other_plans_is_lost_for_go
     now = await recovered(world)
     assert (await row_of(world, claimed)).finished_at == now
     assert await claim(world.b, node=B, now=now) == []
-    await world.b.end_occurrences([EndedOccurrence(ended(claimed), (say("x"),))], node=B)
+    await world.b.end_occurrence(ended(claimed), (say("x"),), node=B)
     assert (await row_of(world, claimed)).status is OccurrenceStatus.LOST
     assert await world.b.outbox() == []
 

@@ -14,7 +14,7 @@ from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import OccurrenceId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import EndedOccurrence, Notice, RunEnd
+from goclaw_py.ports.store import Notice, RunEnd
 from tests.support.store_jobs import (
     a_job,
     added,
@@ -276,7 +276,7 @@ async def test_a_release_at_the_same_time_loses_no_notice(world: World) -> None:
         if gone:
             await until(heard.expect(Notice.CRON))
         assert await claimed_by(world) == ({A: [claimed.id]} if gone else {})
-        await world.a.end_occurrences([EndedOccurrence(ended(claimed))], node=A)
+        await world.a.end_occurrence(ended(claimed), node=A)
 
 
 # ---------------------------------------------------------------------------- people
@@ -326,10 +326,10 @@ async def test_a_log_that_is_forgotten_leaves_nothing_to_claim(world: World) -> 
 
 async def test_one_that_waits_can_be_ended_by_any_node(world: World) -> None:
     claimed = await waiting(world)
-    stop = EndedOccurrence(ended(claimed, OccurrenceStatus.CANCELLED))
+    stop = ended(claimed, OccurrenceStatus.CANCELLED)
     with pytest.raises(Fenced):
-        await world.a.end_occurrences([stop], node=A)
-    await world.a.end_occurrences([stop], node=None)
+        await world.a.end_occurrence(stop, node=A)
+    await world.a.end_occurrence(stop, node=None)
     assert (await row_of(world, claimed)).status is OccurrenceStatus.CANCELLED
     assert (await kept(world.a, claimed.job)).running is None
     assert await claimed_by(world) == {}
@@ -339,7 +339,7 @@ async def test_one_that_a_node_has_claimed_meanwhile_is_not_ended(world: World) 
     claimed = await waiting(world)
     await world.b.claim_waiting(B, now=at(5))
     with pytest.raises(Fenced):
-        await world.a.end_occurrences([EndedOccurrence(ended(claimed))], node=None)
+        await world.a.end_occurrence(ended(claimed), node=None)
 
 
 async def by_hand(world: World) -> OccurrenceClaim:

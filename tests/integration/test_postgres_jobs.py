@@ -12,7 +12,6 @@ import pytest
 
 from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceClaim, OccurrenceStatus
 from goclaw_py.model.ids import JobId, OccurrenceId
-from goclaw_py.ports.store import EndedOccurrence
 from goclaw_py.store.postgres import PostgresStore, connection
 from goclaw_py.store.postgres.pool import DatabaseError
 from goclaw_py.store.sql import queries
@@ -195,7 +194,7 @@ async def _finish(busy: Busy) -> None:
 
 
 async def _end(busy: Busy) -> None:
-    await busy.store.end_occurrences([EndedOccurrence(ended(busy.by_hand), (say("x"),))], node=A)
+    await busy.store.end_occurrence(ended(busy.by_hand), (say("x"),), node=A)
 
 
 async def _end_for_good(busy: Busy) -> None:

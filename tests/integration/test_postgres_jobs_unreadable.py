@@ -14,7 +14,7 @@ from goclaw_py.jobs.models import JobState
 from goclaw_py.jobs.schedule import At
 from goclaw_py.model.errors import BadJob
 from goclaw_py.model.owners import Maker
-from goclaw_py.ports.store import EndedOccurrence, JobQuery
+from goclaw_py.ports.store import JobQuery
 from goclaw_py.store.postgres import PostgresStore, connection
 from tests.support.postgres import Database, run_sql
 from tests.support.store_jobs import a_job, a_spec, added, claim, claim_one, ended, kept, renamed
@@ -76,7 +76,7 @@ async def test_what_cannot_be_read_stops_nothing_else(
     assert [job.spec.slug for job in (await store.jobs(JobQuery())).jobs] == ["strange", "tea"]
     claimed = await claim_one(store)
     assert claimed.job.spec.slug == "tea"
-    await store.end_occurrences([EndedOccurrence(ended(claimed))], node=A)
+    await store.end_occurrence(ended(claimed), node=A)
     job = await kept(store, JOB)
     assert (job.state, job.next_run_at, job.running) == (JobState.DISABLED, None, None)
     assert "this release cannot read it" in job.last_error
@@ -138,7 +138,7 @@ async def test_one_row_of_the_log_that_cannot_be_read_hides_no_other(
     for hour in range(3):
         now = at(hour * 3600)
         claimed = await claim_one(store, now=now)
-        await store.end_occurrences([EndedOccurrence(ended(claimed, now=now))], node=A)
+        await store.end_occurrence(ended(claimed, now=now), node=A)
     first, second, third = (row.id for row in (await store.log_of())[::-1])
     await run_sql(
         postgres_database.address,

@@ -193,10 +193,9 @@ class Player:
         """Also what has ended before."""
         chosen = self.some(self.claims[-4:])
         ends = [self.an_end(one) for one in {one.agent: one for one in chosen}.values()]
-        if ends and self.chance.random() < 0.5:
-            await self.world.a.notify_of_heartbeat(ends[0], self.words(ends[0]), node=A)
-        else:
-            await self.world.a.end_heartbeat_runs(ends, node=A)
+        for end in ends:
+            words = self.words(end) if self.chance.random() < 0.5 else ()
+            await self.world.a.end_heartbeat_run(end, words, node=A)
 
     def words(self, end: HeartbeatRunEnd | None) -> tuple[OutboundMessage, ...]:
         if end is None or end.target is None:

@@ -29,7 +29,7 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import EndedOccurrence, JobQuery
+from goclaw_py.ports.store import JobQuery
 from tests.support.postgres import Database
 from tests.support.store_jobs import a_spec, run_end, run_for
 from tests.support.stores import (
@@ -198,11 +198,9 @@ class Player:
 
     async def end(self) -> None:
         """Also what has ended before."""
-        ends = [
-            EndedOccurrence(self.an_end(claimed), (say(f"of {claimed.id}, {self.second}"),))
-            for claimed in self.some(self.claims[-5:])
-        ]
-        await self.world.a.end_occurrences(ends, node=A)
+        for claimed in self.some(self.claims[-5:]):
+            words = (say(f"of {claimed.id}, {self.second}"),)
+            await self.world.a.end_occurrence(self.an_end(claimed), words, node=A)
 
     def an_end(self, claimed: OccurrenceClaim) -> OccurrenceEnd:
         update = JobUpdate(
@@ -277,8 +275,7 @@ class Player:
         """Also one that has been claimed meanwhile."""
         waiting = await self.world.a.waiting_occurrences()
         for one in self.some([*waiting, *self.claims[-1:]]):
-            end = EndedOccurrence(self.an_end(one))
-            await self.world.a.end_occurrences([end], node=None)
+            await self.world.a.end_occurrence(self.an_end(one), node=None)
         return waiting
 
     async def crash(self) -> object:

@@ -91,7 +91,7 @@ async def end(
     *,
     now: datetime | None = None,
 ) -> None:
-    await store.end_heartbeat_runs([ended(claimed, status, now=now)], node=A)
+    await store.end_heartbeat_run(ended(claimed, status, now=now), node=A)
 
 
 async def a_beat(

@@ -243,32 +243,24 @@ class ObservedHeartbeats(MemoryStore):
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """Its beat is noted."""
-        ends = [] if end.beat is None else [end.beat]
-        self._note_beats(ends, end.usage)
+        if end.beat is not None:
+            self._note_beat(end.beat, end.usage)
         await super().finish_run(end, node=node)
-        await self._noted(ends)
+        if end.beat is not None:
+            await self._noted(end.beat)
 
-    async def end_heartbeat_runs(self, ends: Sequence[HeartbeatRunEnd], *, node: NodeId) -> None:
-        """They are noted."""
-        self._note_beats(ends)
-        await super().end_heartbeat_runs(ends, node=node)
-        await self._noted(ends)
-
-    async def notify_of_heartbeat(
-        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    async def end_heartbeat_run(
+        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
         """It is noted."""
-        self._note_beats([end])
-        await super().notify_of_heartbeat(end, say, node=node)
-        await self._noted([end])
+        self._note_beat(end)
+        await super().end_heartbeat_run(end, say, node=node)
+        await self._noted(end)
 
-    def _note_beats(self, ends: Iterable[HeartbeatRunEnd], usage: Usage | None = None) -> None:
-        for end in ends:
-            if self._db.beats.rows[end.id].finished_at is None:
-                self._note_beat(end, usage)
-
-    def _note_beat(self, end: HeartbeatRunEnd, usage: Usage | None) -> None:
+    def _note_beat(self, end: HeartbeatRunEnd, usage: Usage | None = None) -> None:
         row = self._db.beats.rows[end.id]
+        if row.finished_at is not None:
+            return
         self.beat_events.append(
             SimulatedHeartbeatEvent(
                 end.agent,
@@ -292,9 +284,9 @@ class ObservedHeartbeats(MemoryStore):
         if len(self.beat_events) >= MOST_BEATS:
             self.full.set()
 
-    async def _noted(self, ends: Sequence[HeartbeatRunEnd]) -> None:
-        """They are stored."""
-        self._moved(end.agent for end in ends)
+    async def _noted(self, end: HeartbeatRunEnd) -> None:
+        """It is stored."""
+        self._moved([end.agent])
         if len(self.beat_events) >= self._tidy_at:
             # The log of an agent is slow where it holds thousands of beats that used something.
             self._tidy_at = len(self.beat_events) + _TIDY_EVERY

@@ -40,8 +40,9 @@ from goclaw_py.jobs.models import Job, Prompt, TargetKind
 from goclaw_py.jobs.module import JobSetup
 from goclaw_py.jobs.policy import SessionKind
 from goclaw_py.model.ids import AgentName, JobId, NodeId
+from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
-from goclaw_py.ports.store import EndedOccurrence, Node
+from goclaw_py.ports.store import Node
 from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.memory import MemoryStore
@@ -184,13 +185,12 @@ class _Watched(ObservedHeartbeats):
         self.seen = {job.id: Foreseen(job) for job in jobs}
         self.job_events: list[SimulatedOccurrence] = []
 
-    async def end_occurrences(
-        self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
+    async def end_occurrence(
+        self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
     ) -> None:
         # Before the end is stored: a job that is deleted with it may take its log along.
-        for one in ends:
-            self._note(self._db.cron.logs[one.end.id].scheduled_at, one.end)
-        await super().end_occurrences(ends, node=node)
+        self._note(self._db.cron.logs[end.id].scheduled_at, end)
+        await super().end_occurrence(end, say, node=node)
 
     def _note(self, due_at: datetime, end: OccurrenceEnd) -> None:
         found = self.seen[end.job]

@@ -37,7 +37,6 @@ from goclaw_py.ports.store.inbox import (
 from goclaw_py.ports.store.incidents import Incident, IncidentStore
 from goclaw_py.ports.store.jobs import (
     MOST_COUNTED,
-    EndedOccurrence,
     JobPage,
     JobQuery,
     JobStore,
@@ -91,7 +90,6 @@ __all__ = [
     "Draft",
     "DraftStore",
     "DroppedMessage",
-    "EndedOccurrence",
     "HeartbeatStore",
     "InboxKind",
     "InboxRow",

@@ -105,20 +105,14 @@ class HeartbeatStore(Protocol):
     async def defer_heartbeat(self, beat: HeartbeatRunId, *, node: NodeId, detail: str) -> None:
         """A beat in hand is ``DEFERRED``: its agent is busy. Raises ``Fenced``."""
 
-    async def end_heartbeat_runs(self, ends: Sequence[HeartbeatRunEnd], *, node: NodeId) -> None:
-        """End beats that had no run, or whose last run has ended before, in one transaction.
-
-        One that has ended already stays as it is. Raises ``Fenced`` if one of them is another
-        node's by now; then nothing happens. ``RunEnd.beat`` does the same together with the end of
-        a run. Of each agent the log keeps the newest 1000.
-        """
-
-    async def notify_of_heartbeat(
-        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    async def end_heartbeat_run(
+        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """``end_heartbeat_runs`` with one, and what is said about it.
+        """End a beat that had no run, or whose last run has ended before, and say something.
 
-        That falls out if it has ended.
+        One that has ended already stays as it is, and what is said about it falls out. Raises
+        ``Fenced`` if it is another node's by now; then nothing happens. ``RunEnd.beat`` does the
+        same together with the end of a run. Of each agent the log keeps the newest 1000.
         """
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:

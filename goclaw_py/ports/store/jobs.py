@@ -61,14 +61,6 @@ class JobPage:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndedOccurrence:
-    """An occurrence that ends without a run, with what is said about it."""
-
-    end: OccurrenceEnd
-    say: tuple[OutboundMessage, ...] = ()
-
-
 class JobStore(Protocol):
     """Jobs, occurrences, and the zones of owners.
 
@@ -178,13 +170,13 @@ class JobStore(Protocol):
     async def waiting_occurrences(self) -> list[OccurrenceClaim]:
         """Those that wait for a session and are claimed by no node, the first due first."""
 
-    async def end_occurrences(
-        self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
+    async def end_occurrence(
+        self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
     ) -> None:
-        """End occurrences that had no run, or whose run has ended before, in one transaction.
+        """End an occurrence that had no run, or whose run has ended before, and say something.
 
         One that has ended already stays as it is, and what is said about it falls out. ``node`` has
-        claimed them; None: no node has. Raises ``Fenced`` if that is not so; then nothing happens.
+        claimed it; None: no node has. Raises ``Fenced`` if that is not so; then nothing happens.
         ``RunEnd.occurrence`` does the same together with the end of a run.
         """
 

@@ -23,7 +23,7 @@ from goclaw_py.ports.store import (
     ToolCall,
 )
 from goclaw_py.scheduler.models import Mode
-from goclaw_py.store import heartbeat_rules, job_rules, rules
+from goclaw_py.store import rules
 from goclaw_py.store.memory.heartbeat import runs
 from goclaw_py.store.memory.jobs import occurrences
 from goclaw_py.store.memory.tables import DraftRecord, MemoryPart, RunRow, SessionRecord
@@ -126,7 +126,9 @@ class MemoryRuns(MemoryPart):
             _summarize(session, end.summary)
         self._db.end_run(run, end)
         # After the run, since its usage counts. Only who ends an occurrence speaks of it.
-        ended_before = end.occurrence is not None and not occurrences.end(self._db, end.occurrence)
+        ended_before = end.occurrence is not None and not occurrences.end_open(
+            self._db, end.occurrence
+        )
         if end.beat is not None and not runs.end(self._db, end.beat):
             ended_before = True
         if ended_before:
@@ -149,7 +151,7 @@ class MemoryRuns(MemoryPart):
             for one in end.history
         )
         self._db.remember(session, run.epoch, written)
-        said = heartbeat_rules.marked(job_rules.marked(end.say, run.new.occurrence), run.new.beat)
+        said = rules.marked(end.say, occurrence=run.new.occurrence, beat=run.new.beat)
         self._db.enqueue(said, session=session.key, now=end.finished_at)
         if draft is not None or end.taken_in:
             self._db.close_forsaken_drafts(end.finished_at)

@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 
+from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import (
     Chat,
     DroppedMessage,
@@ -417,6 +420,26 @@ class MemoryDatabase:
             self.beats.queued(row.id, message)
         if messages:
             self.notify(Notice.OUTBOX)
+
+    def check_alive(self, node: NodeId) -> None:
+        """Raise ``Fenced`` if a node was declared dead."""
+        if node not in self.nodes:
+            raise Fenced(f"node {node} is not alive")
+
+    def attempts(self, runs: Iterable[RunId]) -> int:
+        """How many of some runs count as attempts: all but those that a shutdown cut."""
+        ends = [self.runs[run].end for run in runs]
+        return sum(end is None or end.outcome is not Outcome.INTERRUPTED for end in ends)
+
+    def used(self, runs: Iterable[RunId]) -> Usage | None:
+        """What some runs have used together; None if that is known of none."""
+        ends = [self.runs[run].end for run in runs]
+        used = [end.usage for end in ends if end is not None and end.usage is not None]
+        return reduce(Usage.plus, used) if used else None
+
+    def began(self, runs: Iterable[RunId]) -> datetime | None:
+        """When the first of some runs began."""
+        return min((self.runs[run].new.started_at for run in runs), default=None)
 
 
 class MemoryPart:

@@ -157,13 +157,6 @@ from (values (1)) as one
 left join marked on true
 order by marked.ordinal;
 
--- name: lock_node
--- Keeps a node from being recovered; returns no row if it was declared dead.
-select id
-from nodes
-where id = $1
-for key share;
-
 -- name: claim_now
 -- Claims a heartbeat run by hand of a locked heartbeat that has none; it answers a wake that waits.
 with entered as (

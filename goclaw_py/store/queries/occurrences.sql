@@ -202,13 +202,6 @@ from job_runs
 where status = 'waiting'
 order by scheduled_at, id;
 
--- name: lock_node
--- Keeps a node from being recovered; returns no row if it was declared dead.
-select id
-from nodes
-where id = $1
-for key share;
-
 -- name: lock_job
 -- Locks one job.
 select * from cron_jobs

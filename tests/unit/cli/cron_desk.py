@@ -24,7 +24,7 @@ from goclaw_py.model.ids import NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
-from goclaw_py.ports.store import EndedOccurrence, JobQuery, Node
+from goclaw_py.ports.store import JobQuery, Node
 from goclaw_py.store.memory import MemoryStore
 from tests.unit.web.fakes import FakeControl
 
@@ -148,4 +148,4 @@ class JobControl(FakeControl):
             started_at=now - timedelta(seconds=90),
             usage=Usage(1, 2, 3, cost_usd=Decimal("0.25")),
         )
-        asyncio.run(self.store.end_occurrences([EndedOccurrence(end)], node=NODE))
+        asyncio.run(self.store.end_occurrence(end, node=NODE))

@@ -80,8 +80,7 @@ class HeartControl(JobControl):
             end = HeartbeatRunEnd(claimed.id, agent, HeartbeatRunStatus.OK, now, attempts=1)
             used = Usage(1, 700, 300, cost_usd=Decimal(usd))
             began = now - timedelta(seconds=seconds)
-            await self.store.end_heartbeat_runs(
-                [replace(end, started_at=began, usage=used)], node=NODE
-            )
+            end = replace(end, started_at=began, usage=used)
+            await self.store.end_heartbeat_run(end, node=NODE)
 
         asyncio.run(beat())

@@ -171,7 +171,7 @@ async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None
         gateway.store.on_its_way_s["begin_run"] = 5
         await until(lambda: gateway.store.calls["begin_run"] > 0)
         gateway.store.on_its_way_s.clear()
-        gateway.store.slow_before_s["notify_of_heartbeat"] = 10
+        gateway.store.slow_before_s["end_heartbeat_run"] = 10
         (run,) = gateway.works.dispatcher.runs()
         await gateway.control.stop(run.session, everything=False)
         await asyncio.sleep(60)

@@ -106,7 +106,7 @@ async def test_a_result_is_told_although_the_database_blinks_at_its_end() -> Non
         await gateway.ask("hello")
         await make(gateway, Wanted(every(600), target=TargetKind.LAST))
         await until(lambda: len(agent.requests) == 2, within_s=700)
-        gateway.store.broken = {"heard", "finish_run", "end_occurrences"}
+        gateway.store.broken = {"heard", "finish_run", "end_occurrence"}
         await asyncio.sleep(10)
         gateway.store.broken = set()
         await gateway.channel.until_sent(2)
@@ -156,7 +156,7 @@ async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None
         gateway.store.on_its_way_s["begin_run"] = 5
         await until(lambda: gateway.store.calls["begin_run"] > 0)
         gateway.store.on_its_way_s.clear()
-        gateway.store.slow_before_s["end_occurrences"] = 10
+        gateway.store.slow_before_s["end_occurrence"] = 10
         await gateway.say("/stopall")
         await asyncio.sleep(60)
         assert await ends(gateway, job) == ["cancelled:stopped"]
@@ -183,6 +183,20 @@ async def test_a_begin_that_cannot_be_settled_keeps_no_end_from_being_stored(
         await asyncio.sleep(20)
         assert await ends(gateway, job) == ["cancelled:stopped"]
         assert gateway.works.job_module.occurrences.load == 0
+
+
+async def test_a_job_that_is_stopped_just_before_its_next_attempt_ends() -> None:
+    """SPEC CRON-7."""
+    agent = ScriptedAgent(Fail(BUSY))
+    async with a_process(agent) as gateway:
+        job = await make(gateway, Wanted(at(60)))
+        gateway.store.slow_before_s["withdrawn"] = 20
+        await until(lambda: gateway.store.calls["withdrawn"] > 0)
+        await gateway.say("/stopall")
+        await asyncio.sleep(60)
+        assert await ends(gateway, job) == ["cancelled:stopped"]
+        assert gateway.works.job_module.occurrences.load == 0
+        assert len(agent.requests) == 1
 
 
 # ---------------------------------------------------------------------------- minds that change

@@ -219,7 +219,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_not_waited_for_for_eve
 async def test_a_result_is_stored_although_the_time_to_end_is_over() -> None:
     """A handler that is done is not cancelled: nothing would be left of its work."""
     store = FlakyStore()
-    store.slow_before_s["end_occurrences"] = 3
+    store.slow_before_s["end_occurrence"] = 3
     jobs = service(store, Script())
     await jobs.start()
     job = await jobs.add("job", at(10))

@@ -47,7 +47,7 @@ from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, 
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.model.run_events import ButtonsUsed
 from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
-from goclaw_py.ports.store import EndedOccurrence, InboxKind, InboxRow, JobQuery, Node
+from goclaw_py.ports.store import InboxKind, InboxRow, JobQuery, Node
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from tests.support.harness import GatewayProcess, a_process, message, session_of, until
@@ -151,7 +151,7 @@ class Chats:
         end = OccurrenceEnd(claimed.id, job.id, job.revision, status, now, update, output=output)
         target = told or job.spec.target
         say = (OutboundMessage(target, "⏰ …"),) if isinstance(target, Target) else ()
-        await self.store.end_occurrences([EndedOccurrence(end, say)], node=NODE)
+        await self.store.end_occurrence(end, say, node=NODE)
         return claimed
 
     async def all(self, owner: Owner | None = None) -> list[Job]:

@@ -23,7 +23,7 @@ from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import Target
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import JobDraft, Requester
-from goclaw_py.ports.store import EndedOccurrence, JobQuery
+from goclaw_py.ports.store import JobQuery
 from goclaw_py.tools import SAFE, Permissions
 from tests.support.schedules import ANN, BOB, OPERATORS, Schedules, asker
 from tests.support.store_jobs import claim_one, ended
@@ -600,7 +600,7 @@ async def test_the_last_run_is_told_in_three_words(
     await world.store.join(replace(a_node(A), lease_until=now + timedelta(hours=1)))
     claimed = await claim_one(world.store, now=now)
     end = ended(claimed, status, update=JobUpdate(None, JobState.FAILED, ran=True))
-    await world.store.end_occurrences([EndedOccurrence(end)], node=A)
+    await world.store.end_occurrence(end, node=A)
     (found,) = (await world.call("search"))["schedules"]
     assert found["last_run_status"] == shown
     assert found["last_run_at"] == "2026-01-02T04:04:05Z"

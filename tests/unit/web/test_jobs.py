@@ -45,7 +45,7 @@ from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.control import NoGateway
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow
-from goclaw_py.ports.store import EndedOccurrence, JobQuery, Node
+from goclaw_py.ports.store import JobQuery, Node
 from goclaw_py.web.api.job_bodies import ChangeBody, DraftBody
 from goclaw_py.web.api.job_errors import JobFault, error_of, fault_of
 from goclaw_py.web.api.job_json import (
@@ -217,7 +217,7 @@ async def test_what_became_of_jobs_comes_back_as_it_was(both: Both) -> None:
         now,
         Usage(1, 2, 3, 4, Decimal("0.0123")),
     )
-    await jobs.store.end_occurrences([EndedOccurrence(end)], node=node)
+    await jobs.store.end_occurrence(end, node=node)
     rows = await jobs.service.log("x", OPERATOR)
     assert len(rows) == 1
     assert await remote.log("x", OPERATOR) == await remote.log(None, OPERATOR) == rows

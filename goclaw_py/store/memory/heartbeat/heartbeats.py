@@ -19,7 +19,7 @@ from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.store import Notice
-from goclaw_py.store import heartbeat_rules
+from goclaw_py.store import heartbeat_rules, rules
 from goclaw_py.store.memory.heartbeat import runs
 from goclaw_py.store.memory.heartbeat.tables import by_hand
 from goclaw_py.store.memory.tables import MemoryPart
@@ -96,7 +96,7 @@ class MemoryHeartbeats(MemoryPart):
         wakes: int,
     ) -> list[HeartbeatClaim]:
         """Looks at all of them."""
-        self._check_lives(node)
+        self._db.check_alive(node)
         free = [one for one in self._of_agents(agents) if one.node is None]
         left = [one for one in free if one.beat is not None]
         dues = [(one, heartbeat_rules.due(one, now)) for one in free if one.beat is None]
@@ -118,7 +118,7 @@ class MemoryHeartbeats(MemoryPart):
     ) -> HeartbeatClaim | None:
         """The same beat again is told as it was claimed."""
         agent, beat = storable(agent), storable(beat)
-        self._check_lives(node)
+        self._db.check_alive(node)
         heartbeat = self._db.beats.heartbeats.get(agent)
         if heartbeat is None:
             return None
@@ -136,25 +136,15 @@ class MemoryHeartbeats(MemoryPart):
             row, status=HeartbeatRunStatus.DEFERRED, detail=storable(detail)
         )
 
-    async def end_heartbeat_runs(self, ends: Sequence[HeartbeatRunEnd], *, node: NodeId) -> None:
-        """One that is not kept any more counts as ended."""
-        self._end_beats([(end, ()) for end in ends], node)
-
-    async def notify_of_heartbeat(
-        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    async def end_heartbeat_run(
+        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """What is said names the beat."""
-        self._end_beats([(end, say)], node)
-
-    def _end_beats(
-        self, ends: Sequence[tuple[HeartbeatRunEnd, Sequence[OutboundMessage]]], node: NodeId
-    ) -> None:
-        for one, _ in ends:
-            runs.check(self._db, one.id, node)
-        for one, say in ends:
-            if runs.end(self._db, one):
-                said = heartbeat_rules.marked(storable(tuple(say)), storable(one.id))
-                self._db.enqueue(said, session=None, now=one.finished_at)
+        """One that is not kept any more counts as ended. What is said names the beat."""
+        end, say = storable((end, tuple(say)))
+        runs.check(self._db, end.id, node)
+        if runs.end(self._db, end):
+            said = rules.marked(say, beat=end.id)
+            self._db.enqueue(said, session=None, now=end.finished_at)
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         """What is not this node's is left alone."""
@@ -182,7 +172,3 @@ class MemoryHeartbeats(MemoryPart):
     def _of_agents(self, agents: Collection[AgentName]) -> list[Heartbeat]:
         known = self._db.beats.heartbeats
         return [known[agent] for agent in set(storable(tuple(agents))) if agent in known]
-
-    def _check_lives(self, node: NodeId) -> None:
-        if node not in self._db.nodes:
-            raise Fenced(f"node {node} is not alive")

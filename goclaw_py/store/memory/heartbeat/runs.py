@@ -19,7 +19,7 @@ from goclaw_py.heartbeat.models import (
 from goclaw_py.model.errors import Fenced, TooManyEvents, UnknownAgent
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome
+from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
@@ -125,11 +125,8 @@ class MemoryHeartbeatRuns(MemoryPart):
 
     def _shown_beat(self, row: HeartbeatRun) -> HeartbeatRun:
         said = [self._db.outbox[one] for one in self._db.beats.said.get(row.id, ())]
-        full = replace(
-            row,
-            runs=tuple(self._db.beats.runs.get(row.id, ())),
-            started_at=row.started_at or _began(self._db, row.id),
-        )
+        runs = tuple(self._db.beats.runs.get(row.id, ()))
+        full = replace(row, runs=runs, started_at=row.started_at or self._db.began(runs))
         return heartbeat_rules.shown(full, [one.state for one in said], [one.error for one in said])
 
     async def undelivered(
@@ -209,7 +206,7 @@ def end(database: MemoryDatabase, ended: HeartbeatRunEnd) -> bool:
         replace(
             ended,
             usage=_used(database, row.id) if ended.usage is None else ended.usage,
-            started_at=ended.started_at or _began(database, row.id),
+            started_at=ended.started_at or database.began(database.beats.runs.get(row.id, ())),
         ),
     )
     heartbeat = database.beats.heartbeats[row.agent]
@@ -232,32 +229,19 @@ def leave_behind(
 ) -> None:
     """Let others claim what these nodes had in hand; where they ``died`` at work, it is lost."""
     rows = database.beats.claimed_by(nodes)
-    lost = [row for row in rows if died and _attempts(database, row.id)]
+    began = {row.id: database.attempts(database.beats.runs.get(row.id, ())) for row in rows}
+    lost = [row for row in rows if died and began[row.id]]
     for row in lost:
-        attempts = _attempts(database, row.id)
         last = HeartbeatRunEnd(
             row.id, row.agent, HeartbeatRunStatus.LOST, now, detail=heartbeat_rules.LOST
         )
-        end(database, replace(last, attempts=attempts))
+        end(database, replace(last, attempts=began[row.id]))
     give_back(database, [row for row in rows if row not in lost])
     if lost:
         database.notify(Notice.CRON)
 
 
-def _attempts(database: MemoryDatabase, beat: HeartbeatRunId) -> int:
-    """How many runs began for it, without those that a shutdown cut."""
-    ends = [database.runs[run].end for run in database.beats.runs.get(beat, ())]
-    return sum(one is None or one.outcome is not Outcome.INTERRUPTED for one in ends)
-
-
 def _used(database: MemoryDatabase, beat: HeartbeatRunId) -> Usage | None:
     """What its runs, and those they asked for, have used; None if that is known of none."""
-    runs = (*database.beats.runs.get(beat, ()), *database.beats.paid.get(beat, ()))
-    ends = [database.runs[run].end for run in runs]
-    used = [one.usage for one in ends if one is not None and one.usage is not None]
-    return reduce(Usage.plus, used) if used else None
-
-
-def _began(database: MemoryDatabase, beat: HeartbeatRunId) -> datetime | None:
-    runs = database.beats.runs.get(beat, ())
-    return min((database.runs[run].new.started_at for run in runs), default=None)
+    runs = database.beats.runs.get(beat, ()), database.beats.paid.get(beat, ())
+    return database.used([*runs[0], *runs[1]])

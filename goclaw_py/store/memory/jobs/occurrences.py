@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import reduce
 from math import ceil
 
 from goclaw_py.jobs.execution_models import (
@@ -26,9 +25,8 @@ from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import EndedOccurrence, Notice, OutboxState
-from goclaw_py.store import job_reading, job_rules
+from goclaw_py.ports.store import Notice, OutboxState
+from goclaw_py.store import job_reading, job_rules, rules
 from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart, OutboxRecord
 from goclaw_py.store.text import storable
@@ -60,7 +58,7 @@ class MemoryOccurrences(MemoryPart):
         messages_only: bool = False,
     ) -> list[OccurrenceClaim]:
         """Costs as much as there is due."""
-        self._check_node(node)
+        self._db.check_alive(node)
         until = now if until is None else until
         claimed: list[OccurrenceClaim] = []
         for fresh in ids:
@@ -73,7 +71,7 @@ class MemoryOccurrences(MemoryPart):
                 claimed.append(replace(one, called=self._called(one.id)))
             else:
                 off = job_reading.switched_off(one.id, job.id, job.revision, cause=flaw, now=now)
-                end(self._db, off)
+                end_open(self._db, off)
                 job_reading.log_unreadable(off)
         return claimed
 
@@ -133,7 +131,7 @@ class MemoryOccurrences(MemoryPart):
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
     ) -> OccurrenceClaim | None:
         """The schedule waits until it has ended."""
-        self._check_node(node)
+        self._db.check_alive(node)
         job = self._db.cron.jobs.get(storable(job_id))
         if job is None:
             raise UnknownJob(job_id)
@@ -143,17 +141,15 @@ class MemoryOccurrences(MemoryPart):
             raise flaw
         return self._db.cron.claim_by_hand(job, node, now, occurrence)
 
-    async def end_occurrences(
-        self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
+    async def end_occurrence(
+        self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
     ) -> None:
         """One that is not known any more, since its job's log was deleted, counts as ended."""
-        ends = storable(tuple(ends))
-        for one in ends:
-            check(self._db, one.end.id, node)
-        for one in ends:
-            if end(self._db, one.end):
-                said = job_rules.marked(one.say, one.end.id)
-                self._db.enqueue(said, session=None, now=one.end.finished_at)
+        end, say = storable((end, tuple(say)))
+        check(self._db, end.id, node)
+        if end_open(self._db, end):
+            said = rules.marked(say, occurrence=end.id)
+            self._db.enqueue(said, session=None, now=end.finished_at)
 
     async def give_back(
         self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
@@ -286,14 +282,8 @@ class MemoryOccurrences(MemoryPart):
             cost_usd=sum(known, Decimal(0)) if known else None,
         )
 
-    def _check_node(self, node: NodeId) -> None:
-        if node not in self._db.nodes:
-            raise Fenced(f"node {node} is not alive")
-
     def _attempts(self, occurrence: OccurrenceId) -> int:
-        """How many runs began for it, without those that a shutdown cut."""
-        ends = [self._db.runs[run].end for run in self._db.cron.runs.get(occurrence, ())]
-        return sum(end is None or end.outcome is not Outcome.INTERRUPTED for end in ends)
+        return self._db.attempts(self._db.cron.runs.get(occurrence, ()))
 
     def _called(self, occurrence: OccurrenceId) -> tuple[str, ...]:
         """Tools that change something, which runs for it had called that were cut."""
@@ -311,7 +301,7 @@ class MemoryOccurrences(MemoryPart):
 
     def _shown(self, row: LoggedOccurrence, delivery: str) -> LoggedOccurrence:
         runs = tuple(self._db.cron.runs.get(row.id, ()))
-        began = row.started_at or _began(self._db, row.id)
+        began = row.started_at or self._db.began(runs)
         return replace(row, runs=runs, started_at=began, delivery=delivery)
 
 
@@ -346,12 +336,12 @@ def check(database: MemoryDatabase, occurrence: OccurrenceId, node: NodeId | Non
         raise Fenced(f"occurrence {occurrence} is not this node's any more")
 
 
-def end(database: MemoryDatabase, ended: OccurrenceEnd) -> bool:
+def end_open(database: MemoryDatabase, ended: OccurrenceEnd) -> bool:
     """End an occurrence. False: it has ended before, or is not kept any more."""
     row = database.cron.logs.get(ended.id)
     if row is None or row.finished_at is not None:
         return False
-    used = _used(database, row.id)
+    used = database.used(database.cron.runs.get(row.id, ()))
     database.cron.end(row, ended if used is None else replace(ended, usage=used))
     return True
 
@@ -367,11 +357,13 @@ def let_go(
     Without it that is the end of their last run.
     """
     for row in rows:
-        runs = [database.runs[run] for run in database.cron.runs.get(row.id, ())]
-        ends = [run.end.finished_at for run in runs if run.end is not None]
+        runs = database.cron.runs.get(row.id, ())
+        ends = [end.finished_at for end in (database.runs[run].end for run in runs) if end]
         ended_at = now or max(ends, default=row.claimed_at)
-        known = replace(row, usage=_used(database, row.id))
-        database.cron.let_go(known, status, ended_at, _began(database, row.id))
+        known = replace(row, usage=database.used(database.cron.runs.get(row.id, ())))
+        database.cron.let_go(
+            known, status, ended_at, database.began(database.cron.runs.get(row.id, ()))
+        )
 
 
 def end_left(database: MemoryDatabase, job: JobId) -> None:
@@ -381,15 +373,3 @@ def end_left(database: MemoryDatabase, job: JobId) -> None:
     """
     for row in database.cron.left_of(job):
         let_go(database, [row], row.status)
-
-
-def _used(database: MemoryDatabase, occurrence: OccurrenceId) -> Usage | None:
-    """What its runs have used together; None if that is known of none."""
-    ends = [database.runs[run].end for run in database.cron.runs.get(occurrence, ())]
-    used = [end.usage for end in ends if end is not None and end.usage is not None]
-    return reduce(Usage.plus, used) if used else None
-
-
-def _began(database: MemoryDatabase, occurrence: OccurrenceId) -> datetime | None:
-    runs = database.cron.runs.get(occurrence, ())
-    return min((database.runs[run].new.started_at for run in runs), default=None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 from goclaw_py.heartbeat.models import (
     WAKES_APART,
@@ -19,31 +18,21 @@ from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.store import Notice
-from goclaw_py.store import heartbeat_rules
+from goclaw_py.store import heartbeat_rules, rules
+from goclaw_py.store.postgres.claims import ClaimEnding, check_alive, end_claims, not_yours
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.heartbeat import rows
 from goclaw_py.store.postgres.heartbeat.run_endings import (
     LockedHeartbeatRuns,
     end_heartbeat_runs,
     give_back,
-    refusal,
 )
-from goclaw_py.store.postgres.part import PostgresPart, enqueue_each, notify
+from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.postgres.pool import Connection, Pool
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
 _SQL = queries("heartbeat_runs")
-
-
-class _Said(NamedTuple):
-    end: HeartbeatRunEnd
-    say: Sequence[OutboundMessage] = ()
-
-
-class _Ending(NamedTuple):
-    ends: Sequence[_Said]
-    node: NodeId
 
 
 class PostgresHeartbeats(PostgresPart):
@@ -131,8 +120,7 @@ class PostgresHeartbeats(PostgresPart):
     ) -> HeartbeatClaim | None:
         """The same beat again is told as it was claimed."""
         async with self._pool.transaction() as connection:
-            if await connection.row(_SQL["lock_node"], node) is None:
-                raise Fenced(f"node {node} is not alive")
+            await check_alive(connection, node)
             row = await connection.row(_SQL["lock"], [agent])
             if row is None:
                 return None
@@ -147,49 +135,30 @@ class PostgresHeartbeats(PostgresPart):
         """One that has ended is in nobody's hand, and refused too."""
         async with self._pool.connection() as connection:
             if await connection.row(_SQL["defer"], beat, node, detail) is None:
-                raise Fenced(f"beat {beat} is not this node's any more")
+                raise not_yours("beat", beat)
 
-    async def end_heartbeat_runs(self, ends: Sequence[HeartbeatRunEnd], *, node: NodeId) -> None:
-        """One that is not kept any more counts as ended."""
-        await self._beat_ends(_Ending([_Said(end) for end in ends], node))
-
-    async def notify_of_heartbeat(
-        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage], *, node: NodeId
+    async def end_heartbeat_run(
+        self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """What is said names the beat."""
-        await self._beat_ends(_Ending([_Said(end, say)], node))
+        """One that is not kept any more counts as ended. What is said names the beat."""
+        await self._beat_ends(ClaimEnding(end, say, node))
 
-    async def _end_beats(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
-        if (silent := _silent(endings)) is not None:
-            # One statement, which is a transaction of its own.
-            async with self._pool.connection() as connection:
-                holders = [ending.node for ending in endings]
-                refused = await end_heartbeat_runs(connection, list(map(storable, silent)), holders)
-            return [refusal(end) if storable(end.id) in refused else None for end in silent]
-        return await self._end_and_say(endings)
-
-    async def _end_and_say(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
-        async with self._pool.transaction() as connection:
-            locked = await LockedHeartbeatRuns.of(
-                connection, [one.end for ending in endings for one in ending.ends]
+    async def _end_beats(
+        self, endings: Sequence[ClaimEnding[HeartbeatRunEnd]]
+    ) -> list[StoreError | None]:
+        ends = [storable(one.end) for one in endings]
+        if len({end.id for end in ends}) < len(ends) or any(one.say for one in endings):
+            return await end_claims(
+                self._pool,
+                LockedHeartbeatRuns,
+                endings,
+                lambda one: rules.marked(one.say, beat=one.end.id),
             )
-            refused = [
-                next(filter(None, (locked.refusal(one.end, node) for one in ends)), None)
-                for ends, node in endings
-            ]
-            first: dict[HeartbeatRunId, _Said] = {}
-            for ending, error in zip(endings, refused, strict=True):
-                for one in ending.ends if error is None else ():
-                    if locked.is_open(one.end):
-                        first.setdefault(storable(one.end.id), one)
-            await locked.end(connection, [one.end for one in first.values()])
-            said = [
-                (one.end.finished_at, message)
-                for id_, one in first.items()
-                for message in heartbeat_rules.marked(one.say, id_)
-            ]
-            await enqueue_each(connection, said)
-        return [*refused]
+        # One statement, which is a transaction of its own.
+        async with self._pool.connection() as connection:
+            holders = [one.node for one in endings]
+            refused = await end_heartbeat_runs(connection, ends, holders)
+        return [not_yours("beat", end.id) if end.id in refused else None for end in ends]
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         """What is not this node's is left alone."""
@@ -222,14 +191,6 @@ async def change(
     if any(heartbeat_rules.is_moved(old, new) for old, new in zip(before, after, strict=True)):
         await notify(connection, [Notice.CRON])
     return after
-
-
-def _silent(endings: Sequence[_Ending]) -> list[HeartbeatRunEnd] | None:
-    """Ends of single beats, each of another one, of which nothing is said; None if some are not."""
-    ends = [one.end for ending in endings for one in ending.ends if not one.say]
-    single = all(len(ending.ends) == 1 for ending in endings)
-    several = len({storable(end.id) for end in ends})
-    return ends if single and len(ends) == len(endings) == several else None
 
 
 def _listed(agents: Collection[AgentName]) -> str:

@@ -9,10 +9,10 @@ from typing import Self
 import orjson
 
 from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
-from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import HeartbeatRunId, NodeId
 from goclaw_py.ports.store import Notice
 from goclaw_py.store import heartbeat_rules
+from goclaw_py.store.postgres.claims import LockedClaims
 from goclaw_py.store.postgres.heartbeat import rows as beat_rows
 from goclaw_py.store.postgres.part import notify
 from goclaw_py.store.postgres.pool import Connection, Row
@@ -22,15 +22,14 @@ from goclaw_py.store.text import storable
 _SQL = queries("heartbeat_runs")
 
 
-class LockedHeartbeatRuns:
-    """Beats that are about to end, locked with their heartbeats until the transaction does."""
+class LockedHeartbeatRuns(LockedClaims[HeartbeatRunEnd]):
+    """Beats that are about to end, locked with their heartbeats."""
 
-    def __init__(self, rows: Mapping[str, Row]) -> None:
-        self._rows = rows
+    what = "beat"
 
     @classmethod
     async def of(cls, connection: Connection, ends: Iterable[HeartbeatRunEnd]) -> Self:
-        """Lock them, after the sessions of their runs and the occurrences of jobs."""
+        """See ``LockedClaims``. After the occurrences of jobs."""
         agents = {storable(end.id): storable(end.agent) for end in ends}
         if not agents:
             return cls({})
@@ -39,31 +38,9 @@ class LockedHeartbeatRuns:
         )
         return cls({row["id"]: row for row in locked})
 
-    def is_open(self, end: HeartbeatRunEnd) -> bool:
-        """Whether it has not ended, and is kept."""
-        row = self._rows.get(storable(end.id))
-        return row is not None and row["finished_at"] is None
-
-    def refusal(self, end: HeartbeatRunEnd | None, node: NodeId) -> Fenced | None:
-        """Why a node cannot end it; None if it can, or if nothing is to be ended any more."""
-        if end is None or not self.is_open(end):
-            return None
-        if self._rows[storable(end.id)]["node"] == node:
-            return None
-        return refusal(end)
-
-    async def end(self, connection: Connection, ends: Iterable[HeartbeatRunEnd]) -> None:
-        """End those of them that are open, each once."""
-        ending: dict[HeartbeatRunId, HeartbeatRunEnd] = {}
-        for end in ends:
-            if self.is_open(end):
-                ending.setdefault(storable(end.id), storable(end))
-        await end_heartbeat_runs(connection, ending.values())
-
-
-def refusal(end: HeartbeatRunEnd) -> Fenced:
-    """Why somebody else cannot end it."""
-    return Fenced(f"beat {end.id} is not this node's any more")
+    async def store(self, connection: Connection, ends: Mapping[str, HeartbeatRunEnd]) -> None:
+        """See ``LockedClaims``."""
+        await end_heartbeat_runs(connection, ends.values())
 
 
 async def end_heartbeat_runs(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 from goclaw_py.jobs.execution_models import (
     JobStats,
@@ -19,15 +18,16 @@ from goclaw_py.model.errors import Fenced, StoreError, UnknownJob
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.ports.store import EndedOccurrence, Notice
-from goclaw_py.store import job_rules
+from goclaw_py.ports.store import Notice
+from goclaw_py.store import job_rules, rules
 from goclaw_py.store.job_reading import log_unreadable
+from goclaw_py.store.postgres.claims import ClaimEnding, check_alive, end_claims
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.jobs import rows as job_rows
 from goclaw_py.store.postgres.pages import place
-from goclaw_py.store.postgres.part import PostgresPart, enqueue, enqueue_each, notify
+from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
-from goclaw_py.store.postgres.runs.endings import Locked, let_go
+from goclaw_py.store.postgres.runs.endings import LockedOccurrences, let_go
 from goclaw_py.store.sql import queries
 
 _SQL = queries("occurrences")
@@ -35,11 +35,6 @@ _SQL = queries("occurrences")
 
 _MOST_WAITING = 1000
 """So many occurrences that wait for a session one call claims."""
-
-
-class _Ending(NamedTuple):
-    ends: Sequence[EndedOccurrence]
-    node: NodeId | None
 
 
 class PostgresOccurrences(PostgresPart):
@@ -130,8 +125,7 @@ class PostgresOccurrences(PostgresPart):
     ) -> OccurrenceClaim | None:
         """The schedule waits until it has ended."""
         async with self._pool.transaction() as connection:
-            if await connection.row(_SQL["lock_node"], node) is None:
-                raise Fenced(f"node {node} is not alive")
+            await check_alive(connection, node)
             row = await connection.row(_SQL["lock_job"], job_id)
             if row is None:
                 raise UnknownJob(job_id)
@@ -142,34 +136,19 @@ class PostgresOccurrences(PostgresPart):
                 await connection.fetch(_SQL["claim_now"], job_id, occurrence, now, node)
         return OccurrenceClaim(occurrence, job, now, now, by_hand=True)
 
-    async def end_occurrences(
-        self, ends: Sequence[EndedOccurrence], *, node: NodeId | None
+    async def end_occurrence(
+        self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
     ) -> None:
         """One that is not known any more, since its job's log was deleted, counts as ended."""
-        await self._ends(_Ending(ends, node))
+        await self._ends(ClaimEnding(end, say, node))
 
-    async def _end(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
-        async with self._pool.transaction() as connection:
-            locked = await Locked.of(
-                connection, [one.end for ending in endings for one in ending.ends]
-            )
-            refused = [
-                next(filter(None, (locked.refusal(one.end, node) for one in ends)), None)
-                for ends, node in endings
-            ]
-            first: dict[OccurrenceId, EndedOccurrence] = {}
-            for ending, error in zip(endings, refused, strict=True):
-                for one in ending.ends if error is None else ():
-                    if locked.is_open(one.end):
-                        first.setdefault(one.end.id, one)
-            await locked.end(connection, [one.end for one in first.values()])
-            said = [
-                (one.end.finished_at, message)
-                for one in first.values()
-                for message in job_rules.marked(one.say, one.end.id)
-            ]
-            await enqueue_each(connection, said)
-        return [*refused]
+    async def _end(self, endings: Sequence[ClaimEnding[OccurrenceEnd]]) -> list[StoreError | None]:
+        return await end_claims(
+            self._pool,
+            LockedOccurrences,
+            endings,
+            lambda one: rules.marked(one.say, occurrence=one.end.id),
+        )
 
     async def give_back(
         self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
@@ -276,7 +255,7 @@ async def _readable(
     read = [job_rows.claimed(row, now) for row in found if row["id"] is not None]
     flawed = [one for one in read if isinstance(one, OccurrenceEnd)]
     if flawed:
-        await (await Locked.of(connection, flawed)).end(connection, flawed)
+        await (await LockedOccurrences.of(connection, flawed)).end(connection, flawed)
     for end in flawed:
         log_unreadable(end)
     return [one for one in read if isinstance(one, OccurrenceClaim)]

@@ -9,9 +9,9 @@ from typing import Self
 import orjson
 
 from goclaw_py.jobs.execution_models import OccurrenceEnd, OccurrenceStatus
-from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId
 from goclaw_py.ports.store import Notice
+from goclaw_py.store.postgres.claims import LockedClaims
 from goclaw_py.store.postgres.jobs import rows as job_rows
 from goclaw_py.store.postgres.part import notify
 from goclaw_py.store.postgres.pool import Connection, Row
@@ -21,49 +21,23 @@ from goclaw_py.store.text import storable
 _SQL = queries("occurrences")
 
 
-class Locked:
-    """Occurrences that are about to end, locked with their jobs until the transaction does."""
+class LockedOccurrences(LockedClaims[OccurrenceEnd]):
+    """Occurrences that are about to end, locked with their jobs."""
 
-    def __init__(self, rows: Mapping[str, Row]) -> None:
-        self._rows = rows
+    what = "occurrence"
 
     @classmethod
     async def of(cls, connection: Connection, ends: Iterable[OccurrenceEnd]) -> Self:
-        """Lock them, after the sessions of their runs."""
+        """See ``LockedClaims``."""
         pairs = {(storable(end.id), storable(end.job)) for end in ends}
         return cls(await _lock(connection, pairs))
 
-    def is_open(self, end: OccurrenceEnd) -> bool:
-        """Whether it has not ended, and is kept."""
-        row = self._rows.get(storable(end.id))
-        return row is not None and row["finished_at"] is None
-
-    def refusal(self, end: OccurrenceEnd | None, node: NodeId | None) -> Fenced | None:
-        """Why a node cannot end it; None if it can, or if nothing is to be ended any more."""
-        if end is None or not self.is_open(end):
-            return None
-        if self._rows[storable(end.id)]["node"] == node:
-            return None
-        return Fenced(f"occurrence {end.id} is not this node's any more")
-
-    async def end(self, connection: Connection, ends: Iterable[OccurrenceEnd]) -> None:
-        """End those of them that are open, each once."""
-        ending: dict[OccurrenceId, OccurrenceEnd] = {}
-        for end in ends:
-            if self.is_open(end):
-                ending.setdefault(storable(end.id), storable(end))
-        if not ending:
-            return
-        jobs = {id_: self._rows[id_]["job"] for id_ in ending}
-        await connection.fetch(
-            _SQL["end"],
-            orjson.dumps([job_rows.end_line(end) for end in ending.values()]).decode(),
-            list(ending),
-            list(jobs.values()),
-        )
-        await connection.fetch(
-            _SQL["prune"], list(jobs.values()), [end.keep for end in ending.values()]
-        )
+    async def store(self, connection: Connection, ends: Mapping[str, OccurrenceEnd]) -> None:
+        """See ``LockedClaims``."""
+        jobs = [self._rows[id_]["job"] for id_ in ends]
+        lines = orjson.dumps([job_rows.end_line(end) for end in ends.values()]).decode()
+        await connection.fetch(_SQL["end"], lines, list(ends), jobs)
+        await connection.fetch(_SQL["prune"], jobs, [end.keep for end in ends.values()])
 
 
 async def let_go(

@@ -11,7 +11,7 @@ from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import RunEnd
 from goclaw_py.store.postgres.heartbeat.run_endings import LockedHeartbeatRuns
 from goclaw_py.store.postgres.pool import Connection
-from goclaw_py.store.postgres.runs.endings import Locked
+from goclaw_py.store.postgres.runs.endings import LockedOccurrences
 from goclaw_py.store.text import storable
 
 
@@ -19,7 +19,7 @@ class RunSubjects:
     """Occurrences of jobs and beats that end with runs, locked until the transaction does."""
 
     def __init__(
-        self, ends: Sequence[RunEnd], of_jobs: Locked, of_beats: LockedHeartbeatRuns
+        self, ends: Sequence[RunEnd], of_jobs: LockedOccurrences, of_beats: LockedHeartbeatRuns
     ) -> None:
         self._runs = {storable(end.id) for end in ends}
         self._of_jobs = of_jobs
@@ -30,7 +30,9 @@ class RunSubjects:
         """Lock what ends with runs that have not ended before."""
         return cls(
             ends,
-            await Locked.of(connection, [end.occurrence for end in ends if end.occurrence]),
+            await LockedOccurrences.of(
+                connection, [end.occurrence for end in ends if end.occurrence]
+            ),
             await LockedHeartbeatRuns.of(connection, [end.beat for end in ends if end.beat]),
         )
 

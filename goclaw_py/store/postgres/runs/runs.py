@@ -17,7 +17,7 @@ from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import NewRun, Notice, RunEnd, RunSoFar, RunStartResult
 from goclaw_py.scheduler.models import Mode
-from goclaw_py.store import heartbeat_rules, job_rules
+from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
@@ -243,9 +243,7 @@ def _is_at_work(run: Row | None) -> bool:
 
 def _marked(end: RunEnd, run: Row) -> tuple[OutboundMessage, ...]:
     """What a run says, as messages of what it worked for."""
-    return heartbeat_rules.marked(
-        job_rules.marked(end.say, run["occurrence"]), run["heartbeat_run"]
-    )
+    return rules.marked(end.say, occurrence=run["occurrence"], beat=run["heartbeat_run"])
 
 
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:

@@ -9,7 +9,7 @@ from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, Occurrence
 from goclaw_py.jobs.models import Job
 from goclaw_py.model.ids import NodeId, OccurrenceId
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import EndedOccurrence, Node
+from goclaw_py.ports.store import Node
 from tests.unit.web.fake_jobs import Jobs
 
 NODE = NodeId("node-1")
@@ -44,7 +44,7 @@ async def ran(
         None if took_s is None else at,
         Usage(1, 2000, 300, 4, Decimal("0.0123")),
     )
-    await jobs.store.end_occurrences([EndedOccurrence(end)], node=NODE)
+    await jobs.store.end_occurrence(end, node=NODE)
     return which
 
 
