@@ -42,7 +42,7 @@ class JobExecution(Execution):
     """Why its job cannot be made out by this release."""
 
     async def until_due(self, clock: Clock) -> None:
-        """Wait for its time, if it was claimed before that. Raises ``Superseded``."""
+        """See ``Execution``."""
         if (wait_s := (self.claimed.due_at - clock.now()).total_seconds()) > 0:
             await asyncio.sleep(wait_s)
         self.early = False

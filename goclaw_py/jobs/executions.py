@@ -116,10 +116,6 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         held.withdrawn |= bool(gone)
         return not held.withdrawn
 
-    async def until_due(self, held: JobExecution) -> None:
-        """See ``ExecutionEngine``."""
-        await held.until_due(self._clock)
-
     # ------------------------------------------------------------------ sessions of other nodes
 
     async def startable(

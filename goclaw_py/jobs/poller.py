@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import overload
 
 from goclaw_py.common.clock import new_id
 from goclaw_py.common.wakeup import WakeEvent
@@ -63,7 +62,8 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
 
     async def _claim_startable(self) -> Sequence[OccurrenceClaim]:
         room, node, now = self.room(), self._executions.node(), self._clock.now()
-        ids = _FreshIds(self._clock, room if room > 0 else _MESSAGES)
+        wanted = room if room > 0 else _MESSAGES
+        ids = [OccurrenceId(new_id(self._clock)) for _ in range(wanted)]
         claimed = await self._store.claim_due(
             node, now=now, ids=ids, until=now + self._lead, messages_only=room <= 0
         )
@@ -94,27 +94,3 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
     def room(self) -> int:
         """How many more may be claimed: what can start, and as many again (SPEC CRON-5)."""
         return min(2 * self._size() - self._executions.load, _MOST_AT_ONCE)
-
-
-class _FreshIds(Sequence[OccurrenceId]):
-    """So many new ids, each made when it is asked for: most looks find nothing to claim."""
-
-    def __init__(self, clock: Clock, count: int) -> None:
-        self._clock = clock
-        self._count = count
-        self._made: list[OccurrenceId] = []
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, at: int) -> OccurrenceId: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[OccurrenceId]: ...
-    def __getitem__(self, at: int | slice) -> OccurrenceId | list[OccurrenceId]:
-        places = range(self._count)[at]
-        if isinstance(places, range):
-            return [self[place] for place in places]
-        while len(self._made) <= places:
-            self._made.append(OccurrenceId(new_id(self._clock)))
-        return self._made[places]

@@ -12,23 +12,26 @@ from goclaw_py.common.clock import new_id
 from goclaw_py.common.timezones import zone as zone_named
 from goclaw_py.jobs.creation import JobCreationRules, changed, made, owner_for
 from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
-from goclaw_py.jobs.models import Job, JobState, Notify, slug_for
-from goclaw_py.jobs.policy import History, Profile
+from goclaw_py.jobs.job_json import job_of
+from goclaw_py.jobs.models import FixedMessage, Job, JobState, Notify, session_for, slug_for
+from goclaw_py.jobs.policy import History, JobPolicy, Profile
 from goclaw_py.jobs.schedule import upcoming
 from goclaw_py.jobs.targets import route_of
-from goclaw_py.jobs.waits import with_waits
-from goclaw_py.model.errors import JobChanged, NotYours, SlugTaken, UnknownJob
-from goclaw_py.model.ids import JobId, OccurrenceId
+from goclaw_py.model.errors import BadJob, BadSchedule, JobChanged, NotYours, SlugTaken, UnknownJob
+from goclaw_py.model.ids import JobId, OccurrenceId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
-from goclaw_py.ports.store import ChatStore, JobPage, JobQuery, JobStore, RunStore
+from goclaw_py.ports.store import ChatStore, JobPage, JobQuery, JobStore, RunStore, StoredRun
 
 log = logging.getLogger(__name__)
 
 _UTC = "UTC"
+_MOST_RUNS = 1000
+"""Of so many runs that work now, the newest, the sessions are known (SPEC OPS-4)."""
+
 _TRIES = 5
 """How often a change is made anew when somebody else's came between."""
 
@@ -181,23 +184,30 @@ class GatewayJobService:
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
         """See ``ports.jobs.JobService``."""
-        if asked is None:
-            if by.owner is not None:
-                raise NotYours("", by.owner)
-            rows = await self._store.log_of(None, limit=limit, status=status, before=before)
-            return await self._with_waits(rows)
-        try:
-            job_id = (await self.get(asked, by)).id
-        except UnknownJob:
-            rows = await self._store.log_of(JobId(asked), limit=limit, status=status, before=before)
-            if not rows or by.owner not in (None, rows[0].owner):
-                raise
-        else:
-            rows = await self._store.log_of(job_id, limit=limit, status=status, before=before)
+        job, unknown = None, None
+        if asked is not None:
+            try:
+                job = (await self.get(asked, by)).id
+            except UnknownJob as error:
+                # By its whole id also one that is deleted.
+                job, unknown = JobId(asked), error
+        elif by.owner is not None:
+            raise NotYours("", by.owner)
+        rows = await self._store.log_of(job, limit=limit, status=status, before=before)
+        if unknown is not None and (not rows or by.owner not in (None, rows[0].owner)):
+            raise unknown
         return await self._with_waits(rows)
 
     async def _with_waits(self, rows: Sequence[LoggedOccurrence]) -> list[LoggedOccurrence]:
-        return await with_waits(self._store, self._rules.base, rows)
+        """The rows, with the session that each waits for and the run that works there."""
+        base = self._rules.base
+        sessions = {row.id: key for row in rows if (key := _awaited(row, base)) is not None}
+        if not sessions:
+            return list(rows)
+        working: dict[SessionKey, StoredRun] = {}
+        for run in await self._store.runs(limit=_MOST_RUNS, active=True):
+            working[run.session] = run  # in the end the oldest
+        return [_with_wait(row, sessions.get(row.id), working) for row in rows]
 
     async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
         """See ``ports.jobs.JobService``."""
@@ -262,3 +272,24 @@ class GatewayJobService:
 
 def _facts(job: Job) -> dict[str, object]:
     return {"job": job.id, "slug": job.spec.slug, "owner": job.owner, "state": job.state}
+
+
+def _awaited(row: LoggedOccurrence, base: JobPolicy) -> SessionKey | None:
+    """The session of one that has not begun; None if it needs none that others work in."""
+    if row.waits_for is not None or row.started_at is not None or row.finished_at is not None:
+        return row.waits_for
+    try:
+        job = job_of(row.definition)
+        policy = job.policy(base)
+    except (BadJob, BadSchedule):
+        return None  # another release has written it
+    return None if isinstance(job.spec.payload, FixedMessage) else session_for(job, policy, None)
+
+
+def _with_wait(
+    row: LoggedOccurrence, session: SessionKey | None, working: dict[SessionKey, StoredRun]
+) -> LoggedOccurrence:
+    run = None if session is None else working.get(session)
+    if run is None or run.occurrence == row.id:
+        return row
+    return replace(row, waits_for=session, blocking_run=run.id, blocking_node=run.node)

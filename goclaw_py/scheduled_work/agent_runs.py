@@ -131,7 +131,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         run = mine.run = replace(mine.run, started_at=began_at)
         mine.beginning = RunStart(self._store, run, held.node)
         mine.progress.begun = await mine.beginning.begin()
-        await self._engine.until_due(held)
+        await held.until_due(self._clock)
         held.started_at = held.started_at or self._clock.now()
         await self._agent_executor.work(self.task(held, run), mine.progress, _hear_nothing)
 

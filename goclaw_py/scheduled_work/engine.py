@@ -104,9 +104,6 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
     async def is_wanted(self, held: ExecutionT) -> bool:
         """Whether its run still is to begin; waits for the database."""
 
-    async def until_due(self, held: ExecutionT) -> None:
-        """Wait for its time, if it was claimed before that. Raises ``Superseded``."""
-
     def decide_again(self, held: ExecutionT) -> bool:
         """Decide again about one whose run is not wanted any more; False: it ends."""
         del held

@@ -10,6 +10,7 @@ from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutFile
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import Usage
+from goclaw_py.ports.clock import Clock
 
 
 class Superseded(Exception):
@@ -97,3 +98,6 @@ class Execution:
         """What log lines about it say of it."""
         of_run = {"attempt": self.attempt, "run_id": self.run, "session": self.session}
         return self.context | of_run
+
+    async def until_due(self, clock: Clock) -> None:
+        """Wait for its time, if it was claimed before that. Raises ``Superseded``."""

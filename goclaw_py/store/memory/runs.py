@@ -24,8 +24,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
-from goclaw_py.store.memory.heartbeat import runs
-from goclaw_py.store.memory.jobs import occurrences
+from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, end_occurrence
 from goclaw_py.store.memory.tables import DraftRecord, MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
 
@@ -126,10 +125,8 @@ class MemoryRuns(MemoryPart):
             _summarize(session, end.summary)
         self._db.end_run(run, end)
         # After the run, since its usage counts. Only who ends an occurrence speaks of it.
-        ended_before = end.occurrence is not None and not occurrences.end_open(
-            self._db, end.occurrence
-        )
-        if end.beat is not None and not runs.end(self._db, end.beat):
+        ended_before = end.occurrence is not None and not end_occurrence(self._db, end.occurrence)
+        if end.beat is not None and not end_heartbeat_run(self._db, end.beat):
             ended_before = True
         if ended_before:
             end = replace(end, say=())
@@ -218,9 +215,9 @@ class MemoryRuns(MemoryPart):
         if (run.node, session.owner, session.fence) != (node, node, run.fence):
             raise Fenced(f"session {session.key} has changed hands since {end.id} began")
         if end.occurrence is not None:
-            occurrences.check(self._db, end.occurrence.id, node)
+            check_holder("occurrence", self._db.cron.logs.get(end.occurrence.id), node)
         if end.beat is not None:
-            runs.check(self._db, end.beat.id, node)
+            check_holder("beat", self._db.beats.rows.get(end.beat.id), node)
         return run
 
     def _asked(self, run: NewRun) -> rules.RunOrigin:

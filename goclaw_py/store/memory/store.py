@@ -16,11 +16,9 @@ from goclaw_py.store.memory.cluster.nodes import MemoryNodes
 from goclaw_py.store.memory.dead_letters import MemoryDeadLetters
 from goclaw_py.store.memory.drafts import MemoryDrafts
 from goclaw_py.store.memory.heartbeat.heartbeats import MemoryHeartbeats
-from goclaw_py.store.memory.heartbeat.runs import MemoryHeartbeatRuns
 from goclaw_py.store.memory.inbox import MemoryInbox
 from goclaw_py.store.memory.incidents import MemoryIncidents
 from goclaw_py.store.memory.jobs.jobs import MemoryJobs
-from goclaw_py.store.memory.jobs.occurrences import MemoryOccurrences
 from goclaw_py.store.memory.jobs.work import MemoryWorkItems
 from goclaw_py.store.memory.outbox import MemoryOutbox
 from goclaw_py.store.memory.people import MemoryPeople
@@ -46,10 +44,8 @@ class MemoryStore(
     MemoryChats,
     MemoryIncidents,
     MemoryJobs,
-    MemoryOccurrences,
     MemoryWorkItems,
     MemoryHeartbeats,
-    MemoryHeartbeatRuns,
     MemoryUsageSums,
     MemoryUpkeep,
 ):

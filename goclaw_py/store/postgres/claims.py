@@ -1,22 +1,32 @@
-"""How claims of jobs and heartbeats end, alone or within the transactions of others."""
+"""How claims of jobs and heartbeats end, or are released, alone or in transactions of others."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
+import orjson
+
+from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
+from goclaw_py.jobs.execution_models import OccurrenceEnd, OccurrenceStatus
 from goclaw_py.model.errors import Fenced, StoreError
-from goclaw_py.model.ids import NodeId
+from goclaw_py.model.ids import HeartbeatRunId, JobId, NodeId, OccurrenceId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.store.postgres.part import enqueue_each
+from goclaw_py.ports.store import Notice, RunEnd
+from goclaw_py.store import heartbeat_rules
+from goclaw_py.store.postgres.heartbeat import rows as beat_rows
+from goclaw_py.store.postgres.jobs import rows as job_rows
+from goclaw_py.store.postgres.part import enqueue_each, notify
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
 _SQL = queries("claims")
+_JOBS = queries("occurrences")
+_BEATS = queries("heartbeat_runs")
 
 
 class EndOfClaim(Protocol):
@@ -114,3 +124,215 @@ async def check_alive(connection: Connection, node: NodeId) -> None:
 def not_yours(what: str, claim: str) -> Fenced:
     """Why another node cannot end or change a claim."""
     return Fenced(f"{what} {claim} is not this node's any more")
+
+
+# -------------------------------------------------------------------- occurrences of jobs
+
+
+class LockedOccurrences(LockedClaims[OccurrenceEnd]):
+    """Occurrences that are about to end, locked with their jobs."""
+
+    what = "occurrence"
+
+    @classmethod
+    async def of(cls, connection: Connection, ends: Iterable[OccurrenceEnd]) -> Self:
+        """See ``LockedClaims``."""
+        pairs = {(storable(end.id), storable(end.job)) for end in ends}
+        return cls(await _lock(connection, pairs))
+
+    async def store(self, connection: Connection, ends: Mapping[str, OccurrenceEnd]) -> None:
+        """See ``LockedClaims``."""
+        jobs = [self._rows[id_]["job"] for id_ in ends]
+        lines = orjson.dumps([job_rows.end_line(end) for end in ends.values()]).decode()
+        await connection.fetch(_JOBS["end"], lines, list(ends), jobs)
+        await connection.fetch(_JOBS["prune"], jobs, [end.keep for end in ends.values()])
+
+
+async def let_go(
+    connection: Connection,
+    pairs: Sequence[Row],
+    nodes: Sequence[NodeId],
+    status: OccurrenceStatus,
+    now: datetime | None = None,
+) -> None:
+    """Let occurrences be claimed again that are these nodes', and tell everybody.
+
+    ``pairs`` name them and their jobs; without ``now`` those that cannot be claimed again end with
+    the last of their runs.
+    """
+    locked = await _lock(connection, {(row["id"], row["job"]) for row in pairs})
+    mine = [row["id"] for row in locked.values() if row["node"] in nodes]
+    if mine:
+        await connection.fetch(_JOBS["let_go"], mine, status, now)
+        await notify(connection, [Notice.CRON])
+
+
+async def end_left(connection: Connection, job: JobId) -> None:
+    """End what was given back of a locked job that has other plans by now, or is gone.
+
+    Nobody would claim it, and it would stay open for ever (SPEC CRON-11).
+    """
+    left = await connection.fetch(_JOBS["left_of"], job)
+    if left:
+        await connection.fetch(_JOBS["let_go"], [row["id"] for row in left], None, None)
+
+
+async def _lock(
+    connection: Connection, pairs: Iterable[tuple[OccurrenceId, str]]
+) -> dict[str, Row]:
+    """Lock occurrences after their jobs, which may be gone."""
+    known = dict(pairs)
+    if not known:
+        return {}
+    locked = await connection.fetch(_JOBS["lock"], list(known), list(set(known.values())))
+    return {row["id"]: row for row in locked}
+
+
+# -------------------------------------------------------------------- heartbeat runs
+
+
+class LockedHeartbeatRuns(LockedClaims[HeartbeatRunEnd]):
+    """Beats that are about to end, locked with their heartbeats."""
+
+    what = "beat"
+
+    @classmethod
+    async def of(cls, connection: Connection, ends: Iterable[HeartbeatRunEnd]) -> Self:
+        """See ``LockedClaims``. After the occurrences of jobs."""
+        agents = {storable(end.id): storable(end.agent) for end in ends}
+        if not agents:
+            return cls({})
+        locked = await connection.fetch(
+            _BEATS["lock_heartbeat_runs"], list(agents), list(set(agents.values()))
+        )
+        return cls({row["id"]: row for row in locked})
+
+    async def store(self, connection: Connection, ends: Mapping[str, HeartbeatRunEnd]) -> None:
+        """See ``LockedClaims``."""
+        await end_heartbeat_runs(connection, ends.values())
+
+
+async def end_heartbeat_runs(
+    connection: Connection,
+    ends: Collection[HeartbeatRunEnd],
+    holders: Sequence[NodeId | None] | None = None,
+) -> set[HeartbeatRunId]:
+    """End beats that are open, each of another heartbeat; nothing is said of them.
+
+    Those that name a holder which does not hold them are refused. Returns these.
+    """
+    if not ends:
+        return set()
+    told = await connection.row(
+        _BEATS["end"],
+        orjson.dumps(
+            [
+                beat_rows.end_line(*one)
+                for one in zip(ends, holders or [None] * len(ends), strict=True)
+            ]
+        ).decode(),
+        [end.id for end in ends],
+        heartbeat_rules.KEPT_ROWS,
+        heartbeat_rules.COUNTED,
+    )
+    assert told is not None
+    if told["due"]:
+        await notify(connection, [Notice.CRON])
+    return set(told["refused"])
+
+
+async def give_back(connection: Connection, held: Sequence[Row]) -> None:
+    """Let the beats of locked heartbeats be claimed again, and tell everybody."""
+    if held:
+        await connection.fetch(
+            _BEATS["give_back"],
+            [row["heartbeat_run"] for row in held],
+            [row["agent"] for row in held],
+        )
+        await notify(connection, [Notice.CRON])
+
+
+# -------------------------------------------------------------------- both
+
+
+async def release_claims(
+    connection: Connection, nodes: Sequence[NodeId], now: datetime, *, died: bool
+) -> None:
+    """Let others claim what some locked nodes did not end. The runs of the nodes have ended.
+
+    A beat of a node that ``died`` while its agent worked is lost.
+    """
+    pairs = await connection.fetch(_JOBS["claimed_by"], nodes)
+    status = OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED
+    await let_go(connection, pairs, nodes, status, now)
+    held = await connection.fetch(_BEATS["lock_held"], list(nodes), None)
+    if not held:
+        return
+    attempts: dict[str, int] = {}
+    if died:
+        found = await connection.fetch(_BEATS["attempts"], [row["heartbeat_run"] for row in held])
+        attempts = {row["heartbeat_run"]: row["attempts"] for row in found}
+    lost = {
+        row["heartbeat_run"]: HeartbeatRunEnd(
+            row["heartbeat_run"],
+            row["agent"],
+            HeartbeatRunStatus.LOST,
+            now,
+            detail=heartbeat_rules.LOST,
+            attempts=attempts[row["heartbeat_run"]],
+        )
+        for row in held
+        if row["heartbeat_run"] in attempts
+    }
+    await end_heartbeat_runs(connection, lost.values())
+    await give_back(connection, [row for row in held if row["heartbeat_run"] not in lost])
+    await notify(connection, [Notice.CRON])
+
+
+class RunSubjects:
+    """Occurrences of jobs and beats that end with runs, locked until the transaction does."""
+
+    def __init__(
+        self, ends: Sequence[RunEnd], of_jobs: LockedOccurrences, of_beats: LockedHeartbeatRuns
+    ) -> None:
+        self._runs = {storable(end.id) for end in ends}
+        self._of_jobs = of_jobs
+        self._of_beats = of_beats
+
+    @classmethod
+    async def of(cls, connection: Connection, ends: Sequence[RunEnd]) -> Self:
+        """Lock what ends with runs that have not ended before."""
+        return cls(
+            ends,
+            await LockedOccurrences.of(
+                connection, [end.occurrence for end in ends if end.occurrence]
+            ),
+            await LockedHeartbeatRuns.of(connection, [end.beat for end in ends if end.beat]),
+        )
+
+    def refusal(self, end: RunEnd, node: NodeId) -> StoreError | None:
+        """Why a node cannot end what its run worked for; None if it can, or if it has ended."""
+        if storable(end.id) not in self._runs:
+            return None
+        return self._of_jobs.refusal(end.occurrence, node) or self._of_beats.refusal(end.beat, node)
+
+    def silenced(self, ends: Iterable[RunEnd]) -> list[RunEnd]:
+        """The ends without what is said of what ends otherwise, or has ended before."""
+        silenced: list[RunEnd] = []
+        seen: set[str] = set()
+        for end in ends:
+            over = set[str]()
+            ending = set[str]()
+            if storable(end.id) in self._runs and (job := end.occurrence):
+                (ending if self._of_jobs.is_open(job) else over).add(storable(job.id))
+            if storable(end.id) in self._runs and (beat := end.beat):
+                (ending if self._of_beats.is_open(beat) else over).add(storable(beat.id))
+            silenced.append(replace(end, say=()) if over or ending & seen else end)
+            seen |= ending
+        return silenced
+
+    async def end(self, connection: Connection, ends: Iterable[RunEnd]) -> None:
+        """End it. After the runs, since their usage counts."""
+        mine = [end for end in ends if storable(end.id) in self._runs]
+        await self._of_jobs.end(connection, [end.occurrence for end in mine if end.occurrence])
+        await self._of_beats.end(connection, [end.beat for end in mine if end.beat])

@@ -15,9 +15,7 @@ from goclaw_py.store.postgres.delivery.drafts import PostgresDrafts
 from goclaw_py.store.postgres.delivery.outbox import PostgresOutbox
 from goclaw_py.store.postgres.fitness import ensure_writable
 from goclaw_py.store.postgres.heartbeat.heartbeats import PostgresHeartbeats
-from goclaw_py.store.postgres.heartbeat.runs import PostgresHeartbeatRuns
 from goclaw_py.store.postgres.jobs.jobs import PostgresJobs
-from goclaw_py.store.postgres.jobs.occurrences import PostgresOccurrences
 from goclaw_py.store.postgres.jobs.work import PostgresWorkItems
 from goclaw_py.store.postgres.listener import Listener
 from goclaw_py.store.postgres.messages.background import PostgresBackground
@@ -58,10 +56,8 @@ class PostgresStore(
     PostgresChats,
     PostgresIncidents,
     PostgresJobs,
-    PostgresOccurrences,
     PostgresWorkItems,
     PostgresHeartbeats,
-    PostgresHeartbeatRuns,
     PostgresUsageSums,
     PostgresUpkeep,
 ):

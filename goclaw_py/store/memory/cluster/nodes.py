@@ -6,14 +6,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
 from goclaw_py.store import rules
+from goclaw_py.store.memory.claims import release_claims
 from goclaw_py.store.memory.cluster.tables import LeaseRecord
-from goclaw_py.store.memory.heartbeat.runs import leave_behind
-from goclaw_py.store.memory.jobs.occurrences import let_go
 from goclaw_py.store.memory.tables import MemoryPart, RunRow
 from goclaw_py.store.text import storable
 
@@ -61,8 +59,7 @@ class MemoryNodes(MemoryPart):
             cut = self._db.end_runs_of([node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
             self._db.close_forsaken_drafts(now)
-            self._let_go([node], OccurrenceStatus.INTERRUPTED, now)
-            leave_behind(self._db, [node], now, died=False)
+            release_claims(self._db, [node], now, died=False)
             self._db.free([node])
 
     async def nodes(self) -> list[Node]:
@@ -112,20 +109,12 @@ class MemoryNodes(MemoryPart):
             self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
         self._db.free_rows(ids, attempts_back=0)
         self._db.close_forsaken_drafts(now)
-        self._let_go(dead, OccurrenceStatus.LOST, now)
-        leave_behind(self._db, dead, now, died=True)
+        release_claims(self._db, dead, now, died=True)
         self._db.free(dead)
         rows = [(row.id, row.session, row.message) for row in lost]
         for session, message in rules.apologies(rows, apology):
             self._db.enqueue([message], session=session, now=now)
         return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in cut), len(lost))
-
-    def _let_go(self, nodes: Collection[NodeId], status: OccurrenceStatus, now: datetime) -> None:
-        """Let others claim the occurrences of jobs that these nodes did not end."""
-        left = self._db.cron.claimed_by(nodes)
-        let_go(self._db, left, status, now)
-        if left:
-            self._db.notify(Notice.CRON)
 
 
 def _cut_run(run: RunRow) -> InterruptedRun:

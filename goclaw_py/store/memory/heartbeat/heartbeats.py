@@ -1,33 +1,40 @@
-"""Heartbeats, and the beats that are due."""
+"""Heartbeats, the beats that are due, and what became of each."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
 
 from goclaw_py.heartbeat.models import (
+    MAX_EVENTS,
     Heartbeat,
     HeartbeatClaim,
     HeartbeatConfig,
+    HeartbeatEvent,
     HeartbeatRun,
     HeartbeatRunEnd,
     HeartbeatRunStatus,
+    PreconditionQuery,
+    Undelivered,
 )
-from goclaw_py.model.errors import Fenced
+from goclaw_py.model.errors import Fenced, TooManyEvents, UnknownAgent
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.ports.store import Notice
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_events import Usage
+from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.store import heartbeat_rules, rules
-from goclaw_py.store.memory.heartbeat import runs
+from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, give_back
 from goclaw_py.store.memory.heartbeat.tables import by_hand
-from goclaw_py.store.memory.tables import MemoryPart
+from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart
 from goclaw_py.store.text import storable
 
 
 class MemoryHeartbeats(MemoryPart):
-    """Implements what people and the clock do, of ``HeartbeatStore``."""
+    """Implements ``HeartbeatStore``."""
 
     async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         """Of several plans for an agent the last one holds."""
@@ -64,7 +71,7 @@ class MemoryHeartbeats(MemoryPart):
         agent = storable(agent)
         if agent not in self._db.beats.heartbeats:
             return False
-        runs.wake_up(self._db, agent, kind, now)
+        wake_up(self._db, agent, kind, now)
         return True
 
     def _heartbeat(self, agent: AgentName) -> Heartbeat:
@@ -141,22 +148,22 @@ class MemoryHeartbeats(MemoryPart):
     ) -> None:
         """One that is not kept any more counts as ended. What is said names the beat."""
         end, say = storable((end, tuple(say)))
-        runs.check(self._db, end.id, node)
-        if runs.end(self._db, end):
+        check_holder("beat", self._db.beats.rows.get(end.id), node)
+        if end_heartbeat_run(self._db, end):
             said = rules.marked(say, beat=end.id)
             self._db.enqueue(said, session=None, now=end.finished_at)
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         """What is not this node's is left alone."""
         wanted = set(storable(tuple(ids)))
-        runs.give_back(self._db, [row for row in self._beats_of(node) if row.id in wanted])
+        give_back(self._db, [row for row in self._beats_of(node) if row.id in wanted])
 
     async def release_unclaimed_heartbeats(
         self, known: Collection[HeartbeatRunId], *, node: NodeId
     ) -> None:
         """What somebody has asked for just now is left alone: that call can be repeated."""
         wanted = set(storable(tuple(known)))
-        runs.give_back(
+        give_back(
             self._db,
             [
                 row
@@ -172,3 +179,161 @@ class MemoryHeartbeats(MemoryPart):
     def _of_agents(self, agents: Collection[AgentName]) -> list[Heartbeat]:
         known = self._db.beats.heartbeats
         return [known[agent] for agent in set(storable(tuple(agents))) if agent in known]
+
+    # ------------------------------------------------------------------ what a beat looks at
+
+    async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
+        """Looks at all messages that wait."""
+        agent = storable(agent)
+        waits = any(
+            row.agent == agent and row.kind is InboxKind.MESSAGE
+            for row in self._db.pending.values()
+        )
+        return PreconditionQuery(
+            events=tuple(await self.events(agent)),
+            done=dict(self._db.beats.items.get(agent, {})),
+            is_busy=waits or bool(self._db.beats.talks.get(agent)),
+            spent=await self.heartbeat_usage(agent, since=spent_since),
+        )
+
+    async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
+        """Of a beat that works, only what it had used when it was given back."""
+        rows = self._db.beats.since(storable(agent), since)
+        used = [row.usage for row in rows if row.usage is not None]
+        return reduce(Usage.plus, used) if used else None
+
+    async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
+        """Looks at those with this key."""
+        known = [row for row in self._alerts(storable(key)) if self._is_known(row, since)]
+        if not known:
+            return None
+        sent = any(self._db.outbox[row].state is OutboxState.SENT for row in known)
+        return OutboxState.SENT if sent else OutboxState.PENDING
+
+    def _alerts(self, key: str) -> list[int]:
+        return self._db.beats.alerts.get(key, [])
+
+    def _is_known(self, row_id: int, since: datetime) -> bool:
+        row = self._db.outbox[row_id]
+        beat = row.message.beat
+        others = [] if beat is None else self._db.beats.said.get(beat, [])
+        if any(self._db.outbox[one].state in heartbeat_rules.GIVEN_UP for one in others):
+            return False
+        if row.state is OutboxState.SENT:
+            return row.finished_at is not None and row.finished_at >= since
+        return row.state in heartbeat_rules.UNCONFIRMED
+
+    async def add_event(
+        self, agent: AgentName, text: str, *, now: datetime, wake: bool
+    ) -> HeartbeatEvent:
+        """A wake that waits already is enough."""
+        agent = storable(agent)
+        if agent not in self._db.beats.heartbeats:
+            raise UnknownAgent(agent)
+        if len(self._db.beats.events[agent]) >= MAX_EVENTS:
+            raise TooManyEvents(agent, MAX_EVENTS)
+        if wake:
+            wake_up(self._db, agent, HeartbeatRunKind.EVENT, now)
+        return self._db.beats.enter_event(agent, storable(text), now)
+
+    async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
+        """In the order in which they came."""
+        return list(self._db.beats.events.get(storable(agent), {}).values())
+
+    # ------------------------------------------------------------------ what became of them
+
+    async def beats(
+        self,
+        agent: AgentName | None = None,
+        *,
+        limit: int = 50,
+        outcome: str | None = None,
+        before: Cursor | None = None,
+    ) -> list[HeartbeatRun]:
+        """The order is that of the claims."""
+        wanted = (
+            heartbeat_rules.Wanted()
+            if outcome is None
+            else heartbeat_rules.wanted(storable(outcome))
+        )
+        rows = self._db.beats.log(storable(agent))
+        found = (
+            row
+            for row in rows
+            if (before is None or row.cursor < before) and self._is_wanted(row, wanted)
+        )
+        return [self._shown_beat(row) for row, _ in zip(found, range(limit), strict=False)]
+
+    def _is_wanted(self, row: HeartbeatRun, wanted: heartbeat_rules.Wanted) -> bool:
+        if wanted.status not in (None, row.status) or wanted.skip not in (None, row.skip):
+            return False
+        return wanted.dead is None or wanted.dead == (self._shown_beat(row).delivery == "dead")
+
+    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
+        """None if it is not kept any more."""
+        row = self._db.beats.rows.get(storable(beat))
+        return None if row is None else self._shown_beat(row)
+
+    def _shown_beat(self, row: HeartbeatRun) -> HeartbeatRun:
+        said = [self._db.outbox[one] for one in self._db.beats.said.get(row.id, ())]
+        runs = tuple(self._db.beats.runs.get(row.id, ()))
+        full = replace(row, runs=runs, started_at=row.started_at or self._db.began(runs))
+        return heartbeat_rules.shown(full, [one.state for one in said], [one.error for one in said])
+
+    async def undelivered(
+        self, agents: Collection[AgentName], *, since: datetime
+    ) -> list[Undelivered]:
+        """What an operator has given up is not told: somebody knows of it."""
+        wanted = set(storable(tuple(agents)))
+        found = []
+        for row in self._db.beats.rows.values():
+            is_open = row.status is HeartbeatRunStatus.ALERTED and row.id not in self._db.beats.told
+            if is_open and row.agent in wanted and (died := self._died(row.id, since)):
+                found.append((died[0], row))
+        return [self._undelivered(row) for _, row in sorted(found, key=lambda one: one[0])]
+
+    def _died(self, beat: HeartbeatRunId, since: datetime) -> tuple[datetime, int] | None:
+        """When the first of a beat's dead messages died, and which it is."""
+        said = (self._db.outbox[one] for one in self._db.beats.said.get(beat, ()))
+        died = [
+            (row.finished_at, row.id)
+            for row in said
+            if row.state is OutboxState.DEAD and row.finished_at and row.finished_at >= since
+        ]
+        return min(died, default=None)
+
+    def _undelivered(self, row: HeartbeatRun) -> Undelivered:
+        said = [self._db.outbox[one] for one in self._db.beats.said[row.id]]
+        dead = [one for one in said if one.state is OutboxState.DEAD]
+        return Undelivered(
+            row.id,
+            row.agent,
+            row.target or dead[0].message.target,
+            tuple(one.message for one in said),
+            dead[0].error or "",
+        )
+
+    async def tell_undelivered(
+        self, beat: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """What is said does not count as a message of the beat, unless it says so."""
+        beat = storable(beat)
+        if beat not in self._db.beats.rows or beat in self._db.beats.told:
+            return False
+        self._db.beats.told.add(beat)
+        self._db.enqueue(storable(tuple(say)), session=None, now=now)
+        return True
+
+    async def sweep_heartbeat_runs(self, *, now: datetime) -> int:
+        """Also forgets items that no checklist has had for years."""
+        return self._db.beats.sweep(now)
+
+
+def wake_up(
+    database: MemoryDatabase, agent: AgentName, kind: HeartbeatRunKind, now: datetime
+) -> None:
+    """Let a planned heartbeat beat as soon as may be, unless a wake waits already."""
+    before = database.beats.heartbeats[agent]
+    database.beats.heartbeats[agent] = after = heartbeat_rules.woken(before, kind, now)
+    if heartbeat_rules.is_moved(before, after):
+        database.notify(Notice.CRON)

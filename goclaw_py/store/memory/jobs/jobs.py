@@ -1,27 +1,43 @@
-"""Jobs, and the zones of their owners."""
+"""Jobs, the times at which they are due, and what became of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from math import ceil
 
+from goclaw_py.jobs.execution_models import (
+    ENDED_BADLY,
+    UNTOLD,
+    JobStats,
+    LoggedOccurrence,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+    UnreportedOccurrence,
+)
 from goclaw_py.jobs.models import Job
 from goclaw_py.jobs.schedule import schedule_json
-from goclaw_py.model.errors import SlugTaken, TooManyJobs
-from goclaw_py.model.ids import JobId, Owner
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
-from goclaw_py.store import job_reading, job_rules
-from goclaw_py.store.memory.jobs.occurrences import end_left
-from goclaw_py.store.memory.tables import MemoryPart
+from goclaw_py.model.errors import BadJob, SlugTaken, TooManyJobs, UnknownJob
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice, OutboxState
+from goclaw_py.store import job_reading, job_rules, rules
+from goclaw_py.store.memory.claims import check_holder, end_left, end_occurrence, let_go
+from goclaw_py.store.memory.pages import newest
+from goclaw_py.store.memory.tables import MemoryPart, OutboxRecord
 from goclaw_py.store.text import storable
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class MemoryJobs(MemoryPart):
-    """Implements what people do, of ``JobStore``."""
+    """Implements ``JobStore``."""
 
     async def add_job(self, job: Job, *, most: int | None) -> None:
         """Adding the same job again is harmless."""
@@ -117,6 +133,301 @@ class MemoryJobs(MemoryPart):
         self._db.cron.zones.pop(storable(owner), None)
         if zone is not None:
             self._db.cron.zones[storable(owner)] = storable(zone)
+
+    # ------------------------------------------------------------------ occurrences
+
+    async def next_job_due(self) -> datetime | None:
+        """Costs nothing."""
+        job = self._db.cron.first()
+        return None if job is None else job.next_run_at
+
+    async def crowd(self, *, until: datetime, most: int) -> int:
+        """Looks at all jobs."""
+        return min(len(self._db.cron.due(until)), most)
+
+    async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
+        """See ``JobStore``."""
+        return {one for one in storable(tuple(ids)) if not self._db.cron.is_wanted(one)}
+
+    async def claim_due(
+        self,
+        node: NodeId,
+        *,
+        now: datetime,
+        ids: Sequence[OccurrenceId],
+        until: datetime | None = None,
+        messages_only: bool = False,
+    ) -> list[OccurrenceClaim]:
+        """Costs as much as there is due."""
+        self._db.check_alive(node)
+        until = now if until is None else until
+        claimed: list[OccurrenceClaim] = []
+        for fresh in ids:
+            cron = self._db.cron
+            job = cron.first_message(until) if messages_only else cron.first()
+            if job is None or job.next_run_at is None or job.next_run_at > until:
+                break
+            one = self._db.cron.claim(job, node, now, fresh, self._attempts)
+            if (flaw := job_reading.flaw(job)) is None:
+                claimed.append(replace(one, called=self._called(one.id)))
+            else:
+                off = job_reading.switched_off(one.id, job.id, job.revision, cause=flaw, now=now)
+                end_occurrence(self._db, off)
+                job_reading.log_unreadable(off)
+        return claimed
+
+    async def wait_for_sessions(
+        self, sessions: Mapping[OccurrenceId, SessionKey], *, node: NodeId, now: datetime
+    ) -> set[OccurrenceId]:
+        """See ``JobStore``."""
+        gone: set[OccurrenceId] = set()
+        waits = False
+        for one, session in storable(tuple(sessions.items())):
+            key, row = self._db.present_key(session), self._db.cron.logs.get(one)
+            if row is None or row.node != node:
+                gone.add(one)
+            elif self._is_elsewhere(key, node, now):
+                self._db.cron.wait(row, key)
+                gone.add(one)
+                waits = True
+        if waits:
+            self._db.notify(Notice.CRON)
+        return gone
+
+    async def claim_waiting(
+        self, node: NodeId, *, now: datetime, unheld: bool = True
+    ) -> list[OccurrenceClaim]:
+        """Costs as much as waits."""
+        if node not in self._db.nodes:
+            return []
+        rows = [
+            row
+            for row in self._db.cron.in_line()
+            if self._may_begin(self._db.cron.waiting[row.id], node, now, unheld=unheld)
+        ]
+        for row in rows:
+            self._db.cron.claim_waiting(row, node, self._attempts(row.id))
+        return [_claimed(self._db.cron.logs[row.id]) for row in rows]
+
+    async def waiting_occurrences(self) -> list[OccurrenceClaim]:
+        """See ``JobStore``."""
+        return [_claimed(row) for row in self._db.cron.in_line()]
+
+    def _may_begin(self, key: SessionKey, node: NodeId, now: datetime, *, unheld: bool) -> bool:
+        session = self._db.sessions.get(key)
+        if session is not None and session.owner == node:
+            return True
+        return unheld and not self._is_elsewhere(key, node, now)
+
+    def _is_elsewhere(self, key: SessionKey, node: NodeId, now: datetime) -> bool:
+        """Whether another node holds a session: a live owner, or a run that has not ended."""
+        session = self._db.sessions.get(key)
+        if session is None:
+            return False
+        if session.owner != node and self._db.is_live(session.owner, now):
+            return True
+        return any(self._db.runs[run].node != node for run in session.active)
+
+    async def claim_now(
+        self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
+    ) -> OccurrenceClaim | None:
+        """The schedule waits until it has ended."""
+        self._db.check_alive(node)
+        job = self._db.cron.jobs.get(storable(job_id))
+        if job is None:
+            raise UnknownJob(job_id)
+        if job.running not in (None, occurrence):
+            return None
+        if (flaw := job_reading.flaw(job)) is not None:
+            raise flaw
+        return self._db.cron.claim_by_hand(job, node, now, occurrence)
+
+    async def end_occurrence(
+        self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
+    ) -> None:
+        """One that is not known any more, since its job's log was deleted, counts as ended."""
+        end, say = storable((end, tuple(say)))
+        check_holder("occurrence", self._db.cron.logs.get(end.id), node)
+        if end_occurrence(self._db, end):
+            said = rules.marked(say, occurrence=end.id)
+            self._db.enqueue(said, session=None, now=end.finished_at)
+
+    async def give_back(
+        self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
+    ) -> None:
+        """What is not this node's is left alone.
+
+        One by hand, and one whose job was changed so that it is due at another time, ends for good.
+        """
+        rows = [self._db.cron.logs[one] for one in set(ids) if one in self._db.cron.logs]
+        mine = [row for row in rows if row.node == node]
+        let_go(self._db, mine, status)
+        if mine:
+            self._db.notify(Notice.CRON)
+
+    async def release_unclaimed(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
+        """Looks at the whole log."""
+        ids = [
+            row.id
+            for row in self._db.cron.logs.values()
+            if row.node == node and not row.by_hand and row.id not in known
+        ]
+        await self.give_back(ids, node=node, status=OccurrenceStatus.SKIPPED)
+        for one, session in tuple(self._db.cron.waited.items()):
+            if one not in known and (row := self._db.cron.logs[one]).node == node:
+                self._db.cron.wait(row, session)
+
+    async def log_of(
+        self,
+        job: JobId | None = None,
+        *,
+        limit: int = 50,
+        status: OccurrenceStatus | None = None,
+        before: Cursor | None = None,
+    ) -> list[LoggedOccurrence]:
+        """The order is that of the times at which they were due."""
+        rows = (row for row in self._db.cron.log(job) if status in (None, row.status))
+        found = newest(rows, limit, before)
+        told = self._deliveries({row.id for row in found})
+        return [self._shown(row, told[row.id]) for row in found]
+
+    async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
+        """None if it is not kept any more."""
+        row = self._db.cron.logs.get(storable(occurrence))
+        return None if row is None else self._shown(row, self._deliveries({row.id})[row.id])
+
+    async def sweep_jobs(self, *, now: datetime) -> int:
+        """Looks at the whole log, and at all jobs."""
+        before = now - job_rules.KEPT
+        rows, jobs = self._db.cron.sweep_log(before), self._db.cron.sweep_jobs(before)
+        if jobs:
+            self._db.notify(Notice.CRON)
+        return rows + jobs
+
+    async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
+        """Looks at the whole log and at the whole outbox."""
+        tables, since = self._db.cron, now - job_rules.DIED_WITHIN
+        said: dict[OccurrenceId, list[OutboxRecord]] = defaultdict(list)
+        for row in self._db.outbox.values():
+            if row.message.occurrence is not None:
+                said[row.message.occurrence].append(row)
+        for one, rows in said.items():
+            died = [
+                row
+                for row in rows
+                if row.state is OutboxState.DEAD and row.finished_at and row.finished_at >= since
+            ]
+            if died and one in tables.logs and tables.logs[one].status is OccurrenceStatus.OK:
+                tables.undelivered(tables.logs[one], died[0].error or "")
+        open_ = {one for one, rows in said.items() if any(row.state in _OPEN for row in rows)}
+        if tables.delete_delivered(open_):
+            self._db.notify(Notice.CRON)
+        dead = {
+            one: row.message.target
+            for one, rows in said.items()
+            for row in reversed(rows)
+            if row.state is OutboxState.DEAD
+        }
+        found = [
+            UnreportedOccurrence(
+                row.id, job, row.scheduled_at, row.output, row.error, dead.get(row.id)
+            )
+            for row in tables.untold(now)
+            if (row.status is OccurrenceStatus.NO_ROUTE or row.id in dead)
+            and (job := _readable(row)) is not None
+        ]
+        return found[: job_rules.MOST_UNTOLD]
+
+    async def tell_result(
+        self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """What is said does not count as a message of the occurrence."""
+        row = self._db.cron.logs.get(storable(occurrence))
+        if row is None or row.status not in UNTOLD or row.told_at is not None:
+            return False
+        self._db.cron.logs[row.id] = replace(row, told_at=now)
+        self._db.enqueue(storable(tuple(say)), session=None, now=now)
+        return True
+
+    async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
+        """Also what is not sent yet."""
+        chat = replace(target, thread=None)
+        return any(
+            row.message.occurrence == occurrence
+            and replace(row.message.target, thread=None) == chat
+            for row in self._db.outbox.values()
+        )
+
+    async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
+        """What has not ended for good does not count."""
+        rows = [
+            row
+            for row in self._db.cron.log(job)
+            if row.scheduled_at >= since and row.finished_at is not None
+        ]
+        ran = [row for row in rows if row.status is not OccurrenceStatus.SKIPPED]
+        lasted = sorted(
+            max((row.finished_at - row.started_at) / timedelta(seconds=1), 0.0)
+            for row in ran
+            if row.status in job_rules.TIMED and row.started_at and row.finished_at
+        )
+        costs = [row.usage.cost_usd for row in rows if row.usage]
+        known = [cost for cost in costs if cost is not None]
+        return JobStats(
+            runs=len(ran),
+            ok=sum(row.status is OccurrenceStatus.OK for row in ran),
+            failed=sum(row.status in ENDED_BADLY for row in ran),
+            skipped=len(rows) - len(ran),
+            mean_s=sum(lasted) / len(lasted) if lasted else None,
+            p95_s=lasted[ceil(0.95 * len(lasted)) - 1] if lasted else None,
+            cost_usd=sum(known, Decimal(0)) if known else None,
+        )
+
+    def _attempts(self, occurrence: OccurrenceId) -> int:
+        return self._db.attempts(self._db.cron.runs.get(occurrence, ()))
+
+    def _called(self, occurrence: OccurrenceId) -> tuple[str, ...]:
+        """Tools that change something, which runs for it had called that were cut."""
+        cut = (Outcome.LOST, Outcome.INTERRUPTED)
+        ends = [self._db.runs[run].end for run in self._db.cron.runs.get(occurrence, ())]
+        calls = [call for end in ends if end and end.outcome in cut for call in end.tools]
+        return tuple(sorted({call.name for call in calls if call.side_effects}))
+
+    def _deliveries(self, ids: Collection[OccurrenceId]) -> dict[OccurrenceId, str]:
+        states: dict[OccurrenceId, list[OutboxState]] = defaultdict(list)
+        for row in self._db.outbox.values():
+            if row.message.occurrence in ids and row.message.occurrence is not None:
+                states[row.message.occurrence].append(row.state)
+        return {one: job_rules.delivery(states[one]) for one in ids}
+
+    def _shown(self, row: LoggedOccurrence, delivery: str) -> LoggedOccurrence:
+        runs = tuple(self._db.cron.runs.get(row.id, ()))
+        began = row.started_at or self._db.began(runs)
+        return replace(row, runs=runs, started_at=began, delivery=delivery)
+
+
+_OPEN = (OutboxState.PENDING, OutboxState.SENDING, OutboxState.DEAD)
+
+
+def _claimed(row: LoggedOccurrence) -> OccurrenceClaim:
+    """One that waits, or has waited: whoever claimed it at first could read its job."""
+    return OccurrenceClaim(
+        row.id,
+        replace(job_reading.read_job(row.definition), running=row.id),
+        row.scheduled_at,
+        row.claimed_at,
+        claims=row.claims,
+        attempts=row.attempts,
+        by_hand=row.by_hand,
+        waited=True,
+    )
+
+
+def _readable(row: LoggedOccurrence) -> Job | None:
+    try:
+        return job_reading.read_job(row.definition)
+    except BadJob:
+        return None
 
 
 def _matches(job: Job, query: JobQuery) -> bool:

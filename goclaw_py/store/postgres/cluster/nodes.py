@@ -6,19 +6,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.claims import release_claims
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
-from goclaw_py.store.postgres.heartbeat.run_endings import leave_behind
 from goclaw_py.store.postgres.messages.message_json import inbound
 from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Row
-from goclaw_py.store.postgres.runs.endings import let_go_of
 from goclaw_py.store.sql import queries
 
 _SQL = queries("nodes")
@@ -84,8 +82,7 @@ class PostgresNodes(PostgresPart):
             runs = await _end_runs(connection, [node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             await connection.fetch(_SQL["free_rows"], [run["id"] for run in runs], 1)
             await close_forsaken(connection, now=now)
-            await let_go_of(connection, [node], OccurrenceStatus.INTERRUPTED, now)
-            await leave_behind(connection, [node], now, died=False)
+            await release_claims(connection, [node], now, died=False)
             await _free(connection, [node])
 
     async def nodes(self) -> list[Node]:
@@ -136,8 +133,7 @@ class PostgresNodes(PostgresPart):
             ended = await connection.fetch(_SQL["end_crashed_rows"], ids, max_attempts, now)
             await connection.fetch(_SQL["free_rows"], ids, 0)
             await close_forsaken(connection, now=now)
-            await let_go_of(connection, dead, OccurrenceStatus.LOST, now)
-            await leave_behind(connection, dead, now, died=True)
+            await release_claims(connection, dead, now, died=True)
             await _free(connection, dead)
             await _apologise(connection, [_gave_up(row) for row in ended], apology, now)
         return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))

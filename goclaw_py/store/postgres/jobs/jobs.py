@@ -1,28 +1,61 @@
-"""Jobs, and the zones of their owners."""
+"""Jobs, the times at which they are due, and what became of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
+from goclaw_py.jobs.execution_models import (
+    JobStats,
+    LoggedOccurrence,
+    OccurrenceClaim,
+    OccurrenceEnd,
+    OccurrenceStatus,
+    UnreportedOccurrence,
+)
 from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.errors import SlugTaken, TooManyJobs
-from goclaw_py.model.ids import JobId, Owner
+from goclaw_py.model.errors import Fenced, SlugTaken, StoreError, TooManyJobs, UnknownJob
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
-from goclaw_py.store import job_rules
+from goclaw_py.store import job_rules, rules
+from goclaw_py.store.job_reading import log_unreadable
+from goclaw_py.store.postgres.claims import (
+    ClaimEnding,
+    LockedOccurrences,
+    check_alive,
+    end_claims,
+    end_left,
+    let_go,
+)
+from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.jobs import rows
-from goclaw_py.store.postgres.part import PostgresPart, notify
-from goclaw_py.store.postgres.pool import Row
+from goclaw_py.store.postgres.pages import place
+from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
+from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.postgres.rows import TargetColumns
-from goclaw_py.store.postgres.runs.endings import end_left
 from goclaw_py.store.sql import queries
 
 _SQL = queries("jobs")
+_LOG = queries("occurrences")
 _LAST_CHARACTER = chr(0x10FFFF)
 
 
+_MOST_WAITING = 1000
+"""So many occurrences that wait for a session one call claims."""
+
+
 class PostgresJobs(PostgresPart):
-    """Implements what people do, of ``JobStore``."""
+    """Implements ``JobStore``.
+
+    Ends that come while others are being committed share the next transaction.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._ends = self._ending(Group(self._end))
 
     async def add_job(self, job: Job, *, most: int | None) -> None:
         """Adding the same job again is harmless, so a lost answer can be repeated."""
@@ -137,6 +170,221 @@ class PostgresJobs(PostgresPart):
                 await connection.fetch(_SQL["forget_zone"], owner)
             else:
                 await connection.fetch(_SQL["choose_zone"], owner, zone)
+
+    # ------------------------------------------------------------------ occurrences
+
+    async def next_job_due(self) -> datetime | None:
+        """Reads the first entry of an index."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_LOG["next_due"])
+        due_at: datetime | None = None if row is None else row["due_at"]
+        return due_at
+
+    async def crowd(self, *, until: datetime, most: int) -> int:
+        """Reads so many entries of an index."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_LOG["crowd"], until, most)
+        return 0 if row is None else int(row["jobs"])
+
+    async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
+        """See ``JobStore``."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_LOG["withdrawn"], list(ids))
+        return {OccurrenceId(row["id"]) for row in found}
+
+    async def claim_due(
+        self,
+        node: NodeId,
+        *,
+        now: datetime,
+        ids: Sequence[OccurrenceId],
+        until: datetime | None = None,
+        messages_only: bool = False,
+    ) -> list[OccurrenceClaim]:
+        """Costs as much as there is due."""
+        until = now if until is None else until
+        async with self._pool.transaction() as connection:
+            found = await connection.fetch(
+                _LOG["claim_due"], node, until, len(ids), list(ids), now, messages_only
+            )
+            if not found[0]["alive"]:
+                raise Fenced(f"node {node} is not alive")
+            return await _readable(connection, found, now)
+
+    async def wait_for_sessions(
+        self, sessions: Mapping[OccurrenceId, SessionKey], *, node: NodeId, now: datetime
+    ) -> set[OccurrenceId]:
+        """As a rule nothing is elsewhere: then one statement reads, and nothing is locked."""
+        asked = (list(sessions), list(sessions.values()), node, now)
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_LOG["elsewhere"], *asked)
+        if not all(row["lost"] for row in found):
+            async with self._pool.transaction() as connection:
+                await connection.fetch(_LOG["lock_sessions"], [row["session"] for row in found])
+                found = await connection.fetch(_LOG["elsewhere"], *asked)
+                waiting = [(row["id"], row["session"]) for row in found if not row["lost"]]
+                if waiting:
+                    await connection.fetch(
+                        _LOG["wait"], *map(list, zip(*waiting, strict=True)), node
+                    )
+                    await notify(connection, [Notice.CRON])
+        return {OccurrenceId(row["id"]) for row in found}
+
+    async def claim_waiting(
+        self, node: NodeId, *, now: datetime, unheld: bool = True
+    ) -> list[OccurrenceClaim]:
+        """Reads an index of those that wait."""
+        async with self._pool.transaction() as connection:
+            found = await connection.fetch(_LOG["claim_waiting"], node, now, unheld, _MOST_WAITING)
+            claimed = await _readable(connection, found, now)
+        return [replace(one, waited=True) for one in claimed]
+
+    async def waiting_occurrences(self) -> list[OccurrenceClaim]:
+        """The same index."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_LOG["waiting"])
+        read = (rows.claimed(row, row["claimed_at"]) for row in found)
+        return [replace(one, waited=True) for one in read if isinstance(one, OccurrenceClaim)]
+
+    async def claim_now(
+        self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
+    ) -> OccurrenceClaim | None:
+        """The schedule waits until it has ended."""
+        async with self._pool.transaction() as connection:
+            await check_alive(connection, node)
+            row = await connection.row(_LOG["lock_job"], job_id)
+            if row is None:
+                raise UnknownJob(job_id)
+            if row["running"] not in (None, occurrence):
+                return None
+            job = replace(rows.readable_job(row), running=occurrence)
+            if row["running"] is None:
+                await connection.fetch(_LOG["claim_now"], job_id, occurrence, now, node)
+        return OccurrenceClaim(occurrence, job, now, now, by_hand=True)
+
+    async def end_occurrence(
+        self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
+    ) -> None:
+        """One that is not known any more, since its job's log was deleted, counts as ended."""
+        await self._ends(ClaimEnding(end, say, node))
+
+    async def _end(self, endings: Sequence[ClaimEnding[OccurrenceEnd]]) -> list[StoreError | None]:
+        return await end_claims(
+            self._pool,
+            LockedOccurrences,
+            endings,
+            lambda one: rules.marked(one.say, occurrence=one.end.id),
+        )
+
+    async def give_back(
+        self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
+    ) -> None:
+        """What is not this node's is left alone.
+
+        One by hand, and one whose job was changed so that it is due at another time, ends for good.
+        """
+        async with self._pool.transaction() as connection:
+            pairs = await connection.fetch(_LOG["jobs_of"], list(ids))
+            await let_go(connection, pairs, [node], status)
+
+    async def release_unclaimed(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
+        """What ends meanwhile has ended."""
+        async with self._pool.transaction() as connection:
+            pairs = await connection.fetch(_LOG["unknown_to"], node, list(known))
+            await let_go(connection, pairs, [node], OccurrenceStatus.SKIPPED)
+            await connection.fetch(_LOG["wait_again"], node, list(known))
+
+    async def log_of(
+        self,
+        job: JobId | None = None,
+        *,
+        limit: int = 50,
+        status: OccurrenceStatus | None = None,
+        before: Cursor | None = None,
+    ) -> list[LoggedOccurrence]:
+        """The order is that of the times at which they were due."""
+        page = (limit, *place(before))
+        async with self._pool.connection() as connection:
+            if job is not None:
+                found = await connection.fetch(_LOG["log_of_job"], *page, status, job)
+            elif status is not None:
+                found = await connection.fetch(_LOG["log_with_status"], *page, status)
+            else:
+                found = await connection.fetch(_LOG["log"], *page)
+        return [rows.logged(row) for row in found]
+
+    async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
+        """None if it is not kept any more."""
+        async with self._pool.connection() as connection:
+            row = await connection.row(_LOG["logged"], occurrence)
+        return None if row is None else rows.logged(row)
+
+    async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
+        """Also what is not sent yet."""
+        place = (target.channel, target.account, target.chat)
+        async with self._pool.connection() as connection:
+            return await connection.row(_LOG["told_in"], occurrence, *place) is not None
+
+    async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
+        """Reads some small indexes if there is nothing to settle."""
+        since = now - job_rules.DIED_WITHIN
+        async with self._pool.connection() as connection:
+            jobs = [row["job"] for row in await connection.fetch(_LOG["unsettled"], since)]
+        if jobs:
+            async with self._pool.transaction() as connection:
+                await connection.fetch(_LOG["lock_jobs"], jobs)
+                await connection.fetch(_LOG["mark_undelivered"], jobs, since)
+                deleted = await connection.fetch(_LOG["delete_delivered"], jobs)
+                await connection.fetch(_LOG["supersede"], jobs, now)
+                if deleted:
+                    await notify(connection, [Notice.CRON])
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_LOG["untold"], job_rules.MOST_UNTOLD)
+        return [one for row in found if (one := rows.untold(row)) is not None]
+
+    async def tell_result(
+        self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """What is said does not count as a message of the occurrence."""
+        async with self._pool.transaction() as connection:
+            if await connection.row(_LOG["tell_result"], occurrence, now) is None:
+                return False
+            await enqueue(connection, say, session=None, now=now)
+        return True
+
+    async def sweep_jobs(self, *, now: datetime) -> int:
+        """Waits for nobody: what somebody else has locked is left for the next sweep."""
+        before, most = now - job_rules.KEPT, job_rules.MOST_SWEPT
+        async with self._pool.connection() as connection:
+            swept = await connection.fetch(_LOG["sweep_log"], before, most)
+            jobs = await connection.fetch(_LOG["sweep_jobs"], before, most)
+            if jobs:
+                await notify(connection, [Notice.CRON])
+        return len(swept) + len(jobs)
+
+    async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
+        """What has not ended for good does not count."""
+        timed = list(job_rules.TIMED)
+        async with self._pool.connection() as connection:
+            if job is None:
+                row = await connection.row(_LOG["stats"], since, timed)
+            else:
+                row = await connection.row(_LOG["stats_of_job"], since, timed, job)
+        assert row is not None
+        return rows.stats(row)
+
+
+async def _readable(
+    connection: Connection, found: Sequence[Row], now: datetime
+) -> list[OccurrenceClaim]:
+    """What was claimed; ends what this release cannot read."""
+    read = [rows.claimed(row, now) for row in found if row["id"] is not None]
+    flawed = [one for one in read if isinstance(one, OccurrenceEnd)]
+    if flawed:
+        await (await LockedOccurrences.of(connection, flawed)).end(connection, flawed)
+    for end in flawed:
+        log_unreadable(end)
+    return [one for one in read if isinstance(one, OccurrenceClaim)]
 
 
 def _list(query: JobQuery) -> tuple[str, ...] | None:

@@ -19,6 +19,7 @@ from goclaw_py.ports.store import NewRun, Notice, RunEnd, RunSoFar, RunStartResu
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.claims import RunSubjects
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import PostgresPart
@@ -30,7 +31,6 @@ from goclaw_py.store.postgres.runs.beginnings import (
     own_sessions,
     with_their_times,
 )
-from goclaw_py.store.postgres.runs.run_subjects import RunSubjects
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 

@@ -1,0 +1,118 @@
+"""How claims of jobs and heartbeats end, or are released."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunEnd, HeartbeatRunStatus
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceEnd, OccurrenceStatus
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import HeartbeatRunId, JobId, NodeId
+from goclaw_py.model.run_events import Usage
+from goclaw_py.ports.store import Notice
+from goclaw_py.store import heartbeat_rules
+from goclaw_py.store.memory.tables import MemoryDatabase
+from goclaw_py.store.text import storable
+
+
+def check_holder(
+    what: str, row: LoggedOccurrence | HeartbeatRun | None, node: NodeId | None
+) -> None:
+    """Raise ``Fenced`` if something that has not ended is not this node's any more."""
+    if row is not None and row.finished_at is None and row.node != node:
+        raise Fenced(f"{what} {row.id} is not this node's any more")
+
+
+def end_occurrence(database: MemoryDatabase, ended: OccurrenceEnd) -> bool:
+    """End an occurrence. False: it has ended before, or is not kept any more."""
+    row = database.cron.logs.get(ended.id)
+    if row is None or row.finished_at is not None:
+        return False
+    used = database.used(database.cron.runs.get(row.id, ()))
+    database.cron.end(row, ended if used is None else replace(ended, usage=used))
+    return True
+
+
+def let_go(
+    database: MemoryDatabase,
+    rows: Collection[LoggedOccurrence],
+    status: OccurrenceStatus,
+    now: datetime | None = None,
+) -> None:
+    """Let occurrences be claimed again; of those that cannot be, ``now`` is the end.
+
+    Without it that is the end of their last run.
+    """
+    for row in rows:
+        runs = database.cron.runs.get(row.id, ())
+        ends = [end.finished_at for end in (database.runs[run].end for run in runs) if end]
+        ended_at = now or max(ends, default=row.claimed_at)
+        known = replace(row, usage=database.used(database.cron.runs.get(row.id, ())))
+        database.cron.let_go(
+            known, status, ended_at, database.began(database.cron.runs.get(row.id, ()))
+        )
+
+
+def end_left(database: MemoryDatabase, job: JobId) -> None:
+    """End what was given back of a job that has other plans by now, or is gone.
+
+    Nobody would claim it, and it would stay open for ever (SPEC CRON-11).
+    """
+    for row in database.cron.left_of(job):
+        let_go(database, [row], row.status)
+
+
+def end_heartbeat_run(database: MemoryDatabase, ended: HeartbeatRunEnd) -> bool:
+    """End a beat. False: it has ended before, or is not kept any more."""
+    ended = storable(ended)
+    row = database.beats.rows.get(ended.id)
+    if row is None or row.finished_at is not None:
+        return False
+    database.beats.end(
+        row,
+        replace(
+            ended,
+            usage=_used(database, row.id) if ended.usage is None else ended.usage,
+            started_at=ended.started_at or database.began(database.beats.runs.get(row.id, ())),
+        ),
+    )
+    heartbeat = database.beats.heartbeats[row.agent]
+    next_at = heartbeat_rules.due_from(heartbeat, wakes=False)
+    if heartbeat.wake_at is not None or (next_at is not None and next_at <= ended.finished_at):
+        database.notify(Notice.CRON)
+    return True
+
+
+def give_back(database: MemoryDatabase, rows: Collection[HeartbeatRun]) -> None:
+    """Let beats in hand be claimed again, and tell everybody."""
+    for row in rows:
+        database.beats.give_back(row, _used(database, row.id))
+    if rows:
+        database.notify(Notice.CRON)
+
+
+def release_claims(
+    database: MemoryDatabase, nodes: Collection[NodeId], now: datetime, *, died: bool
+) -> None:
+    """Let others claim what these nodes did not end; a beat is lost if they ``died`` at work."""
+    left = database.cron.claimed_by(nodes)
+    let_go(database, left, OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED, now)
+    rows = database.beats.claimed_by(nodes)
+    began = {row.id: database.attempts(database.beats.runs.get(row.id, ())) for row in rows}
+    lost = [row for row in rows if died and began[row.id]]
+    for row in lost:
+        last = HeartbeatRunEnd(
+            row.id, row.agent, HeartbeatRunStatus.LOST, now, detail=heartbeat_rules.LOST
+        )
+        end_heartbeat_run(database, replace(last, attempts=began[row.id]))
+    give_back(database, [row for row in rows if row not in lost])
+    if left or lost:
+        database.notify(Notice.CRON)
+
+
+def _used(database: MemoryDatabase, beat: HeartbeatRunId) -> Usage | None:
+    """What its runs, and those they asked for, have used; None if that is known of none."""
+    runs = database.beats.runs.get(beat, ()), database.beats.paid.get(beat, ())
+    return database.used([*runs[0], *runs[1]])
