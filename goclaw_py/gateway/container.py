@@ -128,7 +128,7 @@ class Container:
         )
         replies = Replies(channels, around.workspaces)
         by = JobDependencies(
-            channels, policies, self.children, self.feed, self.budget_tracker, replies, around.meter
+            self.children, self.feed, self.budget_tracker, channels, policies, replies, around.meter
         )
         self.job_module = JobModule(store, clock, node, around.jobs, by)
         self.heartbeats = HeartbeatModule(store, clock, node, around.heartbeats, by)

@@ -36,7 +36,6 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.ports.store import Place, Store
 from goclaw_py.runs.agent_executor import AgentExecutor
-from goclaw_py.scheduled_work.agent_runs import AgentRunDeps
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
@@ -95,8 +94,7 @@ class HeartbeatModule:
         )
         checks = Checks(store, clock, policies, checklists)
         self.beats = HeartbeatExecutions(store, clock, node, policies, checks, freed=self._freed)
-        deps = AgentRunDeps(by.children, by.feed, by.budget_tracker)
-        self.runs = HeartbeatRunExecutor(store, clock, deps, setup.run_timeout_s)
+        self.runs = HeartbeatRunExecutor(store, clock, by, setup.run_timeout_s)
         self.loop = HeartbeatPoller(store, clock, tuple(policies), self.beats, self.wake)
         self._problems: dict[AgentName, str] = {}
         self._untold: Sequence[Undelivered] = ()

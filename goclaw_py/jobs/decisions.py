@@ -1,6 +1,6 @@
 """Decides whether a due job runs, what follows an attempt, and when it runs next.
 
-Pure: ``runtime.jobs`` carries these decisions out and the store writes them down. All of it holds
+Pure: ``jobs.executions`` carries these decisions out, the store writes them down. All of it holds
 for one occurrence, and none of it for those by hand, which leave no trace in their job.
 """
 
@@ -52,11 +52,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class StartNow:
-    """It runs now."""
-
-
-@dataclass(frozen=True, slots=True)
 class Finish:
     """It is over. ``delay_until``: when the job is due again, if that is not by its schedule."""
 
@@ -67,8 +62,8 @@ class Finish:
 
 def begin(
     claimed: OccurrenceClaim, base: JobPolicy, *, now: datetime, busy: Why | None
-) -> StartNow | Finish:
-    """Whether a claimed occurrence runs.
+) -> Finish | None:
+    """How a claimed occurrence ends without having run; None: it runs.
 
     Args:
         claimed: What was claimed.
@@ -79,7 +74,7 @@ def begin(
     Source: SPEC CRON-5, CRON-6, CRON-10, CRON-15.
     """
     if claimed.by_hand:
-        return StartNow()
+        return None
     job, policy = claimed.job, claimed.job.policy(base)
     if not claimed.waited and (left := _left_behind(claimed, policy)) is not None:
         return left
@@ -91,9 +86,7 @@ def begin(
         return Finish(OccurrenceStatus.SKIPPED, Why.MISSED)
     if not _is_spaced(Timing(job.spec.schedule, job.spec.zone), policy.min_interval_s, now):
         return Finish(OccurrenceStatus.SKIPPED, Why.TOO_FREQUENT)
-    if busy is not None and (end := _when_busy(job, policy, busy, now)) is not None:
-        return end
-    return StartNow()
+    return None if busy is None else _when_busy(job, policy, busy, now)
 
 
 def _is_new(claimed: OccurrenceClaim) -> bool:

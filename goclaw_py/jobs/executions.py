@@ -26,7 +26,7 @@ from goclaw_py.jobs.execution_models import (
     OccurrenceStatus,
     Why,
 )
-from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.jobs.models import JobState
 from goclaw_py.jobs.policy import JobPolicy, Misfire
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
@@ -125,8 +125,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
         Raises ``StoreUnavailable``.
         """
-        begins = (one for one in claimed if not self._ends_at_once(one))
-        asked = {one.id: key for one in begins if (key := self._session(one.job)) is not None}
+        asked = {one.id: key for one in claimed if (key := self._awaited(one)) is not None}
         if not asked:
             return list(claimed)
         gone = await self._store.wait_for_sessions(asked, node=node, now=self._clock.now())
@@ -135,20 +134,14 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
                 log.info("job_waits_for_session", extra={"job": one.job.id, "occurrence": one.id})
         return [one for one in claimed if one.id not in gone]
 
-    def _ends_at_once(self, claimed: OccurrenceClaim) -> bool:
-        """Whether it does not run, wherever: what another process left behind, for instance."""
+    def _awaited(self, claimed: OccurrenceClaim) -> SessionKey | None:
+        """The session that an occurrence needs; None: none, or it does not run, wherever."""
         try:
-            return isinstance(begin(claimed, self._base, now=self._clock.now(), busy=None), Finish)
+            if begin(claimed, self._base, now=self._clock.now(), busy=None) is not None:
+                return None
+            return self._performer.session(claimed.job, claimed.job.policy(self._base))
         except Exception as error:
-            # A boundary: `hold` ends what cannot be made out.
-            log.debug("job_session_unknown", extra={"error": repr(error)})
-            return True
-
-    def _session(self, job: Job) -> SessionKey | None:
-        try:
-            return self._performer.session(job, job.policy(self._base))
-        except Exception as error:
-            # A boundary: `hold` ends what cannot be made out.
+            # A boundary: `take` ends what cannot be made out.
             log.debug("job_session_unknown", extra={"error": repr(error)})
             return None
 
@@ -157,7 +150,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
         Waits for the database.
         """
-        session = held.session or self._session(held.claimed.job)
+        session = held.session or self._awaited(held.claimed)
         if session is None:
             return False
         asked = {held.id: session}
@@ -225,13 +218,12 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         claimed = held.claimed
         try:
             busy = self._performer.busy(claimed.job, held.policy)
-            decided = begin(claimed, self._base, now=self._clock.now(), busy=busy)
+            return begin(claimed, self._base, now=self._clock.now(), busy=busy)
         except Exception as error:
             # A boundary: a job that this release cannot make out must not stop the others.
             log.exception("job_unreadable", extra=held.facts)
             held.fault = f"{type(error).__name__}: {error}"
             return Finish(OccurrenceStatus.FAILED)
-        return decided if isinstance(decided, Finish) else None
 
     async def withdraw(self) -> None:
         """Let those not run that wait for their time, if people have changed their job since.

@@ -30,10 +30,8 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import WorkSource
 from goclaw_py.ports.store import Place, Store
 from goclaw_py.runs.agent_executor import AgentExecutor
-from goclaw_py.runs.budget_tracker import BudgetTracker
-from goclaw_py.runs.event_broker import RunEventBroker
 from goclaw_py.runs.replies import Replies
-from goclaw_py.runs.subagents import ChildRuns
+from goclaw_py.scheduled_work.agent_runs import AgentRunDeps
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
@@ -65,14 +63,11 @@ class JobSetup:
 
 
 @dataclass(frozen=True, slots=True)
-class JobDependencies:
-    """The dependencies of jobs."""
+class JobDependencies(AgentRunDeps):
+    """The dependencies of jobs, and of heartbeats."""
 
     channels: Mapping[Place, Channel]
     policies: SessionSettings
-    children: ChildRuns
-    feed: RunEventBroker
-    budget_tracker: BudgetTracker
     replies: Replies
     meter: MetricsRecorder = NO_METER
 

@@ -1,26 +1,26 @@
 """Claimed work from its claim to its end, in this process (SPEC CRON-5 to CRON-8, HB-1 to HB-4).
 
-Jobs and heartbeats derive from ``ExecutionEngine``: they decide, and write what an end says. All
-else happens here. The life cycle of a claim, which is a row of the log owned by a node:
+A claim is a row of the log that names this node as its holder. Jobs and heartbeats derive from
+``ExecutionEngine``: they decide, and write what an end says. All else happens here:
 
-=========  ========================================  ===========================================
-state      what happens                              leaves it by
-=========  ========================================  ===========================================
-claimed    ``take``: in hand, with a timer or not    its turn; an end if it does not run
-waiting    a timer or a place in a line; ``waits``   its turn, ``stop``, ``close``
-starting   ``perform``: looks and submits a run      the run, an end, another wait
-running    an attempt, by whoever performs it        ``ended`` with an ``Attempt``
-           ``after`` decides: retry                  the attempt is stored; waiting
-           ``after`` decides: release                the attempt is stored; given back
-           ``after`` decides: an end                 ending
-ending     ``written``; the end of the run, of the   ``Fenced``: it is another node's, and
-           claim and what is said, one transaction   nothing is said; else ``finished``
-given      back, at a shutdown: any node claims it   (no more in hand)
-lost       ``forget``: the node was declared dead    (no more in hand)
-=========  ========================================  ===========================================
+=========  =====================================================  ================================
+state      what happens                                           next state
+=========  =====================================================  ================================
+claimed    ``take`` puts it in hand                               starting, waiting, ending
+waiting    for a timer or for room; ``waits`` is set              starting; ``stop``: ending;
+                                                                  ``close``: released
+starting   ``perform`` looks whether it is wanted, begins a run   running, waiting, ending;
+                                                                  ``close``: released
+running    an attempt works; ``ended`` is told how it ended,      retry: waiting; shutdown:
+           and ``after`` decides                                  released; else ending
+ending     ``written``, then one transaction stores the end of    gone
+           the run, that of the claim, and what people are told
+released   the row has no holder: any node claims it again        gone
+forgotten  this node was declared dead: the others have it        gone
+=========  =====================================================  ================================
 
-What is stored names the node that has claimed it (``Execution.node``), so that a store refuses
-what comes too late with ``Fenced``.
+All that is stored names ``Execution.node``. If the row has another holder by then, the store
+refuses with ``Fenced``: nothing is stored and nothing is said.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
     ``FinishT`` is how an execution ends, as decided; ``EndT`` the same as it is stored.
 
     Args:
-        what: What is claimed, for the log: ``job``.
+        what: What is claimed, for the log.
         runs: Stores the ends of runs.
         node: This node, as it is called now.
     """

@@ -70,7 +70,7 @@ async def test_no_statement_about_few_beats_reads_all_of_them(
     A chat moves once in its life; then the log is read.
     """
     named = {
-        "heartbeat_runs": set(queries("heartbeat_runs")) - {"lock_node", "retarget"},
+        "heartbeat_runs": set(queries("heartbeat_runs")) - {"retarget"},
         "runs": {"begin", "finish", "lock_sessions_of_runs", "lost_heartbeat_runs"},
     }
     async with connection(postgres_database.address) as direct:

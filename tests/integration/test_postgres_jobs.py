@@ -77,7 +77,7 @@ async def test_no_statement_about_few_jobs_reads_all_of_them(
 ) -> None:
     """Each plan is made for any values, as the store's connections make it."""
     named = {
-        "occurrences": set(queries("occurrences")) - {"lock_node"},
+        "occurrences": set(queries("occurrences")),
         "jobs": {"add", "named", "job", "lock", "with_slug", "with_id", "slugs", "rename_in_log"},
         "runs": {"begin", "enter_sessions", "lock_sessions_of_runs", "lost_times"},
     }

@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.jobs.decisions import Finish, StartNow, after, begin, settled
+from goclaw_py.jobs.decisions import Finish, after, begin, settled
 from goclaw_py.jobs.execution_models import ENDED_BADLY, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import PROFILES, Anchor, Busy, JobPolicy, Misfire, RetryOn
@@ -160,7 +160,7 @@ def test_a_run_by_hand_always_begins_and_changes_nothing(
 ) -> None:
     """SPEC CRON-11."""
     one = claimed(job, by_hand=True, claimed_at=after_s(late_s))
-    assert begin(one, base, now=after_s(late_s), busy=busy) == StartNow()
+    assert begin(one, base, now=after_s(late_s), busy=busy) is None
     assert settled(one, base, Finish(status), started_at=NOON, now=after_s(late_s)) is None
 
 

@@ -20,6 +20,11 @@ def test_a_file_is_split_by_name() -> None:
     assert parse(text) == {"one": "-- Promise.\nselect 1", "two": "select 2"}
 
 
+def test_a_part_takes_the_place_of_its_name() -> None:
+    text = "-- part: shown\n-- All.\nselect *;\n\n-- name: one\n-- use: shown\nfrom a;\n"
+    assert parse(text) == {"one": "-- All.\nselect *\nfrom a"}
+
+
 def test_a_name_used_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="twice"):
         parse("-- name: one\nselect 1;\n-- name: one\nselect 2;\n")

@@ -380,6 +380,15 @@ update heartbeats
 set node = null
 where agent = any ($2::text[]) and heartbeat_run = any ($1::text[]);
 
+-- part: spent
+-- What the heartbeat runs of agent $1 that were claimed since $2 have used.
+select
+    sum(requests)::bigint as requests, sum(input_tokens)::bigint as input_tokens,
+    sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
+    sum(cost_usd) as cost_usd
+from heartbeat_runs
+where agent = $1 and claimed_at >= $2;
+
 -- name: look
 -- What the checks of a heartbeat run want to know: events, items, whether people talk to the agent, and what
 -- its heartbeat runs that were claimed since $2 have used. One statement, for every heartbeat run asks it.
@@ -395,22 +404,12 @@ select
     ) as is_busy,
     spent.*
 from (
-    select
-        sum(requests)::bigint as requests, sum(input_tokens)::bigint as input_tokens,
-        sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
-        sum(cost_usd) as cost_usd
-    from heartbeat_runs
-    where agent = $1 and claimed_at >= $2
+    -- use: spent
 ) as spent;
 
 -- name: used
 -- What the heartbeat runs of an agent that were claimed since then have used.
-select
-    sum(requests)::bigint as requests, sum(input_tokens)::bigint as input_tokens,
-    sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
-    sum(cost_usd) as cost_usd
-from heartbeat_runs
-where agent = $1 and claimed_at >= $2;
+-- use: spent
 
 -- name: alert_known
 -- Whether an alert was confirmed since then, or only waits to be sent, but for one of which a message
@@ -442,14 +441,30 @@ from heartbeat_events
 where agent = $1
 order by id;
 
--- name: log
--- The newest rows of the log before a place, each with its runs and its messages in their order.
+-- part: shown
+-- A row l of the log with its runs and its messages, in their order.
 select
     l.*,
     array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
     (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
     array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
+    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors;
+
+-- part: given_up
+-- With or without a message that was given up ($5), or either. No ``exists``: the planner would read
+-- all messages at once.
+      and (
+          $5::boolean is null
+          or $5 = coalesce(
+              (select true from outbox as o
+               where o.heartbeat_run = l.id and o.state in ('dead', 'dropped') limit 1),
+              false
+          )
+      );
+
+-- name: log
+-- The newest rows of the log before a place, each with its runs and its messages in their order.
+-- use: shown
 from (
     select *
     from heartbeat_runs as l
@@ -461,25 +476,13 @@ order by l.claimed_at desc, l.id desc;
 
 -- name: log_with_status
 -- Those with a status, and with or without a message that was given up ($5). For the way in which
--- it is said see the lists of runs. No ``exists``: the planner would read all messages at once.
-select
-    l.*,
-    array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
-    (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
-    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
+-- it is said see the lists of runs.
+-- use: shown
 from (
     select *
     from heartbeat_runs as l
     where status >= $4 and (status, claimed_at, id) < ($4, $2, $3)
-      and (
-          $5::boolean is null
-          or $5 = coalesce(
-              (select true from outbox as o
-               where o.heartbeat_run = l.id and o.state in ('dead', 'dropped') limit 1),
-              false
-          )
-      )
+      -- use: given_up
     order by status desc, claimed_at desc, id desc
     limit $1
 ) as l
@@ -487,24 +490,12 @@ order by l.claimed_at desc, l.id desc;
 
 -- name: log_with_skip
 -- Those that were skipped for one cause; what else is asked for as above.
-select
-    l.*,
-    array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
-    (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
-    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
+-- use: shown
 from (
     select *
     from heartbeat_runs as l
     where skip >= $6 and (skip, claimed_at, id) < ($6, $2, $3) and status = $4
-      and (
-          $5::boolean is null
-          or $5 = coalesce(
-              (select true from outbox as o
-               where o.heartbeat_run = l.id and o.state in ('dead', 'dropped') limit 1),
-              false
-          )
-      )
+      -- use: given_up
     order by skip desc, claimed_at desc, id desc
     limit $1
 ) as l
@@ -512,25 +503,13 @@ order by l.claimed_at desc, l.id desc;
 
 -- name: log_of_agent
 -- Those of one agent, with a status or any ($4), a cause ($6), and a message that was given up ($5).
-select
-    l.*,
-    array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
-    (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
-    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
+-- use: shown
 from (
     select *
     from heartbeat_runs as l
     where agent = $7 and (claimed_at, id) < ($2, $3)
       and ($4::text is null or status = $4) and ($6::text is null or skip = $6)
-      and (
-          $5::boolean is null
-          or $5 = coalesce(
-              (select true from outbox as o
-               where o.heartbeat_run = l.id and o.state in ('dead', 'dropped') limit 1),
-              false
-          )
-      )
+      -- use: given_up
     order by claimed_at desc, id desc
     limit $1
 ) as l
@@ -538,12 +517,7 @@ order by l.claimed_at desc, l.id desc;
 
 -- name: heartbeat_run
 -- One row of the log, with the same.
-select
-    l.*,
-    array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
-    (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
-    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
-    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors
+-- use: shown
 from heartbeat_runs as l
 where l.id = $1;
 

@@ -544,16 +544,20 @@ where j.id = f.job and j.id = any (array(select job from freed))
       or f.for_good and f.claimed_at >= coalesce(j.last_run_at, f.claimed_at)
   );
 
--- name: log
--- The newest rows of the log before a place, each with its runs in their order and with
--- the states of its messages.
+-- part: shown
+-- A row l of the log with its runs in their order, and with the states of its messages.
 select
     l.*,
     array(
         select r.id from runs as r where r.occurrence = l.id order by r.started_at, r.id
     ) as runs,
     (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
-    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
+    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries;
+
+-- name: log
+-- The newest rows of the log before a place, each with its runs in their order and with
+-- the states of its messages.
+-- use: shown
 from (
     select *
     from job_runs
@@ -565,13 +569,7 @@ order by l.scheduled_at desc, l.id desc;
 
 -- name: log_with_status
 -- Those with one status; for the way in which it is said see the lists of runs.
-select
-    l.*,
-    array(
-        select r.id from runs as r where r.occurrence = l.id order by r.started_at, r.id
-    ) as runs,
-    (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
-    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
+-- use: shown
 from (
     select *
     from job_runs
@@ -583,13 +581,7 @@ order by l.scheduled_at desc, l.id desc;
 
 -- name: log_of_job
 -- Those of one job, with any status or one.
-select
-    l.*,
-    array(
-        select r.id from runs as r where r.occurrence = l.id order by r.started_at, r.id
-    ) as runs,
-    (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
-    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
+-- use: shown
 from (
     select *
     from job_runs
@@ -601,13 +593,7 @@ order by l.scheduled_at desc, l.id desc;
 
 -- name: logged
 -- One row of the log, with the same.
-select
-    l.*,
-    array(
-        select r.id from runs as r where r.occurrence = l.id order by r.started_at, r.id
-    ) as runs,
-    (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
-    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries
+-- use: shown
 from job_runs as l
 where l.id = $1;
 
@@ -619,10 +605,8 @@ where exists (
     where occurrence = $1 and (channel, account, chat) = ($2, $3, $4)
 );
 
--- name: stats
--- What became of all that was due at an instant or later and has ended. The second bound excludes
--- none: without it a plan, which is made for any instant, would read a third of the log. What ended
--- before it began, since the clock was put back, took no time.
+-- part: counts
+-- How the rows ended. What ended before it began, since the clock was put back, took no time.
 select
     count(*) filter (where status <> 'skipped') as runs,
     count(*) filter (where status = 'ok') as ok,
@@ -633,23 +617,18 @@ select
     percentile_disc(0.95) within group (
         order by greatest(extract(epoch from finished_at - started_at), 0)
     ) filter (where status = any ($2::text[]) and started_at is not null) as p95_s,
-    sum(cost_usd) as cost_usd
+    sum(cost_usd) as cost_usd;
+
+-- name: stats
+-- What became of all that was due at an instant or later and has ended. The second bound excludes
+-- none: without it a plan, which is made for any instant, would read a third of the log.
+-- use: counts
 from job_runs
 where scheduled_at >= $1 and scheduled_at <= 'infinity' and finished_at is not null;
 
 -- name: stats_of_job
 -- The same of one job.
-select
-    count(*) filter (where status <> 'skipped') as runs,
-    count(*) filter (where status = 'ok') as ok,
-    count(*) filter (where status in ('failed', 'timed_out', 'lost')) as failed,
-    count(*) filter (where status = 'skipped') as skipped,
-    avg(greatest(extract(epoch from finished_at - started_at), 0))
-        filter (where status = any ($2::text[]) and started_at is not null) as mean_s,
-    percentile_disc(0.95) within group (
-        order by greatest(extract(epoch from finished_at - started_at), 0)
-    ) filter (where status = any ($2::text[]) and started_at is not null) as p95_s,
-    sum(cost_usd) as cost_usd
+-- use: counts
 from job_runs
 where job = $3 and scheduled_at >= $1 and finished_at is not null;
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
@@ -29,7 +29,7 @@ from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.store import heartbeat_rules, rules
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, give_back
 from goclaw_py.store.memory.heartbeat.tables import by_hand
-from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart
+from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 
 
@@ -50,29 +50,25 @@ class MemoryHeartbeats(MemoryPart):
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
         """Sends a notice only if that moves its next beat."""
-        agent = storable(agent)
-        if agent not in self._db.beats.heartbeats:
-            return False
-        self._put_heartbeat(heartbeat_rules.switched(self._heartbeat(agent), on=on, now=now))
-        return True
+        return self._change_heartbeat(
+            agent, lambda known: heartbeat_rules.switched(known, on=on, now=now)
+        )
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
         """It goes on to beat."""
-        agent = storable(agent)
-        if agent not in self._db.beats.heartbeats:
-            return False
-        self._put_heartbeat(replace(self._heartbeat(agent), muted_until=until))
-        return True
+        return self._change_heartbeat(agent, lambda known: replace(known, muted_until=until))
 
     async def wake_heartbeat(
         self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
     ) -> bool:
         """Also one that is off: the beat then says so."""
-        agent = storable(agent)
-        if agent not in self._db.beats.heartbeats:
-            return False
-        wake_up(self._db, agent, kind, now)
-        return True
+        return self._change_heartbeat(agent, lambda known: heartbeat_rules.woken(known, kind, now))
+
+    def _change_heartbeat(self, agent: AgentName, how: Callable[[Heartbeat], Heartbeat]) -> bool:
+        known = self._db.beats.heartbeats.get(storable(agent))
+        if known is not None:
+            self._put_heartbeat(how(known))
+        return known is not None
 
     def _heartbeat(self, agent: AgentName) -> Heartbeat:
         return self._db.beats.heartbeats.get(agent) or Heartbeat(agent, None)
@@ -156,7 +152,7 @@ class MemoryHeartbeats(MemoryPart):
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         """What is not this node's is left alone."""
         wanted = set(storable(tuple(ids)))
-        give_back(self._db, [row for row in self._beats_of(node) if row.id in wanted])
+        give_back(self._db, [row for row in self._db.beats.claimed_by([node]) if row.id in wanted])
 
     async def release_unclaimed_heartbeats(
         self, known: Collection[HeartbeatRunId], *, node: NodeId
@@ -167,14 +163,11 @@ class MemoryHeartbeats(MemoryPart):
             self._db,
             [
                 row
-                for row in self._beats_of(node)
+                for row in self._db.beats.claimed_by([node])
                 if row.id not in wanted
                 and (row.kind is not HeartbeatRunKind.MANUAL or row.due_at != row.claimed_at)
             ],
         )
-
-    def _beats_of(self, node: NodeId) -> list[HeartbeatRun]:
-        return self._db.beats.claimed_by([node])
 
     def _of_agents(self, agents: Collection[AgentName]) -> list[Heartbeat]:
         known = self._db.beats.heartbeats
@@ -233,7 +226,7 @@ class MemoryHeartbeats(MemoryPart):
         if len(self._db.beats.events[agent]) >= MAX_EVENTS:
             raise TooManyEvents(agent, MAX_EVENTS)
         if wake:
-            wake_up(self._db, agent, HeartbeatRunKind.EVENT, now)
+            await self.wake_heartbeat(agent, HeartbeatRunKind.EVENT, now=now)
         return self._db.beats.enter_event(agent, storable(text), now)
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
@@ -327,13 +320,3 @@ class MemoryHeartbeats(MemoryPart):
     async def sweep_heartbeat_runs(self, *, now: datetime) -> int:
         """Also forgets items that no checklist has had for years."""
         return self._db.beats.sweep(now)
-
-
-def wake_up(
-    database: MemoryDatabase, agent: AgentName, kind: HeartbeatRunKind, now: datetime
-) -> None:
-    """Let a planned heartbeat beat as soon as may be, unless a wake waits already."""
-    before = database.beats.heartbeats[agent]
-    database.beats.heartbeats[agent] = after = heartbeat_rules.woken(before, kind, now)
-    if heartbeat_rules.is_moved(before, after):
-        database.notify(Notice.CRON)

@@ -240,7 +240,7 @@ class MemoryJobs(MemoryPart):
             return None
         if (flaw := job_reading.flaw(job)) is not None:
             raise flaw
-        return self._db.cron.claim_by_hand(job, node, now, occurrence)
+        return self._db.cron.enter(job, node, now, occurrence, by_hand=True)
 
     async def end_occurrence(
         self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None

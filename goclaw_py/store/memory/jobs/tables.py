@@ -138,7 +138,7 @@ class JobTables:
         assert job.next_run_at is not None
         left = self._open.get((job.id, job.next_run_at))
         if left is None:
-            return self._enter(job, node, now, fresh, by_hand=False)
+            return self.enter(job, node, now, fresh, by_hand=False)
         row = self.logs[left]
         job = replace(job, running=row.id)
         self.put(job)
@@ -164,15 +164,10 @@ class JobTables:
             interrupted=row.status is OccurrenceStatus.INTERRUPTED,
         )
 
-    def claim_by_hand(
-        self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId
-    ) -> OccurrenceClaim:
-        """Claim a job of which nothing runs, due or not."""
-        return self._enter(job, node, now, fresh, by_hand=True)
-
-    def _enter(
+    def enter(
         self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId, *, by_hand: bool
     ) -> OccurrenceClaim:
+        """Claim a job of which nothing runs, with a new row of the log."""
         due_at = now if by_hand or job.next_run_at is None else job.next_run_at
         job = replace(job, running=fresh)
         self.put(job)
