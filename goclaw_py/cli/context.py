@@ -152,7 +152,7 @@ async def connected(settings: Settings, *, create: bool = False) -> AsyncIterato
 
     path = socket_path(settings.state_folder)
     if is_answered(path):
-        from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
+        from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
 
         async with RemoteControl(path) as remote:
             yield remote
@@ -166,7 +166,7 @@ async def connected(settings: Settings, *, create: bool = False) -> AsyncIterato
 @asynccontextmanager
 async def gateway_alone(settings: Settings) -> AsyncIterator[Control]:
     """Connect to the gateway of the state folder, never to the database."""
-    from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
+    from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
     from goclaw_py.web.sockets import socket_path  # noqa: PLC0415
 
     async with RemoteControl(socket_path(settings.state_folder)) as remote:

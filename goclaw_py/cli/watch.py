@@ -183,7 +183,7 @@ class Watching:
             raise
 
     async def _connected(self) -> Control:
-        from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
+        from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
         from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
         path = socket_path(self._settings.state_folder)

@@ -57,7 +57,7 @@ def chat(
 
 async def _talk(path: Path, chat: str, wait_s: float) -> bool:
     """Chat through the running gateway."""
-    from goclaw_py.cli.client.client import RemoteControl  # noqa: PLC0415
+    from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
 
     async with RemoteControl(path) as remote:
         here = LocalChat(chat, wait_s)

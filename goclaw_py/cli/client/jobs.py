@@ -5,23 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import quote
 
-from goclaw_py.cli.client.ask import Params, RequestSender, given
-from goclaw_py.cli.client.refusals import NotAccepted
+from goclaw_py.cli.client.calls import (
+    Params,
+    Remote,
+    RequestSender,
+    asker_params,
+    call,
+    query,
+    segment,
+)
 from goclaw_py.common.clock import SystemClock
-from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.job_json import job_of
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import Profile
 from goclaw_py.jobs.schedule import upcoming
 from goclaw_py.model.errors import BadJob, GoclawError
-from goclaw_py.model.ids import OccurrenceId
-from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.targets import target_text
-from goclaw_py.ports.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.ports.jobs import JobChange, JobDraft, JobService, Requester
 from goclaw_py.ports.store import JobPage, JobQuery
 from goclaw_py.web.api import job_json, wire
+from goclaw_py.web.api.error_json import NotAccepted
 
 _CLOCK = SystemClock()
 
@@ -34,7 +38,7 @@ class _Known:
     ahead: timedelta
 
 
-class RemoteJobService:
+class RemoteJobService(Remote):
     """Implements ``ports.jobs.JobService``; every method may raise ``NoGateway``.
 
     What needs no waiting (``profile``, ``enabled``, ``most``) is known once anything was asked.
@@ -59,6 +63,12 @@ class RemoteJobService:
         """See ``JobService``."""
         return self._view.most
 
+    @property
+    def _view(self) -> job_json.JobSettingsView:
+        if self._known is None:
+            raise GoclawError("the settings of jobs were not requested from the gateway yet")
+        return self._known.view
+
     def now(self) -> datetime:
         """Return the time of the gateway; before the first request, that of this machine."""
         ahead = timedelta() if self._known is None else self._known.ahead
@@ -70,63 +80,31 @@ class RemoteJobService:
             view = wire.read(job_json.JobSettingsView, await self._ask("GET", "/api/scheduler"))
             self._known = _Known(view, view.now - _CLOCK.now())
 
-    # ------------------------------------------------------------------ making and changing
+    get = call(JobService.get, "GET /api/jobs/{asked}", read=job_of)
+    delete = call(JobService.delete, "DELETE /api/jobs/{asked}", read=job_of)
+    run_now = call(JobService.run_now, "POST /api/jobs/{asked}/run", read=job_json.started_now)
+    log = call(JobService.log, "GET /api/jobs/{asked}/log", without="/api/occurrences")
+    logged = call(JobService.logged, "GET /api/occurrences/{occurrence}")
+    stats = call(JobService.stats, "GET /api/jobs/{asked}/stats", without="/api/scheduler/stats")
+    no_route = call(JobService.no_route, "GET /api/jobs/{asked}/route", key="problem")
+    zone = call(JobService.zone, "GET /api/scheduler/zone", key="zone")
+    choose_zone = call(JobService.choose_zone, "PUT /api/scheduler/zone", key="zone")
 
     async def create(self, draft: JobDraft, by: Requester) -> Job:
         """See ``JobService``."""
-        return await self._job("POST", "/api/jobs", by, job_json.draft_json(draft))
+        body = job_json.draft_json(draft)
+        return _job(await self.send("POST", "/api/jobs", body, asker_params(by)))
 
     async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
         """See ``JobService``."""
-        return await self._job("PATCH", _path(asked), by, job_json.change_json(change))
-
-    async def delete(self, asked: str, by: Requester) -> Job:
-        """See ``JobService``."""
-        return await self._job("DELETE", _path(asked), by)
-
-    async def run_now(self, asked: str, by: Requester) -> StartedNow | RunNow:
-        """See ``JobService``."""
-        raw = await self._request("POST", f"{_path(asked)}/run", by)
-        return job_json.started_now(wire.read(job_json.RanNow, raw))
-
-    # ------------------------------------------------------------------ looking
-
-    async def get(self, asked: str, by: Requester) -> Job:
-        """See ``JobService``."""
-        return await self._job("GET", _path(asked), by)
+        path, body = f"/api/jobs/{segment(asked)}", job_json.change_json(change)
+        return _job(await self.send("PATCH", path, body, asker_params(by)))
 
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
         """See ``JobService``."""
-        raw = await self._request("GET", "/api/jobs", by, params=_params(query))
+        raw = await self.send("GET", "/api/jobs", None, asker_params(by) | _params(query))
         page = wire.read(dict[str, Any], raw)
         return JobPage(tuple(job_of(one) for one in page["jobs"]), page["total"])
-
-    async def log(
-        self,
-        asked: str | None,
-        by: Requester,
-        *,
-        limit: int = 50,
-        status: OccurrenceStatus | None = None,
-        before: Cursor | None = None,
-    ) -> list[LoggedOccurrence]:
-        """See ``JobService``."""
-        path = "/api/occurrences" if asked is None else f"{_path(asked)}/log"
-        params = given(limit=limit, status=status, before=before)
-        return wire.read(
-            list[LoggedOccurrence], await self._request("GET", path, by, params=params)
-        )
-
-    async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
-        """See ``JobService``."""
-        path = f"/api/occurrences/{quote(occurrence, safe='')}"
-        return wire.read(LoggedOccurrence, await self._request("GET", path, by))
-
-    async def stats(self, asked: str | None, by: Requester, *, since: datetime) -> JobStats:
-        """See ``JobService``."""
-        path = "/api/scheduler/stats" if asked is None else f"{_path(asked)}/stats"
-        params = {"since": since.isoformat()}
-        return wire.read(JobStats, await self._request("GET", path, by, params=params))
 
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
         """See ``JobService``. Computed here from the job and the settings."""
@@ -135,56 +113,28 @@ class RemoteJobService:
         timing = job.timing(self.profile.policy)
         return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
 
-    async def no_route(self, asked: str, by: Requester) -> str:
-        """See ``JobService``."""
-        raw = await self._request("GET", f"{_path(asked)}/route", by)
-        return wire.read(job_json.RouteView, raw).problem
-
     async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
         """See ``JobService``."""
-        body, params = job_json.draft_json(draft), {"count": count}
-        raw = await self._request("POST", "/api/scheduler/preview", by, body, params=params)
-        return wire.read(job_json.Times, raw).times
+        body, params = job_json.draft_json(draft), asker_params(by) | {"count": count}
+        return wire.read(job_json.Times, await self.send("POST", _PREVIEW, body, params)).times
 
-    # ------------------------------------------------------------------ zones
-
-    async def zone(self, by: Requester) -> str:
-        """See ``JobService``."""
-        raw = await self._request("GET", "/api/scheduler/zone", by)
-        return wire.read(job_json.ZoneView, raw).zone
-
-    async def choose_zone(self, zone: str | None, by: Requester) -> str:
-        """See ``JobService``."""
-        raw = await self._request("PUT", "/api/scheduler/zone", by, job_json.ZoneBody(zone))
-        return wire.read(job_json.ZoneView, raw).zone
-
-    # ------------------------------------------------------------------ HTTP
-
-    @property
-    def _view(self) -> job_json.JobSettingsView:
-        if self._known is None:
-            raise GoclawError("the settings of jobs were not requested from the gateway yet")
-        return self._known.view
-
-    async def _job(self, method: str, path: str, by: Requester, body: object = None) -> Job:
-        return job_of(wire.read(dict[str, Any], await self._request(method, path, by, body)))
-
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        by: Requester,
-        body: object = None,
-        *,
-        params: Params | None = None,
+    async def send(
+        self, method: str, path: str, body: object = None, params: Params | None = None
     ) -> bytes:
+        """Send a request, after one for the settings."""
         await self.look()
-        asker = job_json.asker_params(by)
         try:
-            return await self._ask(method, path, body, params={**asker, **(params or {})})
+            return await self._ask(method, path, body, params)
         except NotAccepted as error:
             # Raise the same error as the service does without a gateway.
             raise _bad_job(str(error)) from error
+
+
+_PREVIEW = "/api/scheduler/preview"
+
+
+def _job(raw: bytes) -> Job:
+    return job_of(wire.read(dict[str, object], raw))
 
 
 def _bad_job(sentence: str) -> BadJob:
@@ -192,24 +142,14 @@ def _bad_job(sentence: str) -> BadJob:
     return BadJob(key, allowed) if colon else BadJob("job", sentence)
 
 
-def _path(asked: str) -> str:
-    return f"/api/jobs/{quote(asked, safe='')}"
-
-
-def _params(query: JobQuery) -> Params:
-    params: dict[str, str | int | bool | list[str]] = {
-        "limit": query.limit,
-        "offset": query.offset,
-        "name": query.name,
-        "state": [state.value for state in query.states],
-        "kind": list(query.kinds),
-    }
-    if query.owner is not None:
-        params["owner"] = query.owner
-    if query.agent is not None:
-        params["agent"] = query.agent
-    if query.notify is not None:
-        params["notify"] = query.notify.value
-    if query.target is not None:
-        params["target"] = target_text(query.target)
-    return params
+def _params(asked: JobQuery) -> Params:
+    target = None if asked.target is None else target_text(asked.target)
+    return query(
+        limit=asked.limit,
+        offset=asked.offset,
+        name=asked.name,
+        owner=asked.owner,
+        agent=asked.agent,
+        notify=asked.notify,
+        target=target,
+    ) | {"state": [state.value for state in asked.states], "kind": list(asked.kinds)}

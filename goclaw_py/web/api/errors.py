@@ -10,12 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from goclaw_py.model.errors import GoclawError, HeartbeatError, JobError
-from goclaw_py.ports.control import NotAChat, SessionBusy
-from goclaw_py.web.api import heartbeat_errors as heartbeat_faults
-from goclaw_py.web.api.job_errors import STATUS_OF as JOB_STATUS_OF
-from goclaw_py.web.api.job_errors import JobFault, fault_of
-from goclaw_py.web.api.wire import CODE_OF, STATUS_OF, ApiError, CodedError, dump
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.web.api.error_json import error_json, status_of
+from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.content import NOT_JSON, is_json
 
 
@@ -38,20 +35,8 @@ async def _on_error(request: Request, error: Exception) -> Response:
             text = "; ".join(_sentence(detail) for detail in error.errors())
             if code == 400 and not is_json(request):
                 code, text = 415, NOT_JSON
-        case JobError():
-            code = next(code for kind, code in JOB_STATUS_OF if isinstance(error, kind))
-            text, body = str(error), dump(JobFault, fault_of(error))
-        case HeartbeatError():
-            faults = heartbeat_faults
-            code = next(code for kind, code in faults.STATUS_OF if isinstance(error, kind))
-            text, body = str(error), dump(faults.HeartbeatFault, faults.fault_of(error))
-        case SessionBusy() | NotAChat():
-            code, text = 409, str(error)
-            word = next(word for kind, word in CODE_OF if isinstance(error, kind))
-            body = dump(CodedError, CodedError(text, word))
         case GoclawError():
-            code = next((code for kind, code in STATUS_OF if isinstance(error, kind)), 500)
-            text = str(error)
+            code, text, body = status_of(error), str(error), error_json(error)
         case _:
             # Starlette raises it again after this answer, so the server logs it and hangs up.
             code, text = 500, "internal error; the log of the gateway has the details"

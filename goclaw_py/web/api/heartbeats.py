@@ -13,7 +13,7 @@ from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
 from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.ports.control import Control, NotFound
-from goclaw_py.web.api.heartbeat_errors import HeartbeatFault
+from goclaw_py.web.api.error_json import DetailedError
 from goclaw_py.web.api.heartbeat_json import (
     AgentView,
     ChecklistAnswer,
@@ -41,7 +41,7 @@ Beats = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 Number = Annotated[int, Path(ge=1, le=100_000)]
 
 _FAULTS: Final[dict[int | str, dict[str, Any]]] = {
-    code: {"model": HeartbeatFault} for code in (404, 409)
+    code: {"model": DetailedError} for code in (404, 409)
 }
 
 

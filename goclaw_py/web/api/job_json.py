@@ -22,7 +22,7 @@ from goclaw_py.model.errors import BadJob, BadMoment
 from goclaw_py.model.ids import AgentName, OccurrenceId, Owner, RunId
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.owners import Maker
-from goclaw_py.model.targets import parse_target, target_text
+from goclaw_py.model.targets import parse_target
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.web.api.job_bodies import Body, ChangeBody, DraftBody
 
@@ -106,18 +106,6 @@ def _utc(at: datetime | None) -> datetime | None:
 
 
 # ---------------------------------------------------------------------------- who asks
-
-
-def asker_params(by: Requester) -> dict[str, str]:
-    """Who asks, as the parameters of ``asker_of``."""
-    params = {"maker": by.maker.value, "peer": by.peer.value}
-    if by.owner is not None:
-        params["asker"] = by.owner
-    if by.agent is not None:
-        params["asker_agent"] = by.agent
-    if by.chat is not None:
-        params["chat"] = target_text(by.chat)
-    return params
 
 
 def asker_of(

@@ -24,8 +24,8 @@ from goclaw_py.model.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import Requester
 from goclaw_py.ports.store import JobQuery
+from goclaw_py.web.api.error_json import DetailedError
 from goclaw_py.web.api.job_bodies import ChangeBody, DraftBody, JobView, PageView
-from goclaw_py.web.api.job_errors import JobFault
 from goclaw_py.web.api.job_json import (
     MAX_TIMES,
     JobSettingsView,
@@ -50,7 +50,9 @@ Part = Annotated[str | None, Query(min_length=1, max_length=256, pattern=r"^[^\x
 Kind = Annotated[list[str], Query(max_length=3)]
 States = Annotated[list[JobState], Query(max_length=len(JobState))]
 
-_FAULTS: Final[dict[int | str, dict[str, Any]]] = {code: {"model": JobFault} for code in (403, 409)}
+_FAULTS: Final[dict[int | str, dict[str, Any]]] = {
+    code: {"model": DetailedError} for code in (403, 409)
+}
 _KINDS: Final = ("at", "every", "cron")
 
 

@@ -14,18 +14,10 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from goclaw_py.jobs.models import MAX_TEXT_CHARS
-from goclaw_py.model.errors import BadUsageQuery, GoclawError, StoreUnavailable
+from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.ports.control import (
-    ChatEvent,
-    NodeSilent,
-    NoGateway,
-    NotAChat,
-    NotFound,
-    SessionBusy,
-    TerminalMessage,
-)
+from goclaw_py.ports.control import ChatEvent, TerminalMessage
 from goclaw_py.runs.live_events import (
     LiveAsked,
     LiveEnded,
@@ -71,14 +63,6 @@ class ApiError:
     """The body of every answer that is not 2xx."""
 
     error: str
-
-
-@dataclass(frozen=True, slots=True)
-class CodedError:
-    """The same with a word for programs."""
-
-    error: str
-    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,26 +191,6 @@ def read(kind: type[T], raw: bytes) -> T:
 
 class Unreadable(GoclawError):
     """The other side speaks another language."""
-
-
-# ---------------------------------------------------------------------------- errors
-
-STATUS_OF: tuple[tuple[type[GoclawError], int], ...] = (
-    (NotFound, 404),
-    (BadUsageQuery, 422),
-    (NoGateway, 409),
-    (NodeSilent, 504),
-    (StoreUnavailable, 503),
-)
-"""The HTTP status of each error that crosses the wire; the client turns it back."""
-
-DISPATCH_FAILED = "DISPATCH_FAILED"
-CODE_OF: tuple[tuple[type[GoclawError], str], ...] = (
-    (SessionBusy, "SESSION_BUSY"),
-    (NotAChat, "NOT_A_CHAT"),
-    (StoreUnavailable, DISPATCH_FAILED),
-)
-"""Errors that are told apart by a word beside their status; all but the last one are conflicts."""
 
 
 # ---------------------------------------------------------------------------- events

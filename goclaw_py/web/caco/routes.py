@@ -33,7 +33,8 @@ from goclaw_py.model.session_keys import job_of
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, JobService, Keep, Requester, RunNow
 from goclaw_py.ports.store import JobQuery, Session
-from goclaw_py.web.api.wire import DISPATCH_FAILED, MAX_LIMIT
+from goclaw_py.web.api.error_json import DISPATCH_FAILED
+from goclaw_py.web.api.wire import MAX_LIMIT
 from goclaw_py.web.caco.texts import PROMPT_REQUIRED, not_found, said_of, words
 from goclaw_py.web.caco.wire import (
     CacoError,

@@ -17,7 +17,7 @@ from goclaw_py.model.errors import HeartbeatError, StoreUnavailable, UnknownAgen
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.heartbeat import NoHeartbeat
-from goclaw_py.web.api.heartbeat_errors import STATUS_OF
+from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages.checklists import ChecklistDraft, ChecklistPages
 from goclaw_py.web.pages.heartbeat_texts import (
     OUTCOMES,
@@ -179,7 +179,7 @@ class _Hearts:
                 case _:
                     raise HTTPException(404)
         except (HeartbeatError, StoreUnavailable) as error:
-            return await self._page(request, draft, _sentence(error), _status_of(error))
+            return await self._page(request, draft, _sentence(error), status_of(error))
         return back_to(here, notice)
 
     async def list_(self, request: Request) -> Response:
@@ -190,7 +190,7 @@ class _Hearts:
             await self._checklists.change(agent, request.path_params["action"], fields)
         except HeartbeatError as error:
             draft = ChecklistDraft(text=fields.get("text"), item=fields.get("item", ""))
-            return await self._page(request, draft, _sentence(error), _status_of(error))
+            return await self._page(request, draft, _sentence(error), status_of(error))
         return back_to(f"/heartbeats/{agent}", "saved")
 
     async def _run(self, request: Request, agent: AgentName) -> Response:
@@ -215,12 +215,6 @@ class _Hearts:
 
 def _title(agent: AgentName) -> Facts:
     return {"title": f"Heartbeat of {agent}", "path": "/heartbeats", "agent": agent}
-
-
-def _status_of(error: HeartbeatError | StoreUnavailable) -> int:
-    if isinstance(error, StoreUnavailable):
-        return 503
-    return next(status for kind, status in STATUS_OF if isinstance(error, kind))
 
 
 def _sentence(error: HeartbeatError | StoreUnavailable) -> str:

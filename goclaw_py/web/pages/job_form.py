@@ -27,8 +27,9 @@ from goclaw_py.model.errors import (
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.control import NotFound
+from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages import job_fields
-from goclaw_py.web.pages.job_page import AHEAD, BY, found, status_of
+from goclaw_py.web.pages.job_page import AHEAD, BY, found
 from goclaw_py.web.pages.job_texts import sentence
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 
@@ -160,19 +161,8 @@ async def _answer(
         "preview": await _preview(service, typed),
         **await _suggestions(service, typed),
     }
-    return service.answer(request, "job_form.html", facts, _status(error))
-
-
-def _status(error: _Refusal | None) -> int:
-    match error:
-        case None:
-            return 200
-        case JobError():
-            return status_of(error)
-        case NotFound():
-            return 404
-        case StoreUnavailable():
-            return 503
+    status = 200 if error is None else status_of(error)
+    return service.answer(request, "job_form.html", facts, status)
 
 
 async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[str, object]:

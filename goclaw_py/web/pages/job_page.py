@@ -15,7 +15,6 @@ from goclaw_py.model.errors import JobError, UnknownJob
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.jobs import Requester
-from goclaw_py.web.api.job_errors import STATUS_OF
 from goclaw_py.web.pages.durations import plot_of
 from goclaw_py.web.pages.job_texts import (
     STATES,
@@ -38,11 +37,6 @@ _TOLD: Final = {
     Notify.CONDITIONAL: "when the agent says so",
     Notify.NEVER: "never",
 }
-
-
-def status_of(error: JobError) -> int:
-    """The HTTP status of an error about a job."""
-    return next(status for kind, status in STATUS_OF if isinstance(error, kind))
 
 
 async def found(service: PageServices, asked: str) -> Job:

@@ -16,7 +16,8 @@ from goclaw_py.model.errors import JobError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
-from goclaw_py.web.pages.job_page import BY, found, look_at, status_of
+from goclaw_py.web.api.error_json import status_of
+from goclaw_py.web.pages.job_page import BY, found, look_at
 from goclaw_py.web.pages.job_texts import line_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 

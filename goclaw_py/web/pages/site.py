@@ -20,8 +20,9 @@ from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
+from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of
-from goclaw_py.web.api.wire import STATUS_OF, ApiError, dump
+from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import (
     chat,
@@ -132,8 +133,8 @@ class _Faults:
         return self._answer(request, error.status_code, text, error.headers)
 
     async def failed(self, request: Request, error: Exception) -> Response:
-        code = next((code for kind, code in STATUS_OF if isinstance(error, kind)), 409)
-        return self._answer(request, code, str(error))
+        assert isinstance(error, GoclawError)
+        return self._answer(request, status_of(error, 409), str(error))
 
     async def broken(self, request: Request, _error: Exception) -> Response:
         # Starlette raises it again after this answer, so the server logs it.

@@ -13,7 +13,7 @@ import pytest
 
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.app.service import Front, Service
-from goclaw_py.cli.client.client import RemoteControl
+from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.config import load
 from goclaw_py.model.errors import ChannelRefused
 from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from goclaw_py.cli.client.client import STREAM_SILENCE_S, while_alive
+from goclaw_py.cli.client.control import STREAM_SILENCE_S, while_alive
 from goclaw_py.ports.control import NoGateway
 
 

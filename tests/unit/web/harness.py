@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from goclaw_py.cli.client.client import RemoteControl
+from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.web.server import ApiServer
 from goclaw_py.web.sockets import listen_unix
 from tests.support.apps import lend_api

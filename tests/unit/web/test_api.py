@@ -9,8 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from goclaw_py.cli.client.client import RemoteControl
-from goclaw_py.cli.client.refusals import Refused
+from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.model.errors import GoclawError, StoreUnavailable
 from goclaw_py.model.ids import AgentName, LaneName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
@@ -18,6 +17,7 @@ from goclaw_py.ports.control import NodeSilent, NodesView, NoGateway, NotFound
 from goclaw_py.ports.store import ALL_RUNS, OutboxState, RunFilter, Standing
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api import wire
+from goclaw_py.web.api.error_json import Refused
 from tests.support.apps import lend_api
 from tests.unit.web import fake_nodes, fake_post, fakes
 from tests.unit.web.fake_terminals import FakeTerminals

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.cli.client.client import RemoteControl
+from goclaw_py.cli.client.calls import asker_params
+from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.cli.client.jobs import RemoteJobService
 from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus, Why
 from goclaw_py.jobs.models import FixedMessage, JobState, Notify, Program, Prompt, TargetKind
@@ -46,11 +47,10 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.control import NoGateway
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow
 from goclaw_py.ports.store import JobQuery, Node
+from goclaw_py.web.api.error_json import Refused, error_json, error_of
 from goclaw_py.web.api.job_bodies import ChangeBody, DraftBody
-from goclaw_py.web.api.job_errors import JobFault, error_of, fault_of
 from goclaw_py.web.api.job_json import (
     asker_of,
-    asker_params,
     change_json,
     change_of,
     draft_json,
@@ -289,8 +289,7 @@ ALL = [
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: type(error).__name__)
 def test_every_error_of_jobs_survives_the_trip(error: JobError) -> None:
-    raw = dump(JobFault, fault_of(error))
-    back = error_of(read(JobFault, raw))
+    back = error_of(422, error_json(error))
     assert type(back) is type(error)
     assert (str(back), vars(back)) == (str(error), vars(error))
 
@@ -306,8 +305,9 @@ def test_no_class_of_job_errors_is_forgotten() -> None:
 
 @pytest.mark.parametrize("kind", ["", "Exception", "SystemExit", "__import__", "GoclawError"])
 def test_a_class_that_is_no_error_of_jobs_is_not_made(kind: str) -> None:
-    back = error_of(JobFault("told", kind, {"asked": "x", "__class__": "y"}))
-    assert type(back) is JobError
+    told = {"error": "told", "kind": kind, "facts": {"asked": "x", "__class__": "y"}}
+    back = error_of(403, dump(dict, told))
+    assert type(back) is Refused
     assert (str(back), vars(back)) == ("told", {})
 
 
@@ -316,7 +316,7 @@ class _Newer(BadCron):
 
 
 def test_an_error_of_another_release_arrives_as_what_it_is_a_kind_of() -> None:
-    back = error_of(fault_of(_Newer("*", "no")))
+    back = error_of(422, error_json(_Newer("*", "no")))
     assert type(back) is BadCron
     assert back.expression == "*"
 

@@ -12,11 +12,11 @@ from typing import Any, get_args
 import httpx
 import pytest
 
-from goclaw_py.cli.client.client import RemoteControl
-from goclaw_py.cli.client.refusals import Refused
+from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.ports.control import NoGateway, NotFound
 from goclaw_py.runs.live_events import LiveEvent, LiveText
 from goclaw_py.web.api import wire
+from goclaw_py.web.api.error_json import Refused
 from goclaw_py.web.api.routes import make_api
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.cli.client.client import RemoteControl
-from goclaw_py.cli.client.refusals import Refused
+from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
 from goclaw_py.ports.control import ChatEvent, NoGateway, TerminalMessage
 from goclaw_py.web.api import streams, wire
+from goclaw_py.web.api.error_json import Refused
 from goclaw_py.web.sockets import listen_unix, short_path
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
@@ -85,7 +85,7 @@ async def test_a_line_that_is_not_committed_is_an_error_on_the_other_side(tmp_pa
 async def test_a_line_from_a_terminal_that_is_not_attached_fails_in_bounded_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goclaw_py.cli.client.client.ATTACH_S", 0.01)
+    monkeypatch.setattr("goclaw_py.cli.client.control.ATTACH_S", 0.01)
     async with connected(tmp_path) as (_, remote):
         with pytest.raises(StoreUnavailable, match="not connected to the gateway yet"):
             await remote.say("local", "m1", "hello")
@@ -271,7 +271,7 @@ async def test_a_foreign_server_is_not_understood(tmp_path: Path) -> None:
 async def test_a_gateway_that_hangs_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goclaw_py.cli.client.client.TIMEOUT_S", 0.05)
+    monkeypatch.setattr("goclaw_py.cli.client.control.TIMEOUT_S", 0.05)
     listener = listen_unix(tmp_path / "gateway.sock")
     try:
         async with RemoteControl(listener.path) as remote:

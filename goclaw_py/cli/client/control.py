@@ -4,42 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 import httpx
 
-from goclaw_py.cli.client.ask import Params, given
-from goclaw_py.cli.client.lists import RemoteLists, segment
-from goclaw_py.cli.client.refusals import NotAccepted, Refused
-from goclaw_py.cli.client.usage import ask_usage
-from goclaw_py.model.errors import GoclawError, StoreUnavailable
-from goclaw_py.model.explanation import Explanation
-from goclaw_py.model.ids import LaneName, SessionKey
-from goclaw_py.ports.control import (
-    ChatEvent,
-    NodesView,
-    NoGateway,
-    PairingApplicant,
-    QueueView,
-    Resized,
-    Submitted,
-)
-from goclaw_py.ports.store import Node, Person
+from goclaw_py.cli.client.calls import Params, Remote, call, query, segment
+from goclaw_py.model.errors import BadUsageQuery, GoclawError, StoreUnavailable
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.ports.control import ChatEvent, Control, NoGateway, Submitted
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport
-from goclaw_py.scheduler.views import ActiveRuns, GatewayStatus, LanesView, StopReport
 from goclaw_py.web.api import wire
+from goclaw_py.web.api.error_json import NotAccepted, error_of
 from goclaw_py.web.sockets import short_path
 
 if TYPE_CHECKING:
     from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService
     from goclaw_py.cli.client.jobs import RemoteJobService
-
-T = TypeVar("T")
 
 TIMEOUT_S = 30.0
 """Timeout of a request. A chat message is answered only after its database commit."""
@@ -53,14 +38,8 @@ ATTACH_S = 10.0
 _LAST_LOOK_S = 1.0
 _CONFIRM_AFTER_S = (0.0, 0.2, 1.0)
 
-_KIND_OF: dict[int, type[GoclawError]] = {
-    **{code: kind for kind, code in wire.STATUS_OF},
-    **dict.fromkeys((400, 413, 422), NotAccepted),
-}
-_KIND_OF_WORD = {word: kind for kind, word in wire.CODE_OF}
 
-
-class RemoteControl(RemoteLists):
+class RemoteControl(Remote):
     """Use it in ``async with``. Every method raises ``NoGateway`` if no gateway answers."""
 
     def __init__(self, path: Path) -> None:
@@ -70,7 +49,6 @@ class RemoteControl(RemoteLists):
         self._confirming: set[asyncio.Task[None]] = set()
         self._attached: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._client: httpx.AsyncClient
-        super().__init__(self._request)
 
     async def __aenter__(self) -> Self:
         name = self._exits.enter_context(short_path(self._path))
@@ -97,65 +75,71 @@ class RemoteControl(RemoteLists):
         # Imported here, because most commands do not need it.
         from goclaw_py.cli.client.jobs import RemoteJobService  # noqa: PLC0415
 
-        return RemoteJobService(self._request)
+        return RemoteJobService(self.send)
 
     @cached_property
     def heartbeats(self) -> RemoteHeartbeatService:
         """Return the service for heartbeats."""
         from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService  # noqa: PLC0415
 
-        return RemoteHeartbeatService(self._request)
+        return RemoteHeartbeatService(self.send)
 
-    async def status(self) -> GatewayStatus:
-        """Return the state of the gateway."""
-        return await self._get(GatewayStatus, "/api/status")
-
-    async def lanes(self) -> LanesView:
-        """Return the running and waiting runs of each lane."""
-        return await self._get(LanesView, "/api/lanes")
-
-    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        """Resize a lane."""
-        path, body = f"/api/lanes/{segment(name)}", wire.ResizeBody(concurrency)
-        return wire.read(Resized, await self._request("PUT", path, body))
-
-    async def active(self) -> ActiveRuns:
-        """Return all running and waiting runs."""
-        return await self._get(ActiveRuns, "/api/runs/active")
-
-    async def queue(self, key: str) -> QueueView:
-        """Return the queue of one session."""
-        return await self._get(QueueView, f"/api/sessions/{segment(key)}/queue")
-
-    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """Stop one run of a session, or everything in it."""
-        path = f"/api/sessions/{segment(session)}/stop"
-        return await self._post(StopReport, path, wire.StopBody(everything=everything))
+    status = call(Control.status, "GET /api/status")
+    lanes = call(Control.lanes, "GET /api/lanes")
+    resize_lane = call(Control.resize_lane, "PUT /api/lanes/{name}")
+    active = call(Control.active, "GET /api/runs/active")
+    sessions = call(Control.sessions, "GET /api/sessions")
+    session = call(Control.session, "GET /api/sessions/{key}")
+    history = call(Control.history, "GET /api/sessions/{key}/history")
+    queue = call(Control.queue, "GET /api/sessions/{key}/queue")
+    stop = call(Control.stop, "POST /api/sessions/{session}/stop")
+    reset = call(Control.reset, "POST /api/sessions/{key}/reset")
+    runs = call(Control.runs, "GET /api/runs")
+    runs_between = call(Control.runs_between, "GET /api/runs/timeline")
+    run = call(Control.run, "GET /api/runs/{prefix}")
+    run_record = call(Control.run_record, "GET /api/runs/{prefix}/record")
+    why = call(Control.why, "GET /api/why")
+    outbox = call(Control.outbox, "GET /api/outbox")
+    outbox_row = call(Control.outbox_row, "GET /api/outbox/{row_id}")
+    retry_outbox = call(Control.retry_outbox, "POST /api/outbox/retry", key="retried")
+    drop_outbox = call(Control.drop_outbox, "POST /api/outbox/drop", key="dropped")
+    letters = call(Control.letters, "GET /api/inbox")
+    letter = call(Control.letter, "GET /api/inbox/{row_id}")
+    retry_letters = call(Control.retry_letters, "POST /api/inbox/retry", key="retried")
+    dismiss_letters = call(Control.dismiss_letters, "POST /api/inbox/drop", key="dropped")
+    nodes = call(Control.nodes, "GET /api/nodes")
+    drain = call(Control.drain, "POST /api/nodes/{node}/drain")
+    people = call(Control.people, "GET /api/people")
+    pairing_requests = call(Control.pairing_requests, "GET /api/pairing")
+    approve = call(Control.approve, "POST /api/pairing/approve")
+    revoke = call(Control.revoke, "POST /api/people/revoke")
+    heard = call(Control.heard, "GET /api/heard")
+    chats = call(Control.chats, "GET /api/chats")
+    allow_chat = call(Control.allow_chat, "POST /api/chats/allow")
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         """Send a message to the agent in a session."""
         path = f"/api/sessions/{segment(key)}/messages"
-        raw = await self._request("POST", path, {"prompt": text}, params={"queue": queue})
+        raw = await self.send("POST", path, {"prompt": text}, {"queue": queue})
         sent = wire.read(wire.Sent, raw)
         return Submitted(SessionKey(sent.sessionId), sent.runId)
 
-    async def reset(self, key: SessionKey) -> None:
-        """Start a new history of a session."""
-        await self._request("POST", f"/api/sessions/{segment(key)}/reset")
-
-    async def why(self, about: str | None = None) -> Explanation:
-        """Explain why something did or did not happen."""
-        return await self._get(Explanation, "/api/why", given(about=about))
-
     async def usage(self, query: UsageQuery) -> UsageReport:
-        """Return tokens and cost of runs."""
-        return await ask_usage(self._request, query)
+        """Return tokens and cost of runs. The gateway's clock may rule out days, too."""
+        given = {"since": query.since, "until": query.until, "days": query.days}
+        params: Params = {name: str(value) for name, value in given.items() if value is not None}
+        params |= {"by": ",".join(query.by), "tz": query.zone}
+        try:
+            return wire.read(UsageReport, await self.send("GET", "/api/usage", params=params))
+        except NotAccepted as error:
+            key, _, problem = str(error).partition(": ")
+            raise BadUsageQuery(key, problem) from error
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None
     ) -> AsyncGenerator[LiveEvent]:
         """Yield live events of runs. Raises ``NoGateway`` when the gateway shuts down."""
-        params = given(session=session)
+        params = query(session=session)
         headers = {} if after is None else {"Last-Event-ID": after}
         reader = wire.EventReader(wire.LIVE_EVENTS)
         with _translated():
@@ -165,53 +149,6 @@ class RemoteControl(RemoteLists):
                     for event in reader.feed(chunk):
                         yield event
         raise NoGateway("the gateway has shut down or closed the connection")
-
-    async def retry_outbox(self, ids: Collection[int]) -> int:
-        """Retry dead and dropped outgoing messages."""
-        body = wire.RowsBody(list(ids))
-        return (await self._post(wire.Retried, "/api/outbox/retry", body)).retried
-
-    async def drop_outbox(self, ids: Collection[int]) -> int:
-        """Drop dead and pending outgoing messages."""
-        body = wire.RowsBody(list(ids))
-        return (await self._post(wire.DroppedRows, "/api/outbox/drop", body)).dropped
-
-    async def retry_letters(self, ids: Collection[int]) -> int:
-        """Retry failed incoming messages."""
-        body = wire.RowsBody(list(ids))
-        return (await self._post(wire.Retried, "/api/inbox/retry", body)).retried
-
-    async def dismiss_letters(self, ids: Collection[int]) -> int:
-        """Dismiss failed incoming messages."""
-        body = wire.RowsBody(list(ids))
-        return (await self._post(wire.DroppedRows, "/api/inbox/drop", body)).dropped
-
-    async def nodes(self) -> NodesView:
-        """Return the nodes on this database."""
-        return await self._get(NodesView, "/api/nodes")
-
-    async def drain(self, node: str) -> Node:
-        """Shut a node down gracefully."""
-        return await self._post(Node, f"/api/nodes/{segment(node)}/drain", None)
-
-    async def pairing_requests(self) -> list[PairingApplicant]:
-        """Return pending requests to talk to the agent."""
-        return await self._get(list[PairingApplicant], "/api/pairing")
-
-    async def approve(self, code: str, *, guest: bool) -> Person:
-        """Approve the person with this pairing code."""
-        body = wire.ApproveBody(code, guest=guest)
-        return await self._post(Person, "/api/pairing/approve", body)
-
-    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
-        """Revoke the approval of a person."""
-        body = wire.RevokeBody(channel, account, sender_id)
-        await self._request("POST", "/api/people/revoke", body)
-
-    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
-        """Decide whether the agent listens in a group."""
-        body = wire.AllowBody(channel, account, chat, allowed)
-        await self._request("POST", "/api/chats/allow", body)
 
     # ------------------------------------------------------------------ Terminals
 
@@ -239,7 +176,7 @@ class RemoteControl(RemoteLists):
         except TimeoutError:
             raise StoreUnavailable("this terminal is not connected to the gateway yet") from None
         path = f"/api/chat/{segment(chat)}/messages"
-        await self._request("POST", path, wire.SayBody(message_id, text))
+        await self.send("POST", path, wire.SayBody(message_id, text))
 
     def confirm(self, receipt: str) -> None:
         """Confirm that a message was shown; ``async with`` waits for that at the end."""
@@ -253,7 +190,7 @@ class RemoteControl(RemoteLists):
         for wait_s in _CONFIRM_AFTER_S:
             await asyncio.sleep(wait_s)
             with suppress(GoclawError):
-                await self._request("POST", "/api/chat/any/confirm", wire.ConfirmBody(receipt))
+                await self.send("POST", "/api/chat/any/confirm", wire.ConfirmBody(receipt))
                 return
 
     # ------------------------------------------------------------------ HTTP
@@ -276,15 +213,10 @@ class RemoteControl(RemoteLists):
             _raise_for(response)
         return response
 
-    async def _get(self, kind: type[T], path: str, params: Params | None = None) -> T:
-        return wire.read(kind, await self._request("GET", path, params=params))
-
-    async def _post(self, kind: type[T], path: str, body: object) -> T:
-        return wire.read(kind, await self._request("POST", path, body))
-
-    async def _request(
-        self, method: str, path: str, body: object = None, *, params: Params | None = None
+    async def send(
+        self, method: str, path: str, body: object = None, params: Params | None = None
     ) -> bytes:
+        """Send a request; returns the body of the response."""
         content = None if body is None else wire.dump(type(body), body)
         headers = {} if body is None else {"content-type": "application/json"}
         with _translated():
@@ -320,28 +252,7 @@ async def _give_up(reading: asyncio.Future[bytes | None]) -> None:
 
 def _raise_for(response: httpx.Response) -> None:
     if response.is_error:
-        raise _told(response)
-
-
-def _told(response: httpx.Response) -> GoclawError:
-    """Return the error in a response."""
-    # Imported here, because most commands get no error.
-    from goclaw_py.web.api import heartbeat_errors, job_errors  # noqa: PLC0415
-
-    raw = response.content
-    with suppress(wire.Unreadable):
-        # Check this first: a job error may have a kind that this release does not know.
-        return heartbeat_errors.error_of(wire.read(heartbeat_errors.HeartbeatFault, raw))
-    with suppress(wire.Unreadable):
-        return job_errors.error_of(wire.read(job_errors.JobFault, raw))
-    with suppress(wire.Unreadable):
-        told = wire.read(wire.CodedError, raw)
-        return _KIND_OF_WORD.get(told.code, Refused)(told.error)
-    try:
-        text = wire.read(wire.ApiError, raw).error
-    except wire.Unreadable:
-        text = f"the gateway answered {response.status_code}"
-    return _KIND_OF.get(response.status_code, Refused)(text)
+        raise error_of(response.status_code, response.content)
 
 
 @contextmanager

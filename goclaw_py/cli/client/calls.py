@@ -1,0 +1,171 @@
+"""Methods of a port as HTTP requests: their signature says what is sent and what comes back."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_type_hints
+from urllib.parse import quote
+
+from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.jobs import Requester
+from goclaw_py.ports.store import RunFilter
+from goclaw_py.web.api import wire
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Params = dict[str, str | int | bool | list[str]]
+
+
+class RequestSender(Protocol):
+    """Sends a request to the gateway; returns the body, or raises the error in the response."""
+
+    def __call__(
+        self, method: str, path: str, body: object = None, params: Params | None = None
+    ) -> Awaitable[bytes]:
+        """Raises ``NoGateway`` as well."""
+
+
+class Remote:
+    """A service of a gateway in another process; its methods are made with ``call``."""
+
+    async def send(
+        self, method: str, path: str, body: object = None, params: Params | None = None
+    ) -> bytes:
+        """Send a request; see ``RequestSender``."""
+        raise NotImplementedError
+
+    def segment(self, name: str, value: object) -> str:
+        """Quote the argument ``name`` as one segment of a URL path."""
+        del name
+        return segment(value)
+
+
+def segment(value: object) -> str:
+    """Quote a value as one segment of a URL path."""
+    return quote(str(value), safe="")
+
+
+def call(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]],
+    route: str,
+    *,
+    key: str = "",
+    read: Callable[[Any], R] | None = None,
+    without: str = "",
+    **names: str,
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """Implement a method of a port by a request.
+
+    Arguments fill the placeholders of the path. The others are query parameters of a GET, and
+    else keys of the body; a ``Requester`` is always in the query.
+
+    Args:
+        method: That of the port.
+        route: Method and path, such as ``GET /api/runs/{prefix}``.
+        key: The result is the value of this key of the response.
+        read: Makes the result from the response; its annotation says what that is.
+        without: The path if the argument in ``route`` is None.
+        names: Names of arguments that the body calls otherwise.
+    """
+    verb, path = route.split()
+    made = _Call(method, verb, path, key, read, without, names)
+
+    async def sent(self: Remote, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        given = made.signature.bind(self, *args, **kwargs)
+        given.apply_defaults()
+        return made.result(await self.send(*made.request(self, given.arguments)))  # type: ignore[no-any-return]
+
+    return sent
+
+
+@dataclass(frozen=True)
+class _Call:
+    method: Callable[..., Any]
+    verb: str
+    path: str
+    key: str
+    read: Callable[[Any], Any] | None
+    without: str
+    names: Mapping[str, str]
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.method)
+
+    @cached_property
+    def kind(self) -> Any:
+        """The type of the response."""
+        if self.read is not None:
+            first = next(iter(inspect.signature(self.read).parameters))
+            return get_type_hints(self.read)[first]
+        kind: Any = get_type_hints(self.method)["return"]
+        return dict[str, kind] if self.key else kind
+
+    def request(
+        self, service: Remote, arguments: Mapping[str, object]
+    ) -> tuple[str, str, object, Params]:
+        """Return the request for these arguments, the service itself included."""
+        _, *given = arguments.items()
+        rest = dict(given)
+        filled = {name: rest.pop(name) for name in re.findall(r"{(\w+)}", self.path)}
+        path = self.path
+        if self.without and None in filled.values():
+            path, filled = self.without, {}
+        path = path.format(**{name: service.segment(name, one) for name, one in filled.items()})
+        params = query(by=rest.pop("by", None))
+        if self.verb == "GET":
+            return self.verb, path, None, {**params, **query(**rest)}
+        body = {self.names.get(name, name): value for name, value in rest.items()}
+        return self.verb, path, body or None, params
+
+    def result(self, raw: bytes) -> Any:
+        """Return what a response means."""
+        if self.kind is type(None):
+            return None
+        found = wire.read(self.kind, raw)
+        if self.read is not None:
+            return self.read(found)
+        return found[self.key] if self.key else found
+
+
+def query(**given: object) -> Params:
+    """Return the parameters that have a value, as in a URL."""
+    params: Params = {}
+    for name, value in given.items():
+        match value:
+            case None:
+                pass
+            case Requester():
+                params |= asker_params(value)
+            case RunFilter(agent, trigger, outcome):
+                params |= query(agent=agent, trigger=trigger, outcome=outcome)
+            case datetime():
+                params[name] = value.isoformat()
+            case Cursor():
+                params[name] = str(value)
+            case str():
+                # Use the value of an enum; httpx would send its name.
+                params[name] = str.__str__(value)
+            case bool() | int():
+                params[name] = value
+            case _:
+                raise TypeError(f"{name}: no query parameter is a {type(value).__name__}")
+    return params
+
+
+def asker_params(by: Requester) -> dict[str, str]:
+    """Return who asks, as the parameters of ``web.api.job_json.asker_of``."""
+    params = {"maker": by.maker.value, "peer": by.peer.value}
+    if by.owner is not None:
+        params["asker"] = by.owner
+    if by.agent is not None:
+        params["asker_agent"] = by.agent
+    if by.chat is not None:
+        params["chat"] = target_text(by.chat)
+    return params

@@ -1,0 +1,145 @@
+"""Errors in responses: one table of their HTTP statuses, and their JSON in both directions.
+
+Imports no web framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from goclaw_py.model import errors
+from goclaw_py.model.errors import (
+    BadUsageQuery,
+    ChecklistChanged,
+    GoclawError,
+    HeartbeatError,
+    JobChanged,
+    JobError,
+    NotYours,
+    SlugTaken,
+    StoreUnavailable,
+    TooManyEvents,
+    TooManyJobs,
+    UnknownAgent,
+    UnknownJob,
+)
+from goclaw_py.ports.control import NodeSilent, NoGateway, NotAChat, NotFound, SessionBusy
+from goclaw_py.web.api.wire import ApiError, Unreadable, dump, read
+
+DISPATCH_FAILED: Final = "DISPATCH_FAILED"
+
+
+class Refused(GoclawError):
+    """The gateway rejected a request; the message is its reason."""
+
+
+class NotAccepted(Refused):
+    """A field of a request is malformed or too long; the message begins with its name."""
+
+
+_STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
+    (NotFound, 404),
+    (BadUsageQuery, 422),
+    (NoGateway, 409),
+    (SessionBusy, 409),
+    (NotAChat, 409),
+    (NodeSilent, 504),
+    (StoreUnavailable, 503),
+    (UnknownJob, 404),
+    (NotYours, 403),
+    (JobChanged, 409),
+    (SlugTaken, 409),
+    (TooManyJobs, 409),
+    (JobError, 422),
+    (UnknownAgent, 404),
+    (TooManyEvents, 409),
+    (ChecklistChanged, 409),
+    (HeartbeatError, 422),
+)
+"""The HTTP status of each error; the first that fits."""
+
+_CODES: Final[Mapping[str, type[GoclawError]]] = {
+    "SESSION_BUSY": SessionBusy,
+    "NOT_A_CHAT": NotAChat,
+    DISPATCH_FAILED: StoreUnavailable,
+}
+_KINDS: Final[Mapping[str, type[GoclawError]]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, JobError | HeartbeatError)
+}
+_OF_STATUS: Final[Mapping[int, type[GoclawError]]] = {
+    400: NotAccepted,
+    404: NotFound,
+    409: NoGateway,
+    413: NotAccepted,
+    422: NotAccepted,
+    503: StoreUnavailable,
+    504: NodeSilent,
+}
+"""The error that a response means if it has nothing but a sentence."""
+
+Fact = str | bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class CodedError:
+    """An error with a word for programs."""
+
+    error: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class DetailedError:
+    """An error about a job or a heartbeat: its sentence, the name of its class, and its values."""
+
+    error: str
+    kind: str
+    facts: dict[str, Fact] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _AnyError:
+    """What any of the three may have."""
+
+    error: str
+    code: str = ""
+    kind: str = ""
+    facts: dict[str, Fact] = field(default_factory=dict)
+
+
+def status_of(error: GoclawError, otherwise: int = 500) -> int:
+    """Return the HTTP status of an error."""
+    return next((status for kind, status in _STATUS_OF if isinstance(error, kind)), otherwise)
+
+
+def error_json(error: GoclawError) -> bytes:
+    """Return the body of the response."""
+    text = str(error)
+    if isinstance(error, JobError | HeartbeatError):
+        # A class that is not known here is written as its nearest known base.
+        kind = next(one.__name__ for one in type(error).__mro__ if one in _KINDS.values())
+        facts = {name: value for name, value in vars(error).items() if not name.startswith("_")}
+        return dump(DetailedError, DetailedError(text, kind, facts))
+    for code, known in _CODES.items():
+        if isinstance(error, known) and code != DISPATCH_FAILED:
+            return dump(CodedError, CodedError(text, code))
+    return dump(ApiError, ApiError(text))
+
+
+def error_of(status: int, body: bytes) -> GoclawError:
+    """Return the error that a response means."""
+    try:
+        found = read(_AnyError, body)
+    except Unreadable:
+        found = _AnyError(f"the gateway answered {status}")
+    if known := _KINDS.get(found.kind):
+        error = known.__new__(known, found.error)
+        vars(error).update(
+            {name: value for name, value in found.facts.items() if not name.startswith("_")}
+        )
+        return error
+    return _CODES.get(found.code, _OF_STATUS.get(status, Refused))(found.error)
