@@ -38,7 +38,7 @@ from goclaw_py.ports.control import Terminals
 from goclaw_py.ports.store import Place
 from goclaw_py.ports.tools import ToolboxFactory
 from goclaw_py.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
-from goclaw_py.web.api.hooks import collect_hooks
+from goclaw_py.web.hooks import collect_hooks
 
 GROUP = "goclaw_py.channels"
 CONSOLE = "console"

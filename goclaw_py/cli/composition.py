@@ -70,7 +70,7 @@ async def check_parts(settings: Settings) -> None:
     webhooks that collide.
     """
     from goclaw_py.app.parts import build_agents, build_channels  # noqa: PLC0415
-    from goclaw_py.web.api.hooks import collect_hooks  # noqa: PLC0415
+    from goclaw_py.web.hooks import collect_hooks  # noqa: PLC0415
 
     channels = build_channels(settings)
     collect_hooks(channels.values())

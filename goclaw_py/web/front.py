@@ -13,9 +13,9 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.ports.channel import Hook
-from goclaw_py.web.api.hooks import HookApp
 from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.guard import Guard
+from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import HttpServer
 
 _OF_THE_API: Final = ("/api/", "/healthz", "/readyz", "/metrics", "/openapi.json")

@@ -22,7 +22,7 @@ from goclaw_py.ports.store import Store
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.tools import Registry
-from goclaw_py.web.api.hooks import HookConflict
+from goclaw_py.web.hooks import HookConflict
 from goclaw_py.web.sockets import is_answered, socket_path
 from goclaw_py.web.tcp import CannotListen
 from tests.support.flaky_store import FlakyStore

@@ -29,7 +29,7 @@ from goclaw_py.model.messages import (
     Target,
 )
 from goclaw_py.ports.channel import Channel
-from goclaw_py.web.api.hooks import HookApp, collect_hooks
+from goclaw_py.web.hooks import HookApp, collect_hooks
 from goclaw_py.web.server import HttpServer
 from tests.botapi import BotApi
 from tests.botapi.server import TOKEN

@@ -19,7 +19,8 @@ from goclaw_py.web.api import wire
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Params = dict[str, str | int | bool | list[str]]
+Value = str | int | bool | list[str]
+Params = Mapping[str, Value]
 
 
 class RequestSender(Protocol):
@@ -134,9 +135,9 @@ class _Call:
         return found[self.key] if self.key else found
 
 
-def query(**given: object) -> Params:
+def query(**given: object) -> dict[str, Value]:
     """Return the parameters that have a value, as in a URL."""
-    params: Params = {}
+    params: dict[str, Value] = {}
     for name, value in given.items():
         match value:
             case None:

@@ -127,7 +127,7 @@ class RemoteControl(Remote):
     async def usage(self, query: UsageQuery) -> UsageReport:
         """Return tokens and cost of runs. The gateway's clock may rule out days, too."""
         given = {"since": query.since, "until": query.until, "days": query.days}
-        params: Params = {name: str(value) for name, value in given.items() if value is not None}
+        params = {name: str(value) for name, value in given.items() if value is not None}
         params |= {"by": ",".join(query.by), "tz": query.zone}
         try:
             return wire.read(UsageReport, await self.send("GET", "/api/usage", params=params))

@@ -102,7 +102,7 @@ class RemoteJobService(Remote):
 
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
         """See ``JobService``."""
-        raw = await self.send("GET", "/api/jobs", None, asker_params(by) | _params(query))
+        raw = await self.send("GET", "/api/jobs", None, {**asker_params(by), **_params(query)})
         page = wire.read(dict[str, Any], raw)
         return JobPage(tuple(job_of(one) for one in page["jobs"]), page["total"])
 
@@ -115,7 +115,7 @@ class RemoteJobService(Remote):
 
     async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
         """See ``JobService``."""
-        body, params = job_json.draft_json(draft), asker_params(by) | {"count": count}
+        body, params = job_json.draft_json(draft), asker_params(by) | {"count": str(count)}
         return wire.read(job_json.Times, await self.send("POST", _PREVIEW, body, params)).times
 
     async def send(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import Response
+from fastapi import APIRouter, Path, Query
 
 from goclaw_py.heartbeat.checklist.checklist import Checklist
 from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
@@ -30,8 +29,7 @@ from goclaw_py.web.api.heartbeat_json import (
     muted_until,
     ran_beat,
 )
-from goclaw_py.web.api.paging import LINK, Before, Limit, cursor, page
-from goclaw_py.web.api.wire import dump
+from goclaw_py.web.api.paging import LINK, Before, Limit, Page
 
 Outcome = Annotated[
     str | None, Query(max_length=64, pattern=r"^[a-z_:]+$", examples=["ok", "skipped:empty"])
@@ -40,8 +38,14 @@ Agent = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["ma
 Beats = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 Number = Annotated[int, Path(ge=1, le=100_000)]
 
+_NOBODY: Final = {
+    "error": "there is no agent 'nobody'",
+    "kind": "UnknownAgent",
+    "facts": {"agent": "nobody"},
+}
 _FAULTS: Final[dict[int | str, dict[str, Any]]] = {
-    code: {"model": DetailedError} for code in (404, 409)
+    code: {"model": DetailedError, "content": {"application/json": {"example": _NOBODY}}}
+    for code in (404, 409)
 }
 
 
@@ -55,46 +59,45 @@ def heartbeat_routes(control: Control) -> APIRouter:
 
 
 def _looking(api: APIRouter, control: Control) -> None:
-    @api.get("", response_model=list[HeartbeatAnswer])
-    async def every() -> Response:
+    @api.get("")
+    async def every() -> list[HeartbeatAnswer]:
         """How the heartbeats of all agents stand, in the order of the settings."""
         service = control.heartbeats
-        seen = [answer_of(await service.view(agent)) for agent in service.agents]
-        return _answer(list[HeartbeatAnswer], seen)
+        return [answer_of(await service.view(agent)) for agent in service.agents]
 
-    @api.get("/{agent}", response_model=HeartbeatAnswer)
-    async def one(agent: Agent) -> Response:
+    @api.get("/{agent}")
+    async def one(agent: Agent) -> HeartbeatAnswer:
         """How one stands, why its last beat came to what it did, and when the next is due."""
         return await _view(control.heartbeats.view(AgentName(agent)))
 
-    @api.get("/{agent}/beats", response_model=list[HeartbeatRun], responses=LINK)
+    @api.get("/{agent}/beats", responses=LINK)
     async def beats(
-        request: Request, agent: Agent, before: Before, limit: Limit = 50, outcome: Outcome = None
-    ) -> Response:
+        page: Page, agent: Agent, before: Before, limit: Limit = 50, outcome: Outcome = None
+    ) -> list[HeartbeatRun]:
         """What became of its beats, the newest first; `outcome` as in `skipped:empty`."""
         name = AgentName(agent)
         rows = await control.heartbeats.log(name, limit=limit + 1, outcome=outcome, before=before)
-        return page(HeartbeatRun, rows, limit, request, cursor)
+        return page.of(rows, limit)
 
-    @api.get("/{agent}/rehearsal", response_model=DryRunReport)
-    async def rehearsal(agent: Agent) -> Response:
+    @api.get("/{agent}/rehearsal")
+    async def rehearsal(agent: Agent) -> DryRunReport:
         """What a run by hand would do now: all checks, no model."""
-        return _answer(DryRunReport, await control.heartbeats.rehearse(AgentName(agent)))
+        return await control.heartbeats.rehearse(AgentName(agent))
 
 
 def _changing(api: APIRouter, control: Control) -> None:
-    @api.post("/{agent}/run", response_model=RanHeartbeat)
-    async def run(agent: Agent) -> Response:
+    @api.post("/{agent}/run")
+    async def run(agent: Agent) -> RanHeartbeat:
         """Let it beat now; its beat is found below ``/api/beats``."""
-        return _answer(RanHeartbeat, ran_beat(await control.heartbeats.run_now(AgentName(agent))))
+        return ran_beat(await control.heartbeats.run_now(AgentName(agent)))
 
-    @api.put("/{agent}/switch", response_model=HeartbeatAnswer)
-    async def switch(agent: Agent, body: SwitchBody) -> Response:
+    @api.put("/{agent}/switch")
+    async def switch(agent: Agent, body: SwitchBody) -> HeartbeatAnswer:
         """Switch it on or off, over restarts; null: the settings decide again."""
         return await _view(control.heartbeats.switch(AgentName(agent), on=body.on))
 
-    @api.put("/{agent}/mute", response_model=HeartbeatAnswer)
-    async def mute(agent: Agent, body: MuteBody) -> Response:
+    @api.put("/{agent}/mute")
+    async def mute(agent: Agent, body: MuteBody) -> HeartbeatAnswer:
         """Let it be silent for a while."""
         service, name = control.heartbeats, AgentName(agent)
         until = muted_until(body, (await service.view(name)).now)
@@ -102,24 +105,24 @@ def _changing(api: APIRouter, control: Control) -> None:
 
 
 def _checklist(api: APIRouter, control: Control) -> None:
-    @api.get("/{agent}/checklist", response_model=ChecklistAnswer)
-    async def checklist(agent: Agent) -> Response:
+    @api.get("/{agent}/checklist")
+    async def checklist(agent: Agent) -> ChecklistAnswer:
         """Its HEARTBEAT.md, with the items that are not ticked off."""
         return await _list(control.heartbeats.checklist(AgentName(agent)))
 
-    @api.put("/{agent}/checklist", response_model=ChecklistAnswer)
-    async def write(agent: Agent, body: ChecklistBody) -> Response:
+    @api.put("/{agent}/checklist")
+    async def write(agent: Agent, body: ChecklistBody) -> ChecklistAnswer:
         """Write the whole file anew; with `version` only if it has not changed since (409)."""
         service, name = control.heartbeats, AgentName(agent)
         return await _list(service.write_checklist(name, body.text, expected=body.version))
 
-    @api.post("/{agent}/checklist/items", response_model=ChecklistAnswer)
-    async def add(agent: Agent, body: ItemBody) -> Response:
+    @api.post("/{agent}/checklist/items")
+    async def add(agent: Agent, body: ItemBody) -> ChecklistAnswer:
         """Write one more item into it."""
         return await _list(control.heartbeats.add_item(AgentName(agent), body.text))
 
-    @api.post("/{agent}/checklist/items/{number}/done", response_model=ChecklistAnswer)
-    async def done(agent: Agent, number: Number, body: DoneBody | None = None) -> Response:
+    @api.post("/{agent}/checklist/items/{number}/done")
+    async def done(agent: Agent, number: Number, body: DoneBody | None = None) -> ChecklistAnswer:
         """Tick an item off, by its number in the list; with `version` only in that list (409)."""
         service, name = control.heartbeats, AgentName(agent)
         seen = None if body is None else body.version
@@ -130,21 +133,21 @@ def beat_routes(control: Control) -> APIRouter:
     """The routes below ``/api/beats``."""
     api = APIRouter(tags=["heartbeats"])
 
-    @api.get("", response_model=list[HeartbeatRun], responses=LINK)
+    @api.get("", responses=LINK)
     async def log(
-        request: Request, before: Before, limit: Limit = 50, outcome: Outcome = None
-    ) -> Response:
+        page: Page, before: Before, limit: Limit = 50, outcome: Outcome = None
+    ) -> list[HeartbeatRun]:
         """What became of the beats of all agents, the newest first."""
         rows = await control.heartbeats.log(None, limit=limit + 1, outcome=outcome, before=before)
-        return page(HeartbeatRun, rows, limit, request, cursor)
+        return page.of(rows, limit)
 
-    @api.get("/{beat}", response_model=HeartbeatRun)
-    async def one(beat: Beats) -> Response:
+    @api.get("/{beat}")
+    async def one(beat: Beats) -> HeartbeatRun:
         """One of them, by its whole id."""
         found = await control.heartbeats.beat(HeartbeatRunId(beat))
         if found is None:
             raise NotFound(f"there is no heartbeat run {beat!r}")
-        return _answer(HeartbeatRun, found)
+        return found
 
     return api
 
@@ -153,32 +156,27 @@ def agent_routes(control: Control) -> APIRouter:
     """The routes below ``/api/agents``."""
     api = APIRouter(responses=_FAULTS, tags=["heartbeats"])
 
-    @api.get("", response_model=list[AgentView])
-    async def agents() -> Response:
+    @api.get("")
+    async def agents() -> list[AgentView]:
         """All agents, in the order of the settings."""
-        return _answer(list[AgentView], [AgentView(name) for name in control.heartbeats.agents])
+        return [AgentView(name) for name in control.heartbeats.agents]
 
-    @api.get("/{agent}/events", response_model=list[HeartbeatEvent])
-    async def events(agent: Agent) -> Response:
+    @api.get("/{agent}/events")
+    async def events(agent: Agent) -> list[HeartbeatEvent]:
         """What it is told with its next beat, the oldest first."""
-        return _answer(list[HeartbeatEvent], await control.heartbeats.events(AgentName(agent)))
+        return await control.heartbeats.events(AgentName(agent))
 
-    @api.post("/{agent}/events", response_model=HeartbeatEvent, status_code=201)
-    async def tell(agent: Agent, body: EventBody) -> Response:
+    @api.post("/{agent}/events", status_code=201)
+    async def tell(agent: Agent, body: EventBody) -> HeartbeatEvent:
         """Tell it something with its next beat, with ``now`` as soon as may be."""
-        event = await control.heartbeats.add_event(AgentName(agent), body.text, wake=body.now)
-        return _answer(HeartbeatEvent, event, status_code=201)
+        return await control.heartbeats.add_event(AgentName(agent), body.text, wake=body.now)
 
     return api
 
 
-async def _view(asked: Awaitable[HeartbeatView]) -> Response:
-    return _answer(HeartbeatAnswer, answer_of(await asked))
+async def _view(asked: Awaitable[HeartbeatView]) -> HeartbeatAnswer:
+    return answer_of(await asked)
 
 
-async def _list(asked: Awaitable[Checklist]) -> Response:
-    return _answer(ChecklistAnswer, checklist_answer(await asked))
-
-
-def _answer(kind: Any, value: object, *, status_code: int = 200) -> Response:
-    return Response(dump(kind, value), status_code=status_code, media_type="application/json")
+async def _list(asked: Awaitable[Checklist]) -> ChecklistAnswer:
+    return checklist_answer(await asked)

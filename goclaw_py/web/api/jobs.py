@@ -9,7 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+import orjson
+from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 
@@ -39,8 +40,7 @@ from goclaw_py.web.api.job_json import (
     draft_of,
     ran_now,
 )
-from goclaw_py.web.api.paging import LINK, Before, Limit, cursor, page
-from goclaw_py.web.api.wire import dump
+from goclaw_py.web.api.paging import LINK, Before, Limit, Page
 
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
 Count = Annotated[int, Query(ge=1, le=MAX_TIMES)]
@@ -131,35 +131,35 @@ def _looking(api: APIRouter, control: Control) -> None:
 
 
 def _history(api: APIRouter, control: Control) -> None:
-    @api.get("/{job}/log", response_model=list[LoggedOccurrence], responses=LINK)
+    @api.get("/{job}/log", responses=LINK)
     async def log(
-        request: Request,
+        page: Page,
         job: Asked,
         by: By,
         before: Before,
         limit: Limit = 50,
         status: OccurrenceStatus | None = None,
-    ) -> Response:
+    ) -> list[LoggedOccurrence]:
         """What became of the times it was due, the newest first."""
         rows = await control.jobs.log(job, by, limit=limit + 1, status=status, before=before)
-        return page(LoggedOccurrence, rows, limit, request, cursor)
+        return page.of(rows, limit)
 
-    @api.get("/{job}/stats", response_model=JobStats)
-    async def stats(job: Asked, since: Since, by: By) -> Response:
+    @api.get("/{job}/stats")
+    async def stats(job: Asked, since: Since, by: By) -> JobStats:
         """What it did with what was due since then."""
-        return _answer(JobStats, await control.jobs.stats(job, by, since=_in_utc(since)))
+        return await control.jobs.stats(job, by, since=_in_utc(since))
 
-    @api.get("/{job}/upcoming", response_model=Times)
-    async def upcoming(job: Asked, by: By, count: Count = 3) -> Response:
+    @api.get("/{job}/upcoming")
+    async def upcoming(job: Asked, by: By, count: Count = 3) -> Times:
         """Its next times; none unless it is active."""
         service = control.jobs
         found = await service.get(job, by)
-        return _answer(Times, Times(service.upcoming(found, count)))
+        return Times(service.upcoming(found, count))
 
-    @api.get("/{job}/route", response_model=RouteView)
-    async def route(job: Asked, by: By) -> Response:
+    @api.get("/{job}/route")
+    async def route(job: Asked, by: By) -> RouteView:
         """Whether there is a chat that its result can go to now."""
-        return _answer(RouteView, RouteView(await control.jobs.no_route(job, by)))
+        return RouteView(await control.jobs.no_route(job, by))
 
 
 def _changing(api: APIRouter, control: Control) -> None:
@@ -178,32 +178,32 @@ def _changing(api: APIRouter, control: Control) -> None:
         """Delete it; the answer is what it was."""
         return _job(await control.jobs.delete(job, by))
 
-    @api.post("/{job}/run", response_model=RanNow)
-    async def run(job: Asked, by: By) -> Response:
+    @api.post("/{job}/run")
+    async def run(job: Asked, by: By) -> RanNow:
         """Run it now, in whatever state it is."""
-        return _answer(RanNow, ran_now(await control.jobs.run_now(job, by)))
+        return ran_now(await control.jobs.run_now(job, by))
 
 
 def occurrence_routes(control: Control) -> APIRouter:
     """The routes below ``/api/occurrences``."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
 
-    @api.get("", response_model=list[LoggedOccurrence], responses=LINK)
+    @api.get("", responses=LINK)
     async def log(
-        request: Request,
+        page: Page,
         by: By,
         before: Before,
         limit: Limit = 50,
         status: OccurrenceStatus | None = None,
-    ) -> Response:
+    ) -> list[LoggedOccurrence]:
         """What became of the times that jobs were due, of all of them, the newest first."""
         rows = await control.jobs.log(None, by, limit=limit + 1, status=status, before=before)
-        return page(LoggedOccurrence, rows, limit, request, cursor)
+        return page.of(rows, limit)
 
-    @api.get("/{occurrence}", response_model=LoggedOccurrence)
-    async def one(occurrence: Asked, by: By) -> Response:
+    @api.get("/{occurrence}")
+    async def one(occurrence: Asked, by: By) -> LoggedOccurrence:
         """One of them, by its whole id."""
-        return _answer(LoggedOccurrence, await control.jobs.logged(OccurrenceId(occurrence), by))
+        return await control.jobs.logged(OccurrenceId(occurrence), by)
 
     return api
 
@@ -212,34 +212,31 @@ def scheduler_routes(control: Control) -> APIRouter:
     """The routes below ``/api/scheduler``: what concerns no single job."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
 
-    @api.get("", response_model=JobSettingsView)
-    async def view() -> Response:
+    @api.get("")
+    async def view() -> JobSettingsView:
         """Settings that apply to all jobs."""
         service = control.jobs
-        return _answer(
-            JobSettingsView,
-            JobSettingsView(service.profile, service.enabled, service.most, service.now()),
-        )
+        return JobSettingsView(service.profile, service.enabled, service.most, service.now())
 
-    @api.get("/stats", response_model=JobStats)
-    async def stats(since: Since, by: By) -> Response:
+    @api.get("/stats")
+    async def stats(since: Since, by: By) -> JobStats:
         """What all jobs together did with what was due since then."""
-        return _answer(JobStats, await control.jobs.stats(None, by, since=_in_utc(since)))
+        return await control.jobs.stats(None, by, since=_in_utc(since))
 
-    @api.post("/preview", response_model=Times)
-    async def preview(body: DraftBody, by: By, count: Count = 3) -> Response:
+    @api.post("/preview")
+    async def preview(body: DraftBody, by: By, count: Count = 3) -> Times:
         """When a job would run that is not made yet."""
-        return _answer(Times, Times(await control.jobs.preview(draft_of(body), by, count)))
+        return Times(await control.jobs.preview(draft_of(body), by, count))
 
-    @api.get("/zone", response_model=ZoneView)
-    async def zone(by: By) -> Response:
+    @api.get("/zone")
+    async def zone(by: By) -> ZoneView:
         """The time zone of what is made without naming one."""
-        return _answer(ZoneView, ZoneView(await control.jobs.zone(by)))
+        return ZoneView(await control.jobs.zone(by))
 
-    @api.put("/zone", response_model=ZoneView)
-    async def choose(body: ZoneBody, by: By) -> Response:
+    @api.put("/zone")
+    async def choose(body: ZoneBody, by: By) -> ZoneView:
         """Choose it; jobs that exist keep theirs."""
-        return _answer(ZoneView, ZoneView(await control.jobs.choose_zone(body.zone, by)))
+        return ZoneView(await control.jobs.choose_zone(body.zone, by))
 
     return api
 
@@ -258,13 +255,8 @@ def _in_utc(since: datetime) -> datetime:
         raise BadJob("since", "no calendar has this time in UTC") from None
 
 
-def _answer(kind: Any, value: object) -> Response:
-    return Response(dump(kind, value), media_type="application/json")
-
-
 def _json(value: dict[str, object], *, status_code: int = 200) -> Response:
-    body = dump(dict[str, object], value)
-    return Response(body, status_code=status_code, media_type="application/json")
+    return Response(orjson.dumps(value), status_code=status_code, media_type="application/json")
 
 
 def _job(job: Job, *, status_code: int = 200) -> Response:

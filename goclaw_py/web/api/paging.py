@@ -6,6 +6,7 @@ The answer is the list; ``Link`` has the address of the next page, and is left o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
@@ -14,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 
 from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
-from goclaw_py.web.api.wire import MAX_LIMIT, MAX_ROW_ID, dump
+from goclaw_py.web.api.wire import MAX_LIMIT, MAX_ROW_ID
 
 T = TypeVar("T")
 
@@ -84,30 +85,34 @@ LINK: Final[dict[int | str, dict[str, Any]]] = {
 """What the description of a list says of its answer."""
 
 
-def page(
-    kind: type[T],
-    rows: Sequence[T],
-    limit: int,
-    request: Request,
-    place: Callable[[T], object],
-    *,
-    name: str = "before",
-) -> Response:
-    """A page of a list of which one row more was asked for than the page may have.
+class Pager:
+    """Makes pages of lists, and says in the response where the next one begins."""
 
-    ``place`` is where the next page goes on, and ``name`` the parameter that says so.
-    """
-    headers = {}
-    if len(rows) > limit:
-        asked = parse_qsl(request.url.query, keep_blank_values=True)
-        kept = [(key, value) for key, value in asked if key != name]
-        query = urlencode([*kept, (name, str(place(rows[limit - 1])))])
-        headers["Link"] = f'<?{query}>; rel="next"'
-    body = dump(list[kind], rows[:limit])  # type: ignore[valid-type]
-    return Response(body, media_type="application/json", headers=headers)
+    def __init__(self, request: Request, response: Response) -> None:
+        self._asked = parse_qsl(request.url.query, keep_blank_values=True)
+        self._response = response
+
+    def of(
+        self,
+        rows: Sequence[T],
+        limit: int,
+        place: Callable[[T], object] = attrgetter("cursor"),
+        *,
+        name: str = "before",
+    ) -> list[T]:
+        """Return a page of a list of which one row more was asked for than the page may have.
+
+        ``place`` is where the next page goes on, and ``name`` the parameter that says so.
+        """
+        if len(rows) > limit:
+            kept = [(key, value) for key, value in self._asked if key != name]
+            query = urlencode([*kept, (name, str(place(rows[limit - 1])))])
+            self._response.headers["Link"] = f'<?{query}>; rel="next"'
+        return list(rows[:limit])
 
 
-def cursor(row: Any) -> Cursor:
-    """The place of a row that has one."""
-    found: Cursor = row.cursor
-    return found
+async def _pager(request: Request, response: Response) -> Pager:
+    return Pager(request, response)
+
+
+Page = Annotated[Pager, Depends(_pager)]

@@ -6,47 +6,35 @@ The answers are the dataclasses of the ports as JSON. Every other answer has ``{
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, FastAPI, Path
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from goclaw_py.model.ids import LaneName
-from goclaw_py.ports.control import (
-    Control,
-    Resized,
-    Terminals,
-)
+from goclaw_py.model.errors import GoclawError
+from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
-from goclaw_py.scheduler.views import GatewayStatus, LanesView
-from goclaw_py.web.api.answers import answer
-from goclaw_py.web.api.errors import handle_errors
+from goclaw_py.web.api.error_json import error_json, status_of
+from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
 from goclaw_py.web.api.heartbeats import agent_routes, beat_routes, heartbeat_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
-from goclaw_py.web.api.live import live_routes
-from goclaw_py.web.api.messages import inbox_routes, outbox_routes
-from goclaw_py.web.api.nodes import node_routes
+from goclaw_py.web.api.messages import inbox_routes, outbox_routes, people_routes
 from goclaw_py.web.api.openapi import describe
-from goclaw_py.web.api.people import chat_routes, people_routes
 from goclaw_py.web.api.runs import run_routes, session_routes
-from goclaw_py.web.api.terminals import terminal_routes
-from goclaw_py.web.api.usage import usage_routes
-from goclaw_py.web.api.why import why_routes
-from goclaw_py.web.api.wire import (
-    MAX_BODY_BYTES,
-    ApiError,
-    ResizeBody,
-)
+from goclaw_py.web.api.streams import live_routes, terminal_routes
+from goclaw_py.web.api.wire import MAX_BODY_BYTES, ApiError, dump
 from goclaw_py.web.caco.routes import message_routes, schedule_routes
+from goclaw_py.web.content import NOT_JSON, is_json
 from goclaw_py.web.limits import BodyLimit
-from goclaw_py.web.settings import settings_routes
 
-LanePath = Annotated[str, Path(min_length=1, max_length=512, examples=["main"])]
 _ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"model": ApiError} for code in (400, 404, 409, 413, 422, 503)
 }
@@ -77,7 +65,7 @@ def make_api(
     app.state.closing = asyncio.Event()
     app.state.methods = []
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
-    handle_errors(app)
+    _handle_errors(app)
     _include(app, alive_routes(), "")
     if health is not None:
         _include(app, health_routes(health), "", responses=None)
@@ -85,14 +73,12 @@ def make_api(
     _include(app, live, "/api")
     # Before the sessions: behind a key with slashes in it nothing else would be found.
     _include(app, message_routes(control), "/api", responses=None)
-    for routes in (_gateway, _lanes, node_routes, people_routes, chat_routes, why_routes):
-        _include(app, routes(control), "/api")
+    _include(app, gateway_routes(control, settings), "/api")
+    _include(app, people_routes(control), "/api")
     _include(app, session_routes(control), "/api/sessions")
     _include(app, run_routes(control), "/api/runs")
     _include(app, outbox_routes(control), "/api/outbox")
     _include(app, inbox_routes(control), "/api/inbox")
-    _include(app, settings_routes(control, settings), "/api")
-    _include(app, usage_routes(control), "/api/usage")
     _include(app, schedule_routes(control), "/api/schedule", responses=None)
     _include(app, job_routes(control), "/api/jobs")
     _include(app, occurrence_routes(control), "/api/occurrences")
@@ -127,28 +113,48 @@ def closing_of(app: FastAPI) -> asyncio.Event:
     return closing
 
 
-def _gateway(control: Control) -> APIRouter:
-    api = APIRouter(tags=["gateway"])
-
-    @api.get("/status", response_model=GatewayStatus)
-    async def status() -> Response:
-        """What the gateway is doing."""
-        return answer(GatewayStatus, await control.status())
-
-    return api
+def _handle_errors(app: FastAPI) -> None:
+    """Let an app answer all errors."""
+    for kind in (GoclawError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _on_error)
 
 
-def _lanes(control: Control) -> APIRouter:
-    api = APIRouter(tags=["lanes"])
+async def _on_error(request: Request, error: Exception) -> Response:
+    headers = None
+    body = None
+    match error:
+        case HTTPException():
+            code, text, headers = error.status_code, str(error.detail), error.headers
+            if code == 405:
+                headers = {"Allow": ", ".join(_methods(request))}
+        case RequestValidationError():
+            code = 400 if any(map(_is_unreadable, error.errors())) else 422
+            text = "; ".join(_sentence(detail) for detail in error.errors())
+            if code == 400 and not is_json(request):
+                code, text = 415, NOT_JSON
+        case GoclawError():
+            code, text, body = status_of(error), str(error), error_json(error)
+        case _:
+            # Starlette raises it again after this answer, so the server logs it and hangs up.
+            code, text = 500, "internal error; the log of the gateway has the details"
+            headers = {"Connection": "close"}
+    body = body or dump(ApiError, ApiError(text))
+    return Response(body, status_code=code, headers=headers, media_type="application/json")
 
-    @api.get("/lanes", response_model=LanesView)
-    async def lanes() -> Response:
-        """Who is in each lane and who waits for it."""
-        return answer(LanesView, await control.lanes())
 
-    @api.put("/lanes/{name:path}", response_model=Resized)
-    async def resize(name: LanePath, body: ResizeBody) -> Response:
-        """Give a lane another size until the gateway ends; no run is cancelled."""
-        return answer(Resized, await control.resize_lane(LaneName(name), body.concurrency))
+def _methods(request: Request) -> list[str]:
+    """What can be done at the path of a request; Starlette knows only its first route."""
+    path = request.scope["path"]
+    known: list[tuple[re.Pattern[str], frozenset[str]]] = request.app.state.methods
+    return sorted({one for pattern, methods in known if pattern.match(path) for one in methods})
 
-    return api
+
+def _is_unreadable(detail: dict[str, Any]) -> bool:
+    """Whether the body as a whole is wrong, not a value in it."""
+    return detail["type"] == "json_invalid" or tuple(detail["loc"]) == ("body",)
+
+
+def _sentence(detail: dict[str, Any]) -> str:
+    where = ".".join(str(part) for part in detail["loc"][1:]) or "body"
+    unknown = detail["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+    return f"{where}: {'unknown key' if unknown else detail['msg']}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
 from pydantic import AwareDatetime
 
 from goclaw_py.model.ids import AgentName, SessionKey
@@ -15,8 +14,7 @@ from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import Control, QueueView, RunRecord
 from goclaw_py.ports.store import RunFilter, RunSpan, Session, StoredEntry, StoredRun
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
-from goclaw_py.web.api.answers import answer
-from goclaw_py.web.api.paging import LINK, After, Before, Limit, cursor, page
+from goclaw_py.web.api.paging import LINK, After, Before, Limit, Page
 from goclaw_py.web.api.wire import StopBody
 from goclaw_py.web.caco.routes import ListedSession, listed
 
@@ -73,16 +71,16 @@ def run_routes(control: Control) -> APIRouter:
 
 
 def _lists_of_runs(api: APIRouter, control: Control) -> None:
-    @api.get("", response_model=list[StoredRun], responses=LINK)
+    @api.get("", responses=LINK)
     async def runs(
-        request: Request,
+        page: Page,
         only: Only,
         before: Before,
         limit: Limit = 50,
         session: Key = None,
         *,
         active: bool = False,
-    ) -> Response:
+    ) -> list[StoredRun]:
         """Runs, the newest first.
 
         All that is given must hold: of one `session`, of one `agent`, with one `trigger`, ended
@@ -92,82 +90,79 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
         found = await control.runs(
             limit=limit + 1, session=key, active=active, only=only, before=before
         )
-        return page(StoredRun, found, limit, request, cursor)
+        return page.of(found, limit)
 
-    @api.get("/active", response_model=ActiveRuns)
-    async def active() -> Response:
+    @api.get("/active")
+    async def active() -> ActiveRuns:
         """All requests that are not done: what works, and what waits for what."""
-        return answer(ActiveRuns, await control.active())
+        return await control.active()
 
-    @api.get("/timeline", response_model=list[RunSpan], responses=LINK)
+    @api.get("/timeline", responses=LINK)
     async def timeline(
-        request: Request, span: Span, after: After, limit: Spans = MAX_SPANS
-    ) -> Response:
+        page: Page, span: Span, after: After, limit: Spans = MAX_SPANS
+    ) -> list[RunSpan]:
         """Runs that worked at some time from `since` to before `until`, the oldest first.
 
         Of each only what a picture of many needs. A run that still works has no `finished_at`.
         """
         since, until = span
         found = await control.runs_between(since, until, limit=limit + 1, after=after)
-        return page(RunSpan, found, limit, request, cursor, name="after")
+        return page.of(found, limit, name="after")
 
 
 def _one_run(api: APIRouter, control: Control) -> None:
-    @api.get("/{prefix}", response_model=StoredRun)
-    async def run(prefix: RunPath) -> Response:
+    @api.get("/{prefix}")
+    async def run(prefix: RunPath) -> StoredRun:
         """One run, by its id or the beginning of its id."""
-        return answer(StoredRun, await control.run(prefix))
+        return await control.run(prefix)
 
-    @api.get("/{prefix}/record", response_model=RunRecord)
-    async def record(prefix: RunPath) -> Response:
+    @api.get("/{prefix}/record")
+    async def record(prefix: RunPath) -> RunRecord:
         """Everything that is stored of a run.
 
         `run` has its facts, the tools it has called and what it has used, `entries` what it has
         added to the history of its session (what was asked, what was answered), `said` its messages
         to chats and what became of them.
         """
-        return answer(RunRecord, await control.run_record(prefix))
+        return await control.run_record(prefix)
 
 
 def session_routes(control: Control) -> APIRouter:
     """The routes below ``/api/sessions``, but for messages into them."""
     api = APIRouter(tags=["sessions"])
 
-    @api.get("", response_model=list[ListedSession], responses=LINK)
-    async def sessions(request: Request, before: Before, limit: Limit = 50) -> Response:
+    @api.get("", responses=LINK)
+    async def sessions(page: Page, before: Before, limit: Limit = 50) -> list[ListedSession]:
         """Sessions, the last active first; those of jobs with slug and next run."""
         found = await control.sessions(limit=limit + 1, before=before)
-        shown = await listed(control.jobs, found)
-        return page(ListedSession, shown, limit, request, cursor)
+        return page.of(await listed(control.jobs, found), limit)
 
-    @api.get("/{key:path}/history", response_model=list[StoredEntry])
-    async def history(key: KeyPath, limit: Limit = 200) -> Response:
+    @api.get("/{key:path}/history")
+    async def history(key: KeyPath, limit: Limit = 200) -> list[StoredEntry]:
         """The newest entries of a session's history since its last reset, oldest first."""
-        entries = await control.history(SessionKey(key), limit=limit)
-        return answer(list[StoredEntry], entries)
+        return await control.history(SessionKey(key), limit=limit)
 
-    @api.get("/{key:path}/queue", response_model=QueueView)
-    async def queue(key: KeyPath) -> Response:
+    @api.get("/{key:path}/queue")
+    async def queue(key: KeyPath) -> QueueView:
         """What runs, what waits and what got no answer, by any unique part of the session's key."""
-        return answer(QueueView, await control.queue(key))
+        return await control.queue(key)
 
-    @api.post("/{key:path}/stop", response_model=StopReport)
-    async def stop(key: KeyPath, body: StopBody) -> Response:
+    @api.post("/{key:path}/stop")
+    async def stop(key: KeyPath, body: StopBody) -> StopReport:
         """Like `/stop` or `/stopall` in that session's chat, of an owner.
 
         `unsent` is how many messages of answers that were written already are given up.
         """
-        report = await control.stop(SessionKey(key), everything=body.everything)
-        return answer(StopReport, report)
+        return await control.stop(SessionKey(key), everything=body.everything)
 
     @api.post("/{key:path}/reset", status_code=204)
     async def reset(key: KeyPath) -> None:
         """Stop what runs and waits in a session and begin a fresh history."""
         await control.reset(SessionKey(key))
 
-    @api.get("/{key:path}", response_model=Session)
-    async def session(key: KeyPath) -> Response:
+    @api.get("/{key:path}")
+    async def session(key: KeyPath) -> Session:
         """The session with this key or unique part of a key."""
-        return answer(Session, await control.session(key))
+        return await control.session(key)
 
     return api

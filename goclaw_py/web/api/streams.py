@@ -1,23 +1,57 @@
-"""Event streams: iterators as server-sent events."""
+"""Server-sent events: what runs do, and the chats of terminals (SPEC OPS-2, CHAN-9)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
+from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from goclaw_py.ports.control import ChatEvent
+from goclaw_py.model.session_keys import CHAT_NAME
+from goclaw_py.ports.control import ChatEvent, Control, Terminals
 from goclaw_py.runs.live_events import LiveEvent
-from goclaw_py.web.api.wire import PING, PING_S, encode_event
+from goclaw_py.web.api.wire import (
+    ATTACHED,
+    LIVE_EVENTS,
+    PING,
+    PING_S,
+    ConfirmBody,
+    Encoder,
+    SayBody,
+    encode_event,
+)
 
 _MOST_TOGETHER: Final = 512
 """How many events may be in one write."""
 
 _MOST_BYTES: Final = 64 * 1024
 """A write that is so large takes in no more."""
+
+GATHER_S: Final = 0.1
+"""How long events are gathered for one write, in seconds: many programs may follow many runs."""
+
+Part = Annotated[str | None, Query(min_length=1, max_length=512)]
+
+Seen = Annotated[str | None, Header(alias="Last-Event-ID", max_length=256)]
+
+_SCHEMA = {
+    "description": "The data of each server-sent event.",
+    "oneOf": [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in LIVE_EVENTS.values()],
+}
+"""FastAPI describes one document in an answer, not a stream of them."""
+
+_EXAMPLE = {
+    "at": "2026-01-02T03:04:05Z",
+    "session": "agent:main:telegram:direct:100",
+    "runs": [],
+    "kind": "now",
+    "id": "5f0e7a3b9c1d-1",
+}
+
+Chat = Annotated[str, Path(pattern=f"^{CHAT_NAME}$")]
 
 E = TypeVar("E", bound=ChatEvent | LiveEvent)
 
@@ -156,3 +190,55 @@ async def _close(events: AsyncIterator[object]) -> None:
     # The ports promise an iterator; the generators that implement it want to be closed.
     if close := getattr(events, "aclose", None):
         await close()
+
+
+def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
+    """The route below ``/api``; ``closing`` ends the streams."""
+    api = APIRouter(tags=["runs"])
+    encode = Encoder()
+
+    @api.get(
+        "/runs/events",
+        response_class=StreamingResponse,
+        response_model=LiveEvent,
+        responses={
+            200: {"content": {EventStream.media_type: {"schema": _SCHEMA, "example": _EXAMPLE}}}
+        },
+    )
+    async def events(session: Part = None, last_event_id: Seen = None) -> EventStream:
+        """What runs do from now on, as server-sent events; `kind` is the name of the event.
+
+        Of all sessions, or of the one with this unique part of a key, its subagents and delegates
+        included. The first event, `now`, tells what is not done at this moment. With the header
+        `Last-Event-ID` first comes what has happened since that event: browsers send it when they
+        connect again. The newest events are kept for a minute after the last reader has gone; what
+        is not there any more is told as `missed`.
+        """
+        found = control.follow(session, after=last_event_id)
+        # Before there is an answer, so that what is wrong with the question gets a status.
+        first = await anext(found)
+        return EventStream(found, closing, encode(first), encode, GATHER_S)
+
+    return api
+
+
+def terminal_routes(terminals: Terminals, closing: asyncio.Event) -> APIRouter:
+    """The routes below ``/api/chat``; ``closing`` ends the streams."""
+    api = APIRouter()
+
+    @api.get("/{chat}/events", response_class=StreamingResponse)
+    async def events(chat: Chat) -> EventStream:
+        """What happens in a chat, as server-sent events; the terminal is attached meanwhile."""
+        return EventStream(terminals.attach(chat), closing, ATTACHED)
+
+    @api.post("/{chat}/messages", status_code=204)
+    async def say(chat: Chat, body: SayBody) -> None:
+        """Take a line; it is committed when this answers."""
+        await terminals.say(chat, body.message_id, body.text)
+
+    @api.post("/{chat}/confirm", status_code=204)
+    async def confirm(chat: Chat, body: ConfirmBody) -> None:  # noqa: ARG001  (part of the path)
+        """The person has seen a message."""
+        terminals.confirm(body.receipt)
+
+    return api

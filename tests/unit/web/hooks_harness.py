@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
-from goclaw_py.web.api.hooks import HookApp
+from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import HttpServer
 from goclaw_py.web.sockets import listen_unix, short_path
 

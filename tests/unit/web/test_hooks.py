@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.ports.channel import Hook, PlainChannel, WebAnswer, WebRequest
 from goclaw_py.web import server as web_server
-from goclaw_py.web.api.hooks import HookConflict, collect_hooks
+from goclaw_py.web.hooks import HookConflict, collect_hooks
 from tests.unit.web.hooks_harness import GOOD, Sink, hook, serving, until
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.web import server as web_server
-from goclaw_py.web.api.hooks import BODY_S
+from goclaw_py.web.hooks import BODY_S
 from tests.unit.web.hooks_harness import GOOD, MOST_BYTES, Client, Sink, hook, serving, until
 
 CHUNKED = b"POST /hook HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -1,0 +1,209 @@
+"""The gateway as a whole: status, lanes, nodes, channels, settings, usage, and why (SPEC OPS-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path, Query
+
+from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.explanation import Explanation
+from goclaw_py.model.ids import LaneName
+from goclaw_py.model.messages import Target
+from goclaw_py.ports.control import Control, NodesView, Resized
+from goclaw_py.ports.settings import Setting
+from goclaw_py.ports.store import Node, OutboxState
+from goclaw_py.runs.usage_report import (
+    MAX_DAYS,
+    Grouping,
+    UsageQuery,
+    UsageReport,
+    groupings,
+    read_day,
+)
+from goclaw_py.scheduler.views import ChannelState, GatewayStatus, LanesView
+from goclaw_py.web.api.wire import ResizeBody
+
+LanePath = Annotated[str, Path(min_length=1, max_length=512, examples=["main"])]
+About = Annotated[str | None, Query(min_length=1, max_length=512, examples=["telegram:100"])]
+Below = Annotated[
+    str | None, Query(min_length=1, max_length=512, examples=["lanes", "agents.main"])
+]
+By = Annotated[
+    str,
+    Query(
+        max_length=100,
+        description=f"{', '.join(Grouping)}: any, with commas between; empty: the sum alone.",
+        examples=["agent,day"],
+    ),
+]
+Day = Annotated[
+    str | None,
+    Query(
+        pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+        description="The last day, included. Default: today.",
+        examples=["2026-01-31"],
+    ),
+]
+Days = Annotated[
+    int | None,
+    Query(
+        ge=1,
+        le=MAX_DAYS,
+        description="The number of days, instead of `since`. Default: 7 if neither is given.",
+    ),
+]
+Zone = Annotated[
+    str,
+    Query(
+        alias="tz",
+        max_length=64,
+        description="The time zone of the days. Days of budgets are in UTC.",
+        examples=["Europe/Berlin"],
+    ),
+]
+
+_LOOKED_AT: Final = 200
+"""How many of the newest chats and messages are looked through for when a channel was last used."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelAnswer:
+    """One account of a channel.
+
+    Args:
+        state: ``connected``, ``reconnecting``, ``conflict`` (another program receives for it),
+            ``unauthorized`` (its token is refused), ``stopped`` (for minutes now), ``waiting``
+            (another gateway receives for it) or ``starting``.
+        detail: What is wrong, in words; "" if nothing is.
+        last_received_at: When somebody who may talk last spoke there, null if that is not known.
+        last_sent_at: When a message last went out there, null if that is not known.
+    """
+
+    name: str
+    account: str
+    state: ChannelState
+    detail: str
+    last_received_at: datetime | None = None
+    last_sent_at: datetime | None = None
+
+
+def gateway_routes(control: Control, settings: Sequence[Setting]) -> APIRouter:
+    """The routes below ``/api``. ``settings`` are those of the gateway, without secrets."""
+    api = APIRouter()
+
+    @api.get("/status")
+    async def status() -> GatewayStatus:
+        """What the gateway is doing."""
+        return await control.status()
+
+    @api.get("/lanes", tags=["lanes"])
+    async def lanes() -> LanesView:
+        """Who is in each lane and who waits for it."""
+        return await control.lanes()
+
+    @api.put("/lanes/{name:path}", tags=["lanes"])
+    async def resize(name: LanePath, body: ResizeBody) -> Resized:
+        """Give a lane another size until the gateway ends; no run is cancelled."""
+        return await control.resize_lane(LaneName(name), body.concurrency)
+
+    @api.get("/nodes", tags=["nodes"])
+    async def nodes() -> NodesView:
+        """The gateways on this database, the oldest first."""
+        return await control.nodes()
+
+    @api.post("/nodes/{node}/drain", tags=["nodes"])
+    async def drain(node: str) -> Node:
+        """Let a node end as after SIGTERM; its id, or any unique part of it."""
+        return await control.drain(node)
+
+    @api.get("/why", tags=["why"])
+    async def why(about: About = None) -> Explanation:
+        """Explain why something did or did not happen, and what to do about it.
+
+        `about`: a conversation, chat, person, message, run, job, agent or node by whatever it is
+        called; without it, what is wrong with the gateway now. `code` and the codes in `chain`
+        stay the same over releases. Where several things are meant, the error lists them.
+        """
+        return await control.why(about)
+
+    @api.get("/config")
+    async def config(below: Below = None) -> list[Setting]:
+        """The settings that the gateway was started with, each with its origin; no secret.
+
+        All of them, or those of one section.
+        """
+        return [one for one in settings if below is None or is_below(one.path, below)]
+
+    @api.get("/channels")
+    async def channels() -> list[ChannelAnswer]:
+        """The accounts of channels, whether they work, and when they were last used."""
+        return await channel_answers(control)
+
+    _usage(api, control)
+    return api
+
+
+def _usage(api: APIRouter, control: Control) -> None:
+    @api.get("/usage")
+    async def usage(
+        by: By = "agent",
+        since: Day = None,
+        until: Day = None,
+        days: Days = None,
+        zone: Zone = "UTC",
+    ) -> UsageReport:
+        """What the runs of some days have used, as far as they have ended; each counts once."""
+        query = UsageQuery(
+            by=groupings(by),
+            since=None if since is None else read_day("since", since),
+            until=None if until is None else read_day("until", until),
+            days=days,
+            zone=zone,
+        )
+        return await control.usage(query)
+
+
+def is_below(path: str, section: str) -> bool:
+    """Whether a setting is the one named, or in the section of that name."""
+    return path == section or path.startswith(f"{section}.")
+
+
+async def channel_answers(control: Control) -> list[ChannelAnswer]:
+    """The accounts of channels. What the database does not tell now is not known.
+
+    Raises ``NoGateway``.
+    """
+    views = (await control.status()).channels
+    try:
+        heard = await control.heard(limit=_LOOKED_AT)
+        sent = await control.outbox(limit=_LOOKED_AT, state=OutboxState.SENT)
+    except StoreUnavailable:
+        heard, sent = [], []
+    received_at = _newest((one.target, one.at) for one in heard)
+    sent_at = _newest((row.message.target, row.sent_at) for row in sent)
+    return [
+        ChannelAnswer(
+            view.name,
+            view.account,
+            view.state,
+            view.detail,
+            received_at.get((view.name, view.account)),
+            sent_at.get((view.name, view.account)),
+        )
+        for view in views
+    ]
+
+
+def _newest(
+    times: Iterable[tuple[Target, datetime | None]],
+) -> dict[tuple[str, str], datetime]:
+    found: dict[tuple[str, str], datetime] = {}
+    for target, at in times:
+        place = (target.channel, target.account)
+        if at is not None and (place not in found or at > found[place]):
+            found[place] = at
+    return found
