@@ -1,4 +1,4 @@
-"""How the gateway is: readiness, channels, warnings, settings, and what they come from."""
+"""How the gateway is: readiness, channels, warnings, settings; and why something happened."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def _nodes(service: PageServices) -> NodesView | None:
 def routes(
     service: PageServices, health: Health | None, settings: Sequence[Setting]
 ) -> list[Route]:
-    """One page."""
+    """The page of health, and the answers of ``goclaw why`` (SPEC OPS-4)."""
 
     async def look(_query: Query) -> Facts:
         status = await service.control.status()
@@ -43,4 +43,11 @@ def routes(
             "alone": all(one.name == _OWN for one in status.channels),
         }
 
-    return service.routes(Page("/health", "health", "Health", look, every_s=3.0))
+    async def explain(query: Query) -> Facts:
+        """Explain what ``about`` names, without it the gateway as a whole."""
+        return {"why": await service.control.why(query.get("about"))}
+
+    return [
+        *service.routes(Page("/health", "health", "Health", look, every_s=3.0)),
+        *service.routes(Page("/why", "why", "Why?", explain, ("about",), every_s=5.0)),
+    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from goclaw_py.common.durations import in_words
@@ -24,7 +23,6 @@ from goclaw_py.heartbeat.status_texts import (
 )
 from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.model.run_events import Usage
 
 _SIGNS: Final[Mapping[HeartbeatRunStatus, tuple[str, str]]] = {
     HeartbeatRunStatus.RUNNING: ("busy", "…"),
@@ -55,106 +53,54 @@ OUTCOMES: Final = (
 """What a log may be asked for; see ``HeartbeatRun.outcome``."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatLine:
-    """A beat as people read it.
-
-    Args:
-        meaning, sign: Its colour, and a sign.
-        outcome: How it stands or ended, in a word or two.
-        words: What came of it and why, in a clause.
-        took_s: How long its agent worked, in seconds; None if it did not, or still does.
-        cost: Money, or tokens where the price is not known; "" for neither.
-        said: What its agent had to say, "" if nothing.
-    """
-
-    beat: HeartbeatRun
-    meaning: str
-    sign: str
-    outcome: str
-    began_at: str
-    kind: str
-    words: str
-    advice: str
-    took_s: float | None
-    cost: str
-    said: str
-
-
-def beat_line(beat: HeartbeatRun, view: HeartbeatView) -> HeartbeatLine:
-    """What is said of a beat."""
+def look_of(beat: HeartbeatRun) -> tuple[str, str, str]:
+    """The colour of a heartbeat run, a sign, and how it stands or ended in a word or two."""
     status = HeartbeatRunStatus.DELIVERY_FAILED if is_undelivered(beat) else beat.status
-    meaning, sign = _SIGNS[status]
     outcome = status.value if beat.skip is None else f"{status.value}: {beat.skip.value}"
-    took = None
-    if beat.started_at is not None and beat.finished_at is not None:
-        took = max(0.0, (beat.finished_at - beat.started_at).total_seconds())
-    return HeartbeatLine(
-        beat=beat,
-        meaning=meaning,
-        sign=sign,
-        outcome=outcome.replace("_", " "),
-        began_at=local(beat.claimed_at, view.policy.zone),
-        kind=_KINDS[beat.kind],
-        words=outcome_words(beat),
-        advice=advice(beat, view.heartbeat),
-        took_s=took,
-        cost=_cost(beat.usage),
-        said=without_token(beat.reply).strip(),
-    )
+    return (*_SIGNS[status], outcome.replace("_", " "))
 
 
-def _cost(used: Usage | None) -> str:
+def _took_s(beat: HeartbeatRun) -> float | None:
+    """How long its agent worked, in seconds; None if it did not, or still does."""
+    if beat.started_at is None or beat.finished_at is None:
+        return None
+    return max(0.0, (beat.finished_at - beat.started_at).total_seconds())
+
+
+def _said(beat: HeartbeatRun) -> str:
+    return without_token(beat.reply).strip()
+
+
+def _cost(beat: HeartbeatRun) -> str:
+    """Money, or tokens where the price is not known; "" for neither."""
+    used = beat.usage
     if used is None:
         return ""
     return money(used) or (f"{used.tokens:,} tokens" if used.tokens else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """How a heartbeat stands, in words.
-
-    Args:
-        state: Its interval and hours; with why, if it is not on.
-        interval: "" if the settings switch it off.
-        next_at: In its zone, "" if none is planned; ``due`` is the same as an instant.
-        muted_until: "" if it is not muted.
-        strip: Its last beats, the oldest first.
-    """
-
-    view: HeartbeatView
-    state: str
-    interval: str
-    next_at: str
-    due: datetime | None
-    route: str
-    is_reached: bool
-    spent: str
-    why: tuple[str, str]
-    muted_until: str
-    strip: tuple[HeartbeatLine, ...]
+def _state(view: HeartbeatView) -> str:
+    # A badge says before it whether it is on.
+    return state_words(view).removeprefix("on, ")
 
 
-def card_of(view: HeartbeatView, newest_first: list[HeartbeatRun]) -> Card:
-    """What is said of a heartbeat."""
-    heartbeat, zone = view.heartbeat, view.policy.zone
-    due = heartbeat.next_at if heartbeat.is_on else None
-    muted = heartbeat.muted_until
-    is_muted = muted is not None and muted > view.now
-    return Card(
-        view=view,
-        # A badge says before it whether it is on.
-        state=state_words(view).removeprefix("on, "),
-        interval="" if heartbeat.interval is None else in_words(heartbeat.interval),
-        next_at=at(due, zone) if due else "",
-        due=due,
-        route=route_words(view.route, view.policy),
-        is_reached=view.route.target is not None and not view.route.problem,
-        spent=spent_words(view),
-        why=why(view),
-        muted_until=at(muted, zone) if muted is not None and is_muted else "",
-        strip=tuple(beat_line(beat, view) for beat in reversed(newest_first)),
-    )
+WORDS: Final[Mapping[str, object]] = {
+    "at": at,
+    "local": local,
+    "in_words": in_words,
+    "look_of": look_of,
+    "kinds": _KINDS,
+    "outcome_words": outcome_words,
+    "advice": advice,
+    "took_s": _took_s,
+    "cost": _cost,
+    "said": _said,
+    "state": _state,
+    "route_words": route_words,
+    "spent_words": spent_words,
+    "why": why,
+}
+"""What templates say of a heartbeat and its runs."""
 
 
 # ---------------------------------------------------------------------------- rehearsal

@@ -1,9 +1,15 @@
-"""Heartbeats: a card with the last beats of each agent, and what its buttons do (HB-9, HB-11)."""
+"""Heartbeats: a card with the last beats of each agent, buttons, and the editor of HEARTBEAT.md.
+
+Whoever saves the file has seen some version of it. If it is another one by now, nothing is
+changed, and they see both (SPEC HB-3, HB-9, HB-11).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -11,23 +17,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.heartbeat.checklist.marks import marks, without
+from goclaw_py.heartbeat.models import HeartbeatRun
 from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.views import HeartbeatView
-from goclaw_py.model.errors import HeartbeatError, StoreUnavailable, UnknownAgent
+from goclaw_py.model.errors import (
+    BadChecklist,
+    ChecklistChanged,
+    HeartbeatError,
+    StoreUnavailable,
+    UnknownAgent,
+)
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.web.api.error_json import status_of
-from goclaw_py.web.pages.checklists import ChecklistDraft, ChecklistPages
-from goclaw_py.web.pages.heartbeat_texts import (
-    OUTCOMES,
-    Card,
-    HeartbeatLine,
-    beat_line,
-    card_of,
-    steps_of,
-)
-from goclaw_py.web.pages.job_texts import sentence
+from goclaw_py.web.pages.heartbeat_texts import OUTCOMES, WORDS, steps_of
+from goclaw_py.web.pages.rendering import sentence
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 STRIP: Final = 100
@@ -38,6 +44,16 @@ _REFUSED: Final = {
     NoHeartbeat.OFF: "No gateway runs heartbeats at the moment. Start one with: goclaw run.",
 }
 _CHOSEN: Final = {"yes": True, "no": False, "settings": None}
+
+
+@dataclass(frozen=True, slots=True)
+class ChecklistDraft:
+    """What was typed into the page of an agent. ``text``: the whole file; None: as it is."""
+
+    text: str | None = None
+    item: str = ""
+    event: str = ""
+    mute: str = ""
 
 
 def routes(service: PageServices) -> list[Route]:
@@ -58,7 +74,6 @@ class _Hearts:
 
     def __init__(self, service: PageServices) -> None:
         self._desk = service
-        self._checklists = ChecklistPages(service)
         params = ("agent", "beat", "outcome", "before")
         self.one = Page("/heartbeats/-/view", "heartbeat", "Heartbeat", self.look_at, params, 2.0)
 
@@ -67,23 +82,25 @@ class _Hearts:
     async def look(self, _query: Query) -> Facts:
         """What all cards show."""
         agents = self._desk.control.heartbeats.agents
-        return {"cards": await asyncio.gather(*map(self._card, agents))}
+        return {**WORDS, "cards": await asyncio.gather(*map(self._card, agents))}
 
     async def look_at(self, query: Query) -> Facts:
         """What the live part of one agent shows."""
         agent = self._known(query.get("agent", ""))
         outcome = next((one for one in OUTCOMES if one == query.get("outcome")), None)
         before = place(query.get("before"))
-        card = await self._card(agent)
+        view, beats = await self._card(agent)
         rows = await self._desk.control.heartbeats.log(
             agent, limit=SHOWN + 1, outcome=outcome, before=before
         )
         return {
             **_title(agent),
-            "card": card,
+            **WORDS,
+            "view": view,
+            "beats": beats,
             "beat": query.get("beat", ""),
-            "chosen": await self._chosen(card.view, query.get("beat", "")),
-            "lines": [beat_line(row, card.view) for row in rows[:SHOWN]],
+            "chosen": await self._chosen(view, query.get("beat", "")),
+            "rows": rows[:SHOWN],
             "next": rows[SHOWN - 1].cursor if len(rows) > SHOWN else None,
             "later": before is not None,
             "outcomes": OUTCOMES,
@@ -126,7 +143,7 @@ class _Hearts:
             down, status = _sentence(away), 503
         facts = {
             **standing,
-            **await self._checklists.facts(agent, draft),
+            **await self._checklist(agent, draft),
             "down": "" if down == error else down,
             "is_down": bool(down),
             "typed": draft,
@@ -135,19 +152,17 @@ class _Hearts:
         }
         return self._desk.answer(request, "heartbeat.html", facts, status)
 
-    async def _card(self, agent: AgentName) -> Card:
+    async def _card(self, agent: AgentName) -> tuple[HeartbeatView, list[HeartbeatRun]]:
+        """How a heartbeat stands, and its last runs, the newest first."""
         hearts = self._desk.control.heartbeats
-        view, beats = await asyncio.gather(hearts.view(agent), hearts.log(agent, limit=STRIP))
-        return card_of(view, beats)
+        return await asyncio.gather(hearts.view(agent), hearts.log(agent, limit=STRIP))
 
-    async def _chosen(self, view: HeartbeatView, beat: str) -> HeartbeatLine | None:
+    async def _chosen(self, view: HeartbeatView, beat: str) -> HeartbeatRun | None:
         """The beat that was clicked on, if this agent has one of that id."""
         if not _BEAT_ID.fullmatch(beat):
             return None
         found = await self._desk.control.heartbeats.beat(HeartbeatRunId(beat))
-        if found is None or found.agent != view.heartbeat.agent:
-            return None
-        return beat_line(found, view)
+        return found if found is not None and found.agent == view.heartbeat.agent else None
 
     def _known(self, name: str) -> AgentName:
         """The agent of this name. Raises ``NotFound``."""
@@ -187,7 +202,7 @@ class _Hearts:
         fields = await form(request)
         agent = self._known(request.path_params["agent"])
         try:
-            await self._checklists.change(agent, request.path_params["action"], fields)
+            await self._change(agent, request.path_params["action"], fields)
         except HeartbeatError as error:
             draft = ChecklistDraft(text=fields.get("text"), item=fields.get("item", ""))
             return await self._page(request, draft, _sentence(error), status_of(error))
@@ -212,6 +227,51 @@ class _Hearts:
         await hearts.mute(agent, until)
         return "unmuted" if until is None else "muted"
 
+    # ------------------------------------------------------------------ checklist
+
+    async def _checklist(self, agent: AgentName, draft: ChecklistDraft) -> Facts:
+        """What the editor shows; with a ``draft`` of the text, beside it what the file says now."""
+        try:
+            found = await self._desk.control.heartbeats.checklist(agent)
+        except BadChecklist as error:
+            mine = _plain(draft.text or "")
+            return {"unreadable": str(error), "marks": (), "text": mine, "seen": "", "now": None}
+        text = found.text
+        now = text if draft.text is not None and _plain(draft.text) != _plain(text) else None
+        return {
+            "unreadable": "",
+            "marks": marks(text),
+            "text": text if draft.text is None else _plain(draft.text),
+            "seen": found.version,
+            "now": now,
+        }
+
+    async def _change(self, agent: AgentName, action: str, fields: Mapping[str, str]) -> None:
+        """Do what a form says. Raises ``BadChecklist``, and ``HTTPException`` for no such form."""
+        hearts, seen = self._desk.control.heartbeats, fields.get("seen", "")
+        match action:
+            case "add":
+                await hearts.add_item(agent, fields.get("item", ""))
+            case "done":
+                await hearts.complete_item(agent, _number(fields), expected=seen)
+            case "delete":
+                left = without(await self._seen(agent, seen), _number(fields))
+                await hearts.write_checklist(agent, left, expected=seen)
+            case "save":
+                wanted = _plain(fields.get("text", ""))
+                # Browsers end each line of a text with two characters, whatever the file has.
+                lines = "\r\n" if "\r\n" in await self._seen(agent, seen) else "\n"
+                await hearts.write_checklist(agent, wanted.replace("\n", lines), expected=seen)
+            case _:
+                raise HTTPException(404)
+
+    async def _seen(self, agent: AgentName, version: str) -> str:
+        """The file, if it is what was seen. Raises ``ChecklistChanged``."""
+        found = await self._desk.control.heartbeats.checklist(agent)
+        if found.version != version:
+            raise ChecklistChanged
+        return found.text
+
 
 def _title(agent: AgentName) -> Facts:
     return {"title": f"Heartbeat of {agent}", "path": "/heartbeats", "agent": agent}
@@ -219,3 +279,14 @@ def _title(agent: AgentName) -> Facts:
 
 def _sentence(error: HeartbeatError | StoreUnavailable) -> str:
     return sentence(str(error))
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _number(fields: Mapping[str, str]) -> int:
+    text = fields.get("number", "")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 6):
+        raise BadChecklist("number: is required")
+    return int(text)

@@ -29,8 +29,8 @@ from goclaw_py.model.targets import target_text
 from goclaw_py.ports.control import NotFound
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages import job_fields
-from goclaw_py.web.pages.job_page import AHEAD, BY, found
-from goclaw_py.web.pages.job_texts import sentence
+from goclaw_py.web.pages.jobs import AHEAD, BY, found
+from goclaw_py.web.pages.rendering import sentence
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 
 _SUGGESTED: Final = 50

@@ -1,8 +1,15 @@
-"""Jobs: the list, one of them, and what their buttons do (SPEC CRON-11). Forms: ``job_form``."""
+"""Jobs: the list, one of them with its history, and what their buttons do (SPEC CRON-11, CRON-12).
+
+Forms are in ``job_form``.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -10,18 +17,77 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.common.text import first_words
+from goclaw_py.common.time_texts import at, local
 from goclaw_py.jobs import texts
-from goclaw_py.jobs.models import NOT_IN_NAMES, SLUG, JobState
-from goclaw_py.model.errors import JobError
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
+from goclaw_py.jobs.models import (
+    NOT_IN_NAMES,
+    SLUG,
+    Job,
+    JobState,
+    Notify,
+    Payload,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.jobs.view_texts import (
+    kind_and_text,
+    obstacle,
+    plan,
+    took_s,
+    trouble,
+    waits,
+    why_words,
+)
+from goclaw_py.model.errors import JobError, UnknownJob
 from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
+from goclaw_py.model.owners import Maker
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.control import NotFound
+from goclaw_py.ports.jobs import JobChange, JobService, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.api.error_json import status_of
-from goclaw_py.web.pages.job_page import BY, found, look_at
-from goclaw_py.web.pages.job_texts import line_of
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
+from goclaw_py.web.pages.rendering import sentence
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN: Final = 50
+_SHOWN_CHARS: Final = 160
+BY: Final = Requester(owner=None, maker=Maker.OPERATOR)
+"""Whoever looks at the dashboard is an operator."""
+
+AHEAD: Final = 5
+STATISTICS_DAYS: Final = 30
+
+_TOLD: Final = {
+    Notify.ALWAYS: "always",
+    Notify.CONDITIONAL: "when the agent says so",
+    Notify.NEVER: "never",
+}
+
+STATES: Final[Mapping[JobState, str]] = {
+    JobState.ACTIVE: "good",
+    JobState.PAUSED: "idle",
+    JobState.COMPLETED: "idle",
+    JobState.FAILED: "bad",
+    JobState.DISABLED: "bad",
+}
+"""What each state of a job means, by the names of colours."""
+
+STATUSES: Final[Mapping[OccurrenceStatus, str]] = {
+    OccurrenceStatus.RUNNING: "busy",
+    OccurrenceStatus.WAITING: "busy",
+    OccurrenceStatus.OK: "good",
+    OccurrenceStatus.FAILED: "bad",
+    OccurrenceStatus.TIMED_OUT: "bad",
+    OccurrenceStatus.CANCELLED: "idle",
+    OccurrenceStatus.SKIPPED: "idle",
+    OccurrenceStatus.INTERRUPTED: "idle",
+    OccurrenceStatus.LOST: "bad",
+    OccurrenceStatus.NO_ROUTE: "bad",
+    OccurrenceStatus.UNDELIVERED: "bad",
+}
+"""The same of each status of an occurrence."""
 
 _FILTERS: Final = ("state", "agent", "name")
 _REFUSED: Final[Mapping[RunNow, str]] = {
@@ -34,14 +100,9 @@ _REFUSED: Final[Mapping[RunNow, str]] = {
 
 def routes(service: PageServices) -> list[Route]:
     """The list, one job, and what is done with it."""
-
-    async def look(query: Query) -> Facts:
-        return await _list(service, query)
-
-    async def look_one(query: Query) -> Facts:
-        return await look_at(service, query)
-
-    one = Page("/jobs/view", "job", "Job", look_one, ("id", "status", "before"), every_s=2.0)
+    one = Page(
+        "/jobs/view", "job", "Job", partial(_one, service), ("id", "status", "before"), every_s=2.0
+    )
 
     async def show(request: Request) -> Response:
         given = {key: request.query_params.get(key, "")[:512] for key in ("status", "before")}
@@ -68,7 +129,7 @@ def routes(service: PageServices) -> list[Route]:
             return back_to("/jobs", done, **kept)
         return back_to("/jobs" if done == "removed" else f"/jobs/{job.id}", done)
 
-    page = Page("/jobs", "jobs", "Jobs", look, (*_FILTERS, "page"), every_s=2.0)
+    page = Page("/jobs", "jobs", "Jobs", partial(_list, service), (*_FILTERS, "page"), every_s=2.0)
     return [
         *service.routes(page),
         *service.routes(one),
@@ -111,7 +172,12 @@ async def _list(service: PageServices, query: Query) -> Facts:
     )
     page = await jobs.search(asked, BY)
     return {
-        "lines": [line_of(jobs, job) for job in page.jobs],
+        "jobs": page.jobs,
+        "meanings": STATES,
+        "plan": plan,
+        "does": does,
+        "at": at,
+        "remark": partial(remark, jobs),
         "total": page.total,
         "enabled": jobs.enabled,
         "first": asked.offset + 1,
@@ -129,3 +195,136 @@ def _page_number(text: str) -> int:
 
 def _agent(text: str) -> AgentName | None:
     return AgentName(text) if SLUG.fullmatch(text) else None
+
+
+async def found(service: PageServices, asked: str) -> Job:
+    """A job by id, beginning of an id, or slug. Raises ``NotFound``."""
+    if not SLUG.fullmatch(asked):
+        raise NotFound("there is no such job")
+    try:
+        return await service.control.jobs.get(asked, BY)
+    except UnknownJob as error:
+        raise NotFound(str(error)) from error
+
+
+async def _one(service: PageServices, query: Query) -> Facts:
+    """The job that ``id`` names, with a page of its history."""
+    jobs = service.control.jobs
+    job = await found(service, query.get("id", ""))
+    status = next((one for one in OccurrenceStatus if one == query.get("status")), None)
+    before = place(query.get("before"))
+    since = jobs.now() - timedelta(days=STATISTICS_DAYS)
+    rows, stats = await asyncio.gather(
+        jobs.log(job.id, BY, limit=SHOWN + 1, status=status, before=before),
+        jobs.stats(job.id, BY, since=since),
+    )
+    more, rows = len(rows) > SHOWN, rows[:SHOWN]
+    durations = [lasted for row in rows if (lasted := took_s(row)) is not None]
+    kind, text = kind_and_text(job.spec.payload)
+    return {
+        "title": job.spec.title,
+        "path": "/jobs",
+        "job": job,
+        "meaning": STATES[job.state],
+        "plan": plan(job),
+        "remark": remark(jobs, job),
+        "kind": kind,
+        "text": text,
+        "ahead": _ahead(service, job),
+        "facts": _facts(job),
+        "stats": stats,
+        "days": STATISTICS_DAYS,
+        "rows": rows,
+        "meanings": STATUSES,
+        "local": local,
+        "took_s": took_s,
+        "why": _why,
+        "cost": cost,
+        "longest_s": max(durations, default=None),
+        "next": rows[-1].cursor if more else None,
+        "later": before is not None,
+        "statuses": list(OccurrenceStatus),
+        "status": status,
+    }
+
+
+def _ahead(service: PageServices, job: Job) -> list[tuple[str, datetime]]:
+    """Its next times, in its zone and as they are."""
+    try:
+        coming = service.control.jobs.upcoming(job, AHEAD)
+    except JobError:
+        # What is wrong with it is told where its schedule is.
+        return []
+    return [(at(each, job.spec.zone), each) for each in coming]
+
+
+def _facts(job: Job) -> dict[str, str]:
+    """What people have decided of it, by names for people; what is not decided is left out."""
+    spec, payload = job.spec, job.spec.payload
+    facts = {
+        "Short name": spec.slug,
+        "Agent": spec.agent,
+        "Time zone": spec.zone,
+        "Results go to": _place(job),
+        "Results are sent": _TOLD[spec.notify],
+        "Model": payload.model if isinstance(payload, Prompt) else "",
+        "Session": spec.session,
+        "Work source": spec.source,
+        "Ends after": f"{spec.max_runs} runs" if spec.max_runs else "",
+        "Not after": at(spec.not_after, spec.zone) if spec.not_after else "",
+        "Wakes the heartbeat": "yes" if spec.wake_heartbeat else "",
+        "Own policy": ", ".join(
+            f"{key} = {_value(value)}" for key, value in sorted(spec.policy.items())
+        ),
+        "Owner": job.owner,
+        "Created by": f"{job.maker.value}, {at(job.created_at, spec.zone)}",
+        "Changed": at(job.updated_at, spec.zone) if job.updated_at != job.created_at else "",
+        "Runs": f"{job.runs:,}",
+        "Merged runs": f"{job.coalesced:,}" if job.coalesced else "",
+        "Id": job.id,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return "/".join(map(_value, value))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def _why(row: LoggedOccurrence) -> str:
+    """Why it ended so, "" where the status says it all."""
+    return why_words(row.why) if row.why else waits(row)
+
+
+def does(payload: Payload) -> str:
+    """What a job does, in one line."""
+    kind, text = kind_and_text(payload)
+    return f"{kind}: {first_words(text, _SHOWN_CHARS)}"
+
+
+def remark(service: JobService, job: Job) -> str:
+    """Why a job will not run, or what went wrong; "" if there is nothing to say."""
+    if found := obstacle(job, is_enabled=service.enabled):
+        return sentence(f"it will not run: {found}")
+    return sentence(trouble(job))
+
+
+def _place(job: Job) -> str:
+    """Where a job tells its results."""
+    target = job.spec.target
+    if not isinstance(target, TargetKind):
+        return target_text(target)
+    return "the chat that was used last" if target is TargetKind.LAST else "nowhere"
+
+
+def cost(row: LoggedOccurrence) -> str:
+    """What an occurrence cost: money, or tokens where the price is not known; "" for neither."""
+    used = row.usage
+    if used is None or (used.cost_usd is None and not used.tokens):
+        return ""
+    if used.cost_usd is None:
+        return f"{used.tokens:,} tokens"
+    return f"${used.cost_usd:.2f}" if used.cost_usd >= 1 else f"${used.cost_usd:.4f}"

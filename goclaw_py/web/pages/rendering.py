@@ -149,6 +149,12 @@ def short(value: object) -> str:
     return str(value)[:_SHORT_ID]
 
 
+def sentence(clause: str) -> str:
+    """A clause as a sentence; "" as it is."""
+    ends = ("", ".", "!", "?", "\u2026")
+    return clause[:1].upper() + clause[1:] + ("" if clause[-1:] in ends else ".")
+
+
 def usd(value: Decimal | None) -> str:
     """Money in US dollars; a dash where it is not known."""
     if value is None:

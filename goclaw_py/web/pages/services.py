@@ -1,9 +1,17 @@
-"""What every page needs: to be rendered, to be kept up to date, to take forms."""
+"""What every page needs: to be rendered, to be kept up to date, to take forms.
+
+Live parts are rendered once for everybody who looks, and sent when they have changed: twenty
+dashboards on one page cost one rendering per tick. What is sent is the whole part, so nobody can
+miss a change: whoever reads too slowly, or comes back, gets the newest one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
@@ -13,12 +21,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.ports.control import Control
 from goclaw_py.web.api.streams import ClosedStream
-from goclaw_py.web.api.wire import MAX_BODY_BYTES
-from goclaw_py.web.pages.hub import Hub, LivePart
+from goclaw_py.web.api.wire import MAX_BODY_BYTES, PING, PING_S
 from goclaw_py.web.pages.rendering import Pages
+
+log = logging.getLogger(__name__)
 
 MAX_FORM_BYTES: Final = MAX_BODY_BYTES
 MAX_FIELDS: Final = 200
@@ -86,6 +96,118 @@ class Page:
     look: Look
     params: tuple[str, ...] = ()
     every_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LivePart:
+    """One live part of one page: what makes it, and how often it is looked at, in seconds.
+
+    ``make`` gives HTML. Parts with the same ``key`` are the same part.
+    """
+
+    key: tuple[str, ...]
+    make: Callable[[], Awaitable[str]] = field(compare=False)
+    every_s: float = field(default=1.0, compare=False)
+
+
+@dataclass(slots=True, eq=False)
+class _Shared:
+    """A part with those who look at it. ``event`` is its newest state, ready to be sent."""
+
+    event: bytes = b""
+    tag: str = ""
+    watchers: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    keeper: asyncio.Task[None] | None = None
+
+
+class Hub:
+    """Keeps parts up to date while somebody looks at them.
+
+    Args:
+        closing: Set when the gateway ends; all streams end then.
+    """
+
+    def __init__(self, closing: asyncio.Event) -> None:
+        self._closing = closing
+        self._parts: dict[tuple[str, ...], _Shared] = {}
+
+    @property
+    def watched(self) -> int:
+        """How many parts somebody looks at."""
+        return len(self._parts)
+
+    async def stream(self, part: LivePart, seen: str = "") -> AsyncGenerator[bytes]:
+        """Server-sent events with the part, now and whenever it has changed. Close the iterator.
+
+        ``seen`` is the id of the event that the reader had last; the same is not sent again.
+        """
+        shared = self._enter(part)
+        closed = asyncio.ensure_future(self._closing.wait())
+        try:
+            yield b"retry: 2000\n\n"
+            while not closed.done():
+                if shared.tag and shared.tag != seen:
+                    seen = shared.tag
+                    yield shared.event
+                    continue
+                changed = asyncio.ensure_future(shared.changed.wait())
+                try:
+                    await asyncio.wait(
+                        {changed, closed}, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED
+                    )
+                finally:
+                    changed.cancel()
+                if shared.tag in ("", seen) and not closed.done():
+                    yield PING
+        finally:
+            closed.cancel()
+            self._leave(part, shared)
+
+    def _enter(self, part: LivePart) -> _Shared:
+        shared = self._parts.get(part.key)
+        if shared is None:
+            shared = self._parts[part.key] = _Shared()
+            shared.keeper = asyncio.create_task(self._keep(part, shared), name="live part")
+        shared.watchers += 1
+        return shared
+
+    def _leave(self, part: LivePart, shared: _Shared) -> None:
+        shared.watchers -= 1
+        if shared.watchers == 0:
+            self._parts.pop(part.key, None)
+            if shared.keeper is not None:
+                shared.keeper.cancel()
+
+    async def _keep(self, part: LivePart, shared: _Shared) -> None:
+        while True:
+            try:
+                _change(shared, b"part", await part.make())
+            except GoclawError as error:
+                # The database is away, or what the page shows is gone: the page says so.
+                _change(shared, b"away", str(error))
+            except Exception:
+                log.exception("page_part_failed", extra={"part": part.key})
+                _change(shared, b"away", "internal error; the log of the gateway has the details")
+            await asyncio.sleep(part.every_s)
+
+
+def _change(shared: _Shared, name: bytes, text: str) -> None:
+    data = text.encode("utf-8", "replace")
+    tag = hashlib.blake2b(name + data, digest_size=9).hexdigest()
+    if tag == shared.tag:
+        return
+    shared.tag = tag
+    shared.event = _event(name, tag, data)
+    shared.changed.set()
+    shared.changed = asyncio.Event()
+
+
+def _event(name: bytes, tag: str, data: bytes) -> bytes:
+    # Each of these ends a line in a stream of events.
+    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    body = b"".join(b"data: %s\n" % line for line in lines)
+    return b"id: %s\nevent: %s\n%s\n" % (tag.encode(), name, body)
 
 
 class PageServices:

@@ -1,22 +1,33 @@
-"""Conversations: what was said in them, what runs and waits there."""
+"""Conversations: what was said and runs in them, one run, and the chat in the browser (CHAN-9)."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.session_keys import CHAT_NAME
+from goclaw_py.ports.store import StoredEntry
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
-SHOWN = 50
-HISTORY = 100
+SHOWN: Final = 50
+HISTORY: Final = 100
+LOOKED_AT: Final = 1000
+"""So many sessions, the last active ones, are searched for what was said in a chat."""
+
+_SHOWN_TOOLS: Final = 200
 
 
 def routes(service: PageServices) -> list[Route]:
-    """The list, one of them, and its fresh start."""
+    """The list, one of them, its fresh start, a run, and the chat."""
     control = service.control
 
     async def look(query: Query) -> Facts:
@@ -46,4 +57,63 @@ def routes(service: PageServices) -> list[Route]:
             Page("/sessions/view", "session", "Session", look_at, ("key",), every_s=2.0)
         ),
         Route("/sessions/reset", reset, methods=["POST"]),
+        *_run_routes(service),
+        Route("/chat", _chat(service)),
     ]
+
+
+def _run_routes(service: PageServices) -> list[Route]:
+    """The record of a run: what was asked, which tools it used, what it said, what it cost."""
+
+    async def look(query: Query) -> Facts:
+        record = await service.control.run_record(query.get("id", ""))
+        run = record.run
+        return {
+            "path": "/timeline",
+            "run": run,
+            "record": record,
+            "tools": run.tools[:_SHOWN_TOOLS],
+            "waited": run.started_at - run.submitted_at,
+            "lasted": None if run.finished_at is None else run.finished_at - run.started_at,
+        }
+
+    page = Page("/runs/view", "run", "Run", look, ("id",), every_s=2.0)
+
+    async def show(request: Request) -> Response:
+        """The address has the id of the run, or the beginning of it."""
+        prefix = request.path_params["prefix"]
+        if len(prefix) > 64:
+            raise HTTPException(404)
+        return service.answer(request, "run.html", await service.facts(page, {"id": prefix}))
+
+    return [*service.routes(page), Route("/runs/{prefix}", show)]
+
+
+def _chat(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
+    """Talk to an agent in the browser; the script uses the routes that terminals have."""
+
+    async def show(request: Request) -> Response:
+        name = request.query_params.get("name", "browser")
+        if not re.fullmatch(CHAT_NAME, name):
+            raise HTTPException(422, "a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
+        facts: Facts = {
+            "title": "Chat",
+            "path": "/chat",
+            "chat": name,
+            "history": await _history(service, name),
+        }
+        return service.answer(request, "chat.html", facts)
+
+    return show
+
+
+async def _history(service: PageServices, name: str) -> list[StoredEntry]:
+    """What was said so far; nothing where nobody has said anything, or the database is away."""
+    try:
+        sessions = await service.control.sessions(limit=LOOKED_AT)
+        for session in sessions:
+            if session.key.endswith(f":console:direct:{name}"):
+                return await service.control.history(session.key, limit=SHOWN)
+    except StoreUnavailable:
+        return []
+    return []

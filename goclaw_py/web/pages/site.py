@@ -1,18 +1,20 @@
-"""The dashboard as one web app (SPEC OPS-3)."""
+"""The dashboard as one web app, with signing in (SPEC OPS-3, SEC-1)."""
 
 from __future__ import annotations
 
+import hmac
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
+from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,24 +26,21 @@ from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.front import WebAccess
+from goclaw_py.web.guard import SIGN_IN_PATH
 from goclaw_py.web.pages import (
-    chat,
     deliveries,
     heartbeats,
     job_form,
     jobs,
     now,
     people,
-    runs,
     sessions,
     timeline,
-    why,
 )
 from goclaw_py.web.pages import health as health_page
-from goclaw_py.web.pages.hub import Hub
 from goclaw_py.web.pages.rendering import Assets, Pages, Read
-from goclaw_py.web.pages.services import PageServices
-from goclaw_py.web.pages.sign import SignInContext, sign_routes
+from goclaw_py.web.pages.services import Hub, PageServices, back_to, form
+from goclaw_py.web.signin import COOKIE, LASTS_S, make_cookie
 
 log = logging.getLogger(__name__)
 
@@ -68,16 +67,13 @@ _HEADERS: Final = (
 _MODULES: Final = (
     now,
     timeline,
-    runs,
     sessions,
-    chat,
     # Its paths are also such as those of a job look.
     job_form,
     jobs,
     heartbeats,
     deliveries,
     people,
-    why,
 )
 """Modules of pages that need nothing but the services."""
 
@@ -105,7 +101,7 @@ def make_site(
     pages = Pages(assets, read=read, signs_out=bool(access.token))
     service = PageServices(control, Hub(closing_of(api)), pages, access.now_s)
     gate = SignInContext(access.token, access.now_s) if access.token else None
-    routes = [Route("/static/{name}", _static(assets)), *sign_routes(service, gate)]
+    routes = [Route("/static/{name}", _static(assets)), *_sign_routes(service, gate)]
     for module in _MODULES:
         routes += module.routes(service)
     routes += health_page.routes(service, health, settings)
@@ -187,3 +183,70 @@ def _static(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
         return Response(assets.contents[name], media_type=kind, headers={"Cache-Control": keep})
 
     return serve
+
+
+# ---------------------------------------------------------------------------- signing in
+
+
+@dataclass(frozen=True, slots=True)
+class SignInContext:
+    """What a browser has to know. ``now_s`` tells the Unix time in seconds."""
+
+    token: str = field(repr=False)
+    now_s: Callable[[], float]
+
+
+def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Route]:
+    """The page with the question, and what answers it; without a gate nothing is asked."""
+
+    async def ask(request: Request) -> Response:
+        if gate is None:
+            return RedirectResponse("/", status_code=303)
+        return _question(service, request, request.query_params.get("next", ""))
+
+    async def answer(request: Request) -> Response:
+        if gate is None:
+            return RedirectResponse("/", status_code=303)
+        given = await form(request)
+        token = gate.token.encode()
+        if not hmac.compare_digest(given.get("token", "").strip().encode(), token):
+            return _question(service, request, given.get("next", ""), "This is not the token.")
+        path, _, query = own_place(given.get("next", "")).partition("?")
+        response = back_to(path, "welcome", **dict(parse_qsl(query)))
+        # A browser says with each form from where it comes: by that we know of a proxy's TLS.
+        is_tls = urlsplit(request.headers.get("origin", "")).scheme == "https"
+        response.set_cookie(
+            COOKIE,
+            make_cookie(token, gate.now_s()),
+            max_age=LASTS_S,
+            httponly=True,
+            samesite="strict",
+            secure=is_tls,
+        )
+        return response
+
+    async def leave(_request: Request) -> Response:
+        response = RedirectResponse(SIGN_IN_PATH if gate else "/", status_code=303)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
+
+    return [
+        Route(SIGN_IN_PATH, ask, methods=["GET"]),
+        Route(SIGN_IN_PATH, answer, methods=["POST"]),
+        Route("/logout", leave, methods=["POST"]),
+    ]
+
+
+def own_place(wanted: str) -> str:
+    r"""A path of this site, maybe with a query; anything else becomes the first page.
+
+    Browsers read ``//host`` and ``/\\host`` as another site, and skip control characters.
+    """
+    place = wanted.partition("#")[0]
+    is_ours = place.startswith("/") and not place.startswith(("//", "/\\"))
+    return place if is_ours and place.isprintable() else "/"
+
+
+def _question(service: PageServices, request: Request, wanted: str, error: str = "") -> Response:
+    facts = {"title": "Sign in", "path": "", "next": own_place(wanted), "error": error}
+    return service.answer(request, "login.html", facts, 403 if error else 200)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.web.api.wire import PING, PING_S
-from goclaw_py.web.pages.hub import Hub, LivePart
+from goclaw_py.web.pages.services import Hub, LivePart
 
 
 class Page:

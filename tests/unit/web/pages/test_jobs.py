@@ -18,7 +18,7 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.ports.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.pages import jobs as page
-from goclaw_py.web.pages.job_page import SHOWN
+from goclaw_py.web.pages.jobs import SHOWN
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl, unavailable
 from tests.unit.web.pages.conftest import Browser

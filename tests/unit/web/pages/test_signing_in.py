@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.web.pages.sign import own_place
+from goclaw_py.web.pages.site import own_place
 from goclaw_py.web.signin import COOKIE, LASTS_S, cookie_of, is_signed_in, make_cookie
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser, World
 
