@@ -176,7 +176,7 @@ class RemoteControl(Remote):
         except TimeoutError:
             raise StoreUnavailable("this terminal is not connected to the gateway yet") from None
         path = f"/api/chat/{segment(chat)}/messages"
-        await self.send("POST", path, wire.SayBody(message_id, text))
+        await self.send("POST", path, {"message_id": message_id, "text": text})
 
     def confirm(self, receipt: str) -> None:
         """Confirm that a message was shown; ``async with`` waits for that at the end."""
@@ -190,7 +190,7 @@ class RemoteControl(Remote):
         for wait_s in _CONFIRM_AFTER_S:
             await asyncio.sleep(wait_s)
             with suppress(GoclawError):
-                await self.send("POST", "/api/chat/any/confirm", wire.ConfirmBody(receipt))
+                await self.send("POST", "/api/chat/any/confirm", {"receipt": receipt})
                 return
 
     # ------------------------------------------------------------------ HTTP

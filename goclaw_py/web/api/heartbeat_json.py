@@ -18,7 +18,7 @@ from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.errors import HeartbeatError
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
-from goclaw_py.web.api.job_bodies import Body, ShortText, Text
+from goclaw_py.web.api.wire import Body, ShortText, Text
 
 # ---------------------------------------------------------------------------- bodies
 

@@ -7,102 +7,239 @@ web framework.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from goclaw_py.jobs.job_json import spec_json, spec_of
-from goclaw_py.jobs.models import FixedMessage, JobSpec
+from goclaw_py.jobs.cron.parser import MAX_CHARS
+from goclaw_py.jobs.job_json import plain, read_fields
+from goclaw_py.jobs.models import MAX_NAME_CHARS, JobState, Notify, TargetKind
 from goclaw_py.jobs.policy import Profile
-from goclaw_py.jobs.schedule import Cron
-from goclaw_py.model.errors import BadJob, BadMoment
+from goclaw_py.model.errors import BadJob
 from goclaw_py.model.ids import AgentName, OccurrenceId, Owner, RunId
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.targets import parse_target
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow, StartedNow
-from goclaw_py.web.api.job_bodies import Body, ChangeBody, DraftBody
+from goclaw_py.web.api.wire import Body, ShortText, Text
 
 MAX_TIMES: Final = 100
 """How many coming times are told at once."""
 
-_BLANK: Final = JobSpec(slug="", schedule=Cron(""), zone="", payload=FixedMessage(""))
+
+class AtBody(Body):
+    """Once."""
+
+    kind: Literal["at"]
+    at: ShortText
+
+
+class EveryBody(Body):
+    """Again and again. ``origin`` is a point of the grid, for that anchor."""
+
+    kind: Literal["every"]
+    every_ms: StrictInt
+    origin: ShortText | None = None
+
+
+class CronBody(Body):
+    """By the clock on the wall."""
+
+    kind: Literal["cron"]
+    expression: Annotated[str, Field(max_length=MAX_CHARS)]
+
+
+class PromptBody(Body):
+    """The agent works on this; ``model`` instead of its own."""
+
+    kind: Literal["prompt"]
+    text: Text
+    model: ShortText = ""
+
+
+class MessageBody(Body):
+    """This is delivered as it stands."""
+
+    kind: Literal["message"]
+    text: Text
+
+
+class CommandBody(Body):
+    """This program runs."""
+
+    kind: Literal["command"]
+    argv: Annotated[list[Text], Field(min_length=1, max_length=1000)]
+
+
+class TargetBody(Body):
+    """A chat."""
+
+    channel: ShortText
+    account: ShortText
+    chat: ShortText
+    thread: ShortText | None = None
+
+
+ScheduleBody = Annotated[AtBody | EveryBody | CronBody, Field(discriminator="kind")]
+PayloadBody = Annotated[PromptBody | MessageBody | CommandBody, Field(discriminator="kind")]
+Value = str | int | float | bool | list[float] | None
+Policy = Annotated[dict[str, Value], Field(max_length=64)]
+_CRON: Final[dict[str, Any]] = {"kind": "cron", "expression": "0 9 * * 1-5"}
+_CHANGE: Final[dict[str, Any]] = {
+    "schedule": {"kind": "every", "every_ms": 600_000},
+    "state": "active",
+}
+
+
+def _of_a_change(schema: dict[str, Any]) -> None:
+    """What is missing has no value at all, so no default is to be shown."""
+    for described in schema["properties"].values():
+        described.pop("default", None)
+    schema["examples"] = [_CHANGE]
+
+
+class DraftBody(Body):
+    """A job that somebody wants. What is missing is found by the settings."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "slug": "standup",
+                    "schedule": _CRON,
+                    "zone": "Europe/Berlin",
+                    "payload": {"kind": "prompt", "text": "What is new?"},
+                }
+            ]
+        }
+    )
+
+    schedule: ScheduleBody
+    payload: PayloadBody | None = None
+    slug: ShortText = ""
+    name: Annotated[str, Field(max_length=10 * MAX_NAME_CHARS)] = ""
+    zone: ShortText = ""
+    agent: ShortText | None = None
+    target: TargetKind | TargetBody | None = None
+    peer: PeerKind | None = None
+    notify: Notify = Notify.ALWAYS
+    session: ShortText = ""
+    policy: Policy = Field(default_factory=dict)
+    max_runs: StrictInt | None = None
+    not_after: AwareDatetime | None = None
+    wake_heartbeat: StrictBool = False
+    source: ShortText = ""
+    paused: StrictBool = False
+    next_run_at: AwareDatetime | None = None
+
+
+class ChangeBody(Body):
+    """What an edit changes; what is missing stays as it is.
+
+    In ``policy`` null takes a key back to that of the settings. ``state`` is ``active`` or
+    ``paused``. The edit is refused unless the job is at ``revision``, if that is given.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_of_a_change)
+
+    schedule: ScheduleBody = CronBody(kind="cron", expression="")
+    payload: PayloadBody = MessageBody(kind="message", text="")
+    slug: ShortText = ""
+    name: Annotated[str, Field(max_length=10 * MAX_NAME_CHARS)] = ""
+    zone: ShortText = ""
+    agent: ShortText = ""
+    target: TargetKind | TargetBody = TargetKind.LAST
+    peer: PeerKind = PeerKind.DIRECT
+    notify: Notify = Notify.ALWAYS
+    session: ShortText = ""
+    policy: Policy = Field(default_factory=dict)
+    max_runs: StrictInt | None = None
+    not_after: AwareDatetime | None = None
+    wake_heartbeat: StrictBool = False
+    source: ShortText = ""
+    state: JobState = JobState.ACTIVE
+    revision: StrictInt | None = None
+
+
+class SpecView(BaseModel):
+    """What people have decided of a job."""
+
+    slug: str
+    name: str
+    agent: str
+    schedule: ScheduleBody
+    zone: str
+    payload: PayloadBody
+    target: TargetKind | TargetBody
+    peer: PeerKind
+    notify: Notify
+    session: str
+    policy: dict[str, Value]
+    max_runs: int | None
+    not_after: datetime | None
+    wake_heartbeat: bool
+    source: str
+
+
+class JobView(BaseModel):
+    """A job, as ``jobs.job_json`` writes it."""
+
+    id: str
+    owner: str
+    maker: Maker
+    spec: SpecView
+    created_at: datetime
+    updated_at: datetime
+    state: JobState
+    revision: int
+    next_run_at: datetime | None
+    running: str | None
+    last_run_at: datetime | None
+    last_status: str
+    last_error: str
+    failures: int
+    runs: int
+    coalesced: int
+
+
+class PageView(BaseModel):
+    """Some of the jobs that were asked for, and how many there are in all."""
+
+    jobs: list[JobView]
+    total: int
+
+
+# ---------------------------------------------------------------------------- drafts and changes
+
 _FOUND: Final = ("payload", "agent", "target", "peer")
 """Keys of a draft that the settings find if they are None."""
-_SPEC_KEYS: Final = frozenset(each.name for each in fields(JobSpec))
 
 
 def draft_json(draft: JobDraft) -> dict[str, object]:
     """A draft as ``DraftBody``."""
-    written = _written({name: getattr(draft, name) for name in _SPEC_KEYS})
-    for key in _FOUND:
-        if getattr(draft, key) is None:
-            del written[key]
-    first = draft.next_run_at
-    return written | {"paused": draft.paused, "next_run_at": first and first.isoformat()}
+    given = {each.name: plain(getattr(draft, each.name)) for each in fields(draft)}
+    return {key: value for key, value in given.items() if value is not None or key not in _FOUND}
 
 
 def draft_of(body: DraftBody) -> JobDraft:
     """The draft that is meant. Raises ``BadSchedule`` and ``BadJob``."""
-    given = _plain(body)
-    given = {key: value for key, value in given.items() if key not in _FOUND or value is not None}
-    spec = _read(given)
-    read = {name: getattr(spec, name) for name in _SPEC_KEYS if name in given}
-    return JobDraft(**read, paused=body.paused, next_run_at=_utc(body.next_run_at))
+    given = body.model_dump(mode="json", exclude_unset=True)
+    given = {key: value for key, value in given.items() if value is not None or key not in _FOUND}
+    return JobDraft(**read_fields(JobDraft, given))
 
 
 def change_json(change: JobChange) -> dict[str, object]:
     """A change as ``ChangeBody``."""
-    given = {name: getattr(change, name) for name in _SPEC_KEYS}
-    written = _written({key: value for key, value in given.items() if value is not KEEP})
-    if change.state is not KEEP:
-        written["state"] = change.state.value
-    if change.revision is not None:
-        written["revision"] = change.revision
-    return written
+    given = {each.name: getattr(change, each.name) for each in fields(change)}
+    return {key: plain(value) for key, value in given.items() if value is not KEEP}
 
 
 def change_of(body: ChangeBody) -> JobChange:
     """The change that is meant. Raises as ``draft_of``."""
-    given = _plain(body)
-    spec = _read(given)
-    read: dict[str, Any] = {name: getattr(spec, name) for name in _SPEC_KEYS if name in given}
-    if "state" in body.model_fields_set:
-        read["state"] = body.state
-    return JobChange(**read, revision=body.revision)
-
-
-def _written(given: Mapping[str, object]) -> dict[str, object]:
-    """Some keys of a definition as JSON; those that are None and may not be are left to others."""
-    known = {key: value for key, value in given.items() if value is not None}
-    spec = JobSpec(**{**_blank(), **known})  # type: ignore[arg-type]  # each is a field of the same type
-    written = spec_json(spec)
-    return {key: written[key] for key in given}
-
-
-def _blank() -> dict[str, object]:
-    return {name: getattr(_BLANK, name) for name in _SPEC_KEYS}
-
-
-def _plain(body: Body) -> dict[str, object]:
-    return body.model_dump(mode="json", include=set(_SPEC_KEYS), exclude_unset=True)
-
-
-def _read(given: Mapping[str, object]) -> JobSpec:
-    blank = {"slug": "", "zone": "", "schedule": {"kind": "cron", "expression": ""}}
-    return spec_of({**blank, "payload": {"kind": "message", "text": ""}, **given})
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    if at is None:
-        return None
-    try:
-        return at.astimezone(UTC)
-    except OverflowError:
-        raise BadMoment(f"{at.isoformat()}: no calendar has this time in UTC") from None
+    given = body.model_dump(mode="json", exclude_unset=True, exclude={"revision"})
+    return JobChange(**read_fields(JobChange, given), revision=body.revision)
 
 
 # ---------------------------------------------------------------------------- who asks

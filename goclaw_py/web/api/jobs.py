@@ -26,10 +26,13 @@ from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import Requester
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.api.error_json import DetailedError
-from goclaw_py.web.api.job_bodies import ChangeBody, DraftBody, JobView, PageView
 from goclaw_py.web.api.job_json import (
     MAX_TIMES,
+    ChangeBody,
+    DraftBody,
     JobSettingsView,
+    JobView,
+    PageView,
     RanNow,
     RouteView,
     Times,

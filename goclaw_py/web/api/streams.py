@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Header, Path, Query
@@ -19,7 +19,6 @@ from goclaw_py.web.api.wire import (
     PING,
     PING_S,
     ConfirmBody,
-    Encoder,
     SayBody,
     encode_event,
 )
@@ -87,17 +86,15 @@ class EventStream(ClosedStream):
         events: AsyncIterator[E],
         closing: asyncio.Event,
         first: bytes,
-        encode: Callable[[E], bytes] = encode_event,
         gather_s: float = 0.0,
     ) -> None:
-        super().__init__(stream(events, closing, first, encode, gather_s), events)
+        super().__init__(stream(events, closing, first, gather_s), events)
 
 
 async def stream(
     events: AsyncIterator[E],
     closing: asyncio.Event,
     first: bytes,
-    encode: Callable[[E], bytes] = encode_event,
     gather_s: float = 0.0,
 ) -> AsyncIterator[bytes]:
     """Server-sent events until ``closing`` is set, with signs of life in between.
@@ -109,7 +106,7 @@ async def stream(
     """
     woken = asyncio.Event()
     gathered = _Gathered(gather_s, woken)
-    taking = asyncio.ensure_future(gathered.take_all(events, encode))
+    taking = asyncio.ensure_future(gathered.take_all(events))
     closed = asyncio.ensure_future(closing.wait())
     for task in (taking, closed):
         task.add_done_callback(lambda _: woken.set())
@@ -153,10 +150,10 @@ class _Gathered:
         self._bytes = 0
         self._room = asyncio.Event()
 
-    async def take_all(self, events: AsyncIterator[E], encode: Callable[[E], bytes]) -> None:
+    async def take_all(self, events: AsyncIterator[E]) -> None:
         """Take events until their end, or for as long as there is room."""
         async for event in events:
-            encoded = encode(event)
+            encoded = encode_event(event)
             self._ready.append(encoded)
             self._bytes += len(encoded)
             if len(self._ready) == 1:
@@ -195,7 +192,6 @@ async def _close(events: AsyncIterator[object]) -> None:
 def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
     """The route below ``/api``; ``closing`` ends the streams."""
     api = APIRouter(tags=["runs"])
-    encode = Encoder()
 
     @api.get(
         "/runs/events",
@@ -217,7 +213,7 @@ def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
         found = control.follow(session, after=last_event_id)
         # Before there is an answer, so that what is wrong with the question gets a status.
         first = await anext(found)
-        return EventStream(found, closing, encode(first), encode, GATHER_S)
+        return EventStream(found, closing, encode_event(first), GATHER_S)
 
     return api
 

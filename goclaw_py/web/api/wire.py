@@ -5,13 +5,12 @@ Imports no web framework, so that the client does not pay for one.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from goclaw_py.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.model.errors import GoclawError
@@ -46,16 +45,20 @@ ATTACHED = b": attached\n\n"
 PING = b": ping\n\n"
 
 Key = Annotated[str, Field(min_length=1, max_length=512)]
-ShortText = Annotated[str, Field(min_length=1, max_length=256)]
+Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
+ShortText = Annotated[str, Field(max_length=256)]
+Name = Annotated[str, Field(min_length=1, max_length=256)]
 MAX_ROW_ID = 2**63 - 1
 RowId = Annotated[int, Field(strict=True, ge=0, le=MAX_ROW_ID)]
 Flag = Annotated[bool, Field(strict=True)]
-OneLine = Annotated[ShortText, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
+OneLine = Annotated[Name, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
 """Text without control characters: it is stored as it is, and shown in terminals."""
 
 
-_KNOWN_KEYS: Final = ConfigDict(extra="forbid")
-"""A key that is not known may be a misspelled one; to ignore it would do something else."""
+class Body(BaseModel):
+    """A body without keys that nobody reads: a misspelt one must not be lost in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +68,20 @@ class ApiError:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class StopBody:
+class StopBody(Body):
     """``everything``: like ``/stopall`` instead of ``/stop``."""
-
-    __pydantic_config__ = _KNOWN_KEYS
 
     everything: Flag = False
 
 
-@dataclass(frozen=True, slots=True)
-class ResizeBody:
+class ResizeBody(Body):
     """How many runs may work in a lane at once."""
-
-    __pydantic_config__ = _KNOWN_KEYS
 
     concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_LANE_SIZE)]
 
 
-@dataclass(frozen=True, slots=True)
-class RowsBody:
+class RowsBody(Body):
     """Ids of outbox rows, or of inbox rows."""
-
-    __pydantic_config__ = _KNOWN_KEYS
 
     ids: Annotated[list[RowId], Field(max_length=MAX_LIMIT)]
 
@@ -106,11 +100,8 @@ class DroppedRows:
     dropped: int
 
 
-@dataclass(frozen=True, slots=True)
-class AllowBody:
+class AllowBody(Body):
     """A group, and whether the agent listens in it."""
-
-    __pydantic_config__ = _KNOWN_KEYS
 
     channel: OneLine
     account: OneLine
@@ -118,44 +109,32 @@ class AllowBody:
     allowed: Flag
 
 
-@dataclass(frozen=True, slots=True)
-class ApproveBody:
+class ApproveBody(Body):
     """The code that the person was shown; a guest may talk and nothing else."""
 
-    __pydantic_config__ = _KNOWN_KEYS
-
-    code: ShortText
+    code: Name
     guest: Flag = False
 
 
-@dataclass(frozen=True, slots=True)
-class RevokeBody:
+class RevokeBody(Body):
     """Whom to forget."""
 
-    __pydantic_config__ = _KNOWN_KEYS
-
-    channel: ShortText
-    account: ShortText
-    sender_id: ShortText
+    channel: Name
+    account: Name
+    sender_id: Name
 
 
-@dataclass(frozen=True, slots=True)
-class SayBody:
+class SayBody(Body):
     """A line from a terminal; the same ``message_id`` again is harmless."""
 
-    __pydantic_config__ = _KNOWN_KEYS
-
     message_id: OneLine
-    text: Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
+    text: Text
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmBody:
+class ConfirmBody(Body):
     """The receipt of a message that was shown."""
 
-    __pydantic_config__ = _KNOWN_KEYS
-
-    receipt: ShortText
+    receipt: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,28 +207,6 @@ def encode_event(event: ChatEvent | LiveEvent) -> bytes:
     place: str = getattr(event, "id", "")
     line = f"id: {place}\n" if place else ""
     return b"%sevent: %s\ndata: %s\n\n" % (line.encode(), _NAMES[kind].encode(), dump(kind, event))
-
-
-class Encoder:
-    """Writes an event that many are told once. Keeps the newest ones."""
-
-    def __init__(self, most: int = 512) -> None:
-        self._most = most
-        self._known: OrderedDict[str, tuple[LiveEvent, bytes]] = OrderedDict()
-
-    def __call__(self, event: LiveEvent) -> bytes:
-        """The event as one server-sent event."""
-        place = "" if isinstance(event, LiveNow | LiveMissed) else event.id
-        known = self._known.get(place)
-        # The object itself is compared: two gateways in one process may use the same id.
-        if known is not None and known[0] is event:
-            return known[1]
-        encoded = encode_event(event)
-        if place:
-            self._known[place] = (event, encoded)
-            if len(self._known) > self._most:
-                self._known.popitem(last=False)
-        return encoded
 
 
 class EventReader(Generic[T]):

@@ -48,8 +48,9 @@ from goclaw_py.ports.control import NoGateway
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow
 from goclaw_py.ports.store import JobQuery, Node
 from goclaw_py.web.api.error_json import Refused, error_json, error_of
-from goclaw_py.web.api.job_bodies import ChangeBody, DraftBody
 from goclaw_py.web.api.job_json import (
+    ChangeBody,
+    DraftBody,
     asker_of,
     change_json,
     change_of,
