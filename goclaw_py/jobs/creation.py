@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from goclaw_py.jobs.authorization import is_own_chat, permit
 from goclaw_py.jobs.models import (
@@ -72,23 +73,17 @@ def made(
 ) -> Job:
     """The job that a draft asks for, in ``zone`` if it names none. Raises ``JobError``."""
     payload = _payload(rules, draft.payload)
-    spec = JobSpec(
-        slug=draft.slug or slug_for(draft.name or _words(payload)),
-        schedule=draft.schedule,
-        zone=draft.zone or zone,
-        payload=payload,
-        name=draft.name,
-        agent=draft.agent or by.agent or MAIN_AGENT,
-        target=draft.target if draft.target is not None else _chat(by),
-        peer=draft.peer or by.peer,
-        notify=draft.notify,
-        session=draft.session,
-        policy=dict(draft.policy),
-        max_runs=draft.max_runs,
-        not_after=draft.not_after,
-        wake_heartbeat=draft.wake_heartbeat,
-        source=draft.source,
-    )
+    asked: dict[str, Any] = {each.name: getattr(draft, each.name) for each in fields(JobSpec)}
+    asked |= {
+        "slug": draft.slug or slug_for(draft.name or _words(payload)),
+        "zone": draft.zone or zone,
+        "payload": payload,
+        "agent": draft.agent or by.agent or MAIN_AGENT,
+        "target": draft.target if draft.target is not None else _chat(by),
+        "peer": draft.peer or by.peer,
+        "policy": dict(draft.policy),
+    }
+    spec = JobSpec(**asked)
     bare = Job(
         id=job_id,
         owner=by.owner or OPERATOR,
@@ -248,26 +243,14 @@ def _words(payload: Payload) -> str:
 
 
 def _changed_spec(spec: JobSpec, change: JobChange) -> JobSpec:
-    kept = {
-        "slug": change.slug,
-        "name": change.name,
-        "schedule": change.schedule,
-        "zone": change.zone,
-        "payload": change.payload,
-        "agent": change.agent,
-        "target": change.target,
-        "peer": change.peer,
-        "notify": change.notify,
-        "session": change.session,
-        "max_runs": change.max_runs,
-        "not_after": change.not_after,
-        "wake_heartbeat": change.wake_heartbeat,
-        "source": change.source,
+    given: dict[str, Any] = {
+        each.name: value
+        for each in fields(spec)
+        if (value := getattr(change, each.name)) is not KEEP
     }
-    given: dict[str, object] = {key: value for key, value in kept.items() if value is not KEEP}
     if not isinstance(change.policy, Keep):
         given["policy"] = _merged(spec.policy, change.policy)
-    return replace(spec, **given)  # type: ignore[arg-type]  # each is a field of the same type
+    return replace(spec, **given)
 
 
 def _merged(before: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:

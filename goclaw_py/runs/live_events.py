@@ -36,6 +36,15 @@ class LiveRun:
 
 
 @dataclass(frozen=True, slots=True)
+class _OfRun:
+    """What every event about a run has."""
+
+    at: datetime
+    run: LiveRun
+    id: str = field(default="", compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class LiveNow:
     """The current state: all requests that are not done. Events after it are complete.
 
@@ -50,83 +59,62 @@ class LiveNow:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveAsked:
+class LiveAsked(_OfRun):
     """A run was requested. It waits until it starts."""
 
-    at: datetime
-    run: LiveRun
     kind: Literal["asked"] = "asked"
-    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LiveJoined:
+class LiveJoined(_OfRun):
     """A request became part of ``into``, so there will be no run of its own."""
 
-    at: datetime
-    run: LiveRun
     into: RunId
     kind: Literal["joined"] = "joined"
-    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LiveStarted:
+class LiveStarted(_OfRun):
     """A run has started."""
 
-    at: datetime
-    run: LiveRun
     kind: Literal["started"] = "started"
-    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LiveText:
+class LiveText(_OfRun):
     """The next piece of its reply; ``at`` is when the piece began."""
 
-    at: datetime
-    run: LiveRun
     text: str
     kind: Literal["text"] = "text"
-    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LiveTool:
+class LiveTool(_OfRun):
     """A tool call started or returned; ``ok`` is None while the tool is running."""
 
-    at: datetime
-    run: LiveRun
     name: str
     call_id: str
     ok: bool | None = None
     kind: Literal["tool"] = "tool"
-    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LiveUsage:
+class LiveUsage(_OfRun):
     """Its model has answered; ``usage`` is all that it has used so far."""
 
-    at: datetime
-    run: LiveRun
     usage: Usage
     model: str
     kind: Literal["usage"] = "usage"
-    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LiveEnded:
+class LiveEnded(_OfRun):
     """The run has ended and its record can be read; ``usage`` is None where it is not known."""
 
-    at: datetime
-    run: LiveRun
     outcome: Outcome
     reason: Reason | None
     usage: Usage | None
     kind: Literal["ended"] = "ended"
-    id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

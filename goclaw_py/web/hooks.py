@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from goclaw_py.model.errors import GoclawError
@@ -23,7 +25,6 @@ BODY_S: Final = 10.0
 """How long a body may take to arrive, in seconds."""
 
 _PATH = re.compile(r"/[A-Za-z0-9_./-]*")
-_BODILESS = frozenset({204, 304})
 
 _NOT_FOUND = WebAnswer(404)
 _TOO_SLOW = WebAnswer(408, "the request body did not arrive in time")
@@ -86,19 +87,19 @@ class HookApp:
             # Only the end of the server cancels, and this is all that the task was made for.
             answer = _ENDING
         if answer is not None:
-            await _reply(send, answer)
+            await _response(answer)(scope, receive, send)
 
 
 async def _serve(hook: Hook, scope: Scope, receive: Receive) -> WebAnswer | None:
     """Ask the hook, if the request is one that it takes; None if the client hung up meanwhile."""
     headers = _headers(scope)
     try:
-        body = await _body(receive, headers, hook.most_bytes)
+        body = await _body(Request(scope, receive), headers, hook.most_bytes)
     except _TooLong:
         return WebAnswer(413, f"the body is longer than {hook.most_bytes} bytes")
     except TimeoutError:
         return _TOO_SLOW
-    except _Gone:
+    except ClientDisconnect:
         return None
     try:
         return await hook.handle(WebRequest(scope["method"], headers, body))
@@ -112,10 +113,6 @@ class _TooLong(Exception):
     """The body is longer than the hook takes."""
 
 
-class _Gone(Exception):
-    """The client has hung up."""
-
-
 def _headers(scope: Scope) -> dict[str, str]:
     """By name in lower case; the values of a repeated name are joined, as RFC 9110 has it."""
     headers: dict[str, str] = {}
@@ -125,35 +122,21 @@ def _headers(scope: Scope) -> dict[str, str]:
     return headers
 
 
-async def _body(receive: Receive, headers: Mapping[str, str], most: int) -> bytes:
-    """Read a whole body. Raises ``_TooLong``, ``TimeoutError``, ``_Gone``."""
+async def _body(request: Request, headers: Mapping[str, str], most: int) -> bytes:
+    """Read a whole body. Raises ``_TooLong``, ``TimeoutError``, ``ClientDisconnect``."""
     # The server has checked that this is a number; a wrong one ends as a body cut short.
     if int(headers.get("content-length", "0")) > most:
         raise _TooLong
-    pieces: list[bytes] = []
-    length = 0
+    body = bytearray()
     async with asyncio.timeout(BODY_S):
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _Gone
-            piece: bytes = message.get("body", b"")
-            length += len(piece)
-            if length > most:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > most:
                 raise _TooLong
-            pieces.append(piece)
-            if not message.get("more_body", False):
-                return b"".join(pieces)
+    return bytes(body)
 
 
-async def _reply(send: Send, answer: WebAnswer) -> None:
-    body = answer.text.encode("utf-8", "replace")
-    headers: list[tuple[bytes, bytes]] = []
-    if answer.status not in _BODILESS:
-        headers.append((b"content-length", b"%d" % len(body)))
-    if body:
-        headers.append((b"content-type", b"text/plain; charset=utf-8"))
-    if answer.status >= 400:
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _response(answer: WebAnswer) -> Response:
+    headers = {"connection": "close"} if answer.status >= 400 else {}
+    kind = "text/plain" if answer.text else None
+    return Response(answer.text.encode("utf-8", "replace"), answer.status, headers, kind)

@@ -100,26 +100,6 @@ def gateway_routes(control: Control, settings: Sequence[Setting]) -> APIRouter:
         """What the gateway is doing."""
         return await control.status()
 
-    @api.get("/lanes", tags=["lanes"])
-    async def lanes() -> LanesView:
-        """Who is in each lane and who waits for it."""
-        return await control.lanes()
-
-    @api.put("/lanes/{name:path}", tags=["lanes"])
-    async def resize(name: LanePath, body: ResizeBody) -> Resized:
-        """Give a lane another size until the gateway ends; no run is cancelled."""
-        return await control.resize_lane(LaneName(name), body.concurrency)
-
-    @api.get("/nodes", tags=["nodes"])
-    async def nodes() -> NodesView:
-        """The gateways on this database, the oldest first."""
-        return await control.nodes()
-
-    @api.post("/nodes/{node}/drain", tags=["nodes"])
-    async def drain(node: str) -> Node:
-        """Let a node end as after SIGTERM; its id, or any unique part of it."""
-        return await control.drain(node)
-
     @api.get("/why", tags=["why"])
     async def why(about: About = None) -> Explanation:
         """Explain why something did or did not happen, and what to do about it.
@@ -143,8 +123,31 @@ def gateway_routes(control: Control, settings: Sequence[Setting]) -> APIRouter:
         """The accounts of channels, whether they work, and when they were last used."""
         return await channel_answers(control)
 
+    _lanes_and_nodes(api, control)
     _usage(api, control)
     return api
+
+
+def _lanes_and_nodes(api: APIRouter, control: Control) -> None:
+    @api.get("/lanes", tags=["lanes"])
+    async def lanes() -> LanesView:
+        """Who is in each lane and who waits for it."""
+        return await control.lanes()
+
+    @api.put("/lanes/{name:path}", tags=["lanes"])
+    async def resize(name: LanePath, body: ResizeBody) -> Resized:
+        """Give a lane another size until the gateway ends; no run is cancelled."""
+        return await control.resize_lane(LaneName(name), body.concurrency)
+
+    @api.get("/nodes", tags=["nodes"])
+    async def nodes() -> NodesView:
+        """The gateways on this database, the oldest first."""
+        return await control.nodes()
+
+    @api.post("/nodes/{node}/drain", tags=["nodes"])
+    async def drain(node: str) -> Node:
+        """Let a node end as after SIGTERM; its id, or any unique part of it."""
+        return await control.drain(node)
 
 
 def _usage(api: APIRouter, control: Control) -> None:

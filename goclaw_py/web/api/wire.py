@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -17,18 +17,7 @@ from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.ports.control import ChatEvent, TerminalMessage
-from goclaw_py.runs.live_events import (
-    LiveAsked,
-    LiveEnded,
-    LiveEvent,
-    LiveJoined,
-    LiveMissed,
-    LiveNow,
-    LiveStarted,
-    LiveText,
-    LiveTool,
-    LiveUsage,
-)
+from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.scheduler.views import MAX_LANE_SIZE
 
 T = TypeVar("T")
@@ -184,17 +173,9 @@ CHAT_EVENTS: Mapping[str, type[ChatEvent]] = {
 """What happens in a chat, by the name of the server-sent event."""
 
 LIVE_EVENTS: Mapping[str, type[LiveEvent]] = {
-    "now": LiveNow,
-    "asked": LiveAsked,
-    "joined": LiveJoined,
-    "started": LiveStarted,
-    "text": LiveText,
-    "tool": LiveTool,
-    "usage": LiveUsage,
-    "ended": LiveEnded,
-    "missed": LiveMissed,
+    kind.__dataclass_fields__["kind"].default: kind for kind in get_args(LiveEvent)
 }
-"""What runs do. The names are those in ``kind``."""
+"""What runs do, by the value of ``kind``."""
 
 _NAMES: Mapping[type, str] = {
     kind: name for names in (CHAT_EVENTS, LIVE_EVENTS) for name, kind in names.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -36,15 +37,6 @@ _WAITS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class RequestRow:
-    """One request as a row: ``since`` is when it entered its state."""
-
-    run: RunView
-    since: datetime
-    waits: str
-
-
-@dataclass(frozen=True, slots=True)
 class LaneBar:
     """A lane as a bar of ``slots`` pieces of which ``taken`` are in use.
 
@@ -70,8 +62,10 @@ def routes(service: PageServices) -> list[Route]:
             "status": status,
             "meanings": MEANINGS,
             "bars": [_bar(use) for use in lane_uses(status.lanes, status.runs)],
-            "working": [_line(run, status.now) for run in working[:SHOWN_RUNS]],
-            "waiting": [_line(run, status.now) for run in waiting[:SHOWN_RUNS]],
+            "working": working[:SHOWN_RUNS],
+            "waiting": waiting[:SHOWN_RUNS],
+            "waits": _WAITS,
+            "since": partial(_since, status.now),
             "more": sum(max(0, len(some) - SHOWN_RUNS) for some in (working, waiting)),
         }
 
@@ -91,10 +85,10 @@ def routes(service: PageServices) -> list[Route]:
     return [*service.routes(page), Route("/stop", stop, methods=["POST"])]
 
 
-def _line(run: RunView, at: datetime) -> RequestRow:
+def _since(now: datetime, run: RunView) -> datetime:
+    """When a request entered its state."""
     # Whole seconds: the same state gives the same text, so nothing is sent while nothing happens.
-    since = (at - timedelta(seconds=run.for_s)).replace(microsecond=0)
-    return RequestRow(run, since, "" if run.waits_for is None else _WAITS[run.waits_for])
+    return (now - timedelta(seconds=run.for_s)).replace(microsecond=0)
 
 
 def _bar(use: LaneUse) -> LaneBar:

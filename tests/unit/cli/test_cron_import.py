@@ -422,7 +422,7 @@ def test_a_last_run_that_cannot_be_read_is_not_passed_over(
         ("a.json", b"7", "file: must be an object"),
         ("a.json", b"{}", "prompt: is required"),
         ("a.json", b"[7]", "job 1: job: must be an object"),
-        ("a.json", b'[{"payload": 1}]', "slug: must be a text"),
+        ("a.json", b'[{"payload": 1}]', "slug: is required"),
         ("a.json", b'{"payload": {}, "owner": ""}', "owner: must be a string"),
         ("a.json", b'{"payload": {}, "maker": "god"}', "maker: must be one of operator"),
         ("a.json", b"[" * 100_000, "the file is not valid JSON"),
