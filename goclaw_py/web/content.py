@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from fastapi import Request
 
-_OF_JSON: Final = re.compile(r"application/[^/]*\+json")
 NOT_JSON: Final = "the body must be JSON, with the header Content-Type: application/json"
 
 

@@ -6,6 +6,7 @@ owner may, and no more; as a person, unless another ``maker`` is named.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -111,20 +112,8 @@ def _looking(api: APIRouter, control: Control) -> None:
         offset: Offset = 0,
     ) -> Response:
         """Jobs, the next one to run first; ``target`` are those that tell their results there."""
-        page = await control.jobs.search(
-            JobQuery(
-                owner=query.owner,
-                agent=query.agent,
-                name=query.name,
-                states=query.states,
-                kinds=query.kinds,
-                notify=query.notify,
-                target=_target(target),
-                limit=limit,
-                offset=offset,
-            ),
-            by,
-        )
+        query = replace(query, target=_target(target), limit=limit, offset=offset)
+        page = await control.jobs.search(query, by)
         return _json({"jobs": [job_json(job) for job in page.jobs], "total": page.total})
 
     @api.get("/{job}", response_model=JobView)

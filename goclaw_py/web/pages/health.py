@@ -12,7 +12,7 @@ from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
-from goclaw_py.web.pages.services import MEANINGS, Facts, Page, PageServices, Query
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 _OWN: Final = "console"
 """The channel that is always there: terminals, and the chat of the dashboard."""
@@ -37,7 +37,6 @@ def routes(
             "status": status,
             "nodes": await _nodes(service),
             "checks": () if health is None else health.readiness().checks,
-            "meanings": MEANINGS,
             "settings": settings,
             "python": platform.python_version(),
             "alone": all(one.name == _OWN for one in status.channels),

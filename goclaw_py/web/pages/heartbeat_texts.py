@@ -22,29 +22,6 @@ from goclaw_py.heartbeat.status_texts import (
     why,
 )
 from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
-from goclaw_py.model.outcomes import HeartbeatRunKind
-
-_SIGNS: Final[Mapping[HeartbeatRunStatus, tuple[str, str]]] = {
-    HeartbeatRunStatus.RUNNING: ("busy", "…"),
-    HeartbeatRunStatus.DEFERRED: ("busy", "…"),
-    HeartbeatRunStatus.OK: ("good", "✓"),
-    HeartbeatRunStatus.ALERTED: ("told", "!"),
-    HeartbeatRunStatus.DUPLICATE: ("idle", "="),
-    HeartbeatRunStatus.NO_ROUTE: ("bad", "✕"),
-    HeartbeatRunStatus.SKIPPED: ("idle", "-"),
-    HeartbeatRunStatus.CANCELLED: ("idle", "✕"),
-    HeartbeatRunStatus.FAILED: ("bad", "✕"),
-    HeartbeatRunStatus.DELIVERY_FAILED: ("bad", "✕"),
-    HeartbeatRunStatus.LOST: ("bad", "?"),
-}
-"""The colour of each status, and a sign for whoever does not see colours."""
-
-_KINDS: Final[Mapping[HeartbeatRunKind, str]] = {
-    HeartbeatRunKind.INTERVAL: "",
-    HeartbeatRunKind.MANUAL: "by hand",
-    HeartbeatRunKind.EVENT: "for an event",
-    HeartbeatRunKind.JOB: "after a job",
-}
 
 OUTCOMES: Final = (
     *(each.value for each in HeartbeatRunStatus if each is not HeartbeatRunStatus.SKIPPED),
@@ -53,11 +30,8 @@ OUTCOMES: Final = (
 """What a log may be asked for; see ``HeartbeatRun.outcome``."""
 
 
-def look_of(beat: HeartbeatRun) -> tuple[str, str, str]:
-    """The colour of a heartbeat run, a sign, and how it stands or ended in a word or two."""
-    status = HeartbeatRunStatus.DELIVERY_FAILED if is_undelivered(beat) else beat.status
-    outcome = status.value if beat.skip is None else f"{status.value}: {beat.skip.value}"
-    return (*_SIGNS[status], outcome.replace("_", " "))
+def _status(beat: HeartbeatRun) -> HeartbeatRunStatus:
+    return HeartbeatRunStatus.DELIVERY_FAILED if is_undelivered(beat) else beat.status
 
 
 def _took_s(beat: HeartbeatRun) -> float | None:
@@ -88,8 +62,7 @@ WORDS: Final[Mapping[str, object]] = {
     "at": at,
     "local": local,
     "in_words": in_words,
-    "look_of": look_of,
-    "kinds": _KINDS,
+    "status_of": _status,
     "outcome_words": outcome_words,
     "advice": advice,
     "took_s": _took_s,
@@ -116,8 +89,6 @@ class CheckLine:
     detail: str = ""
 
 
-_PASSED: Final = ("passed", "good")
-_ASKED: Final = "Would it ask the agent?"
 _NOT_REACHED: Final = ("not reached", "idle")
 _CHECKS: Final = (
     ("Is it on?", frozenset({Skip.DISABLED})),
@@ -134,26 +105,21 @@ _CHECKS: Final = (
 def steps_of(rehearsal: DryRunReport, view: HeartbeatView) -> tuple[CheckLine, ...]:
     """What a run by hand would do now, check by check (SPEC HB-1)."""
     verdict = rehearsal_lines(rehearsal, view.heartbeat)[0]
+    is_deferred = rehearsal.status is HeartbeatRunStatus.DEFERRED
     steps: list[CheckLine] = []
     is_over = False
     for asks, skips in _CHECKS:
         if is_over:
             steps.append(CheckLine(asks, *_NOT_REACHED))
-        elif rehearsal.status is HeartbeatRunStatus.DEFERRED and skips is None:
+        elif is_deferred if skips is None else rehearsal.skip in skips:
             is_over = True
-            steps.append(CheckLine(asks, "waits here", "busy", verdict))
-        elif skips is not None and rehearsal.skip in skips:
-            is_over = True
-            steps.append(CheckLine(asks, "skipped here", "bad", verdict))
+            how = ("waits here", "busy") if skips is None else ("skipped here", "bad")
+            steps.append(CheckLine(asks, *how, verdict))
         else:
-            steps.append(CheckLine(asks, *_PASSED))
-        if len(steps) == 1:
-            steps += _unheeded(view)
-    if is_over:
-        steps.append(CheckLine(_ASKED, *_NOT_REACHED))
-    else:
-        steps.append(CheckLine(_ASKED, "yes", "good", rehearsal.detail))
-    return (*steps, _route_step(rehearsal, view))
+            steps.append(CheckLine(asks, "passed", "good"))
+    steps[1:1] = _unheeded(view)
+    asked = _NOT_REACHED if is_over else ("yes", "good", rehearsal.detail)
+    return (*steps, CheckLine("Would it ask the agent?", *asked), _route_step(rehearsal, view))
 
 
 def _unheeded(view: HeartbeatView) -> list[CheckLine]:

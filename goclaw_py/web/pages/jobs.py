@@ -26,9 +26,7 @@ from goclaw_py.jobs.models import (
     SLUG,
     Job,
     JobState,
-    Notify,
     Payload,
-    Prompt,
     TargetKind,
 )
 from goclaw_py.jobs.view_texts import (
@@ -59,35 +57,6 @@ BY: Final = Requester(owner=None, maker=Maker.OPERATOR)
 AHEAD: Final = 5
 STATISTICS_DAYS: Final = 30
 
-_TOLD: Final = {
-    Notify.ALWAYS: "always",
-    Notify.CONDITIONAL: "when the agent says so",
-    Notify.NEVER: "never",
-}
-
-STATES: Final[Mapping[JobState, str]] = {
-    JobState.ACTIVE: "good",
-    JobState.PAUSED: "idle",
-    JobState.COMPLETED: "idle",
-    JobState.FAILED: "bad",
-    JobState.DISABLED: "bad",
-}
-"""What each state of a job means, by the names of colours."""
-
-STATUSES: Final[Mapping[OccurrenceStatus, str]] = {
-    OccurrenceStatus.RUNNING: "busy",
-    OccurrenceStatus.WAITING: "busy",
-    OccurrenceStatus.OK: "good",
-    OccurrenceStatus.FAILED: "bad",
-    OccurrenceStatus.TIMED_OUT: "bad",
-    OccurrenceStatus.CANCELLED: "idle",
-    OccurrenceStatus.SKIPPED: "idle",
-    OccurrenceStatus.INTERRUPTED: "idle",
-    OccurrenceStatus.LOST: "bad",
-    OccurrenceStatus.NO_ROUTE: "bad",
-    OccurrenceStatus.UNDELIVERED: "bad",
-}
-"""The same of each status of an occurrence."""
 
 _FILTERS: Final = ("state", "agent", "name")
 _REFUSED: Final[Mapping[RunNow, str]] = {
@@ -173,7 +142,6 @@ async def _list(service: PageServices, query: Query) -> Facts:
     page = await jobs.search(asked, BY)
     return {
         "jobs": page.jobs,
-        "meanings": STATES,
         "plan": plan,
         "does": does,
         "at": at,
@@ -225,17 +193,19 @@ async def _one(service: PageServices, query: Query) -> Facts:
         "title": job.spec.title,
         "path": "/jobs",
         "job": job,
-        "meaning": STATES[job.state],
         "plan": plan(job),
         "remark": remark(jobs, job),
         "kind": kind,
         "text": text,
         "ahead": _ahead(service, job),
-        "facts": _facts(job),
+        "place": _place(job),
+        "at": at,
+        "policy": ", ".join(
+            f"{key} = {_value(one)}" for key, one in sorted(job.spec.policy.items())
+        ),
         "stats": stats,
         "days": STATISTICS_DAYS,
         "rows": rows,
-        "meanings": STATUSES,
         "local": local,
         "took_s": took_s,
         "why": _why,
@@ -256,34 +226,6 @@ def _ahead(service: PageServices, job: Job) -> list[tuple[str, datetime]]:
         # What is wrong with it is told where its schedule is.
         return []
     return [(at(each, job.spec.zone), each) for each in coming]
-
-
-def _facts(job: Job) -> dict[str, str]:
-    """What people have decided of it, by names for people; what is not decided is left out."""
-    spec, payload = job.spec, job.spec.payload
-    facts = {
-        "Short name": spec.slug,
-        "Agent": spec.agent,
-        "Time zone": spec.zone,
-        "Results go to": _place(job),
-        "Results are sent": _TOLD[spec.notify],
-        "Model": payload.model if isinstance(payload, Prompt) else "",
-        "Session": spec.session,
-        "Work source": spec.source,
-        "Ends after": f"{spec.max_runs} runs" if spec.max_runs else "",
-        "Not after": at(spec.not_after, spec.zone) if spec.not_after else "",
-        "Wakes the heartbeat": "yes" if spec.wake_heartbeat else "",
-        "Own policy": ", ".join(
-            f"{key} = {_value(value)}" for key, value in sorted(spec.policy.items())
-        ),
-        "Owner": job.owner,
-        "Created by": f"{job.maker.value}, {at(job.created_at, spec.zone)}",
-        "Changed": at(job.updated_at, spec.zone) if job.updated_at != job.created_at else "",
-        "Runs": f"{job.runs:,}",
-        "Merged runs": f"{job.coalesced:,}" if job.coalesced else "",
-        "Id": job.id,
-    }
-    return {name: value for name, value in facts.items() if value}
 
 
 def _value(value: object) -> str:

@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.scheduler.snapshots import in_line, lane_uses
-from goclaw_py.scheduler.views import LaneUse, RunView, WaitsFor
-from goclaw_py.web.pages.services import MEANINGS, Facts, Page, PageServices, Query, back_to, form
+from goclaw_py.scheduler.views import LaneUse, RunView
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40
 """A bar with more slots than these is drawn with as many pieces."""
@@ -26,14 +26,6 @@ SHOWN_RUNS: Final = 100
 
 SHOWN_INSIDE: Final = 4
 """So many runs are named below the bar of their lane; the table has them all."""
-
-_WAITS: Final = {
-    WaitsFor.SENDER: "more messages of its sender",
-    WaitsFor.SESSION: "another run of its session",
-    WaitsFor.AGENT: "the concurrency limit of its agent",
-    WaitsFor.LANE: "a slot of its lane",
-    WaitsFor.PARENT: "its turn in its parent's slot",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +52,9 @@ def routes(service: PageServices) -> list[Route]:
         waiting = in_line(status.runs)
         return {
             "status": status,
-            "meanings": MEANINGS,
             "bars": [_bar(use) for use in lane_uses(status.lanes, status.runs)],
             "working": working[:SHOWN_RUNS],
             "waiting": waiting[:SHOWN_RUNS],
-            "waits": _WAITS,
             "since": partial(_since, status.now),
             "more": sum(max(0, len(some) - SHOWN_RUNS) for some in (working, waiting)),
         }

@@ -59,23 +59,6 @@ NOTICES: Final = {
 }
 """What a page says after an action. The address names one of these and can say nothing else."""
 
-MEANINGS: Final = {
-    "ok": "good",
-    "degraded": "busy",
-    "failing": "bad",
-    "connected": "good",
-    "waiting": "busy",
-    "starting": "busy",
-    "reconnecting": "busy",
-    "conflict": "bad",
-    "unauthorized": "bad",
-    "stopped": "bad",
-    "live": "good",
-    "draining": "busy",
-    "dead": "bad",
-}
-"""How the states of a gateway and its parts look."""
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
