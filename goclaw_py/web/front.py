@@ -44,22 +44,6 @@ class ApiOrDashboard:
         await (self._api if is_api else self._site)(scope, receive, send)
 
 
-class PublicApp:
-    """Requests with the path of a hook are the channel's, all others the API's.
-
-    Whoever calls a hook proves to its channel who they are, so nothing is asked of them here.
-    """
-
-    def __init__(self, hooks: HookApp, api: ASGIApp) -> None:
-        self._hooks = hooks
-        self._api = api
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        is_hook = scope["type"] == "http" and self._hooks.serves(scope["path"])
-        await (self._hooks if is_hook else self._api)(scope, receive, send)
-
-
 def tcp_server(
     listener: socket.socket,
     hooks: Iterable[Hook],
@@ -83,5 +67,10 @@ def tcp_server(
     )
     # Its event streams end with the server, as those on the unix socket do.
     closing: asyncio.Event = closing_of(app)
-    front = PublicApp(hook_app, guard)
+
+    async def front(scope: Scope, receive: Receive, send: Send) -> None:
+        # Whoever calls a hook proves to its channel who they are, so nothing is asked of them here.
+        is_hook = scope["type"] == "http" and hook_app.serves(scope["path"])
+        await (hook_app if is_hook else guard)(scope, receive, send)
+
     return HttpServer(front, listener, on_stop=closing.set, strangers=True)

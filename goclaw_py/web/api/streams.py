@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Annotated, Final, TypeVar
+from collections.abc import AsyncIterator, Collection
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
@@ -23,11 +23,8 @@ from goclaw_py.web.api.wire import (
     encode_event,
 )
 
-_MOST_TOGETHER: Final = 512
+_MOST_TOGETHER: Final = 64
 """How many events may be in one write."""
-
-_MOST_BYTES: Final = 64 * 1024
-"""A write that is so large takes in no more."""
 
 GATHER_S: Final = 0.1
 """How long events are gathered for one write, in seconds: many programs may follow many runs."""
@@ -78,24 +75,15 @@ class ClosedStream(StreamingResponse):
                 await _close(source)
 
 
-class EventStream(ClosedStream):
-    """An answer of server-sent events; see ``stream``."""
-
-    def __init__(
-        self,
-        events: AsyncIterator[E],
-        closing: asyncio.Event,
-        first: bytes,
-        gather_s: float = 0.0,
-    ) -> None:
-        super().__init__(stream(events, closing, first, gather_s), events)
+def event_stream(
+    events: AsyncIterator[E], closing: asyncio.Event, first: bytes, gather_s: float = 0.0
+) -> ClosedStream:
+    """Answer with server-sent events; see ``stream``."""
+    return ClosedStream(stream(events, closing, first, gather_s), events)
 
 
 async def stream(
-    events: AsyncIterator[E],
-    closing: asyncio.Event,
-    first: bytes,
-    gather_s: float = 0.0,
+    events: AsyncIterator[E], closing: asyncio.Event, first: bytes, gather_s: float = 0.0
 ) -> AsyncIterator[bytes]:
     """Server-sent events until ``closing`` is set, with signs of life in between.
 
@@ -104,28 +92,23 @@ async def stream(
 
     ``first`` is sent when ``events`` has taken its next step. ``events`` is closed at the end.
     """
-    woken = asyncio.Event()
-    gathered = _Gathered(gather_s, woken)
-    taking = asyncio.ensure_future(gathered.take_all(events))
+    # One more waits until there is room.
+    queue: asyncio.Queue[bytes] = asyncio.Queue(_MOST_TOGETHER - 1)
+
+    async def take_all() -> None:
+        async for event in events:
+            await queue.put(encode_event(event))
+
+    taking = asyncio.ensure_future(take_all())
     closed = asyncio.ensure_future(closing.wait())
-    for task in (taking, closed):
-        task.add_done_callback(lambda _: woken.set())
     try:
         # One turn of the loop lets the first step of the iterator attach the terminal.
         await asyncio.sleep(0)
         yield first
         while not closed.done():
-            if not await _is_set(woken, PING_S):
-                yield PING
-                continue
-            woken.clear()
-            if not (taking.done() or closed.done()):
-                await asyncio.sleep(gather_s)
-            if ready := gathered.taken():
-                yield ready
-            if taking.done():
-                if ready := gathered.taken():
-                    yield ready
+            ready = await _next(queue, {taking, closed}, gather_s)
+            yield b"".join(ready) if ready or taking.done() or closed.done() else PING
+            if taking.done() and queue.empty():
                 await taking
                 return
     finally:
@@ -135,52 +118,23 @@ async def stream(
         await _close(events)
 
 
-class _Gathered:
-    """Events between their source and the one who writes them.
-
-    Args:
-        gather_s: How long what comes is gathered, in seconds.
-        woken: Set when there is something to write.
-    """
-
-    def __init__(self, gather_s: float, woken: asyncio.Event) -> None:
-        self._gather_s = gather_s
-        self._woken = woken
-        self._ready: list[bytes] = []
-        self._bytes = 0
-        self._room = asyncio.Event()
-
-    async def take_all(self, events: AsyncIterator[E]) -> None:
-        """Take events until their end, or for as long as there is room."""
-        async for event in events:
-            encoded = encode_event(event)
-            self._ready.append(encoded)
-            self._bytes += len(encoded)
-            if len(self._ready) == 1:
-                self._woken.set()
-                # The writer sleeps as long, and a moment longer: what has come by then is taken
-                # without another wait.
-                await asyncio.sleep(self._gather_s)
-            elif len(self._ready) >= _MOST_TOGETHER or self._bytes >= _MOST_BYTES:
-                self._room.clear()
-                await self._room.wait()
-
-    def taken(self) -> bytes:
-        """All that is there, for one write."""
-        data = b"".join(self._ready)
-        self._ready.clear()
-        self._bytes = 0
-        self._room.set()
-        return data
-
-
-async def _is_set(event: asyncio.Event, within_s: float) -> bool:
+async def _next(
+    queue: asyncio.Queue[bytes], ends: Collection[asyncio.Future[Any]], gather_s: float
+) -> list[bytes]:
+    """Events for one write; none if none came for ``PING_S``, or one of ``ends`` is done."""
+    getting = asyncio.ensure_future(queue.get())
     try:
-        async with asyncio.timeout(within_s):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
+        await asyncio.wait({getting, *ends}, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED)
+        if not getting.done():
+            return []
+        if not (queue.full() or any(end.done() for end in ends)):
+            await asyncio.sleep(gather_s)
+    finally:
+        getting.cancel()
+    ready = [getting.result()]
+    while not queue.empty():
+        ready.append(queue.get_nowait())
+    return ready
 
 
 async def _close(events: AsyncIterator[object]) -> None:
@@ -198,10 +152,10 @@ def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
         response_class=StreamingResponse,
         response_model=LiveEvent,
         responses={
-            200: {"content": {EventStream.media_type: {"schema": _SCHEMA, "example": _EXAMPLE}}}
+            200: {"content": {ClosedStream.media_type: {"schema": _SCHEMA, "example": _EXAMPLE}}}
         },
     )
-    async def events(session: Part = None, last_event_id: Seen = None) -> EventStream:
+    async def events(session: Part = None, last_event_id: Seen = None) -> ClosedStream:
         """What runs do from now on, as server-sent events; `kind` is the name of the event.
 
         Of all sessions, or of the one with this unique part of a key, its subagents and delegates
@@ -213,7 +167,7 @@ def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
         found = control.follow(session, after=last_event_id)
         # Before there is an answer, so that what is wrong with the question gets a status.
         first = await anext(found)
-        return EventStream(found, closing, encode_event(first), GATHER_S)
+        return event_stream(found, closing, encode_event(first), GATHER_S)
 
     return api
 
@@ -223,9 +177,9 @@ def terminal_routes(terminals: Terminals, closing: asyncio.Event) -> APIRouter:
     api = APIRouter()
 
     @api.get("/{chat}/events", response_class=StreamingResponse)
-    async def events(chat: Chat) -> EventStream:
+    async def events(chat: Chat) -> ClosedStream:
         """What happens in a chat, as server-sent events; the terminal is attached meanwhile."""
-        return EventStream(terminals.attach(chat), closing, ATTACHED)
+        return event_stream(terminals.attach(chat), closing, ATTACHED)
 
     @api.post("/{chat}/messages", status_code=204)
     async def say(chat: Chat, body: SayBody) -> None:

@@ -62,23 +62,6 @@ class Swim:
     strokes: tuple[Stroke, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AxisTick:
-    """A moment below the picture."""
-
-    x: float
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """All of it: ``height`` in the same units as everything in it."""
-
-    swims: tuple[Swim, ...]
-    ticks: tuple[AxisTick, ...]
-    height: float
-
-
 def routes(service: PageServices) -> list[Route]:
     """The page; ``span`` chooses how far back it looks."""
 
@@ -95,7 +78,7 @@ def routes(service: PageServices) -> list[Route]:
             "span": name if name in SPANS else "1h",
             "runs": runs,
             "drawn": drawn if drawn > since else None,
-            "picture": draw(runs, since, until),
+            **draw(runs, since, until),
             "since": since,
             "until": until,
         }
@@ -114,8 +97,11 @@ async def newest(
         since = until - (until - since) / 4
 
 
-def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Picture:
-    """Lay runs out: of a lane, those that work at the same time lie below each other."""
+def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Facts:
+    """Lay runs out in units of the picture.
+
+    Of a lane, those that work at the same time lie below each other.
+    """
     scale = WIDTH / (until - since).total_seconds()
     lanes: dict[LaneName, list[RunSpan]] = {}
     for run in runs:
@@ -127,8 +113,8 @@ def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Picture:
         swims.append(Swim(lane, top, height, tuple(strokes)))
         top += height
     step = (until - since) / _TICKS
-    ticks = tuple(AxisTick(WIDTH * n / _TICKS, since + n * step) for n in range(_TICKS + 1))
-    return Picture(tuple(swims), ticks, top)
+    ticks = [(WIDTH * n / _TICKS, since + n * step) for n in range(_TICKS + 1)]
+    return {"swims": swims, "ticks": ticks, "height": top}
 
 
 def _lay_out(

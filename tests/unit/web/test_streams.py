@@ -204,12 +204,12 @@ def numbers(written: list[bytes]) -> list[str]:
 
 
 async def test_events_that_come_together_are_written_together() -> None:
-    source = Source(100)
+    source = Source(50)
     lines = streams.stream(source.events(), asyncio.Event(), b": here\n\n", gather_s=0.01)
     first, *rest = [line async for line in lines]
     assert first == b": here\n\n"
     assert len(rest) == 1
-    assert numbers(rest) == [str(number) for number in range(1, 101)]
+    assert numbers(rest) == [str(number) for number in range(1, 51)]
 
 
 async def test_every_event_is_written_once_however_many_come() -> None:
