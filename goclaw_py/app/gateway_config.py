@@ -7,9 +7,9 @@ import os
 from goclaw_py.app.jobs import agent_limits
 from goclaw_py.app.parts import Parts
 from goclaw_py.common.redaction import Redactor
-from goclaw_py.config.budgets import DayBudget
-from goclaw_py.config.known_secrets import known_secrets
+from goclaw_py.config.agents import DayBudget
 from goclaw_py.config.models import Settings
+from goclaw_py.config.secrets import known_secrets
 from goclaw_py.gateway.container import GatewayDependencies
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import AgentName

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from goclaw_py.config.heartbeat_plans import heartbeat_policy, plans
 from goclaw_py.config.models import Settings
+from goclaw_py.config.policies import heartbeat_policy, plans
 from goclaw_py.heartbeat.module import HeartbeatSetup
 from goclaw_py.model.ids import AgentName
 

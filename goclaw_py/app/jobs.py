@@ -8,8 +8,8 @@ from goclaw_py.agents import program_loop
 from goclaw_py.app.parts import CONSOLE
 from goclaw_py.app.work import build_sources
 from goclaw_py.config import accounts
-from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.models import Settings
+from goclaw_py.config.policies import job_profile
 from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.module import JobSetup
 from goclaw_py.model.ids import AgentName

@@ -14,8 +14,8 @@ import structlog
 from goclaw_py.app.log_values import for_terminals, plain_values
 from goclaw_py.common.log_context import worked_on
 from goclaw_py.common.redaction import Redactor
-from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import LogFormat, Settings
+from goclaw_py.config.secrets import known_secrets
 
 _QUIET = ("httpx", "httpcore", "httpx2", "httpcore2", "telegram", "uvicorn", "asyncio")
 

@@ -20,13 +20,10 @@ from goclaw_py.agents import (
 )
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, queue_policy
-from goclaw_py.config.command import Command
-from goclaw_py.config.load import wrong
-from goclaw_py.config.mcp import McpServerSettings as McpSection
-from goclaw_py.config.mcp import reveal
+from goclaw_py.config.agents import EVERYBODY, Command, reveal
+from goclaw_py.config.agents import McpServerSettings as McpSection
 from goclaw_py.config.models import Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
-from goclaw_py.config.tools import EVERYBODY
 from goclaw_py.model.errors import GoclawError, SettingError
 from goclaw_py.model.ids import MAIN_AGENT, AgentName
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
@@ -334,7 +331,7 @@ def _permissions(settings: Settings, agent: AgentName) -> Permissions:
         for name in names:
             if name not in tools:
                 allowed = f"there is no such tool; use one of {', '.join(tools)}"
-                raise wrong(settings, _tools_path(agent, key), name, allowed)
+                raise settings.error(_tools_path(agent, key), name, allowed)
     delegates = _delegates(settings, agent)
     targets = tuple(_target(settings, agent, text) for text in section.send_to)
     for name, given, key in (
@@ -343,7 +340,7 @@ def _permissions(settings: Settings, agent: AgentName) -> Permissions:
     ):
         if name in (section.allow or ()) and not given:
             allowed = f"this tool is enabled by setting {key}; remove it here"
-            raise wrong(settings, _tools_path(agent, "allow"), name, allowed)
+            raise settings.error(_tools_path(agent, "allow"), name, allowed)
     allow = SAFE if section.allow is None else frozenset(section.allow)
     return Permissions(allow, frozenset(section.deny), delegates, targets)
 
@@ -359,8 +356,8 @@ def _delegates(settings: Settings, agent: AgentName) -> tuple[AgentName, ...]:
             reason = (
                 "an agent cannot delegate to itself" if name == agent else "there is no such agent"
             )
-            raise wrong(
-                settings, _tools_path(agent, "delegates"), name, f"{reason}; use one of {there}"
+            raise settings.error(
+                _tools_path(agent, "delegates"), name, f"{reason}; use one of {there}"
             )
     return tuple(dict.fromkeys(AgentName(name) for name in given if name != EVERYBODY))
 
@@ -369,7 +366,7 @@ def _target(settings: Settings, agent: AgentName, text: str) -> Target:
     path = _tools_path(agent, "send_to")
     target = parse_target(text)
     if target is None:
-        raise wrong(settings, path, text, f"must have the form {TARGET_FORM}")
+        raise settings.error(path, text, f"must have the form {TARGET_FORM}")
     channels = settings.channels
     accounts_of = {
         CONSOLE: [DEFAULT_ACCOUNT],
@@ -381,8 +378,7 @@ def _target(settings: Settings, agent: AgentName, text: str) -> Target:
             for name, own in accounts_of.items()
             for account in own
         ]
-        raise wrong(
-            settings,
+        raise settings.error(
             path,
             text,
             f"there is no such channel or account; use one of {', '.join(known)}",

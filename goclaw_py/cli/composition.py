@@ -154,7 +154,7 @@ async def check_up(settings: Settings) -> Checkup:
 def hider(settings: Settings) -> Redactor:
     """Return a function that removes the secrets of the settings from texts."""
     from goclaw_py.common.redaction import Redactor as Made  # noqa: PLC0415
-    from goclaw_py.config.known_secrets import known_secrets  # noqa: PLC0415
+    from goclaw_py.config.secrets import known_secrets  # noqa: PLC0415
 
     return Made(known_secrets(settings, os.environ))
 

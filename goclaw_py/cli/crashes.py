@@ -30,7 +30,7 @@ def hide_secrets(config: Path | None) -> None:
 def _hider(config: Path | None) -> Callable[[str], str]:
     from goclaw_py.common.redaction import Redactor  # noqa: PLC0415
     from goclaw_py.config import Settings, load  # noqa: PLC0415  (not needed for --help)
-    from goclaw_py.config.known_secrets import known_secrets  # noqa: PLC0415
+    from goclaw_py.config.secrets import known_secrets  # noqa: PLC0415
     from goclaw_py.model.errors import GoclawError  # noqa: PLC0415
 
     try:

@@ -1,9 +1,8 @@
 """Settings from file and environment."""
 
-from goclaw_py.config.heartbeat_plans import heartbeat_policy, plans, switched_off
-from goclaw_py.config.jobs import job_profile
 from goclaw_py.config.load import SettingErrors, find_file, load
 from goclaw_py.config.models import LogFormat, LogLevel, Settings
+from goclaw_py.config.policies import heartbeat_policy, job_profile, plans, switched_off
 from goclaw_py.config.resolve import (
     ChannelAccount,
     accounts,

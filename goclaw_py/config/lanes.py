@@ -1,4 +1,4 @@
-"""``[lanes]``: how many runs are executed at once, per node or in total (SPEC LANE-1, NODE-2)."""
+"""``[lanes]`` and ``[queue]``: how many runs there are at once, and how messages wait for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import Field
-
-from goclaw_py.config.section import Section
-from goclaw_py.config.types import Matching, Whole
+from goclaw_py.config.types import Matching, Section, Whole
 from goclaw_py.model.ids import CRON_LANE
+from goclaw_py.scheduler.models import Drop, Mode
 from goclaw_py.scheduler.views import MAX_LANE_SIZE
 
 LaneKey = Annotated[
@@ -34,15 +32,11 @@ class LaneScope(StrEnum):
 class LaneSettings(Section):
     """``[lanes.<name>]``; a number in its place is the size."""
 
-    size: Annotated[int, Whole(1, MAX_LANE_SIZE)] = Field(
-        description="the maximum number of concurrent runs"
-    )
-    scope: LaneScope = Field(
-        default=LaneScope.NODE,
-        description="what the size limits. node (default): the runs of each node; cluster "
-        "(default of cron): the runs of all nodes together. Lanes of subagents and "
-        "delegates must be node",
-    )
+    size: Annotated[int, Whole(1, MAX_LANE_SIZE)]
+    """the maximum number of concurrent runs"""
+    scope: LaneScope = LaneScope.NODE
+    """what the size limits. node (default): the runs of each node; cluster (default of cron): the
+    runs of all nodes together. Lanes of subagents and delegates must be node"""
 
 
 def lane_tables(given: Mapping[str, object]) -> dict[str, object]:
@@ -66,3 +60,32 @@ def _over(default: object, said: object) -> object:
     if isinstance(default, Mapping) and isinstance(said, Mapping):
         return {**default, **said}
     return said
+
+
+class Queue(Section):
+    """``[queue]``, and the same below an agent or a channel, where it overrides (SPEC section 2).
+
+    A key that is not set is inherited; ``queue_policy`` merges the levels.
+    """
+
+    mode: Mode | None = None
+    """what happens to a message that arrives during a run. queue (default): it waits; followup: the
+    same; interrupt: it cancels the run; collect: all waiting messages become one turn; steer: the
+    run reads it if the agent supports that"""
+    capacity: Annotated[int | None, Whole(1, 10_000)] = None
+    """the maximum number of waiting messages in a session; default 10"""
+    drop: Drop | None = None
+    """old (default) or new: which message is dropped when the queue is full"""
+    debounce_ms: Annotated[int | None, Whole(0, 60_000)] = None
+    """messages sent within this many ms are merged into one turn; default 800, 0: off"""
+    turn_messages: Annotated[int | None, Whole(1, 10_000)] = None
+    """the maximum number of messages in one turn; default 50"""
+    turn_chars: Annotated[int | None, Whole(1, 10_000_000)] = None
+    """the maximum number of characters in one turn; a single longer message is a turn of its own;
+    default 100,000"""
+    max_concurrent: Annotated[int | None, Whole(1)] = None
+    """the maximum number of concurrent runs of one session; default 1 in direct chats, 3 in groups
+    """
+    stop_words: bool | None = None
+    """whether a message that is only "stop", "cancel" or the like stops the current run; default
+    true"""

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
-from goclaw_py.config.heartbeat_plans import problems
 from goclaw_py.config.lanes import OF_CHILDREN
-from goclaw_py.config.models import AccountSettings, ChannelSettings, Settings
-from goclaw_py.config.origins import traced
-from goclaw_py.config.section import Section
-from goclaw_py.config.sources import SECTIONS, EnvironmentSource, FileSource, NotToml, Source
-from goclaw_py.config.types import ALLOWED
+from goclaw_py.config.masking import A_TABLE, HIDDEN, Plain, may_have_secrets, printable
+from goclaw_py.config.models import AccountSettings, Settings
+from goclaw_py.config.origins import KeyPath, Origin, origin_at
+from goclaw_py.config.policies import problems
+from goclaw_py.config.sources import (
+    SECTIONS,
+    Layer,
+    NotToml,
+    merged,
+    read_environment,
+    read_file,
+)
+from goclaw_py.config.types import ALLOWED, Section, about
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-
-_SECRET_WORDS = ("token", "key", "secret", "password", "url", "headers")
-_SECTIONS_WITH_SECRETS = ("agents", "channels", "database", "sources", "web")
-# A token may stand under a wrong key, where only its looks give it away.
-_LOOKS_SECRET = re.compile(r"\S{24}")
-_SHOWN_CHARS = 80
 
 
 class SettingErrors(SettingError):
@@ -42,21 +41,6 @@ class SettingErrors(SettingError):
     def __str__(self) -> str:
         """All errors, one on each line."""
         return "\n".join(str(error) for error in self.errors)
-
-
-class _Shown(str):
-    """A value described in words: its ``repr`` has no quotes."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-_TABLE = _Shown("(a table)")
-_LIST = _Shown("(a list)")
-_MASK = _Shown("***")
-_NOTHING = _Shown("(missing)")
 
 
 def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path | None]:
@@ -81,46 +65,27 @@ def load(config: Path | None = None, env: Mapping[str, str] | None = None) -> Se
     """
     env = os.environ if env is None else env
     home, file = find_file(config, env)
-    environment = EnvironmentSource(Settings, env)
-    sources: list[Source] = [environment]
-    errors = list(environment.unknown)
+    top, errors = read_environment(env)
+    values, origins = top.values, top.origins
     if file is not None:
         try:
-            from_file = FileSource(Settings, file)
+            below = read_file(file)
         except NotToml as error:
             raise _together([error, *errors]) from error
-        errors += _reserved(from_file.values, str(file))
-        sources.append(from_file)
+        errors += _reserved(below)
+        values, origins = merged(values, below.values), {**below.origins, **origins}
     try:
-        settings = _from_sources(sources)(home=home, file=file)
+        settings = Settings.model_validate({**values, "home": home, "file": file})
     except ValidationError as error:
         default = str(file) if file else "the defaults"
-        details = error.errors(include_url=False)
-        errors += [_translate(detail, environment.origins, default) for detail in details]
+        errors += [_translate(detail, origins, default) for detail in error.errors()]
         # Pydantic's own text shows the input, which may be a secret: no ``from error``.
         raise _together(errors) from None
-    settings.remember(environment.origins, traced(source.places for source in sources))
+    settings.remember(origins)
     errors += _cross_check(settings)
     if errors:
         raise _together(errors)
     return settings
-
-
-def _from_sources(sources: list[Source]) -> type[Settings]:
-    class Loaded(Settings):
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            del settings_cls, env_settings, dotenv_settings, file_secret_settings
-            return (init_settings, *sources)
-
-    return Loaded
 
 
 def _together(errors: list[SettingError]) -> SettingError:
@@ -128,27 +93,31 @@ def _together(errors: list[SettingError]) -> SettingError:
     return unique[0] if len(unique) == 1 else SettingErrors(unique)
 
 
-def _reserved(values: Mapping[str, object], source: str) -> list[SettingError]:
+def _reserved(layer: Layer) -> list[SettingError]:
     """Reject ``home`` and ``file``: they are fields of the settings, but not keys of the file."""
-    found = [key for key in ("home", "file") if key in values]
     hint = f"unknown key; known here: {', '.join(SECTIONS)}"
-    return [SettingError(key, _shown((key,), values[key]), hint, source=source) for key in found]
+    return [
+        SettingError(
+            key, printable((key,), layer.values[key]), hint, source=layer.origins[(key,)].words
+        )
+        for key in ("home", "file")
+        if key in layer.values
+    ]
 
 
 def _translate(
-    detail: ErrorDetails, origins: Mapping[tuple[str, ...], str], default: str
+    detail: ErrorDetails, origins: Mapping[KeyPath, Origin], default: str
 ) -> SettingError:
     path = tuple(str(part) for part in detail["loc"] if part != "[key]")
-    source = next(
-        (origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in origins), default
-    )
-    value = _shown(path, detail["input"])
+    origin = origin_at(origins, path)
+    value = printable(path, detail["input"])
     # A mistyped ``api_key`` is an unknown key with a secret as its value.
     unknown = detail["type"] == "extra_forbidden" and isinstance(detail["input"], str)
-    if unknown and path[0] in _SECTIONS_WITH_SECRETS:
-        value = _MASK
+    if unknown and may_have_secrets(path):
+        value = HIDDEN
     if detail["type"] == "missing":  # its input is the table around it
-        value = _NOTHING
+        value = Plain("(missing)")
+    source = origin.words if origin else default
     return SettingError(".".join(path), value, _allowed(detail, path), source=source)
 
 
@@ -159,7 +128,7 @@ def _allowed(detail: ErrorDetails, path: tuple[str, ...]) -> str:
             return unknown_key(path[-1], _keys_at(Settings, path[:-1]))
         case "missing":
             table = _at(Settings, path[:-1])
-            what = table.model_fields[path[-1]].description if _is_model(table) else ""
+            what = about(table.model_fields[path[-1]]) if _is_model(table) else ""
             return f"is required: {what}"
         case "enum" | "literal_error":
             return f"must be {context['expected']}"
@@ -213,129 +182,73 @@ def _is_model(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def _shown(path: tuple[str, ...], value: object) -> object:
-    """Return a value for an error message: secrets masked, long text cut, no table contents."""
-    if isinstance(value, _Shown):
-        return value
-    if isinstance(value, Mapping):
-        return _TABLE
-    if is_secret(path) or (path[0] in _SECTIONS_WITH_SECRETS and _LOOKS_SECRET.search(str(value))):
-        return _MASK
-    if isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
-        return _LIST
-    if isinstance(value, str):
-        return str(value) if len(value) <= _SHOWN_CHARS else value[:_SHOWN_CHARS] + "…"
-    return _Shown(repr(value)[:_SHOWN_CHARS])
-
-
-def is_secret(path: tuple[str, ...]) -> bool:
-    """Whether the value at a path must never be shown (SPEC SEC-2)."""
-    # A number of tokens is not a secret.
-    if path[-1] == "tokens" and "budget" in path:
-        return False
-    # Most environment variables of MCP servers are API keys, whatever their names.
-    return path[4:5] == ("env",) or any(
-        word in part.lower()
-        for part in path[1:]
-        for word in _SECRET_WORDS
-        if not part.lower().endswith(("_file", "_env"))
-    )
-
-
-def _cross_check(settings: Settings) -> list[SettingError]:
+def _cross_check(settings: Settings) -> Iterator[SettingError]:
     """Find mistakes that concern several tables."""
-    errors = _check_database(settings) + _check_web(settings) + _check_lanes(settings)
-    errors += [wrong(settings, *problem) for problem in problems(settings)]
+    yield from _check_database(settings)
+    yield from _check_web(settings)
+    for lane in sorted(OF_CHILDREN & settings.shared_lanes):
+        what = "must be node: shared by all nodes, runs of this lane could deadlock"
+        yield settings.error(("lanes", lane, "scope"), settings.lanes[lane].scope.value, what)
+    for problem in problems(settings):
+        yield settings.error(*problem)
     for name, source in settings.sources.items():
-        errors += _only_one(settings, ("sources", name), source, "token")
-    errors += [error for name in settings.agents for error in _check_agent(settings, name)]
+        yield from _only_one(settings, ("sources", name), source, "token")
+    for name, agent in settings.agents.items():
+        yield from _only_one(settings, ("agents", name), agent, "api_key")
     for name, channel in settings.channels.items():
         path = ("channels", name)
-        errors += _check_account(settings, path, channel)
+        yield from _check_account(settings, path, channel)
         for account, section in channel.accounts.items():
-            errors += _check_account(settings, (*path, "accounts", account), section)
+            yield from _check_account(settings, (*path, "accounts", account), section)
         if DEFAULT_ACCOUNT in channel.accounts:
-            where = (*path, "accounts", DEFAULT_ACCOUNT)
-            errors.append(wrong(settings, where, _TABLE, f"set it in [channels.{name}] instead"))
-    return errors
-
-
-def _check_agent(settings: Settings, name: str) -> list[SettingError]:
-    return _only_one(settings, ("agents", name), settings.agents[name], "api_key")
+            what = f"set it in [channels.{name}] instead"
+            yield settings.error((*path, "accounts", DEFAULT_ACCOUNT), A_TABLE, what)
 
 
 def _only_one(
-    settings: Settings, path: tuple[str, ...], section: Section, key: str
-) -> list[SettingError]:
+    settings: Settings, path: KeyPath, section: Section, key: str
+) -> Iterator[SettingError]:
     """Check that a secret is set in only one place: the settings, a file or a variable."""
-    given = [
-        each for each in (key, f"{key}_file", f"{key}_env") if getattr(section, each) is not None
-    ]
-    return [
-        wrong(
-            settings,
-            (*path, each),
-            getattr(section, each),
-            f"{given[0]} is also set; remove one of them",
-        )
-        for each in given[1:]
-    ]
+    keys = (key, f"{key}_file", f"{key}_env")
+    given = [each for each in keys if getattr(section, each) is not None]
+    for each in given[1:]:
+        what = f"{given[0]} is also set; remove one of them"
+        yield settings.error((*path, each), getattr(section, each), what)
 
 
-def _check_lanes(settings: Settings) -> list[SettingError]:
-    what = "must be node: shared by all nodes, runs of this lane could deadlock"
-    return [
-        wrong(settings, ("lanes", lane, "scope"), settings.lanes[lane].scope.value, what)
-        for lane in sorted(OF_CHILDREN & settings.shared_lanes)
-    ]
-
-
-def _check_web(settings: Settings) -> list[SettingError]:
+def _check_web(settings: Settings) -> Iterator[SettingError]:
     web = settings.web
-    errors = _only_one(settings, ("web",), web, "token")
+    yield from _only_one(settings, ("web",), web, "token")
     if web.api and not web.is_loopback and not web.has_token:
         what = (
             "anyone who can reach this address could call the HTTP API: set web.token_file "
             "(or web.token_env, web.token), or leave the host at 127.0.0.1"
         )
-        errors.append(wrong(settings, ("web", "host"), web.host, what))
-    return errors
+        yield settings.error(("web", "host"), web.host, what)
 
 
-def _check_database(settings: Settings) -> list[SettingError]:
+def _check_database(settings: Settings) -> Iterator[SettingError]:
     url = settings.database.url
     if url is None:
-        return []
+        return
     path = ("database", "url")
     if not url.get_secret_value().startswith(("postgresql://", "postgres://")):
-        return [wrong(settings, path, url, "must start with postgresql://")]
+        yield settings.error(path, url, "must start with postgresql://")
+        return
     try:
         parts = urlsplit(url.get_secret_value())
         readable = parts.port != 0 and not parts.fragment
     except ValueError:
         readable = False
-    if readable:
-        return []
-    what = "is not a valid URL; characters such as / # ? @ in a password must be percent-encoded"
-    return [wrong(settings, path, url, what)]
+    if not readable:
+        marks = "characters such as / # ? @ in a password must be percent-encoded"
+        yield settings.error(path, url, f"is not a valid URL; {marks}")
 
 
 def _check_account(
-    settings: Settings, path: tuple[str, ...], account: AccountSettings | ChannelSettings
-) -> list[SettingError]:
-    if account.agent in settings.agents:
-        return []
-    known = ", ".join(sorted(settings.agents))
-    return [
-        wrong(
-            settings,
-            (*path, "agent"),
-            account.agent,
-            f"there is no such agent; use one of: {known}",
-        )
-    ]
-
-
-def wrong(settings: Settings, path: tuple[str, ...], value: object, allowed: str) -> SettingError:
-    """Create the error of a setting that is found to be wrong after loading."""
-    return SettingError(".".join(path), _shown(path, value), allowed, source=settings.origin(path))
+    settings: Settings, path: KeyPath, account: AccountSettings
+) -> Iterator[SettingError]:
+    if account.agent not in settings.agents:
+        known = ", ".join(sorted(settings.agents))
+        what = f"there is no such agent; use one of: {known}"
+        yield settings.error((*path, "agent"), account.agent, what)

@@ -1,7 +1,7 @@
 """The settings as the program uses them: immutable, complete and validated.
 
-The field descriptions are the reference of ``goclaw.toml``; an alias is the key in the file where
-the field's name adds a unit.
+The docstrings of the fields are the reference of ``goclaw.toml``; an alias is the key in the file
+where the field's name adds a unit.
 """
 
 from __future__ import annotations
@@ -9,33 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, SecretStr, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from goclaw_py.config.budgets import RunBudget
-from goclaw_py.config.command import Command
+from goclaw_py.config.agents import Agent
 from goclaw_py.config.heartbeat import HeartbeatSettings
-from goclaw_py.config.lanes import LaneKey, LaneScope, LaneSettings, filled_lanes
-from goclaw_py.config.mcp import HeaderKey, HeaderText, McpServerSettings
-from goclaw_py.config.origins import DEFAULT, Origin
+from goclaw_py.config.lanes import LaneKey, LaneScope, LaneSettings, Queue, filled_lanes
+from goclaw_py.config.masking import printable
+from goclaw_py.config.origins import DEFAULT, KeyPath, Origin, origin_at
 from goclaw_py.config.scheduler import SchedulerSettings, chosen_profile
-from goclaw_py.config.section import Section
-from goclaw_py.config.tools import ToolSettings, WorkspaceFiles
-from goclaw_py.config.types import Duration, Flag, Ids, Matching, Names, Number, Whole
+from goclaw_py.config.types import Duration, Flag, Ids, Matching, NameKey, Section, Whole
 from goclaw_py.config.web import Web
 from goclaw_py.config.work_sources import WorkSourceSettings
+from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, LaneName
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
-from goclaw_py.scheduler.models import Drop, Mode
 
-NameKey = Annotated[
-    str,
-    Matching(r"[a-z0-9][a-z0-9_-]{0,63}", "a name of up to 64 characters of a-z 0-9 _ -"),
-]
 ChatKey = Annotated[str, Matching(r"\S{1,128}", "the id of a chat, in quotation marks")]
-Text = Annotated[str, Matching(r"(?s).*\S.*", "text that is not empty")]
 
 
 class LogLevel(StrEnum):
@@ -55,137 +46,21 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-class Queue(Section):
-    """``[queue]``, and the same below an agent or a channel, where it overrides (SPEC section 2).
-
-    A key that is not set is inherited; ``queue_policy`` merges the levels.
-    """
-
-    mode: Mode | None = Field(
-        default=None,
-        description="what happens to a message that arrives during a run. queue (default): "
-        "it waits; followup: the same; interrupt: it cancels the run; collect: all waiting "
-        "messages become one turn; steer: the run reads it if the agent supports that",
-    )
-    capacity: Annotated[int | None, Whole(1, 10_000)] = Field(
-        default=None, description="the maximum number of waiting messages in a session; default 10"
-    )
-    drop: Drop | None = Field(
-        default=None,
-        description="old (default) or new: which message is dropped when the queue is full",
-    )
-    debounce_ms: Annotated[int | None, Whole(0, 60_000)] = Field(
-        default=None,
-        description=(
-            "messages sent within this many ms are merged into one turn; default 800, 0: off"
-        ),
-    )
-    turn_messages: Annotated[int | None, Whole(1, 10_000)] = Field(
-        default=None, description="the maximum number of messages in one turn; default 50"
-    )
-    turn_chars: Annotated[int | None, Whole(1, 10_000_000)] = Field(
-        default=None,
-        description="the maximum number of characters in one turn; a single longer message "
-        "is a turn of its own; default 100,000",
-    )
-    max_concurrent: Annotated[int | None, Whole(1)] = Field(
-        default=None,
-        description="the maximum number of concurrent runs of one session; default 1 in "
-        "direct chats, 3 in groups",
-    )
-    stop_words: bool | None = Field(
-        default=None,
-        description='whether a message that is only "stop", "cancel" or the like stops the '
-        "current run; default true",
-    )
-
-
-class Agent(Section):
-    """``[agents.NAME]``: an agent (SPEC AGENT-3). Agent ``main`` always exists."""
-
-    model: Text = Field(
-        default="offline",
-        description="offline, command, or provider:model such as openai:gpt-4o",
-    )
-    fallback: Annotated[tuple[str, ...], Names()] = Field(
-        default=(),
-        description="models to try in this order when the model fails; their API keys are "
-        "read from the environment",
-    )
-    temperature: Annotated[float | None, Number(0, 2)] = Field(
-        default=None,
-        description="the sampling temperature, from 0 (least random) to 2; default: the "
-        "provider's. It is not sent to models that do not accept it, or do not accept it "
-        "while thinking",
-    )
-    thinking: Literal["off", "low", "medium", "high"] | None = Field(
-        default=None,
-        description="how much the model thinks before it answers; default: the provider's",
-    )
-    system_prompt: str | None = Field(default=None, description="the system prompt of the model")
-    base_url: Annotated[
-        str | None, Matching(r"https?://\S+", "an address that starts with http:// or https://")
-    ] = Field(
-        default=None, description="the address of another server that has the API of the provider"
-    )
-    api_key: SecretStr | None = Field(default=None, description="the API key of the provider")
-    api_key_file: Path | None = Field(default=None, description="a file that contains the API key")
-    api_key_env: Text | None = Field(
-        default=None, description="the environment variable that contains the API key"
-    )
-    headers: dict[HeaderKey, HeaderText] = Field(
-        default_factory=dict,
-        description="HTTP headers sent with every request to the model, but not to fallback models",
-    )
-    workspace: Path | None = Field(
-        default=None,
-        description="the folder of the agent; default <home>/workspace for main, "
-        "<home>/workspaces/NAME for others",
-    )
-    context_window: Annotated[int, Whole(1_000)] = Field(
-        default=128_000, description="the context size of the model in tokens"
-    )
-    max_concurrent: Annotated[int | None, Whole(1)] = Field(
-        default=None,
-        description="the maximum number of concurrent runs of this agent, in all sessions; "
-        "default no limit",
-    )
-    budget: RunBudget = Field(default_factory=RunBudget)
-    heartbeat: HeartbeatSettings = Field(default_factory=HeartbeatSettings)
-    command: Command = Field(default_factory=Command)
-    mcp: dict[NameKey, McpServerSettings] = Field(
-        default_factory=dict, description="tool servers (Model Context Protocol), by name"
-    )
-    queue: Queue = Field(default_factory=Queue)
-    tools: ToolSettings = Field(default_factory=ToolSettings)
-    instructions: WorkspaceFiles | None = Field(
-        default=None,
-        description="workspace files that are added to the system prompt, all of which must "
-        "exist; default: AGENTS.md, if it exists",
-    )
-
-
 class Thread(Section):
     """``[channels.NAME.chats."ID".threads."ID"]``: one topic of a chat.
 
     Keys that are not set are inherited from its chat.
     """
 
-    agent: NameKey | None = Field(
-        default=None, description="the agent that answers in this topic or chat"
-    )
-    mention: Annotated[bool, Flag()] | None = Field(
-        default=None, description="in groups: answer only messages that mention the bot"
-    )
-    context_messages: Annotated[int | None, Whole(0, 500)] = Field(
-        default=None,
-        description="in groups: the number of messages without a mention to give to the "
-        "agent as context",
-    )
-    stop: StopPolicy | None = Field(
-        default=None, description="in groups: which runs a member may stop: own or anyone"
-    )
-    queue: Queue = Field(default_factory=Queue)
+    agent: NameKey | None = None
+    """the agent that answers in this topic or chat"""
+    mention: Annotated[bool, Flag()] | None = None
+    """in groups: answer only messages that mention the bot"""
+    context_messages: Annotated[int | None, Whole(0, 500)] = None
+    """in groups: the number of messages without a mention to give to the agent as context"""
+    stop: StopPolicy | None = None
+    """in groups: which runs a member may stop: own or anyone"""
+    queue: Queue = Queue()
 
 
 class ChatSettings(Thread):
@@ -195,7 +70,8 @@ class ChatSettings(Thread):
     Listing a group here allows it (SPEC CHAN-5).
     """
 
-    enabled: Annotated[bool, Flag()] = Field(default=True, description="false: ignore this group")
+    enabled: Annotated[bool, Flag()] = True
+    """false: ignore this group"""
     threads: dict[ChatKey, Thread] = Field(default_factory=dict)
 
 
@@ -205,39 +81,27 @@ class AccountSettings(Section):
     Every other key goes into ``options``, which the channel itself checks.
     """
 
-    enabled: Annotated[bool, Flag()] = Field(
-        default=True, description="false: turn the account off without deleting its settings"
-    )
-    agent: NameKey = Field(default=MAIN_AGENT, description="the agent that answers")
-    direct: DirectPolicy = Field(
-        default=DirectPolicy.PAIRING,
-        description="who may talk to the bot in direct chats: pairing (default), allowlist, "
-        "open or disabled",
-    )
-    allow: Annotated[tuple[str, ...], Ids()] = Field(
-        default=(), description="ids of senders who may talk without pairing"
-    )
-    groups: GroupPolicy = Field(
-        default=GroupPolicy.ALLOWLIST,
-        description="the groups in which the bot answers. allowlist (default): groups listed "
-        "in chats or allowed with `goclaw groups`; open: all; disabled: none",
-    )
-    mention: Annotated[bool, Flag()] = Field(
-        default=True, description="in groups: answer only messages that mention the bot"
-    )
-    context_messages: Annotated[int, Whole(0, 500)] = Field(
-        default=50,
-        description="in groups: the number of latest messages without a mention to give to "
-        "the agent as context when the bot is mentioned; 0: none",
-    )
-    stop: StopPolicy = Field(
-        default=StopPolicy.OWN,
-        description="in groups: which runs a member may stop. own (default): those that "
-        "answer the member; owners and group admins may stop all runs; anyone: members may "
-        "stop all runs too",
-    )
+    enabled: Annotated[bool, Flag()] = True
+    """false: turn the account off without deleting its settings"""
+    agent: NameKey = MAIN_AGENT
+    """the agent that answers"""
+    direct: DirectPolicy = DirectPolicy.PAIRING
+    """who may talk to the bot in direct chats: pairing (default), allowlist, open or disabled"""
+    allow: Annotated[tuple[str, ...], Ids()] = ()
+    """ids of senders who may talk without pairing"""
+    groups: GroupPolicy = GroupPolicy.ALLOWLIST
+    """the groups in which the bot answers. allowlist (default): groups listed in chats or allowed
+    with `goclaw groups`; open: all; disabled: none"""
+    mention: Annotated[bool, Flag()] = True
+    """in groups: answer only messages that mention the bot"""
+    context_messages: Annotated[int, Whole(0, 500)] = 50
+    """in groups: the number of latest messages without a mention to give to the agent as context
+    when the bot is mentioned; 0: none"""
+    stop: StopPolicy = StopPolicy.OWN
+    """in groups: which runs a member may stop. own (default): those that answer the member; owners
+    and group admins may stop all runs; anyone: members may stop all runs too"""
     chats: dict[ChatKey, ChatSettings] = Field(default_factory=dict)
-    queue: Queue = Field(default_factory=Queue)
+    queue: Queue = Queue()
     # It contains tokens, so it must not be printed with the other settings.
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
 
@@ -270,111 +134,76 @@ class ChannelSettings(AccountSettings):
 class DatabaseSettings(Section):
     """``[database]``."""
 
-    url: SecretStr | None = Field(
-        default=None,
-        description="the address of the database, postgresql://…; if unset, an embedded "
-        "server is started",
-    )
+    url: SecretStr | None = None
+    """the address of the database, postgresql://…; if unset, an embedded server is started"""
 
 
 class State(Section):
     """``[state]``."""
 
-    folder: Path | None = Field(
-        default=None,
-        description="the folder of the embedded database and the socket; default <home>/state",
-    )
+    folder: Path | None = None
+    """the folder of the embedded database and the socket; default <home>/state"""
 
 
 class RunSettings(Section):
     """``[runs]`` (SPEC QUEUE-2, QUEUE-9, LANE-8). Times are in seconds once read."""
 
-    timeout_s: Annotated[float, Duration(1)] = Field(
-        default=1800.0, alias="timeout", description="the time limit of a run"
-    )
-    cancel_grace_s: Annotated[float, Duration(1)] = Field(
-        default=10.0,
-        alias="cancel_grace",
-        description="how long a cancelled run may take to finish",
-    )
-    deadline_s: Annotated[float | None, Duration(1)] = Field(
-        default=None,
-        alias="deadline",
-        description="the maximum time from submission to end, waiting included; default: none",
-    )
-    outage_hold_s: Annotated[float, Duration()] = Field(
-        default=1800.0,
-        alias="outage_hold",
-        description="how long messages are held while a model provider is down; 0s: not at all",
-    )
-    max_depth: Annotated[int, Whole(1, 100)] = Field(
-        default=3,
-        description="the maximum nesting of runs: how many ancestors (parent, grandparent …) "
-        "a run may have",
-    )
-    max_children: Annotated[int, Whole(1, 1000)] = Field(
-        default=8, description="the maximum number of unfinished runs that one run may have started"
-    )
+    timeout_s: Annotated[float, Duration(1)] = Field(default=1800.0, alias="timeout")
+    """the time limit of a run"""
+    cancel_grace_s: Annotated[float, Duration(1)] = Field(default=10.0, alias="cancel_grace")
+    """how long a cancelled run may take to finish"""
+    deadline_s: Annotated[float | None, Duration(1)] = Field(default=None, alias="deadline")
+    """the maximum time from submission to end, waiting included; default: none"""
+    outage_hold_s: Annotated[float, Duration()] = Field(default=1800.0, alias="outage_hold")
+    """how long messages are held while a model provider is down; 0s: not at all"""
+    max_depth: Annotated[int, Whole(1, 100)] = 3
+    """the maximum nesting of runs: how many ancestors (parent, grandparent …) a run may have"""
+    max_children: Annotated[int, Whole(1, 1000)] = 8
+    """the maximum number of unfinished runs that one run may have started"""
 
 
 class Shutdown(Section):
     """``[shutdown]`` (SPEC QUEUE-11)."""
 
-    wait_s: Annotated[float, Duration()] = Field(
-        default=30.0,
-        alias="wait",
-        description="how long to wait for running runs at shutdown; default: set by the "
-        "scheduler profile",
-    )
+    wait_s: Annotated[float, Duration()] = Field(default=30.0, alias="wait")
+    """how long to wait for running runs at shutdown; default: set by the scheduler profile"""
 
 
 class Log(Section):
     """``[log]``."""
 
-    level: LogLevel = Field(
-        default=LogLevel.INFO,
-        description="the least severe level that is logged: debug, info (default), warning "
-        "or error",
-    )
-    format: LogFormat = Field(
-        default=LogFormat.AUTO,
-        description="auto (default), console or json; auto is console on a terminal, "
-        "otherwise json",
-    )
-    file: Path | None = Field(default=None, description="the log file; default: standard error")
+    level: LogLevel = LogLevel.INFO
+    """the least severe level that is logged: debug, info (default), warning or error"""
+    format: LogFormat = LogFormat.AUTO
+    """auto (default), console or json; auto is console on a terminal, otherwise json"""
+    file: Path | None = None
+    """the log file; default: standard error"""
 
 
-class Settings(BaseSettings):
+class Settings(Section):
     """All settings. ``load`` reads file and environment; the constructor reads neither."""
-
-    model_config = SettingsConfigDict(extra="forbid", frozen=True)
 
     home: Path = Field(default_factory=lambda: Path.home() / ".goclaw")
     file: Path | None = None
 
-    lanes: dict[LaneKey, LaneSettings] = Field(
-        default_factory=dict,
-        description="lane name → maximum number of concurrent runs, or a table (SPEC LANE-1, "
-        "NODE-2). The four default lanes always exist; the default size of cron is set by "
-        "the scheduler profile",
-    )
-    queue: Queue = Field(default_factory=Queue)
+    lanes: dict[LaneKey, LaneSettings] = Field(default_factory=dict)
+    """lane name → maximum number of concurrent runs, or a table (SPEC LANE-1, NODE-2). The four
+    default lanes always exist; the default size of cron is set by the scheduler profile"""
+    queue: Queue = Queue()
     agents: dict[NameKey, Agent] = Field(default_factory=dict)
     channels: dict[NameKey, ChannelSettings] = Field(default_factory=dict)
-    database: DatabaseSettings = Field(default_factory=DatabaseSettings)
-    state: State = Field(default_factory=State)
-    runs: RunSettings = Field(default_factory=RunSettings)
-    sources: dict[NameKey, WorkSourceSettings] = Field(
-        default_factory=dict, description="the sources of work items for jobs, by name"
-    )
-    scheduler: SchedulerSettings = Field(default_factory=SchedulerSettings)
-    heartbeat: HeartbeatSettings = Field(default_factory=HeartbeatSettings)
-    shutdown: Shutdown = Field(default_factory=Shutdown)
-    web: Web = Field(default_factory=Web)
-    log: Log = Field(default_factory=Log)
+    database: DatabaseSettings = DatabaseSettings()
+    state: State = State()
+    runs: RunSettings = RunSettings()
+    sources: dict[NameKey, WorkSourceSettings] = Field(default_factory=dict)
+    """the sources of work items for jobs, by name"""
+    scheduler: SchedulerSettings = SchedulerSettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
+    shutdown: Shutdown = Shutdown()
+    web: Web = Web()
+    log: Log = Log()
 
-    _origins: dict[tuple[str, ...], str] = PrivateAttr(default_factory=dict)
-    _places: dict[tuple[str, ...], Origin] = PrivateAttr(default_factory=dict)
+    _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -395,19 +224,6 @@ class Settings(BaseSettings):
             if isinstance(given, Mapping):
                 filled[key] = defaults | dict(given)
         return filled
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Use only the values that the caller passes."""
-        del settings_cls, env_settings, dotenv_settings, file_secret_settings
-        return (init_settings,)
 
     @property
     def lane_sizes(self) -> dict[LaneName, int]:
@@ -433,26 +249,17 @@ class Settings(BaseSettings):
         # Separate folders: an agent must not change the instructions of another one.
         return self.home / "workspace" if agent == MAIN_AGENT else self.home / "workspaces" / agent
 
-    def remember(
-        self, origins: Mapping[tuple[str, ...], str], places: Mapping[tuple[str, ...], Origin]
-    ) -> None:
-        """Store the origins of values: ``origins`` those of environment variables.
-
-        ``places`` has the origin of every value that is set.
-        """
+    def remember(self, origins: Mapping[KeyPath, Origin]) -> None:
+        """Store what has set each value."""
         self._origins.update(origins)
-        self._places.update(places)
 
-    def place(self, path: tuple[str, ...]) -> Origin:
+    def place(self, path: KeyPath) -> Origin:
         """Return what set the value at a path: a variable, a line of the file, or the default."""
-        for length in range(len(path), 0, -1):
-            if found := self._places.get(path[:length]):
-                return found
-        return DEFAULT
+        return origin_at(self._origins, path) or DEFAULT
 
-    def origin(self, path: tuple[str, ...]) -> str:
-        """Return the source of a setting: an environment variable, the file, or the defaults."""
-        for length in range(len(path), 0, -1):
-            if found := self._origins.get(path[:length]):
-                return found
-        return str(self.file) if self.file else "the defaults"
+    def error(self, path: KeyPath, value: object, allowed: str) -> SettingError:
+        """Create the error of a setting that is found to be wrong after loading."""
+        file = str(self.file) if self.file else "the defaults"
+        origin = origin_at(self._origins, path)
+        source = origin.words if origin else file
+        return SettingError(".".join(path), printable(path, value), allowed, source=source)

@@ -7,14 +7,14 @@ is valid TOML, so the file is parsed again piece by piece.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from goclaw_py.ports.settings import OriginKind
 
-Path_ = tuple[str, ...]
+KeyPath = tuple[str, ...]
+"""The path of a setting, such as ``("lanes", "main", "size")``."""
 
 _ENDS = ('"""', "'''", "]", "}")
 """The possible ends of values that span several lines."""
@@ -31,32 +31,18 @@ class Origin:
 DEFAULT = Origin(OriginKind.DEFAULT, "default")
 
 
-def traced(layers: Iterable[Mapping[Path_, Origin]]) -> dict[Path_, Origin]:
-    """Return the origin of each value after merging layers; earlier layers take precedence.
-
-    Tables are merged key by key; any other value replaces the one below it.
-    """
-    found: dict[Path_, Origin] = {}
-    for layer in layers:
-        hidden = {path[:length] for path in found for length in range(1, len(path) + 1)}
-        for path, origin in layer.items():
-            above = (path[:length] for length in range(1, len(path)))
-            if path not in hidden and not any(short in found for short in above):
-                found[path] = origin
-    return found
+def origin_at(origins: Mapping[KeyPath, Origin], path: KeyPath) -> Origin | None:
+    """Return what set the value at a path, or a value around it, or the first value in it."""
+    lengths = range(len(path), 0, -1)
+    around = (origins[path[:n]] for n in lengths if path[:n] in origins)
+    inside = (origin for below, origin in origins.items() if below[: len(path)] == path)
+    return next(around, None) or next(inside, None)
 
 
-def file_origins(file: Path, text: str) -> dict[Path_, Origin]:
-    """Return the line of each value in a TOML file. ``text`` must be valid TOML."""
-    return {
-        path: Origin(OriginKind.FILE, f"{file}:{line}") for path, line in key_lines(text).items()
-    }
-
-
-def key_lines(text: str) -> dict[Path_, int]:
+def key_lines(text: str) -> dict[KeyPath, int]:
     """Return the line (from 1) at which each value of a TOML text begins. A list is one value."""
-    found: dict[Path_, int] = {}
-    table: Path_ = ()
+    found: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     for number, piece in _pieces(text):
         read = tomllib.loads(piece)
         if piece.lstrip(" \t").startswith("["):
@@ -89,7 +75,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
         begun = []
 
 
-def _leaves(tree: Mapping[str, Any], above: Path_ = ()) -> Iterator[Path_]:
+def _leaves(tree: Mapping[str, Any], above: KeyPath = ()) -> Iterator[KeyPath]:
     """Return the paths of all values that are not tables, and of empty tables."""
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:

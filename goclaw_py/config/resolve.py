@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from goclaw_py.config.load import is_secret, wrong
-from goclaw_py.config.models import AccountSettings, ChatSettings, Queue, Settings
-from goclaw_py.config.section import Section
-from goclaw_py.config.types import EnvText
+from goclaw_py.config.lanes import Queue
+from goclaw_py.config.masking import is_secret
+from goclaw_py.config.models import AccountSettings, ChatSettings, Settings
+from goclaw_py.config.types import EnvText, Section
 from goclaw_py.config.web import TOKEN
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import AgentName
@@ -92,7 +92,7 @@ def _plain(key: str, value: object) -> object:
 def option_error(settings: Settings, account: ChannelAccount, error: SettingError) -> SettingError:
     """Complete a channel's error about an option: add path and origin, mask secrets."""
     path = (*account.path, *error.key.split("."))
-    return wrong(settings, path, error.value, error.allowed)
+    return settings.error(path, error.value, error.allowed)
 
 
 def queue_policy(
@@ -170,7 +170,7 @@ def web_token(settings: Settings, env: Mapping[str, str]) -> SecretStr | None:
     if token is not None and not re.fullmatch(TOKEN.pattern, token.get_secret_value()):
         key = "token_env" if settings.web.token_env is not None else "token_file"
         what = f"the token must be {TOKEN.meaning}"
-        raise wrong(settings, ("web", key), str(getattr(settings.web, key)), what)
+        raise settings.error(("web", key), str(getattr(settings.web, key)), what)
     return token
 
 
@@ -187,7 +187,7 @@ def _secret(
     if variable is not None:
         if value := env.get(variable, "").strip():
             return SecretStr(value)
-        raise wrong(settings, (*path, f"{key}_env"), variable, "this variable is not set")
+        raise settings.error((*path, f"{key}_env"), variable, "this variable is not set")
     file: Path | None = getattr(section, f"{key}_file")
     if file is not None:
         return _from_file(settings, (*path, f"{key}_file"), file)
@@ -200,7 +200,7 @@ def _from_file(settings: Settings, path: tuple[str, ...], file: Path) -> SecretS
         value = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise wrong(settings, path, str(file), f"cannot be read: {reason}") from error
+        raise settings.error(path, str(file), f"cannot be read: {reason}") from error
     if not value:
-        raise wrong(settings, path, str(file), "the file is empty")
+        raise settings.error(path, str(file), "the file is empty")
     return SecretStr(value)

@@ -12,13 +12,13 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from goclaw_py.common.timezones import zone
-from goclaw_py.config.section import Section
 from goclaw_py.config.types import (
     Duration,
     Durations,
     Flag,
     Matching,
     Number,
+    Section,
     Whole,
     allowed,
 )
@@ -72,124 +72,86 @@ OnBusy = Annotated[
 class SchedulerSettings(Section):
     """``[scheduler]``. Times are in seconds once read."""
 
-    profile: Annotated[str, Matching("|".join(PROFILES), f"one of {', '.join(PROFILES)}")] = Field(
-        default=DEFAULT_PROFILE.name,
-        description="the set of defaults for jobs: goclaw (default), caco, oxydra, halo or "
-        "herdctl; compared in docs/guide/profiles.md",
+    profile: Annotated[str, Matching("|".join(PROFILES), f"one of {', '.join(PROFILES)}")] = (
+        DEFAULT_PROFILE.name
     )
-    enabled: Annotated[bool | None, Flag()] = Field(
-        default=None, description="false: no job runs; jobs can still be created and edited"
-    )
-    timezone: Zone | None = Field(
-        default=None, description="the default time zone of jobs and owners, such as UTC"
-    )
-    max_jobs: Annotated[int, Whole(1, 100_000)] = Field(
-        default=50, description="the maximum number of jobs of one owner; operators have no limit"
-    )
-    default_prompt: Annotated[str | None, Matching(r"(?s).*", "text")] = Field(
-        default=None, description='the prompt of jobs that have none; "": every job needs a prompt'
-    )
+    """the set of defaults for jobs: goclaw (default), caco, oxydra, halo or herdctl; compared in
+    docs/guide/profiles.md"""
+    enabled: Annotated[bool | None, Flag()] = None
+    """false: no job runs; jobs can still be created and edited"""
+    timezone: Zone | None = None
+    """the default time zone of jobs and owners, such as UTC"""
+    max_jobs: Annotated[int, Whole(1, 100_000)] = 50
+    """the maximum number of jobs of one owner; operators have no limit"""
+    default_prompt: Annotated[str | None, Matching(r"(?s).*", "text")] = None
+    """the prompt of jobs that have none; "": every job needs a prompt"""
 
     min_interval_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="min_interval", description="the minimum time between two runs of a job"
+        default=None, alias="min_interval"
     )
-    on_short: OnShort | None = Field(
-        default=None,
-        description="what to do with a schedule that runs more often than min_interval: "
-        "reject it, or clamp: run it less often",
-    )
-    anchor: Anchor | None = Field(
-        default=None,
-        description="what intervals are counted from: completion (of the last run), grid or start",
-    )
-    first_run: FirstRun | None = Field(
-        default=None,
-        description="when a job with an interval first runs: after_interval or immediate",
-    )
-    retries: Annotated[int | None, Whole(0, 10)] = Field(
-        default=None, description="the maximum number of immediate retries after a failure; 0: none"
-    )
-    retry_on: RetryOn | None = Field(
-        default=None, description="which failures are retried: transient or any"
-    )
+    """the minimum time between two runs of a job"""
+    on_short: OnShort | None = None
+    """what to do with a schedule that runs more often than min_interval: reject it, or clamp: run
+    it less often"""
+    anchor: Anchor | None = None
+    """what intervals are counted from: completion (of the last run), grid or start"""
+    first_run: FirstRun | None = None
+    """when a job with an interval first runs: after_interval or immediate"""
+    retries: Annotated[int | None, Whole(0, 10)] = None
+    """the maximum number of immediate retries after a failure; 0: none"""
+    retry_on: RetryOn | None = None
+    """which failures are retried: transient or any"""
     error_retry_s: Annotated[float | None, Duration(0, _YEAR_S)] = Field(
-        default=None,
-        alias="error_retry",
-        description="after a failure, run again at the next multiple of this time, if that "
-        "is earlier; 0s: off",
+        default=None, alias="error_retry"
     )
+    """after a failure, run again at the next multiple of this time, if that is earlier; 0s: off"""
     backoff_s: Annotated[tuple[float, ...] | None, Durations(32, Duration(1, _YEAR_S))] = Field(
-        default=None,
-        alias="backoff",
-        description="the minimum delay of the next run after the 1st, 2nd … failure in a "
-        "row; []: no delay",
+        default=None, alias="backoff"
     )
-    auto_disable_after: Annotated[int | None, Whole(0, 1000)] = Field(
-        default=None,
-        description="the number of failures in a row after which a job is disabled; 0: never",
-    )
-    misfire: Misfire | None = Field(
-        default=None,
-        description="what to do about missed runs. once: run the job once to catch up; skip: "
-        "do not",
-    )
+    """the minimum delay of the next run after the 1st, 2nd … failure in a row; []: no delay"""
+    auto_disable_after: Annotated[int | None, Whole(0, 1000)] = None
+    """the number of failures in a row after which a job is disabled; 0: never"""
+    misfire: Misfire | None = None
+    """what to do about missed runs. once: run the job once to catch up; skip: do not"""
     misfire_grace_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None,
-        alias="misfire_grace",
-        description="how late a run may start; a run that is later counts as missed",
+        default=None, alias="misfire_grace"
     )
-    on_busy: OnBusy | None = Field(
-        default=None,
-        description="what a job does when its conversation or agent is busy. queue: wait; "
-        "skip: skip this run; delay:<seconds>: try again after this time",
-    )
+    """how late a run may start; a run that is later counts as missed"""
+    on_busy: OnBusy | None = None
+    """what a job does when its conversation or agent is busy. queue: wait; skip: skip this run;
+    delay:<seconds>: try again after this time"""
     busy_delay_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None,
-        alias="busy_delay",
-        description='the time to wait before trying again, with on_busy = "delay"',
+        default=None, alias="busy_delay"
     )
-    session: Literal["job", "fresh", "main"] | None = Field(
-        default=None,
-        description="the conversation in which a job runs. job: one of its own; fresh: a new "
-        "one for each run; main: the one of its chat",
-    )
-    retry_after_effects: Annotated[bool | None, Flag()] = Field(
-        default=None,
-        description="true: also retry an attempt that called tools with side effects",
-    )
-    delete_after_run: Annotated[bool | None, Flag()] = Field(
-        default=None, description="true: delete a one-time job after a successful run"
-    )
-    history_keep: Annotated[int | None, Whole(1, 10_000)] = Field(
-        default=None, description="the number of runs to keep in the history of each job"
-    )
-    history_on_delete: History | None = Field(
-        default=None, description="what happens to the history of a deleted job: keep or delete"
-    )
+    """the time to wait before trying again, with on_busy = "delay"
+    """
+    session: Literal["job", "fresh", "main"] | None = None
+    """the conversation in which a job runs. job: one of its own; fresh: a new one for each run;
+    main: the one of its chat"""
+    retry_after_effects: Annotated[bool | None, Flag()] = None
+    """true: also retry an attempt that called tools with side effects"""
+    delete_after_run: Annotated[bool | None, Flag()] = None
+    """true: delete a one-time job after a successful run"""
+    history_keep: Annotated[int | None, Whole(1, 10_000)] = None
+    """the number of runs to keep in the history of each job"""
+    history_on_delete: History | None = None
+    """what happens to the history of a deleted job: keep or delete"""
     run_timeout_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(
-        default=None, alias="run_timeout", description="the time limit of a run"
+        default=None, alias="run_timeout"
     )
-    turns: Annotated[int | None, Whole(0, 10_000)] = Field(
-        default=None, description="the maximum number of model requests of a run; 0: no limit"
-    )
-    usd: Annotated[float | None, Number(0, 100_000)] = Field(
-        default=None, description="the maximum cost of a run in US dollars; 0: no limit"
-    )
-    jitter: Annotated[float | None, Number(0, 10)] = Field(
-        default=None,
-        description="the maximum random delay of a run, in percent of the interval; at most 10",
-    )
-    stagger: Annotated[bool | None, Flag()] = Field(
-        default=None,
-        description="true: spread jobs with the same schedule so that they do not start at "
-        "the same time",
-    )
-    max_per_agent: Annotated[int | None, Whole(0, 10_000)] = Field(
-        default=None, description="the maximum number of concurrent jobs of one agent; 0: no limit"
-    )
-    tools_in_runs: Annotated[bool | None, Flag()] = Field(
-        default=None, description="true: runs of jobs may create jobs"
-    )
+    """the time limit of a run"""
+    turns: Annotated[int | None, Whole(0, 10_000)] = None
+    """the maximum number of model requests of a run; 0: no limit"""
+    usd: Annotated[float | None, Number(0, 100_000)] = None
+    """the maximum cost of a run in US dollars; 0: no limit"""
+    jitter: Annotated[float | None, Number(0, 10)] = None
+    """the maximum random delay of a run, in percent of the interval; at most 10"""
+    stagger: Annotated[bool | None, Flag()] = None
+    """true: spread jobs with the same schedule so that they do not start at the same time"""
+    max_per_agent: Annotated[int | None, Whole(0, 10_000)] = None
+    """the maximum number of concurrent jobs of one agent; 0: no limit"""
+    tools_in_runs: Annotated[bool | None, Flag()] = None
+    """true: runs of jobs may create jobs"""
 
     @model_validator(mode="after")
     def _names_one_delay(self) -> Self:

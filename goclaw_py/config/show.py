@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from enum import Enum
@@ -13,25 +13,18 @@ from typing import Any, Final
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from goclaw_py.config.load import is_secret
+from goclaw_py.config.masking import LOOKS_SECRET, is_secret, masked_program
 from goclaw_py.config.models import AccountSettings, Settings
-from goclaw_py.config.origins import Origin
-from goclaw_py.config.types import Duration, DurationOrOff, Durations
+from goclaw_py.config.origins import KeyPath, Origin
+from goclaw_py.config.types import Duration, Durations, about
 from goclaw_py.model.ids import CRON_LANE
 from goclaw_py.ports.settings import MASK, OriginKind, Setting, SettingValue, Word
 
-_TIMES: Final = (Duration, DurationOrOff)
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"))
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _NAMED: Final = "*"
 """Stands for a key that users chose; such a name does not make its value a secret."""
 
-_LOOKS_SECRET: Final = re.compile(r"\S{24}")
-"""A token may be in an unexpected place: an option of a channel, or a program argument."""
-
-_OPTION: Final = re.compile(r"--?([A-Za-z][A-Za-z0-9_-]*)(=?)")
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_SECRET_WORDS: Final = ("token", "key", "secret", "password", "auth", "header")
 _PROGRAMS: Final = ("command", "run", "first", "later")
 """Keys of lists that are programs with arguments."""
 
@@ -39,8 +32,6 @@ _BY_PROFILE: Final = {("lanes", CRON_LANE, "size"), ("shutdown", "wait")}
 """Settings whose defaults come from the scheduler profile."""
 
 _HIDDEN: Final = ("home", "file", "options")
-
-Path_ = tuple[str, ...]
 
 
 def shown(settings: Settings) -> tuple[Setting, ...]:
@@ -58,7 +49,7 @@ class _View:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def table(self, path: Path_, kinds: Path_, section: BaseModel) -> Iterator[Setting]:
+    def table(self, path: KeyPath, kinds: KeyPath, section: BaseModel) -> Iterator[Setting]:
         """Return all settings of a table."""
         fields = type(section).model_fields
         for name, field in fields.items():
@@ -71,16 +62,16 @@ class _View:
             elif isinstance(value, Mapping):
                 yield from self._named(*here, value)
             elif value is None and (origin := _kept_at(section, key)) is not None:
-                yield _secret(here[0], origin, field.description or "")
+                yield _secret(here[0], origin, about(field))
             else:
-                one = self._one(*here, _written(value, field), field.description or "")
+                one = self._one(*here, _written(value, field), about(field))
                 # A built-in default is not a secret, whatever the key is called.
                 is_ours = one.secret and isinstance(value, str) and value == field.default
                 yield replace(one, value=value) if is_ours else one
         if isinstance(section, AccountSettings):
             yield from self._options(path, kinds, section.options)
 
-    def _named(self, path: Path_, kinds: Path_, values: Mapping[str, Any]) -> Iterator[Setting]:
+    def _named(self, path: KeyPath, kinds: KeyPath, values: Mapping[str, Any]) -> Iterator[Setting]:
         """Return the settings of a table whose keys are names."""
         for name, value in values.items():
             here = ((*path, name), (*kinds, _NAMED))
@@ -89,7 +80,9 @@ class _View:
             else:
                 yield self._one(*here, _written(value), "")
 
-    def _options(self, path: Path_, kinds: Path_, values: Mapping[str, Any]) -> Iterator[Setting]:
+    def _options(
+        self, path: KeyPath, kinds: KeyPath, values: Mapping[str, Any]
+    ) -> Iterator[Setting]:
         """Return channel-specific options, which can have any keys and values."""
         for key, value in values.items():
             here = ((*path, key), (*kinds, key))
@@ -97,24 +90,24 @@ class _View:
                 yield from self._options(*here, value)
                 continue
             is_path = key.endswith(("_file", "_folder"))
-            hide = not is_path and _LOOKS_SECRET.search(str(value)) is not None
+            hide = not is_path and LOOKS_SECRET.search(str(value)) is not None
             yield self._one(*here, SecretStr("") if hide else _written(value), "")
             short = key.removesuffix("_file")
             if short != key and short not in values and is_secret((*kinds, short)):
                 yield _secret((*path, short), _in_file(value))
 
     def _one(
-        self, path: Path_, kinds: Path_, value: SettingValue | SecretStr, about: str
+        self, path: KeyPath, kinds: KeyPath, value: SettingValue | SecretStr, about: str
     ) -> Setting:
         origin = self._origin(path)
         secret = isinstance(value, SecretStr) or is_secret(kinds)
         if isinstance(value, SecretStr) or (secret and value is not None):
             return _secret(path, origin, about)
         if isinstance(value, tuple) and kinds[-1] in _PROGRAMS:
-            value = tuple(_careful(value))
+            value = tuple(masked_program(value))
         return Setting(dotted(path), value, origin.kind, origin.words, secret, about)
 
-    def _origin(self, path: Path_) -> Origin:
+    def _origin(self, path: KeyPath) -> Origin:
         origin = self._settings.place(path)
         if origin.kind is OriginKind.DEFAULT and path in _BY_PROFILE:
             chosen = self._settings.place(("scheduler", "profile"))
@@ -136,11 +129,11 @@ def _in_file(file: object) -> Origin:
     return Origin(OriginKind.SECRET_FILE, f"file {file}")
 
 
-def _secret(path: Path_, origin: Origin, about: str = "") -> Setting:
+def _secret(path: KeyPath, origin: Origin, about: str = "") -> Setting:
     return Setting(dotted(path), MASK, origin.kind, origin.words, secret=True, about=about)
 
 
-def dotted(path: Path_) -> str:
+def dotted(path: KeyPath) -> str:
     """Write a path as in the settings file, with quotes where a key needs them."""
     return ".".join(
         key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False) for key in path
@@ -150,7 +143,7 @@ def dotted(path: Path_) -> str:
 def _written(value: object, field: FieldInfo | None = None) -> SettingValue | SecretStr:
     """Convert a value to its form in the file; a secret stays a secret."""
     kinds = () if field is None else field.metadata
-    if isinstance(value, float) and any(isinstance(kind, _TIMES) for kind in kinds):
+    if isinstance(value, float) and any(isinstance(kind, Duration) for kind in kinds):
         return _duration(value)
     match value:
         case None | SecretStr() | bool() | int() | float():
@@ -179,28 +172,3 @@ def _duration(seconds: float) -> str:
         if whole and whole % size == 0:
             return f"{whole // size}{unit}"
     return f"{whole}s"
-
-
-def _careful(words: Iterable[Word]) -> Iterator[Word]:
-    """Return a program with its arguments, with possible secrets masked."""
-    hide = False
-    for word in words:
-        option = _OPTION.match(str(word))
-        names_secret = option is not None and any(
-            hint in option[1].lower() for hint in _SECRET_WORDS
-        )
-        if hide or not names_secret:
-            yield MASK if hide else _argument(str(word))
-            hide = False
-        elif option is not None:
-            yield f"{option[0]}{MASK}" if option[2] else word
-            hide = not option[2]
-
-
-def _argument(word: str) -> str:
-    if (named := _VARIABLE.match(word)) is not None:
-        return f"{named[0]}{MASK}"
-    has_user = "://" in word and "@" in word
-    is_path = word.startswith(("/", "./", "../", "~"))
-    is_odd = not is_path and _LOOKS_SECRET.search(word) and re.search(r"[0-9]", word)
-    return MASK if has_user or is_odd else word

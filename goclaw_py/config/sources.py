@@ -1,7 +1,4 @@
-"""The sources of settings: the file and the environment.
-
-Both remember the origin of each value, so that errors can name it.
-"""
+"""Read settings from the file and from the environment, each value with its origin."""
 
 from __future__ import annotations
 
@@ -9,14 +6,12 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
-
 from goclaw_py.config.lanes import lane_tables
-from goclaw_py.config.origins import Origin, file_origins
+from goclaw_py.config.origins import KeyPath, Origin, key_lines
 from goclaw_py.config.types import EnvText
 from goclaw_py.model.errors import SettingError
 from goclaw_py.ports.settings import OriginKind
@@ -46,7 +41,6 @@ TEST_PREFIX = "GOCLAW_TEST_"
 # Docker Compose passes variables that are not set as empty ones.
 _EMPTY_IS_UNSET = frozenset({"GOCLAW_TELEGRAM_TOKEN", "GOCLAW_DATABASE_URL"})
 
-Path_ = tuple[str, ...]
 Tree = dict[str, Any]
 
 
@@ -73,78 +67,67 @@ class UnknownVariable(SettingError):
         return f"environment: {self.key}: {self.allowed}"
 
 
-class Source(PydanticBaseSettingsSource):
-    """Provides a tree of values; pydantic-settings merges the trees of all sources.
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The values of a source, and what set each of them."""
 
-    ``places`` has the origin of each value.
-    """
-
-    places: Mapping[Path_, Origin]
-
-    def __init__(self, settings_cls: type[BaseSettings], values: Tree) -> None:
-        super().__init__(settings_cls)
-        self.values = values
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Return one top-level key; called by pydantic-settings."""
-        del field
-        return self.values.get(field_name), field_name, False
-
-    def __call__(self) -> Tree:
-        """Return the whole tree."""
-        return self.values
+    values: Tree
+    origins: Mapping[KeyPath, Origin]
 
 
-class FileSource(Source):
-    """``goclaw.toml``. Raises ``NotToml`` if it cannot be read."""
+def read_file(file: Path) -> Layer:
+    """Read ``goclaw.toml``. Raises ``NotToml`` if it cannot be read."""
+    text, values = _read(file)
+    if isinstance(lanes := values.get("lanes"), dict):
+        # Variables and the file may set different keys of the same lane.
+        values["lanes"] = lane_tables(lanes)
+    origins = {
+        path: Origin(OriginKind.FILE, f"{file}:{line}") for path, line in key_lines(text).items()
+    }
+    return Layer(_anchored(values, file.parent.resolve()), origins)
 
-    def __init__(self, settings_cls: type[BaseSettings], file: Path) -> None:
-        text, values = _read(file)
-        if isinstance(lanes := values.get("lanes"), dict):
-            # Variables and the file may set different keys of the same lane.
-            values["lanes"] = lane_tables(lanes)
-        super().__init__(settings_cls, _anchored(values, file.parent.resolve()))
-        self.places = file_origins(file, text)
+
+def read_environment(env: Mapping[str, str]) -> tuple[Layer, list[SettingError]]:
+    """Read the ``GOCLAW_`` variables; return also an error for each unknown variable."""
+    values: Tree = {}
+    origins: dict[KeyPath, Origin] = {}
+    errors: list[SettingError] = []
+    for name in sorted(filter(_is_setting, env)):
+        if name in _EMPTY_IS_UNSET and not env[name].strip():
+            continue
+        path = _path(name)
+        if path is None:
+            errors.append(UnknownVariable(name, _nearest(name)))
+        elif not _put(values, path, EnvText(env[name])):
+            twice = f"{'.'.join(path)} is also set by another variable; unset one"
+            errors.append(UnknownVariable(name, twice))
+        else:
+            origins[path] = Origin(OriginKind.ENVIRONMENT, f"environment variable {name}")
+    return Layer(_anchored(values, Path.cwd()), origins), errors
 
 
-class EnvironmentSource(Source):
-    """The ``GOCLAW_`` variables. ``origins`` names the variable of each path.
+def merged(over: Tree, below: Tree) -> Tree:
+    """Return both trees in one. Tables are merged; of two other values the first one wins."""
+    found = below | over
+    for key in over.keys() & below.keys():
+        if isinstance(over[key], dict) and isinstance(below[key], dict):
+            found[key] = merged(over[key], below[key])
+    return found
 
-    ``unknown`` has an error for each unknown variable.
-    """
 
-    def __init__(self, settings_cls: type[BaseSettings], env: Mapping[str, str]) -> None:
-        self.origins: dict[Path_, str] = {}
-        self.unknown: list[SettingError] = []
-        values: Tree = {}
-        for name in sorted(env):
-            path = self._path(name, env[name])
-            if path and not _put(values, path, EnvText(env[name])):
-                self.unknown.append(
-                    UnknownVariable(
-                        name, f"{'.'.join(path)} is also set by another variable; unset one"
-                    )
-                )
-            elif path:
-                self.origins[path] = f"environment variable {name}"
-        self.places = {
-            path: Origin(OriginKind.ENVIRONMENT, words) for path, words in self.origins.items()
-        }
-        super().__init__(settings_cls, _anchored(values, Path.cwd()))
+def _is_setting(name: str) -> bool:
+    is_ours = name.startswith(PREFIX) and not name.startswith(TEST_PREFIX)
+    return is_ours and name not in OWN_NAMES
 
-    def _path(self, name: str, value: str) -> Path_ | None:
-        if not name.startswith(PREFIX) or name in OWN_NAMES or name.startswith(TEST_PREFIX):
-            return None
-        if name in _EMPTY_IS_UNSET and not value.strip():
-            return None
-        if short := SHORT_NAMES.get(name):
-            return short
-        path = tuple(part.lower() for part in name.removeprefix(PREFIX).split("__"))
-        if len(path) > 1 and path[0] in SECTIONS and all(path):
-            # As in the file, a plain number is the size of a lane; the scope has its own variable.
-            return (*path, "size") if path[0] == "lanes" and len(path) == 2 else path
-        self.unknown.append(UnknownVariable(name, _nearest(name)))
+
+def _path(name: str) -> KeyPath | None:
+    if short := SHORT_NAMES.get(name):
+        return short
+    path = tuple(part.lower() for part in name.removeprefix(PREFIX).split("__"))
+    if len(path) < 2 or path[0] not in SECTIONS or not all(path):
         return None
+    # As in the file, a plain number is the size of a lane; the scope has its own variable.
+    return (*path, "size") if path[0] == "lanes" and len(path) == 2 else path
 
 
 def _read(file: Path) -> tuple[str, Tree]:
@@ -172,7 +155,7 @@ def _where(message: str, text: str) -> tuple[int, str]:
     return line, f"this is not valid TOML: {message[: found.start()] if found else message}"
 
 
-def _put(tree: Tree, path: Path_, value: EnvText) -> bool:
+def _put(tree: Tree, path: KeyPath, value: EnvText) -> bool:
     """Insert a value at its path. Return False if there already is another value."""
     for key in path[:-1]:
         below = tree.setdefault(key, {})

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Annotated
 
-from pydantic import SecretStr
+from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -27,6 +29,20 @@ _FALSE = frozenset({"false", "0", "no", "off"})
 
 ALLOWED = "allowed"
 """The error type of every check in this module; its message is what is allowed."""
+
+
+class Section(BaseModel):
+    """A table of the file: no unknown keys, never changed.
+
+    The docstring of a field describes the setting for ``goclaw config show --all``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+def about(field: FieldInfo) -> str:
+    """Return the description of a setting in one line."""
+    return " ".join((field.description or "").split())
 
 
 class EnvText(str):
@@ -114,45 +130,32 @@ class Flag(_Kind):
 
 @dataclass(frozen=True, slots=True)
 class Duration(_Kind):
-    """A duration as text such as ``"30m"``; in seconds once read."""
+    """A duration as text such as ``"30m"``; in seconds once read.
+
+    ``or_off``: 0 in any unit is allowed too, and means off.
+    """
 
     low_s: float = 0.0
     high_s: float | None = None
+    or_off: bool = False
 
     def check(self, value: object) -> float:
         """Return seconds."""
+        if self.or_off and (value == "0" or (value == 0 and type(value) is int)):
+            return 0.0
         seconds = parse_duration(value) if isinstance(value, str) else None
         if seconds is None or not self._fits(seconds):
-            raise allowed(f'must be <integer><s|m|h|d> such as "90s" or "30m"{self._bounds()}')
+            least = f", at least {self.low_s:g}s" if self.low_s else ""
+            most = f", at most {self.high_s / 86400:g}d" if self.high_s is not None else ""
+            off = ', or "0" for off' if self.or_off else ""
+            form = 'must be <integer><s|m|h|d> such as "90s" or "30m"'
+            raise allowed(f"{form}{least}{most}{off}")
         return seconds
 
     def _fits(self, seconds: float) -> bool:
+        if self.or_off and seconds == 0:
+            return True
         return self.low_s <= seconds and (self.high_s is None or seconds <= self.high_s)
-
-    def _bounds(self) -> str:
-        least = f", at least {self.low_s:g}s" if self.low_s else ""
-        most = f", at most {self.high_s / 86400:g}d" if self.high_s is not None else ""
-        return least + most
-
-
-@dataclass(frozen=True, slots=True)
-class DurationOrOff(_Kind):
-    """A duration, or 0 in any unit, which means off; in seconds once read."""
-
-    low_s: float
-    high_s: float
-
-    def check(self, value: object) -> float:
-        """Return seconds."""
-        if value == "0" or (value == 0 and type(value) is int):
-            return 0.0
-        seconds = parse_duration(value) if isinstance(value, str) else None
-        if seconds is None or (seconds > 0 and not self.low_s <= seconds <= self.high_s):
-            raise allowed(
-                'must be <integer><s|m|h|d> such as "90s" or "30m", '
-                f'at least {self.low_s:g}s, at most {self.high_s / 86400:g}d, or "0" for off'
-            )
-        return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +167,10 @@ class Durations(_Kind):
 
     def check(self, value: object) -> tuple[float, ...]:
         """Return seconds."""
-        if isinstance(value, EnvText):
-            value = [item.strip() for item in value.split(",") if item.strip()]
-        if not isinstance(value, list | tuple) or len(value) > self.most:
+        items = _items(value)
+        if items is None or len(items) > self.most:
             raise allowed(f'must be a list of at most {self.most} durations such as ["30s", "5m"]')
-        return tuple(map(self.each.check, value))
+        return tuple(map(self.each.check, items))
 
 
 class Money(_Kind):
@@ -193,19 +195,16 @@ class Ids(_Kind):
 
     def check(self, value: object) -> tuple[str, ...]:
         """Return the ids as text."""
-        if isinstance(value, EnvText):
-            return tuple(item.strip() for item in value.split(",") if item.strip())
-        if not isinstance(value, list | tuple) or not _are_ids(value):
+        items = _items(value)
+        if items is None or not all(map(_is_id, items)):
             raise allowed('must be a list of ids such as [12345, "67890"]')
-        return tuple(str(item) for item in value)
+        return tuple(map(str, items))
 
 
-def _are_ids(values: Iterable[object]) -> bool:
-    return all(
-        (isinstance(item, int) and not isinstance(item, bool))
-        or (isinstance(item, str) and item.strip() != "")
-        for item in values
-    )
+def _is_id(value: object) -> bool:
+    if isinstance(value, str):
+        return value.strip() != ""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 class Names(_Kind):
@@ -213,15 +212,10 @@ class Names(_Kind):
 
     def check(self, value: object) -> tuple[str, ...]:
         """Return the names."""
-        if isinstance(value, EnvText):
-            value = [item.strip() for item in value.split(",") if item.strip()]
-        if not isinstance(value, list | tuple) or not all(map(_is_name, value)):
+        items = _items(value)
+        if items is None or "" in items or not all(map(_is_word, items)):
             raise allowed('must be a list of texts such as ["one", "two"]')
-        return tuple(dict.fromkeys(value))
-
-
-def _is_name(value: object) -> bool:
-    return _is_word(value) and value != ""
+        return tuple(dict.fromkeys(map(str, items)))
 
 
 class Words(_Kind):
@@ -238,6 +232,13 @@ def _is_word(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value
 
 
+def _items(value: object) -> Sequence[object] | None:
+    """Return the items of a list, which the environment separates by commas."""
+    if isinstance(value, EnvText):
+        return [item.strip() for item in value.split(",") if item.strip()]
+    return value if isinstance(value, list | tuple) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Matching(_Kind):
     """Text that matches a whole pattern; ``meaning`` describes the pattern."""
@@ -252,15 +253,18 @@ class Matching(_Kind):
         return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenText(_Kind):
+class HiddenText(Matching):
     """A secret that matches a whole pattern; ``meaning`` describes the pattern."""
 
-    pattern: str
-    meaning: str
-
-    def check(self, value: object) -> SecretStr:
+    def check(self, value: object) -> SecretStr:  # type: ignore[override]
         """Return the secret."""
-        if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
-            raise allowed(f"must be {self.meaning}")
-        return SecretStr(value)
+        return SecretStr(super().check(value))
+
+
+NameKey = Annotated[
+    str, Matching(r"[a-z0-9][a-z0-9_-]{0,63}", "a name of up to 64 characters of a-z 0-9 _ -")
+]
+Text = Annotated[str, Matching(r"(?s).*\S.*", "text that is not empty")]
+WebAddress = Annotated[
+    str, Matching(r"https?://\S+", "an address that starts with http:// or https://")
+]

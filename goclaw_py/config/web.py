@@ -7,10 +7,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, SecretStr
 
-from goclaw_py.config.section import Section
-from goclaw_py.config.types import Flag, HiddenText, Matching, Names, Whole, allowed
+from goclaw_py.config.types import Flag, HiddenText, Matching, Names, Section, Text, Whole, allowed
 
 TOKEN: Final = HiddenText(r"[!-~]{16,512}", "16 to 512 printable ASCII characters without spaces")
 _HOST: Final = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[?[0-9A-Fa-f:.]{2,45}\]?"
@@ -26,32 +25,23 @@ def _host_names(hosts: tuple[str, ...]) -> tuple[str, ...]:
 class Web(Section):
     """``[web]``: one address for the HTTP API and the webhooks of channels (SPEC CHAN-2)."""
 
-    host: Annotated[str, Matching(r"\S+", "a host name or an address such as 127.0.0.1")] = Field(
-        default="127.0.0.1",
-        description="the address to listen on; put a reverse proxy in front of it to reach "
-        "it from outside",
+    host: Annotated[str, Matching(r"\S+", "a host name or an address such as 127.0.0.1")] = (
+        "127.0.0.1"
     )
-    port: Annotated[int, Whole(0, 65_535)] = Field(
-        default=8420, description="the TCP port to listen on; 0: any free port"
-    )
-    api: Annotated[bool | None, Flag()] = Field(
-        default=None,
-        description="whether to serve the dashboard and the HTTP API here; if unset: yes if "
-        "there is a token, or if the address is reachable only from this machine and no "
-        "channel uses webhooks",
-    )
-    token: Annotated[SecretStr | None, TOKEN] = Field(
-        default=None, description="the token that HTTP API clients must send"
-    )
-    token_file: Path | None = Field(default=None, description="a file that contains the token")
-    token_env: Annotated[str | None, Matching(r"(?s).*\S.*", "text that is not empty")] = Field(
-        default=None, description="the environment variable that contains the token"
-    )
-    hosts: Annotated[tuple[str, ...], Names(), AfterValidator(_host_names)] = Field(
-        default=(),
-        description="additional host names that clients may use, besides localhost and the "
-        "address above",
-    )
+    """the address to listen on; put a reverse proxy in front of it to reach it from outside"""
+    port: Annotated[int, Whole(0, 65_535)] = 8420
+    """the TCP port to listen on; 0: any free port"""
+    api: Annotated[bool | None, Flag()] = None
+    """whether to serve the dashboard and the HTTP API here; if unset: yes if there is a token, or
+    if the address is reachable only from this machine and no channel uses webhooks"""
+    token: Annotated[SecretStr | None, TOKEN] = None
+    """the token that HTTP API clients must send"""
+    token_file: Path | None = None
+    """a file that contains the token"""
+    token_env: Text | None = None
+    """the environment variable that contains the token"""
+    hosts: Annotated[tuple[str, ...], Names(), AfterValidator(_host_names)] = ()
+    """additional host names that clients may use, besides localhost and the address above"""
 
     @property
     def has_token(self) -> bool:

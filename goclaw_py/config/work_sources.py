@@ -7,8 +7,16 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from goclaw_py.config.section import Section
-from goclaw_py.config.types import Duration, Flag, HiddenText, Matching, allowed
+from goclaw_py.config.types import (
+    Duration,
+    Flag,
+    HiddenText,
+    Matching,
+    Section,
+    Text,
+    WebAddress,
+    allowed,
+)
 
 _LABEL: Final = r"[^,\x00-\x1f\x7f]{0,49}[^,\s\x00-\x1f\x7f]"
 _A_LABEL: Final = "a label of up to 50 characters without commas"
@@ -20,54 +28,44 @@ Label = Annotated[str, Matching(_LABEL, _A_LABEL)]
 class WorkSourceSettings(Section):
     """One source. ``kind`` decides which of the other keys are allowed."""
 
-    kind: Literal["table", "github"] = Field(
-        description="table: rows of work_items in the database; github: issues"
-    )
+    kind: Literal["table", "github"]
+    """table: rows of work_items in the database; github: issues"""
     forgotten_after_s: Annotated[float, Duration(60)] = Field(
-        default=86_400.0,
-        alias="forgotten_after",
-        description="the time after which claimed work that was never finished is released; "
-        "must be longer than any run",
+        default=86_400.0, alias="forgotten_after"
     )
+    """the time after which claimed work that was never finished is released; must be longer than
+    any run"""
 
     queue: Annotated[
         str | None,
         Matching(r"[^\0]{1,200}", "the queue of the rows, a text of up to 200 characters"),
-    ] = Field(
-        default=None, description="table: the queue of the rows; default: the name of the source"
-    )
+    ] = None
+    """table: the queue of the rows; default: the name of the source"""
 
     repo: Annotated[
         str | None,
         Matching(r"[A-Za-z0-9-]{1,100}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}", "OWNER/NAME"),
-    ] = Field(default=None, description="github: the repository, as OWNER/NAME")
+    ] = None
+    """github: the repository, as OWNER/NAME"""
     token: Annotated[
         SecretStr | None,
         HiddenText(r"[!-~]{1,512}", "a token of printable ASCII characters without spaces"),
-    ] = Field(
-        default=None, description="github: a token that may read and write issues of the repository"
-    )
-    token_file: Path | None = Field(default=None, description="a file that contains the token")
-    token_env: Annotated[str | None, Matching(r"(?s).*\S.*", "text that is not empty")] = Field(
-        default=None, description="the environment variable that contains the token"
-    )
-    label: Label = Field(
-        default="goclaw",
-        description="github: issues with this label are work; the label is removed when the "
-        "work is finished",
-    )
-    claim_label: Label = Field(
-        default="in-progress", description="github: added to an issue while a job handles it"
-    )
-    failed_label: Annotated[str, Matching(f"({_LABEL})?", f"{_A_LABEL}, or nothing")] = Field(
-        default="failed", description='github: added to an issue when its work failed; "": no label'
-    )
-    close: Annotated[bool, Flag()] = Field(
-        default=False, description="github: true: close an issue when its work succeeded"
-    )
-    base_url: Annotated[
-        str, Matching(r"https?://\S+", "an address that starts with http:// or https://")
-    ] = Field(default="https://api.github.com", description="github: the address of the API")
+    ] = None
+    """github: a token that may read and write issues of the repository"""
+    token_file: Path | None = None
+    """a file that contains the token"""
+    token_env: Text | None = None
+    """the environment variable that contains the token"""
+    label: Label = "goclaw"
+    """github: issues with this label are work; the label is removed when the work is finished"""
+    claim_label: Label = "in-progress"
+    """github: added to an issue while a job handles it"""
+    failed_label: Annotated[str, Matching(f"({_LABEL})?", f"{_A_LABEL}, or nothing")] = "failed"
+    """github: added to an issue when its work failed; "": no label"""
+    close: Annotated[bool, Flag()] = False
+    """github: true: close an issue when its work succeeded"""
+    base_url: WebAddress = "https://api.github.com"
+    """github: the address of the API"""
 
     @model_validator(mode="after")
     def _has_its_own_keys(self) -> Self:

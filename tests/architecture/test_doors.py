@@ -37,7 +37,6 @@ DOORS: dict[str, tuple[str, ...]] = {
     ),
     "pydantic_ai": ("goclaw_py.agents.models",),
     "pydantic_core": ("goclaw_py.config",),
-    "pydantic_settings": ("goclaw_py.config",),
     "rich": ("goclaw_py.cli",),
     "starlette": ("goclaw_py.web",),
     "structlog": ("goclaw_py.app",),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli import composition
-from goclaw_py.cli.system.example import EXAMPLE
+from goclaw_py.cli.system.setup import SETTINGS_EXAMPLE
 from goclaw_py.config import load
 from goclaw_py.model.errors import SettingError
 from tests.guides.reading import READ_BY_USERS, Block, blocks
@@ -57,8 +57,9 @@ async def test_the_first_bot_is_set_up_in_the_file_that_init_writes(
 ) -> None:
     """A second table of a name, as by adding to the end, would be no TOML."""
     telegram, model = (one.text for one in TOML if one.file.name == "first-bot.md")
-    assert EXAMPLE.count("\n[agents.main]\n") == 1
-    filled = EXAMPLE.replace("\n[agents.main]\n", f"\n{model}\n") + telegram
+    example = SETTINGS_EXAMPLE.read_text("utf-8")
+    assert example.count("\n[agents.main]\n") == 1
+    filled = example.replace("\n[agents.main]\n", f"\n{model}\n") + telegram
     await check(filled, surroundings)
     settings = tomllib.loads(filled)
     assert settings["agents"]["main"]["model"].startswith("anthropic:")

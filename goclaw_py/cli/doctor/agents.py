@@ -13,7 +13,7 @@ from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.model.errors import GoclawError, SettingError
 
 if TYPE_CHECKING:
-    from goclaw_py.config.budgets import DayBudget
+    from goclaw_py.config.agents import DayBudget
 
 _CORRECT: Final = "fix this setting"
 _UNITS: Final = ("turns", "tokens", "usd")

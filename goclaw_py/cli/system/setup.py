@@ -15,6 +15,7 @@ from goclaw_py.model.ids import MAIN_AGENT
 
 HEARTBEAT = "HEARTBEAT.md"
 _EXAMPLE = "HEARTBEAT.md.example"
+SETTINGS_EXAMPLE = Path(__file__).with_name("goclaw.toml.example")
 
 
 def version(*, as_json: AsJson = False) -> None:
@@ -30,7 +31,6 @@ def version(*, as_json: AsJson = False) -> None:
 
 def init(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """Create a settings file and a workspace with examples. Existing files are kept."""
-    from goclaw_py.cli.system.example import EXAMPLE  # noqa: PLC0415
     from goclaw_py.config import find_file, load  # noqa: PLC0415
 
     env = dict(os.environ)
@@ -43,8 +43,9 @@ def init(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     # Report errors in existing settings before writing anything.
     workspace = load(config, env).workspace(MAIN_AGENT)
     checklist = workspace / HEARTBEAT
+    example = SETTINGS_EXAMPLE.read_text("utf-8")
     wrote = {
-        str(file): _write(file, EXAMPLE, mode=0o600),  # tokens will be put in
+        str(file): _write(file, example, mode=0o600),  # tokens will be put in
         str(checklist): _write(checklist, heartbeat_example(), mode=0o644),
     }
     if as_json:

@@ -28,8 +28,8 @@ from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.common.log_context import work_on
 from goclaw_py.common.redaction import HIDDEN
 from goclaw_py.config import Settings, load
-from goclaw_py.config.known_secrets import known_secrets
 from goclaw_py.config.models import Log, LogFormat
+from goclaw_py.config.secrets import known_secrets
 from goclaw_py.model.ids import LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Ending
 from goclaw_py.scheduler.dispatcher import Dispatcher

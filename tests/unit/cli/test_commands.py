@@ -31,7 +31,7 @@ pytestmark = pytest.mark.real_time
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
-    heavy = "pydantic fastapi asyncpg rich httpx pydantic_settings pydantic_ai telegram aiogram"
+    heavy = "pydantic fastapi asyncpg rich httpx pydantic_ai telegram aiogram"
     code = (
         "import sys, goclaw_py.cli.entry as e; e.run(['--help']);"
         f"print('HEAVY', [m for m in {heavy.split()} if m in sys.modules])"

@@ -123,7 +123,7 @@ def test_another_file_is_checked_without_being_used(goclaw: Shell, file: str) ->
     other.write_text('[lanes]\nmain = "x"\n[log]\nlevel = "loud"\n')
     got = goclaw("config", "check", str(other))
     assert got.code == 2
-    assert [line.split(":")[2].split()[0] for line in got.err.splitlines()] == [
+    assert [line.split(":")[3].split()[0] for line in got.err.splitlines()] == [
         "lanes.main.size",
         "log.level",
     ]

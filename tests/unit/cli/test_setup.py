@@ -19,7 +19,7 @@ from goclaw_py.cli.doctor import machine
 from goclaw_py.cli.doctor.agents import check_budgets, check_heartbeats
 from goclaw_py.cli.entry import run
 from goclaw_py.cli.system import setup
-from goclaw_py.cli.system.example import EXAMPLE
+from goclaw_py.cli.system.setup import SETTINGS_EXAMPLE
 from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
 from goclaw_py.config.lanes import DEFAULT_LANES
 from goclaw_py.heartbeat.decisions import A_BEAT, HeartbeatPolicy
@@ -326,7 +326,7 @@ def test_the_exit_code_of_main_is_that_of_the_command(monkeypatch: pytest.Monkey
 
 def test_the_example_with_every_line_switched_on_is_valid(tmp_path: Path) -> None:
     lines = []
-    for line in EXAMPLE.splitlines():
+    for line in SETTINGS_EXAMPLE.read_text("utf-8").splitlines():
         bare = line.removeprefix("# ")
         is_setting = line.startswith("# ") and (" = " in bare or bare.startswith("["))
         lines.append(bare if is_setting else line)

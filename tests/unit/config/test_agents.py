@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from goclaw_py.config import Settings, load
-from goclaw_py.config.models import Agent
+from goclaw_py.config.agents import Agent
 from goclaw_py.model.errors import SettingError
 
 

@@ -10,12 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.config import load
-from goclaw_py.config.origins import Origin, key_lines, traced
+from goclaw_py.config.origins import key_lines
 from goclaw_py.ports.settings import OriginKind
-
-A = Origin(OriginKind.ENVIRONMENT, "a")
-B = Origin(OriginKind.FILE, "b")
-
 
 # ---------------------------------------------------------------------------- lines of a file
 
@@ -65,18 +61,6 @@ def test_the_line_of_a_value_is_where_its_key_was_written(
 
 
 # ---------------------------------------------------------------------------- layers
-
-
-def test_of_two_layers_the_first_one_wins() -> None:
-    assert traced([{("t", "a"): A}, {("t", "a"): B, ("t", "b"): B}]) == {
-        ("t", "a"): A,
-        ("t", "b"): B,
-    }
-
-
-def test_a_value_hides_the_table_below_it_and_a_table_hides_the_value() -> None:
-    assert traced([{("t",): A}, {("t", "b"): B}]) == {("t",): A}
-    assert traced([{("t", "b"): A}, {("t",): B}]) == {("t", "b"): A}
 
 
 LANES = ("main", "subagent", "delegate", "cron")

@@ -17,7 +17,7 @@ from goclaw_py.config import (
     option_error,
     queue_policy,
 )
-from goclaw_py.config.models import Queue
+from goclaw_py.config.lanes import Queue
 from goclaw_py.config.types import parse_duration
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import AgentName
@@ -171,7 +171,7 @@ def test_the_error_of_a_channel_gets_its_whole_path_and_origin(tmp_path: Path) -
     default, work = accounts(got)
     error = option_error(got, work, SettingError("libary", "x", "unknown key"))
     assert str(error) == (
-        f"{tmp_path / 'goclaw.toml'}: channels.telegram.accounts.work.libary = 'x': unknown key"
+        f"{tmp_path / 'goclaw.toml'}:2: channels.telegram.accounts.work.libary = 'x': unknown key"
     )
     mistyped = option_error(got, work, SettingError("tokn", "1:hunter2" + "x" * 30, "unknown key"))
     assert "hunter2" not in str(mistyped)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.config import Settings, job_profile, load
-from goclaw_py.config.jobs import machine_zone
+from goclaw_py.config.policies import machine_zone
 from goclaw_py.config.scheduler import SchedulerSettings
 from goclaw_py.jobs.policy import (
     PROFILES,
@@ -259,7 +259,7 @@ def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None
     with pytest.raises(SettingError) as caught:
         settings(tmp_path, f"[scheduler]\n{text}\n")
     assert expected in str(caught.value)
-    assert str(caught.value).startswith(f"{tmp_path / 'goclaw.toml'}: scheduler")
+    assert str(caught.value).startswith(f"{tmp_path / 'goclaw.toml'}:2: scheduler")
 
 
 @pytest.mark.parametrize(

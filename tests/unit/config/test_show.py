@@ -8,7 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from goclaw_py.config import Settings, load, shown
-from goclaw_py.config.models import Agent, DatabaseSettings
+from goclaw_py.config.agents import Agent
+from goclaw_py.config.models import DatabaseSettings
 from goclaw_py.ports.settings import MASK, OriginKind, Setting
 
 SECRET = "hush9-hush9-hush9-hush9-hush9"

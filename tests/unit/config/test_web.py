@@ -96,7 +96,7 @@ def test_on_loopback_the_api_needs_no_token(tmp_path: Path, host: str) -> None:
 def test_on_any_other_address_the_api_needs_a_token(tmp_path: Path, host: str) -> None:
     """SPEC OPS-2, SEC-1: the error has both cures; hooks have secrets of their own."""
     line = refused(tmp_path, f"api = true\nhost = '{host}'")
-    assert f"goclaw.toml: web.host = '{host}': anyone who can reach this address" in line
+    assert f"goclaw.toml:3: web.host = '{host}': anyone who can reach this address" in line
     assert (
         "set web.token_file (or web.token_env, web.token), or leave the host at 127.0.0.1" in line
     )
