@@ -33,6 +33,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "goclaw_py.tools",
         "goclaw_py.web",
         "goclaw_py.agents.models",
+        "goclaw_py.store.backup.manifest",
         "channels.telegram.settings",
     ),
     "pydantic_ai": ("goclaw_py.agents.models",),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from datetime import MAXYEAR, MINYEAR, datetime
-from typing import Any, Final
+from dataclasses import dataclass
+from datetime import MAXYEAR, MINYEAR
+from typing import Annotated, Final
+
+from pydantic import AwareDatetime, StringConstraints, TypeAdapter
 
 from goclaw_py.model.errors import BackupError
 
@@ -24,11 +25,10 @@ MANIFEST: Final = "manifest.json"
 MAX_TEXT_BYTES: Final = 4_000_000
 """The maximum size of parts that are read into memory: manifest, header, settings."""
 
-NO_SENSE: Final = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
-"""The errors that untrusted JSON and its values can cause."""
-
 TABLE_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+TableName = Annotated[str, StringConstraints(pattern=f"^{TABLE_NAME.pattern}$")]
+KnownAgent = Annotated[str, StringConstraints(pattern=f"^{AGENT_NAME.pattern}$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,22 @@ class Manifest:
     """
 
     release: str
-    made_at: datetime
+    made_at: AwareDatetime
     server: int
     schema: tuple[Applied, ...]
-    tables: Mapping[str, TableContent]
+    tables: Mapping[TableName, TableContent]
     sequences: Mapping[str, int]
-    files: Mapping[str, BackupContent]
+    files: Mapping[KnownAgent, BackupContent]
     settings: BackupContent | None
     notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        # Dates at both ends of the range cannot be converted to every time zone.
+        if not MINYEAR < self.made_at.year < MAXYEAR:
+            raise ValueError("no time at which a backup can be made")
+        versions = [each.version for each in self.schema]
+        if not versions or versions != [number for number, _ in enumerate(versions, 1)]:
+            raise ValueError("a version is missing")
 
     @property
     def version(self) -> int:
@@ -99,61 +107,15 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Return the manifest as JSON."""
-        found = asdict(self) | {"made_at": self.made_at.isoformat()}
-        return json.dumps(found, indent=1).encode()
+        return TypeAdapter(Manifest).dump_json(self, indent=1)
 
 
 def read_manifest(data: bytes) -> Manifest:
     """Parse the output of ``to_json``. Raises ``BackupError``."""
     try:
-        manifest = _manifest(json.loads(data))
-    except (*NO_SENSE, AttributeError) as error:
+        return TypeAdapter(Manifest).validate_json(data)
+    except ValueError as error:
         raise BackupError("the backup is damaged: its manifest is invalid") from error
-    return manifest
-
-
-def _manifest(found: Any) -> Manifest:
-    made_at = datetime.fromisoformat(found["made_at"])
-    schema = tuple(
-        Applied(int(each["version"]), str(each["name"]), str(each["checksum"]))
-        for each in found["schema"]
-    )
-    # Dates at both ends of the range cannot be converted to every time zone.
-    if made_at.tzinfo is None or not MINYEAR < made_at.year < MAXYEAR:
-        raise ValueError("no time at which a backup can be made")
-    if [each.version for each in schema] != [number for number, _ in enumerate(schema, 1)]:
-        raise ValueError("a version is missing")
-    if not schema:
-        raise ValueError("no version at all")
-    return Manifest(
-        release=str(found["release"]),
-        made_at=made_at,
-        server=int(found["server"]),
-        schema=schema,
-        tables={
-            _matching(TABLE_NAME, name): TableContent(
-                *_content(each), tuple(str(column) for column in each["columns"])
-            )
-            for name, each in found["tables"].items()
-        },
-        sequences={str(name): int(value) for name, value in found["sequences"].items()},
-        files={
-            _matching(AGENT_NAME, name): BackupContent(*_content(each))
-            for name, each in found["files"].items()
-        },
-        settings=None if found["settings"] is None else BackupContent(*_content(found["settings"])),
-        notes=tuple(str(note) for note in found["notes"]),
-    )
-
-
-def _content(found: Any) -> tuple[int, int, str]:
-    return int(found["count"]), int(found["bytes"]), str(found["sha256"])
-
-
-def _matching(pattern: re.Pattern[str], text: str) -> str:
-    if not pattern.fullmatch(text):
-        raise ValueError(text)
-    return text
 
 
 class Sum:

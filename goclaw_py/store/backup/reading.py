@@ -27,7 +27,6 @@ from goclaw_py.store.backup.manifest import (
     KIND,
     MANIFEST,
     MAX_TEXT_BYTES,
-    NO_SENSE,
     SETTINGS,
     TABLE_NAME,
     TABLES,
@@ -139,7 +138,7 @@ class ArchiveReader:
         try:
             header = json.loads(data)
             kind, number, release = header["kind"], int(header["format"]), str(header["release"])
-        except NO_SENSE as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise BackupError(_NOT_ONE) from error
         if kind != KIND:
             raise BackupError(_NOT_ONE)
