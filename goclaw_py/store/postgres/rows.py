@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from enum import Enum
+from functools import cache
+from typing import TypeVar, get_args, get_type_hints
 
 import orjson
 
-from goclaw_py.model.ids import AgentName, LaneName, NodeId, OccurrenceId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Sender, Target, TopicState
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Sender, Target, TopicState
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
@@ -41,6 +44,8 @@ from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.postgres.runs.tools import calls
 from goclaw_py.store.text import storable
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class TargetColumns:
@@ -59,24 +64,37 @@ class TargetColumns:
         return cls(target.channel, target.account, target.chat, target.thread)
 
 
+def from_row(kind: type[T], row: Row, /, **given: object) -> T:
+    """Create a value from the columns that have the names of its fields, except those ``given``.
+
+    Columns of enums hold their values.
+    """
+    for name, enum in _fields(kind):  # type: ignore[arg-type] # a class is hashable
+        if name not in given:
+            value = row[name]
+            given[name] = value if enum is None or value is None else enum(value)
+    return kind(**given)
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, type[Enum] | None], ...]:
+    """Return the fields of a dataclass, each with its enum if it is one or None."""
+    return tuple((name, _enum(hint)) for name, hint in get_type_hints(kind).items())
+
+
+def _enum(hint: object) -> type[Enum] | None:
+    kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
+    return next((kind for kind in kinds if issubclass(kind, Enum)), None)
+
+
 def target(row: Row) -> Target | None:
     """The place that a row names, if any."""
-    if row["chat"] is None:
-        return None
-    return Target(row["channel"], row["account"], row["chat"], row["thread"])
+    return None if row["chat"] is None else from_row(Target, row)
 
 
 def node(row: Row) -> Node:
     """A row of ``nodes``."""
-    return Node(
-        id=NodeId(row["id"]),
-        host=row["host"],
-        pid=row["pid"],
-        release=row["release"],
-        started_at=row["started_at"],
-        lease_until=row["lease_until"],
-        state=_node_state(row["state"]),
-    )
+    return from_row(Node, row, state=_node_state(row["state"]))
 
 
 def node_state_json(state: NodeState) -> str:
@@ -93,19 +111,11 @@ def _node_state(text: str) -> NodeState:
 
 def inbox_row(row: Row) -> InboxRow:
     """A row of ``inbox``."""
-    return InboxRow(
-        id=row["id"],
-        message=inbound(row["message"]),
-        session=SessionKey(row["session"]),
-        agent=AgentName(row["agent"]),
-        kind=InboxKind(row["kind"]),
-        attempts=row["attempts"],
-        received_at=row["received_at"],
-        mode=queue_mode(row),
-        dropped=None
-        if row["outcome"] is None
-        else DroppedMessage(row["id"], Outcome(row["outcome"]), _reason(row)),
-    )
+    dropped = None
+    if row["outcome"] is not None:
+        dropped = DroppedMessage(row["id"], Outcome(row["outcome"]), _reason(row))
+    message, mode = inbound(row["message"]), queue_mode(row)
+    return from_row(InboxRow, row, message=message, mode=mode, dropped=dropped)
 
 
 def queue_mode(row: Row) -> Mode | None:
@@ -115,17 +125,11 @@ def queue_mode(row: Row) -> Mode | None:
 
 def unanswered(row: Row) -> Unanswered:
     """A row of ``inbox`` without an answer."""
+    message = inbound(row["message"])
+    if row["finished_at"] is not None:
+        return from_row(Unanswered, row, message=message)
     # One that was dropped ends when its sender is told.
-    has_ended = row["finished_at"] is not None
-    return Unanswered(
-        id=row["id"],
-        message=inbound(row["message"]),
-        run_id=None if row["run_id"] is None else RunId(row["run_id"]),
-        received_at=row["received_at"],
-        finished_at=row["finished_at"],
-        outcome=Outcome(row["outcome"]) if has_ended else None,
-        reason=_reason(row) if has_ended else None,
-    )
+    return from_row(Unanswered, row, message=message, outcome=None, reason=None)
 
 
 def _reason(row: Row) -> Reason | None:
@@ -134,12 +138,7 @@ def _reason(row: Row) -> Reason | None:
 
 def letter(row: Row) -> DeadLetter:
     """A row of ``inbox`` for operators."""
-    return DeadLetter(
-        row=unanswered(row),
-        session=SessionKey(row["session"]),
-        agent=AgentName(row["agent"]),
-        attempts=row["attempts"],
-    )
+    return from_row(DeadLetter, row, row=unanswered(row))
 
 
 def usage_line(usage: Usage) -> dict[str, object]:
@@ -166,62 +165,25 @@ def usage(row: Row) -> Usage:
 
 def run(row: Row) -> StoredRun:
     """A row of ``runs``."""
-    return StoredRun(
-        id=RunId(row["id"]),
-        session=SessionKey(row["session"]),
-        agent=AgentName(row["agent"]),
-        trigger=Trigger(row["trigger"]),
-        lane=LaneName(row["lane"]),
-        node=NodeId(row["node"]),
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
-        reason=_reason(row),
-        error=row["error"],
+    return from_row(
+        StoredRun,
+        row,
         usage=None if row["requests"] is None else usage(row),
-        model=row["model"],
-        parent=None if row["parent"] is None else RunId(row["parent"]),
         payer=SessionKey(row["payer"] or row["session"]),
         submitted_at=row["submitted_at"] or row["started_at"],
         target=target(row),
-        first_text_at=row["first_text_at"],
         tools=calls(row["tools"]),
-        occurrence=None if row["occurrence"] is None else OccurrenceId(row["occurrence"]),
     )
 
 
 def run_span(row: Row) -> RunSpan:
     """A row of a query that names its columns."""
-    return RunSpan(
-        id=RunId(row["id"]),
-        session=SessionKey(row["session"]),
-        agent=AgentName(row["agent"]),
-        lane=LaneName(row["lane"]),
-        trigger=Trigger(row["trigger"]),
-        outcome=None if row["outcome"] is None else Outcome(row["outcome"]),
-        parent=None if row["parent"] is None else RunId(row["parent"]),
-        submitted_at=row["submitted_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        cost_usd=row["cost_usd"],
-    )
+    return from_row(RunSpan, row)
 
 
 def session(row: Row) -> Session:
     """A row of ``sessions`` with its two counts."""
-    return Session(
-        key=SessionKey(row["key"]),
-        agent=AgentName(row["agent"]),
-        target=target(row),
-        created_at=row["created_at"],
-        last_active_at=row["last_active_at"],
-        owner=None if row["owner"] is None else NodeId(row["owner"]),
-        fence=row["fence"],
-        waiting=row["waiting"],
-        entries=row["entries"],
-        summaries=row["summaries"],
-        pinned=tuple(row["pinned"]),
-    )
+    return from_row(Session, row, target=target(row), pinned=tuple(row["pinned"]))
 
 
 def entry(row: Row) -> HistoryEntry:
@@ -231,30 +193,13 @@ def entry(row: Row) -> HistoryEntry:
 
 def stored_entry(row: Row) -> StoredEntry:
     """A row of ``history``."""
-    return StoredEntry(
-        entry=entry(row),
-        at=row["at"],
-        run_id=None if row["run_id"] is None else RunId(row["run_id"]),
-    )
+    return from_row(StoredEntry, row, entry=entry(row))
 
 
 def outbox_row(row: Row) -> OutboxRow:
     """A row of ``outbox``."""
-    state = OutboxState(row["state"])
-    return OutboxRow(
-        id=row["id"],
-        message=outbound(row["message"]),
-        session=None if row["session"] is None else SessionKey(row["session"]),
-        state=state,
-        attempts=row["attempts"],
-        possible_duplicate=row["possible_duplicate"],
-        fence=row["fence"],
-        created_at=row["created_at"],
-        next_attempt_at=row["next_attempt_at"],
-        sent_at=row["finished_at"] if state is OutboxState.SENT else None,
-        external_id=row["external_id"],
-        error=row["error"],
-    )
+    sent_at = row["finished_at"] if row["state"] == OutboxState.SENT else None
+    return from_row(OutboxRow, row, message=outbound(row["message"]), sent_at=sent_at)
 
 
 def outbox_columns(messages: Sequence[OutboundMessage]) -> tuple[list[str], ...]:
@@ -270,29 +215,18 @@ def outbox_columns(messages: Sequence[OutboundMessage]) -> tuple[list[str], ...]
 
 def person(row: Row) -> Person:
     """A row of ``people``."""
-    return Person(
-        channel=row["channel"],
-        account=row["account"],
-        sender=Sender(row["sender_id"], row["name"], row["username"]),
-        standing=Standing(row["role"]),
-        approved_at=row["approved_at"],
-    )
+    return from_row(Person, row, sender=_sender(row), standing=Standing(row["role"]))
+
+
+def _sender(row: Row) -> Sender:
+    return Sender(row["sender_id"], row["name"], row["username"])
 
 
 def pairing_request(row: Row) -> PairingRequest:
     """A row of ``pairing_requests``."""
-    return PairingRequest(
-        channel=row["channel"],
-        account=row["account"],
-        sender=Sender(row["sender_id"], row["name"], row["username"]),
-        code_hash=row["code_hash"],
-        created_at=row["created_at"],
-        expires_at=row["expires_at"],
-        id=row["id"],
-        # A release that knew of no chats has stored "": in a direct chat it is the sender's id.
-        chat=row["chat"] or row["sender_id"],
-        peer=PeerKind(row["peer"]),
-    )
+    # A release that knew of no chats has stored "": in a direct chat it is the sender's id.
+    chat_id = row["chat"] or row["sender_id"]
+    return from_row(PairingRequest, row, sender=_sender(row), chat=chat_id)
 
 
 def kept_json(wrote: Sequence[NewInbox]) -> str:
@@ -324,18 +258,7 @@ def kept(text: str) -> list[NewInbox]:
 
 def chat(row: Row) -> Chat:
     """A row of ``chats``."""
-    return Chat(
-        channel=row["channel"],
-        account=row["account"],
-        chat=row["chat"],
-        peer=PeerKind(row["peer"]),
-        name=row["name"],
-        allowed=row["allowed"],
-        gone=row["gone"],
-        first_seen_at=row["first_seen_at"],
-        last_seen_at=row["last_seen_at"],
-        unmentioned_at=row["unmentioned_at"],
-    )
+    return from_row(Chat, row)
 
 
 def topic(row: Row) -> Topic:
@@ -350,19 +273,10 @@ def topic(row: Row) -> Topic:
 
 def heard(row: Row) -> LastActivity:
     """A row of ``sessions`` in which somebody spoke."""
-    return LastActivity(
-        target=Target(row["channel"], row["account"], row["chat"], row["thread"]),
-        peer=PeerKind(row["peer"]),
-        agent=AgentName(row["agent"]),
-        sender_id=row["last_sender"],
-        at=row["last_heard_at"],
-    )
+    place, sender_id, at = from_row(Target, row), row["last_sender"], row["last_heard_at"]
+    return from_row(LastActivity, row, target=place, sender_id=sender_id, at=at)
 
 
 def draft(row: Row) -> Draft:
     """A row of ``drafts``."""
-    return Draft(
-        run_id=RunId(row["run_id"]),
-        target=Target(row["channel"], row["account"], row["chat"], row["thread"]),
-        external_id=row["external_id"],
-    )
+    return from_row(Draft, row, target=from_row(Target, row))
