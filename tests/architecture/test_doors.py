@@ -20,7 +20,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "genai_prices": ("goclaw_py.agents.models",),
     "httpx": ("goclaw_py.cli",),
     "httpx2": ("goclaw_py.agents.models",),
-    "jinja2": ("goclaw_py.web.pages.rendering",),
+    "jinja2": ("goclaw_py.web.pages.rendering", "goclaw_py.cli.simulate.page"),
     "markdown_it": ("channels.telegram.formatting.reader",),
     "markupsafe": ("goclaw_py.web.pages.rendering",),
     "mcp": ("goclaw_py.agents.models.mcp",),
