@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from goclaw_py.app.database import open_store
-from goclaw_py.app.heartbeat import heartbeat_setup
-from goclaw_py.app.jobs import account_places, job_rules
+from goclaw_py.app.gateway_config import account_places, heartbeat_setup, job_rules
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.common.clock import SharedClock
 from goclaw_py.config.models import Settings

@@ -1,21 +1,33 @@
-"""Create the dependencies of a gateway from settings and parts."""
+"""Create what a gateway needs from the settings: dependencies, scheduler, jobs, heartbeats."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from datetime import timedelta
 
-from goclaw_py.app.jobs import agent_limits
-from goclaw_py.app.parts import Parts
+from goclaw_py.agents import program_loop
+from goclaw_py.app.parts import CONSOLE, Parts
 from goclaw_py.common.redaction import Redactor
+from goclaw_py.config import accounts, heartbeat_policy, job_profile, plans, source_token
 from goclaw_py.config.agents import DayBudget
 from goclaw_py.config.models import Settings
 from goclaw_py.config.secrets import known_secrets
+from goclaw_py.config.work_sources import WorkSourceSettings
 from goclaw_py.gateway.container import GatewayDependencies
+from goclaw_py.heartbeat.module import HeartbeatSetup
+from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.module import JobSetup
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import AgentName
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.jobs import WorkSource
+from goclaw_py.ports.store import Place, WorkStore
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.scheduler.child_runs import NestingLimits
 from goclaw_py.scheduler.scheduler import RunScheduler
+from goclaw_py.sources import TableSource
 
 
 def surroundings(settings: Settings, parts: Parts) -> GatewayDependencies:
@@ -59,4 +71,100 @@ def scheduler(settings: Settings) -> RunScheduler:
         cancel_grace_s=settings.runs.cancel_grace_s,
         nesting=NestingLimits(settings.runs.max_depth, settings.runs.max_children),
         shared=settings.shared_lanes,
+    )
+
+
+# ---------------------------------------------------------------------------- jobs
+
+
+def job_rules(settings: Settings) -> JobCreationRules:
+    """Return the rules for creating jobs."""
+    profile = job_profile(settings)
+    return JobCreationRules(
+        profile=profile,
+        enabled=profile.enabled,
+        most=settings.scheduler.max_jobs,
+        agents=tuple(AgentName(name) for name in settings.agents),
+        sources=tuple(settings.sources),
+        places=account_places(settings),
+    )
+
+
+def account_places(settings: Settings) -> tuple[Place, ...]:
+    """Return the channel accounts of a gateway."""
+    return ((CONSOLE, DEFAULT_ACCOUNT), *((a.channel, a.name) for a in accounts(settings)))
+
+
+def job_setup(settings: Settings, store: WorkStore, clock: Clock) -> JobSetup:
+    """Return what a gateway needs to run jobs. Raises ``SettingError``."""
+    return JobSetup(
+        rules=job_rules(settings),
+        sources=build_sources(settings, store, clock, os.environ),
+        program=program_loop,
+        limits=agent_limits(settings),
+    )
+
+
+def agent_limits(settings: Settings) -> dict[AgentName, int]:
+    """Return the maximum number of concurrent runs of agents that have one (SPEC AGENT-3)."""
+    return {
+        AgentName(name): agent.max_concurrent
+        for name, agent in settings.agents.items()
+        if agent.max_concurrent is not None
+    }
+
+
+def build_sources(
+    settings: Settings, store: WorkStore, clock: Clock, env: Mapping[str, str]
+) -> dict[str, WorkSource]:
+    """Create all sources, by name. Raises ``SettingError`` for a missing token."""
+    return {
+        name: _github(settings, name, section, clock, env)
+        if section.kind == "github"
+        else TableSource(
+            store,
+            clock,
+            section.queue or name,
+            forgotten_after=timedelta(seconds=section.forgotten_after_s),
+        )
+        for name, section in settings.sources.items()
+    }
+
+
+def _github(
+    settings: Settings,
+    name: str,
+    section: WorkSourceSettings,
+    clock: Clock,
+    env: Mapping[str, str],
+) -> WorkSource:
+    # Imported here, so that the HTTP client is loaded only if it is used.
+    from goclaw_py.sources.github import GitHubSource, IssueRules  # noqa: PLC0415
+    from goclaw_py.sources.github_http import RepositoryAddress  # noqa: PLC0415
+
+    token = source_token(settings, name, env)
+    assert token is not None
+    assert section.repo is not None
+    place = RepositoryAddress(section.repo, token.get_secret_value(), section.base_url.rstrip("/"))
+    rules = IssueRules(
+        label=section.label,
+        claim_label=section.claim_label,
+        failed_label=section.failed_label,
+        close=section.close,
+        forgotten_after=timedelta(seconds=section.forgotten_after_s),
+    )
+    return GitHubSource(place, rules, clock)
+
+
+# ---------------------------------------------------------------------------- heartbeats
+
+
+def heartbeat_setup(settings: Settings) -> HeartbeatSetup:
+    """Return what a gateway needs to run heartbeats."""
+    names = [AgentName(name) for name in settings.agents]
+    return HeartbeatSetup(
+        policies={name: heartbeat_policy(settings, name) for name in names},
+        plans={plan.agent: plan for plan in plans(settings)},
+        workspaces={name: settings.workspace(name) for name in names},
+        run_timeout_s=settings.runs.timeout_s,
     )

@@ -15,10 +15,8 @@ from typing import Any
 from goclaw_py.app.banner import banner
 from goclaw_py.app.cluster_settings import settings_digest
 from goclaw_py.app.database import Database
-from goclaw_py.app.gateway_config import scheduler, surroundings
+from goclaw_py.app.gateway_config import heartbeat_setup, job_setup, scheduler, surroundings
 from goclaw_py.app.health import GatewayHealth
-from goclaw_py.app.heartbeat import heartbeat_setup
-from goclaw_py.app.jobs import job_setup
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.loop import end
 from goclaw_py.app.parts import Parts

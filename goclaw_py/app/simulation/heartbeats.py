@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from heapq import heappop, heappush
+from enum import StrEnum
 
-from goclaw_py.app.heartbeat import heartbeat_setup
+from goclaw_py.app.gateway_config import heartbeat_setup
 from goclaw_py.config.models import Settings
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK
 from goclaw_py.heartbeat.models import (
     Heartbeat,
-    HeartbeatClaim,
-    HeartbeatConfig,
     HeartbeatRunEnd,
     HeartbeatRunStatus,
     Skip,
 )
 from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
+from goclaw_py.model.ids import AgentName, NodeId
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.agent import AgentResult
 from goclaw_py.ports.store import RunEnd
@@ -83,27 +80,48 @@ class SimulatedHeartbeatEvent:
     usd: Decimal | None = None
 
 
+@dataclass(slots=True, kw_only=True)
+class Totals:
+    """What the runs of a job or a heartbeat come to.
+
+    Args:
+        skipped: How many did not run, by the reason.
+        model_calls: Runs that ask a model.
+        usd: None where no cost is known.
+        waited_s: The longest time from due to start.
+    """
+
+    skipped: Counter[StrEnum] = field(default_factory=Counter)
+    model_calls: int = 0
+    usd: Decimal | None = None
+    worked_s: float = 0.0
+    waited_s: float = 0.0
+
+    def add_run(self, due_at: datetime, started_at: datetime, finished_at: datetime) -> None:
+        """Count the time of a run."""
+        self.worked_s += (finished_at - started_at).total_seconds()
+        self.waited_s = max(self.waited_s, (started_at - due_at).total_seconds())
+
+    def add_cost(self, usd: Decimal | None) -> None:
+        """Count the cost of a run, if it is known."""
+        if usd is not None:
+            self.usd = (self.usd or Decimal(0)) + usd
+
+
 @dataclass(slots=True)
-class ForecastHeartbeats:
+class ForecastHeartbeats(Totals):
     """What became of the beats of one agent. One that has not ended does not count.
 
     Args:
         is_on: Whether it beats at all.
         beats: All of them, those that were skipped too.
         failed: Beats that asked a model and came to nothing.
-        usd: None where no cost is known.
-        waited_s: The longest time from due to start.
     """
 
     agent: AgentName
     is_on: bool = True
     beats: int = 0
-    skipped: Counter[Skip] = field(default_factory=Counter)
     failed: int = 0
-    model_calls: int = 0
-    usd: Decimal | None = None
-    worked_s: float = 0.0
-    waited_s: float = 0.0
 
     def count(self, beat: SimulatedHeartbeatEvent) -> None:
         """One more."""
@@ -112,11 +130,9 @@ class ForecastHeartbeats:
             self.skipped[beat.skip] += 1
         self.failed += beat.status is HeartbeatRunStatus.FAILED
         self.model_calls += beat.model_calls
-        if beat.usd is not None:
-            self.usd = (self.usd or Decimal(0)) + beat.usd
+        self.add_cost(beat.usd)
         if beat.started_at is not None:
-            self.worked_s += (beat.finished_at - beat.started_at).total_seconds()
-            self.waited_s = max(self.waited_s, (beat.started_at - beat.due_at).total_seconds())
+            self.add_run(beat.due_at, beat.started_at, beat.finished_at)
 
 
 def played_setup(settings: Settings, known: Iterable[KnownHeartbeat]) -> HeartbeatSetup:
@@ -151,11 +167,7 @@ def foreseen(
 
 
 class ObservedHeartbeats(MemoryStore):
-    """Notes what becomes of beats, and keeps no more rows of them than it must.
-
-    It finds those that are due in a heap: the store itself looks at all agents each time, which is
-    the time of a whole simulation where there are hundreds. The agents asked for are all there are.
-    """
+    """Notes what becomes of beats, and keeps no more rows of them than it must."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,8 +177,6 @@ class ObservedHeartbeats(MemoryStore):
         self.full = asyncio.Event()
         """There is more than anybody reads."""
         self._used: dict[tuple[AgentName, date], Usage] = {}
-        self._due: list[tuple[datetime, AgentName]] = []
-        """When each can be claimed, and what was true before: see ``_is_due_at``."""
         self._tidy_at = _TIDY_EVERY
 
     def enter_heartbeat(self, known: KnownHeartbeat, now: datetime) -> None:
@@ -177,63 +187,6 @@ class ObservedHeartbeats(MemoryStore):
             self._db.beats.enter_event(agent, text, now)
         if known.today is not None:
             self._used[agent, _day(now)] = known.today
-
-    # ------------------------------------------------------------------ what is due
-
-    async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
-        """They may be due at another time."""
-        await super().plan_heartbeats(plans, now=now)
-        self._moved(plan.agent for plan in plans)
-
-    async def wake_heartbeat(
-        self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
-    ) -> bool:
-        """It may be due at once."""
-        known = await super().wake_heartbeat(agent, kind, now=now)
-        self._moved([agent] if known else ())
-        return known
-
-    async def next_heartbeat_due(
-        self, agents: Collection[AgentName], *, wakes: bool = True
-    ) -> datetime | None:
-        """Looks at all of them only while wakes have to wait."""
-        if not wakes:
-            return await super().next_heartbeat_due(agents, wakes=wakes)
-        while self._due:
-            at, agent = self._due[0]
-            if self._is_due_at(at, agent):
-                return at
-            heappop(self._due)
-        return None
-
-    async def claim_heartbeats(
-        self,
-        node: NodeId,
-        agents: Collection[AgentName],
-        *,
-        now: datetime,
-        ids: Sequence[HeartbeatRunId],
-        wakes: int,
-    ) -> list[HeartbeatClaim]:
-        """Looks at those that are due."""
-        del agents
-        due = set()
-        while self._due and self._due[0][0] <= now:
-            at, agent = heappop(self._due)
-            if self._is_due_at(at, agent):
-                due.add(agent)
-        claimed = await super().claim_heartbeats(node, due, now=now, ids=ids, wakes=wakes)
-        self._moved(due)
-        return claimed
-
-    def _is_due_at(self, at: datetime, agent: AgentName) -> bool:
-        return heartbeat_rules.due_from(self._db.beats.heartbeats[agent], wakes=True) == at
-
-    def _moved(self, agents: Iterable[AgentName]) -> None:
-        for agent in agents:
-            at = heartbeat_rules.due_from(self._db.beats.heartbeats[agent], wakes=True)
-            if at is not None:
-                heappush(self._due, (at, agent))
 
     # ------------------------------------------------------------------ what became of it
 
@@ -246,8 +199,7 @@ class ObservedHeartbeats(MemoryStore):
         if end.beat is not None:
             self._note_beat(end.beat, end.usage)
         await super().finish_run(end, node=node)
-        if end.beat is not None:
-            await self._noted(end.beat)
+        await self._tidy()
 
     async def end_heartbeat_run(
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
@@ -255,7 +207,7 @@ class ObservedHeartbeats(MemoryStore):
         """It is noted."""
         self._note_beat(end)
         await super().end_heartbeat_run(end, say, node=node)
-        await self._noted(end)
+        await self._tidy()
 
     def _note_beat(self, end: HeartbeatRunEnd, usage: Usage | None = None) -> None:
         row = self._db.beats.rows[end.id]
@@ -284,9 +236,7 @@ class ObservedHeartbeats(MemoryStore):
         if len(self.beat_events) >= MOST_BEATS:
             self.full.set()
 
-    async def _noted(self, end: HeartbeatRunEnd) -> None:
-        """It is stored."""
-        self._moved([end.agent])
+    async def _tidy(self) -> None:
         if len(self.beat_events) >= self._tidy_at:
             # The log of an agent is slow where it holds thousands of beats that used something.
             self._tidy_at = len(self.beat_events) + _TIDY_EVERY

@@ -11,10 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -22,12 +21,13 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from goclaw_py.app.jobs import agent_limits, job_rules
+from goclaw_py.app.gateway_config import agent_limits, job_rules
 from goclaw_py.app.simulation.heartbeats import (
     ForecastHeartbeats,
     KnownHeartbeat,
     ObservedHeartbeats,
     SimulatedHeartbeatEvent,
+    Totals,
     all_is_well,
     foreseen,
     played_setup,
@@ -90,24 +90,16 @@ class SimulatedOccurrence:
 
 
 @dataclass(slots=True)
-class Foreseen:
+class Foreseen(Totals):
     """What became of one job. What has not ended when the simulation ends does not count.
 
     Args:
         coalesced: Firings that came while it could not run.
-        model_calls: Runs that ask a model.
-        usd: None where no cost is known.
-        waited_s: The longest time from due to start.
     """
 
     job: Job
     runs: int = 0
     coalesced: int = 0
-    skipped: Counter[Why] = field(default_factory=Counter)
-    model_calls: int = 0
-    usd: Decimal | None = None
-    worked_s: float = 0.0
-    waited_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,25 +190,17 @@ class _Watched(ObservedHeartbeats):
         if end.status is OccurrenceStatus.SKIPPED:
             found.skipped[end.why or Why.BUSY] += 1
         elif end.started_at is not None:
-            self._count(found, end.started_at, end.finished_at, due_at)
+            found.runs += 1
+            found.add_run(due_at, end.started_at, end.finished_at)
+            if isinstance(found.job.spec.payload, Prompt):
+                found.model_calls += 1
+                found.add_cost(self._assumed.get(end.job, Assumed()).usd)
         self.job_events.append(
             SimulatedOccurrence(
                 end.job, due_at, end.started_at, end.finished_at, end.status, end.why
             )
         )
         self.look_if_full()
-
-    def _count(
-        self, found: Foreseen, started_at: datetime, finished_at: datetime, due_at: datetime
-    ) -> None:
-        found.runs += 1
-        if isinstance(found.job.spec.payload, Prompt):
-            found.model_calls += 1
-            usd = self._assumed.get(found.job.id, Assumed()).usd
-            if usd is not None:
-                found.usd = (found.usd or Decimal(0)) + usd
-        found.worked_s += (finished_at - started_at).total_seconds()
-        found.waited_s = max(found.waited_s, (started_at - due_at).total_seconds())
 
     def look_if_full(self) -> None:
         """See ``MOST_RUNS``."""

@@ -16,7 +16,7 @@ from goclaw_py.cli.progress import working
 from goclaw_py.cli.simulate.texts import beats_row, heart_name, reach, row, total
 
 if TYPE_CHECKING:
-    from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats
+    from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, Totals
     from goclaw_py.app.simulation.simulation import Forecast, Foreseen
 
 _JOBS = ("JOB", "STATE", "RUNS", "COALESCED", "SKIPPED", "MODEL CALLS", "USD", "LONGEST DELAY")
@@ -172,27 +172,20 @@ def _job(one: Foreseen) -> dict[str, object]:
         "state": one.job.state.value,
         "runs": one.runs,
         "coalesced": one.coalesced,
-        "skipped": {why.value: count for why, count in one.skipped.items()},
-        "model_calls": one.model_calls,
-        "usd": _money(one.usd),
-        "worked_s": round(one.worked_s, 3),
-        "waited_s": round(one.waited_s, 3),
+        **_totals(one),
     }
 
 
 def _heartbeat(one: ForecastHeartbeats) -> dict[str, object]:
+    facts = {"agent": one.agent, "on": one.is_on, "beats": one.beats, "failed": one.failed}
+    return facts | _totals(one)
+
+
+def _totals(one: Totals) -> dict[str, object]:
     return {
-        "agent": one.agent,
-        "on": one.is_on,
-        "beats": one.beats,
-        "skipped": {skip.value: count for skip, count in one.skipped.items()},
-        "failed": one.failed,
+        "skipped": {why.value: count for why, count in one.skipped.items()},
         "model_calls": one.model_calls,
-        "usd": _money(one.usd),
+        "usd": None if one.usd is None else f"{one.usd:.6f}",
         "worked_s": round(one.worked_s, 3),
         "waited_s": round(one.waited_s, 3),
     }
-
-
-def _money(usd: Decimal | None) -> str | None:
-    return None if usd is None else f"{usd:.6f}"

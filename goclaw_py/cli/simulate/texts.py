@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING
 from goclaw_py.cli.output import duration
 
 if TYPE_CHECKING:
-    from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats
+    from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, Totals
     from goclaw_py.app.simulation.simulation import Forecast, Foreseen
 
 
 def row(one: Foreseen) -> tuple[str, ...]:
     """Return slug, state, runs, coalesced, skipped, model calls, cost and longest delay."""
-    skipped = ", ".join(f"{count} {why.value}" for why, count in sorted(one.skipped.items()))
     return (
         one.job.spec.slug,
         one.job.state.value,
         str(one.runs),
         str(one.coalesced),
-        skipped,
+        _skipped(one),
         str(one.model_calls),
-        "" if one.usd is None else f"{one.usd:.2f}",
+        _usd(one),
         f"+{duration(max(one.waited_s, 0.0))}" if one.runs else "",
     )
 
@@ -34,9 +33,17 @@ def beats_row(one: ForecastHeartbeats) -> tuple[str, ...]:
         one.agent,
         beats + failed,
         str(one.model_calls),
-        ", ".join(f"{count} {skip.value}" for skip, count in sorted(one.skipped.items())),
-        "" if one.usd is None else f"{one.usd:.2f}",
+        _skipped(one),
+        _usd(one),
     )
+
+
+def _skipped(one: Totals) -> str:
+    return ", ".join(f"{count} {why.value}" for why, count in sorted(one.skipped.items()))
+
+
+def _usd(one: Totals) -> str:
+    return "" if one.usd is None else f"{one.usd:.2f}"
 
 
 def heart_name(one: ForecastHeartbeats) -> str:
@@ -46,7 +53,7 @@ def heart_name(one: ForecastHeartbeats) -> str:
 
 def total(found: Forecast) -> str:
     """Return the model calls and cost of all jobs and heartbeats together."""
-    every: list[Foreseen | ForecastHeartbeats] = [*found.jobs, *found.heartbeats]
+    every: list[Totals] = [*found.jobs, *found.heartbeats]
     calls = sum(one.model_calls for one in every)
     costs = [one.usd for one in every if one.usd is not None]
     cost = f", about {sum(costs):.2f} USD where costs are known" if costs else ""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.app.jobs import job_rules
+from goclaw_py.app.gateway_config import job_rules
 from goclaw_py.app.simulation import heartbeats as simulated_beats
 from goclaw_py.app.simulation import simulation
 from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, KnownHeartbeat
@@ -306,7 +306,7 @@ def test_it_ends_after_so_many_beats_that_are_skipped(
 
 
 def test_each_of_many_agents_beats_as_if_it_were_alone(tmp_path: Path) -> None:
-    """They are found in a heap; each has its own offset."""
+    """Each has its own offset."""
     names = "\n".join(f"[agents.a{number}]" for number in range(100))
     settings = f'[heartbeat]\ninterval = "2h"\n{names}\n'
     found = case(tmp_path, settings, checklist=None).run(1)

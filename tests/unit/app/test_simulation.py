@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.app.jobs import job_rules
+from goclaw_py.app.gateway_config import job_rules
 from goclaw_py.app.simulation import simulation
 from goclaw_py.app.simulation.simulation import (
     Assumed,

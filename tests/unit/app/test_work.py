@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.app.work import build_sources
+from goclaw_py.app.gateway_config import build_sources
 from goclaw_py.config import load
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import JobId

@@ -8,7 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
-from goclaw_py.app.heartbeat import heartbeat_setup
+from goclaw_py.app.gateway_config import heartbeat_setup
 from goclaw_py.common.clock import new_id
 from goclaw_py.config import load
 from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
