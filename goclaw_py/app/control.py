@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from goclaw_py.app.database import open_store
@@ -37,14 +36,4 @@ def _chat_rules(settings: Settings) -> Mapping[Place, ChatRules]:
     """Return the chat rules; imported here because only ``goclaw why`` needs them."""
     from goclaw_py.app.parts import CONSOLE, chat_rules  # noqa: PLC0415
 
-    named = [_SetUp(*place, place[0] == CONSOLE) for place in account_places(settings)]
-    return chat_rules(settings, {(one.name, one.account): one for one in named})
-
-
-@dataclass(frozen=True, slots=True)
-class _SetUp:
-    """An account of the settings, without a channel object."""
-
-    name: str
-    account: str
-    trusted: bool
+    return chat_rules(settings, {place: place[0] == CONSOLE for place in account_places(settings)})

@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack, closing, contextmanager
 from goclaw_py.app.database import Database
 from goclaw_py.app.listeners import listen_web
 from goclaw_py.app.logs import configure
+from goclaw_py.app.loop import unless
 from goclaw_py.app.parts import build_parts
 from goclaw_py.app.service import RELEASE, Front, Service
 from goclaw_py.app.systemd import managed
 from goclaw_py.app.tracing import tracing
 from goclaw_py.config.models import Settings
 from goclaw_py.ports.control import Control, Terminals
-from goclaw_py.store.postgres import PostgresStore
 from goclaw_py.web.sockets import listen_unix, socket_path
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -101,7 +101,8 @@ async def run_gateway(
         if web is not None:
             stack.enter_context(closing(web))
         stack.enter_context(signals.caught())
-        store = await _unless_stopped(database, signals, may_migrate=may_migrate)
+        opening = database.open(wait=True, may_migrate=may_migrate)
+        store = await unless(signals.stop, opening)
         if store is None:
             return 0
         stack.push_async_callback(store.close)
@@ -109,20 +110,3 @@ async def run_gateway(
         shown = None if front is None else signals.behind(front)
         await service.run(listener, signals.stop, signals.hurry, say, shown, web)
         return 0
-
-
-async def _unless_stopped(
-    database: Database, signals: Signals, *, may_migrate: bool
-) -> PostgresStore | None:
-    """Open the database, waiting until it is available; None if a signal arrives first."""
-    opening = asyncio.create_task(database.open(wait=True, may_migrate=may_migrate))
-    stopping = asyncio.create_task(signals.stop.wait())
-    try:
-        await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopping.cancel()
-    if opening.done():
-        return await opening
-    opening.cancel()
-    await asyncio.wait({opening})
-    return None

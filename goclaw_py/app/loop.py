@@ -8,11 +8,13 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
 
 _LAST_CHANCE_S = 1.0
+
+T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, int]) -> int:
@@ -57,6 +59,18 @@ async def end(tasks: Iterable[asyncio.Task[Any]], *, every_s: float, times: int)
             task.cancel()
         _, left = await asyncio.wait(left, timeout=every_s)
     return sorted(task.get_name() for task in left)
+
+
+async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of ``work``, or cancel it and return None if ``stop`` is set first."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
 
 
 async def _and_the_rest(main: Coroutine[Any, Any, int]) -> tuple[int, list[str]]:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
-from typing import Protocol
 
 from goclaw_py.agents import (
     AgentSpec,
@@ -22,12 +21,12 @@ from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, queue_policy
 from goclaw_py.config.agents import EVERYBODY, Command, reveal
 from goclaw_py.config.agents import McpServerSettings as McpSection
-from goclaw_py.config.models import Settings, Thread
+from goclaw_py.config.models import AccountSettings, Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
 from goclaw_py.model.errors import GoclawError, SettingError
-from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, AccessRules, DirectPolicy
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, AccessRules
 from goclaw_py.model.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel, ChannelKind, Hook
@@ -75,7 +74,7 @@ class Parts:
 def build_parts(settings: Settings) -> Parts:
     """Create all parts. Raises ``SettingError``; does not use the network."""
     channels = build_channels(settings)
-    rules = chat_rules(settings, channels)
+    rules = chat_rules(settings, {place: each.trusted for place, each in channels.items()})
     return Parts(channels, rules, build_agents(settings), build_tools(settings))
 
 
@@ -133,39 +132,23 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
     return channels
 
 
-class Named(Protocol):
-    """The properties of a channel that rules need."""
-
-    @property
-    def name(self) -> str:
-        """See ``ports.channel.Channel``."""
-
-    @property
-    def account(self) -> str:
-        """See ``ports.channel.Channel``."""
-
-    @property
-    def trusted(self) -> bool:
-        """See ``ports.channel.Channel``."""
-
-
-def chat_rules(settings: Settings, channels: Mapping[Place, Named]) -> dict[Place, ChatRules]:
-    """Return the rules of each account."""
+def chat_rules(settings: Settings, trusted: Mapping[Place, bool]) -> dict[Place, ChatRules]:
+    """Return the rules of each account; ``trusted`` says of each whether its channel is."""
     configured = {(a.channel, a.name): a for a in accounts(settings)}
     return {
-        place: _rules(settings, channel, configured.get(place))
-        for place, channel in channels.items()
+        place: _rules(
+            settings,
+            configured.get(place) or ChannelAccount(*place, AccountSettings()),
+            is_trusted=is_trusted,
+        )
+        for place, is_trusted in trusted.items()
     }
 
 
-def _rules(settings: Settings, channel: Named, account: ChannelAccount | None) -> ChatRules:
-    if account is None:
-        account = ChannelAccount(
-            channel.name, channel.account, MAIN_AGENT, DirectPolicy.PAIRING, frozenset(), {}
-        )
-    level = _Level(settings, channel, account)
+def _rules(settings: Settings, account: ChannelAccount, *, is_trusted: bool) -> ChatRules:
+    level = _Level(settings, is_trusted, account)
     chats = {}
-    for chat_id, chat in account.chats.items():
+    for chat_id, chat in account.settings.chats.items():
         inner = level.within(chat, ("chats", chat_id), listed=chat.enabled)
         threads = {
             thread_id: inner.within(thread, ("threads", thread_id)).rules()
@@ -188,7 +171,7 @@ class _Level:
     """The settings of an account, one of its chats or one of their threads."""
 
     settings: Settings
-    channel: Named
+    is_trusted: bool
     account: ChannelAccount
     own: tuple[Thread, ...] = ()
     """The sections of chat and thread, the outer one first."""
@@ -208,25 +191,25 @@ class _Level:
         )
 
     def rules(self, narrower: Mapping[str, ChatRules] | None = None) -> ChatRules:
-        settings, account = self.settings, self.account
-        choice = self.agent or _Choice(account.agent, ())
+        settings, account, own = self.settings, self.account, self.account.settings
+        choice = self.agent or _Choice(AgentName(own.agent), ())
         agent = choice.agent
         if agent not in settings.agents:
             key, names = ".".join((*choice.path, "agent")), ", ".join(settings.agents)
             error = SettingError(key, agent, f"there is no such agent; use one of {names}")
             raise option_error(settings, account, error)
-        mention = [own.mention for own in self.own if own.mention is not None]
-        context = [own.context_messages for own in self.own if own.context_messages is not None]
+        mention = [each.mention for each in self.own if each.mention is not None]
+        context = [each.context_messages for each in self.own if each.context_messages is not None]
         access = AccessRules(
-            direct=account.direct,
-            allow=account.allow,
-            group=account.groups,
+            direct=own.direct,
+            allow=frozenset(own.allow),
+            group=own.groups,
             listed=self.listed,
-            mention=mention[-1] if mention else account.mention,
-            trusted=self.channel.trusted,
+            mention=mention[-1] if mention else own.mention,
+            trusted=self.is_trusted,
         )
-        stop = [own.stop for own in self.own if own.stop is not None]
-        within = [own.queue for own in self.own]
+        stop = [each.stop for each in self.own if each.stop is not None]
+        within = [each.queue for each in self.own]
         policies = {
             peer: queue_policy(settings, agent, account.channel, account.name, peer, within)
             for peer in PeerKind
@@ -239,8 +222,8 @@ class _Level:
             run_timeout_s=settings.runs.timeout_s,
             deadline_s=settings.runs.deadline_s,
             stop_words=knows_stop_words(settings, agent, account.channel, account.name, within),
-            context_messages=context[-1] if context else account.context_messages,
-            stop=stop[-1] if stop else account.stop,
+            context_messages=context[-1] if context else own.context_messages,
+            stop=stop[-1] if stop else own.stop,
             narrower=narrower or {},
         )
 

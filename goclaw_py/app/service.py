@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from goclaw_py.app.database import Database
 from goclaw_py.app.gateway_config import heartbeat_setup, job_setup, scheduler, surroundings
 from goclaw_py.app.health import GatewayHealth
 from goclaw_py.app.listeners import WebListener
-from goclaw_py.app.loop import end
+from goclaw_py.app.loop import end, unless
 from goclaw_py.app.parts import Parts
 from goclaw_py.app.status import Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
@@ -118,7 +118,7 @@ class Service:
         ``web`` serves the webhooks of channels, and the API if the settings enable it.
         """
         try:
-            if not await _unless(stop, self._come_up()):
+            if not await unless(stop, self._come_up()):
                 return
             servers = self._servers(listener, web)
             greet = partial(self._greet, say, web, chats_here=front is not None)
@@ -148,11 +148,12 @@ class Service:
             servers.append(tcp_server(web.socket, self._parts.hooks, app, web.access, site))
         return servers
 
-    async def _come_up(self) -> None:
+    async def _come_up(self) -> bool:
         """Join the cluster and claim waiting messages; waits while the database is unavailable."""
         await self._cluster.join()
         await retry_until_available(self._works.access_control.refresh)
         await retry_until_available(self._works.take_up)
+        return True
 
     async def _work(
         self,
@@ -343,21 +344,6 @@ class Service:
         """Update messages in channels that still show runs as running (SPEC CMD-3)."""
         self._works.close_cut_runs(recovery)
         self._pending.call()
-
-
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Run ``work`` to its end; return False if ``stop`` is set first."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            return False
-        await working
-        return True
-    finally:
-        for task in (working, stopping):
-            task.cancel()
-        await asyncio.gather(working, stopping, return_exceptions=True)
 
 
 async def _always(work: Callable[[], Awaitable[None]]) -> None:

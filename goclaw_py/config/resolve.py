@@ -11,13 +11,14 @@ from pydantic import SecretStr
 
 from goclaw_py.config.lanes import Queue
 from goclaw_py.config.masking import is_secret
-from goclaw_py.config.models import AccountSettings, ChatSettings, Settings
+from goclaw_py.config.models import AccountSettings, Settings
+from goclaw_py.config.origins import KeyPath
 from goclaw_py.config.types import EnvText, Section
 from goclaw_py.config.web import TOKEN
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.scheduler.models import DEFAULT_POLICY, Drop, Mode, QueuePolicy
 
 _CAPACITY = 10
@@ -27,52 +28,26 @@ _CONCURRENCY = {PeerKind.DIRECT: 1, PeerKind.GROUP: 3}
 
 @dataclass(frozen=True, slots=True)
 class ChannelAccount:
-    """One enabled account of a channel.
+    """One enabled account of a channel, with its ``path`` in the settings.
 
-    ``options`` are the keys that only the channel itself knows, including tokens. ``path`` is the
-    path of the account in the settings. ``chats`` are the chats with settings of their own.
+    ``options`` are the keys that only the channel itself knows, including tokens.
     """
 
     channel: str
     name: str
-    agent: AgentName
-    direct: DirectPolicy
-    allow: frozenset[str]
-    options: Mapping[str, object] = field(repr=False)
-    path: tuple[str, ...] = ()
-    groups: GroupPolicy = GroupPolicy.ALLOWLIST
-    mention: bool = True
-    context_messages: int = 50
-    stop: StopPolicy = StopPolicy.OWN
-    chats: Mapping[str, ChatSettings] = field(default_factory=dict)
+    settings: AccountSettings
+    options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    path: KeyPath = ()
 
 
 def accounts(settings: Settings) -> Iterator[ChannelAccount]:
     """Return every enabled account, in the order of the file."""
     for channel, section in settings.channels.items():
         for name, account in section.by_name.items():
-            below = () if account is section else ("accounts", name)
-            yield from _account(channel, name, account, ("channels", channel, *below))
-
-
-def _account(
-    channel: str, name: str, account: AccountSettings, path: tuple[str, ...]
-) -> Iterator[ChannelAccount]:
-    if account.enabled:
-        yield ChannelAccount(
-            channel,
-            name,
-            AgentName(account.agent),
-            account.direct,
-            frozenset(account.allow),
-            {key: _plain(key, value) for key, value in account.options.items()},
-            path,
-            account.groups,
-            account.mention,
-            account.context_messages,
-            account.stop,
-            account.chats,
-        )
+            if account.enabled:
+                below = () if account is section else ("accounts", name)
+                options = {key: _plain(key, value) for key, value in account.options.items()}
+                yield ChannelAccount(channel, name, account, options, ("channels", channel, *below))
 
 
 def _plain(key: str, value: object) -> object:
@@ -180,7 +155,7 @@ def source_token(settings: Settings, source: str, env: Mapping[str, str]) -> Sec
 
 
 def _secret(
-    settings: Settings, path: tuple[str, ...], section: Section, key: str, env: Mapping[str, str]
+    settings: Settings, path: KeyPath, section: Section, key: str, env: Mapping[str, str]
 ) -> SecretStr | None:
     """Return a secret that is set directly as ``key``, in a file, or in a variable."""
     variable: str | None = getattr(section, f"{key}_env")
@@ -195,7 +170,7 @@ def _secret(
     return secret
 
 
-def _from_file(settings: Settings, path: tuple[str, ...], file: Path) -> SecretStr:
+def _from_file(settings: Settings, path: KeyPath, file: Path) -> SecretStr:
     try:
         value = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -131,7 +131,8 @@ class House:
         def parts(settings: Settings) -> Parts:
             console = build_parts(settings).channels
             made = {**console, **{(one.name, one.account): one for one in channels}}
-            return Parts(made, chat_rules(settings, made), {MAIN_AGENT: self.agent}, Registry({}))
+            rules = chat_rules(settings, {place: each.trusted for place, each in made.items()})
+            return Parts(made, rules, {MAIN_AGENT: self.agent}, Registry({}))
 
         self.monkeypatch.setattr(app_gateway, "build_parts", parts)
         stop, said = asyncio.Event(), list[str]()

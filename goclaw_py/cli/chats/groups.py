@@ -63,12 +63,12 @@ def _verdict(chat: Chat, accounts: Mapping[Place, ChannelAccount]) -> _Verdict:
     account = accounts.get((chat.channel, chat.account))
     if account is None:
         return _Verdict(chat.allowed)
-    if account.groups.value == "disabled":
+    if account.settings.groups.value == "disabled":
         return _Verdict(listens=False, settings="groups = disabled")
-    listed = account.chats.get(chat.chat)
+    listed = account.settings.chats.get(chat.chat)
     if listed is not None:
         return _Verdict(listed.enabled, "listed in chats")
-    if chat.allowed is None and account.groups.value == "open":
+    if chat.allowed is None and account.settings.groups.value == "open":
         return _Verdict(listens=True, settings="groups = open")
     return _Verdict(chat.allowed)
 

@@ -47,12 +47,14 @@ def _wants_groups(world: DoctorFacts, name: str) -> bool:
     from goclaw_py.model.session_keys import GroupPolicy  # noqa: PLC0415
 
     one = next(one for one in _accounts(world) if f"{one.channel}/{one.name}" == name)
-    if one.groups is GroupPolicy.DISABLED or (one.mention and not one.context_messages):
+    if one.settings.groups is GroupPolicy.DISABLED or (
+        one.settings.mention and not one.settings.context_messages
+    ):
         return False
     known = () if world.work is None else world.work.chats
     return (
-        one.groups is GroupPolicy.OPEN
-        or bool(one.chats)
+        one.settings.groups is GroupPolicy.OPEN
+        or bool(one.settings.chats)
         or any(
             chat.allowed and chat.peer is PeerKind.GROUP and chat.account == one.name
             for chat in known
@@ -232,7 +234,7 @@ def check_groups(world: DoctorFacts) -> Iterator[Finding]:
     asked = {
         (one.channel, one.name): one
         for one in _accounts(world)
-        if one.groups is GroupPolicy.ALLOWLIST
+        if one.settings.groups is GroupPolicy.ALLOWLIST
     }
     waiting = [
         chat.name or chat.chat
@@ -241,7 +243,7 @@ def check_groups(world: DoctorFacts) -> Iterator[Finding]:
         and chat.allowed is None
         and not chat.gone
         and (account := asked.get((chat.channel, chat.account))) is not None
-        and chat.chat not in account.chats
+        and chat.chat not in account.settings.chats
     ]
     fact = f"pending decision: {', '.join(waiting[:5])}" if waiting else "none pending"
     cure = "goclaw groups list, then goclaw groups allow or deny" if waiting else ""

@@ -26,7 +26,7 @@ def rules_of(folder: Path, text: str, *, trusted: bool = False, **env: str) -> S
     settings = load(env={"GOCLAW_HOME": str(folder), **env})
     channel = RecordingChannel(trusted=trusted)
     return SessionSettings(
-        chat_rules(settings, {(channel.name, channel.account): channel}), ContextUsage({})
+        chat_rules(settings, {(channel.name, channel.account): channel.trusted}), ContextUsage({})
     )
 
 

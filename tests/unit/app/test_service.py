@@ -70,7 +70,8 @@ async def a_service(
     parts, store = build_parts(settings), FlakyStore()
     channel = channel or RecordingChannel()
     channels = {**parts.channels, (channel.name, channel.account): channel}
-    made = Parts(channels, chat_rules(settings, channels), {MAIN_AGENT: agent}, Registry({}))
+    rules = chat_rules(settings, {place: each.trusted for place, each in channels.items()})
+    made = Parts(channels, rules, {MAIN_AGENT: agent}, Registry({}))
     service = Service(settings, made, Database(), store)  # type: ignore[arg-type]  # a stand-in
     prepare(store)
     stop, said = asyncio.Event(), list[str]()

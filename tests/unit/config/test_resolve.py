@@ -142,9 +142,13 @@ x = 1
     ]
     default = got["telegram", "default"]
     assert default.options == {"token": "1:a", "reactions": False}
-    assert default.allow == {"7"}
+    assert default.settings.allow == ("7",)
     work = got["telegram", "work"]
-    assert (work.agent, work.direct, work.options) == ("helper", "open", {"token": "2:b"})
+    assert (work.settings.agent, work.settings.direct, work.options) == (
+        "helper",
+        "open",
+        {"token": "2:b"},
+    )
     assert "1:a" not in repr(default)
 
 
