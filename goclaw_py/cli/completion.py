@@ -5,6 +5,7 @@ It never reports errors: no completion is better than an error message at the pr
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from goclaw_py.model.errors import GoclawError
+from goclaw_py.web.sockets import short_path, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
@@ -116,11 +118,8 @@ def _ask(ctx: typer.Context, path: str) -> Any:
     settings = _settings(ctx)
     if settings is None:
         return None
-    import asyncio  # noqa: PLC0415  (not needed for --help)
 
     import orjson  # noqa: PLC0415
-
-    from goclaw_py.web.sockets import short_path, socket_path  # noqa: PLC0415
 
     try:
         with short_path(socket_path(settings.state_folder)) as name:
@@ -132,8 +131,6 @@ def _ask(ctx: typer.Context, path: str) -> Any:
 
 async def _answer(socket: str, path: str) -> bytes:
     """Return the body of an answer. Does not use httpx, which takes long to import."""
-    import asyncio  # noqa: PLC0415  (not needed for --help)
-
     async with asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_unix_connection(socket, limit=_MAX_BYTES)
         try:

@@ -10,18 +10,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from goclaw_py.app.loop import run
+from goclaw_py.app.progress import Tell
+from goclaw_py.app.uncaught import log_the_uncaught
+from goclaw_py.common.clock import SystemClock
+from goclaw_py.common.redaction import Redactor
+from goclaw_py.common.redaction import Redactor as Made
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import ChannelError, NotSent
+from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
-    from goclaw_py.app.progress import Tell
     from goclaw_py.app.service import Front
     from goclaw_py.app.simulation.simulation import Forecast, SimulationInput
-    from goclaw_py.common.redaction import Redactor
-    from goclaw_py.ports.channel import Channel
     from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection
@@ -42,8 +46,6 @@ def run_gateway(
 ) -> int:
     """Run a gateway until it is asked to stop; return the exit code."""
     from goclaw_py.app.gateway import run_gateway as gateway  # noqa: PLC0415
-    from goclaw_py.app.loop import run  # noqa: PLC0415
-    from goclaw_py.app.uncaught import log_the_uncaught  # noqa: PLC0415
 
     log_the_uncaught()
     return run(gateway(settings, say=say, front=front, may_migrate=may_migrate))
@@ -141,7 +143,6 @@ async def schema(settings: Settings) -> SchemaStatus:
 async def check_up(settings: Settings) -> Checkup:
     """Check the state of the database server. Raises ``NoDatabase``."""
     from goclaw_py.app.database import Database  # noqa: PLC0415
-    from goclaw_py.common.clock import SystemClock  # noqa: PLC0415
     from goclaw_py.store.postgres.checkup import check_up as asked  # noqa: PLC0415
 
     database = Database(settings, say=lambda _line: None, create=False)
@@ -153,7 +154,6 @@ async def check_up(settings: Settings) -> Checkup:
 
 def hider(settings: Settings) -> Redactor:
     """Return a function that removes the secrets of the settings from texts."""
-    from goclaw_py.common.redaction import Redactor as Made  # noqa: PLC0415
     from goclaw_py.config.secrets import known_secrets  # noqa: PLC0415
 
     return Made(known_secrets(settings, os.environ))

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from goclaw_py.common.redaction import Redactor
+from goclaw_py.model.errors import GoclawError
+
 
 def hide_secrets(config: Path | None) -> None:
     """Install an exception hook that hides secrets in the traceback.
@@ -28,10 +31,8 @@ def hide_secrets(config: Path | None) -> None:
 
 
 def _hider(config: Path | None) -> Callable[[str], str]:
-    from goclaw_py.common.redaction import Redactor  # noqa: PLC0415
     from goclaw_py.config import Settings, load  # noqa: PLC0415  (not needed for --help)
     from goclaw_py.config.secrets import known_secrets  # noqa: PLC0415
-    from goclaw_py.model.errors import GoclawError  # noqa: PLC0415
 
     try:
         settings = load(config)

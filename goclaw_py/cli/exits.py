@@ -12,6 +12,7 @@ from goclaw_py.model.errors import (
     SettingError,
     StoreUnavailable,
 )
+from goclaw_py.ports.control import NoGateway
 
 
 class ExitCode(IntEnum):
@@ -38,8 +39,6 @@ EXPLAINED = (
 
 def code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error."""
-    from goclaw_py.ports.control import NoGateway  # noqa: PLC0415  (not needed for --help)
-
     # Only HeartbeatError itself is wrong usage; its subclasses report a missing agent and such.
     if (
         isinstance(error, SettingError | BadSchedule | BadJob | BadUsageQuery)

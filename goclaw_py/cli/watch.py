@@ -12,6 +12,7 @@ from contextlib import (
     redirect_stderr,
     redirect_stdout,
 )
+from datetime import datetime
 from io import StringIO
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
@@ -20,13 +21,12 @@ import typer
 from goclaw_py.cli.output import clock
 from goclaw_py.cli.readers import cut_without_a_reader, forget_output
 from goclaw_py.model.errors import GoclawError, StoreUnavailable
+from goclaw_py.ports.control import Control, NoGateway
+from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from goclaw_py.cli.context import Show
     from goclaw_py.config import Settings
-    from goclaw_py.ports.control import Control
 
 T = TypeVar("T")
 Connect = Callable[["Settings"], AbstractAsyncContextManager["Control"]]
@@ -184,7 +184,6 @@ class Watching:
 
     async def _connected(self) -> Control:
         from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
-        from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
         path = socket_path(self._settings.state_folder)
         if self._control is not None and (self._is_gateway or not is_answered(path)):
@@ -207,8 +206,6 @@ async def _paused(seconds: float) -> None:
 
 def is_passing(error: GoclawError) -> bool:
     """Return whether an error is temporary, so that the next refresh may succeed."""
-    from goclaw_py.ports.control import NoGateway  # noqa: PLC0415
-
     return isinstance(error, NoGateway | StoreUnavailable)
 
 

@@ -9,10 +9,12 @@ import typer
 
 from goclaw_py.cli.context import cli, waited_for
 from goclaw_py.cli.exits import ExitCode
+from goclaw_py.model.session_keys import is_chat_name
+from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
-    from goclaw_py.ports.control import Control, Terminals
 
 CONSOLE_CHAT: Final = "local"
 
@@ -21,7 +23,6 @@ WAIT_S: Final = 60.0
 
 
 def _chat(name: str) -> str:
-    from goclaw_py.model.session_keys import is_chat_name  # noqa: PLC0415  (not needed for --help)
 
     if not is_chat_name(name):
         raise typer.BadParameter("must be 1 to 64 characters of A-Z a-z 0-9 . _ -")
@@ -43,7 +44,6 @@ def chat(
     Ctrl-C stops the current run. Ctrl-C twice within 2 s, or Ctrl-D, quits.
     """
     settings = cli(ctx).settings()
-    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
 
     path = socket_path(settings.state_folder)
     if is_answered(path):

@@ -12,11 +12,13 @@ import typer
 from goclaw_py.cli.context import AsJson, cli, named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import one_line, show_json, show_table
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.ports.control import Control, NotFound
+from goclaw_py.ports.store import Chat
 
 if TYPE_CHECKING:
     from goclaw_py.config.resolve import ChannelAccount
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.store import Chat
 
 app = typer.Typer(help="Manage in which groups the agent listens.", no_args_is_help=True)
 
@@ -81,7 +83,6 @@ def _accounts(ctx: typer.Context) -> dict[Place, ChannelAccount]:
 
 
 async def _groups(control: Control) -> list[Chat]:
-    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
 
     return [chat for chat in await control.chats() if chat.peer is PeerKind.GROUP]
 
@@ -100,8 +101,6 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     judged = [(chat, _verdict(chat, accounts)) for chat in cli(ctx).ask(_groups)]
     judged.sort(key=lambda one: one[1].listens is not None)
     if as_json:
-        from goclaw_py.ports.store import Chat  # noqa: PLC0415
-
         show_json(list[Chat], [chat for chat, _ in judged])
         return
     several = len({_where(chat) for chat, _ in judged}) > 1
@@ -169,7 +168,6 @@ def deny(
 
 
 def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool, as_json: bool) -> None:
-    from goclaw_py.model.session_keys import DEFAULT_ACCOUNT  # noqa: PLC0415
 
     accounts = _accounts(ctx)
 
@@ -223,8 +221,6 @@ def _find(groups: Sequence[Chat], wanted: str, where: _Where) -> Chat | None:
     A full id takes precedence. A name that several groups begin with is an error, even if one
     group has exactly that name, because anyone can give a group any name.
     """
-    from goclaw_py.ports.control import NotFound  # noqa: PLC0415
-
     channel, account = where
     there = [
         chat

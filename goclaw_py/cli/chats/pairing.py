@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goclaw_py.chats.access_texts import name
 from goclaw_py.cli.context import AsJson, cli, named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock, show_json, show_table
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.ports.control import Control, NotFound, PairingApplicant
+from goclaw_py.ports.store import Chat, LastActivity, Person, unapproved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
-    from goclaw_py.ports.control import Control, PairingApplicant
-    from goclaw_py.ports.store import Chat, LastActivity, Person
 
 app = typer.Typer(help="Manage who may talk to the agent.", no_args_is_help=True)
 
@@ -33,9 +35,6 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
     people, asking = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.control import PairingApplicant  # noqa: PLC0415
-        from goclaw_py.ports.store import Person  # noqa: PLC0415
-
         show_json(tuple[list[Person], list[PairingApplicant]], (people, asking))
         return
     rows = [(display.who(one.sender), _where(one), one.standing.value, "") for one in people] + [
@@ -57,8 +56,6 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
     found, heard, unapproved = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import Chat, Person  # noqa: PLC0415
-
         show_json(tuple[list[Person], list[Chat]], (found, unapproved))
         return
     # Only the last speaker of each chat is stored, which is enough for a direct chat.
@@ -90,7 +87,6 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
 
 async def _unapproved(control: Control, people: Sequence[Person]) -> list[Chat]:
-    from goclaw_py.ports.store import unapproved  # noqa: PLC0415
 
     return unapproved(people, await control.chats())
 
@@ -148,7 +144,6 @@ def revoke(
     """Revoke the approval of a person."""
 
     async def ask(control: Control) -> Person:
-        from goclaw_py.ports.control import NotFound  # noqa: PLC0415
 
         found = [
             person
@@ -215,7 +210,6 @@ def _decide(
     channel, account = where
 
     async def ask(control: Control) -> Chat:
-        from goclaw_py.ports.control import NotFound  # noqa: PLC0415
 
         found = [
             chat
@@ -239,8 +233,6 @@ def _decide(
 
     chat = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import Chat  # noqa: PLC0415
-
         show_json(Chat, replace(chat, allowed=allowed))
         return
     typer.echo(f"{_called(chat)} on {_where(chat)} is {'allowed' if allowed else 'denied'}")
@@ -248,10 +240,6 @@ def _decide(
 
 async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
     """Return the direct chats to allow or deny; pending requests can only be denied."""
-    from goclaw_py.chats.access_texts import name  # noqa: PLC0415
-    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
-    from goclaw_py.ports.store import Chat  # noqa: PLC0415
-
     found = await _unapproved(control, await control.people())
     if allowed:
         return found
@@ -269,6 +257,5 @@ def _has_name(chat: Chat, who: str) -> bool:
 
 
 def _show_person(person: Person) -> None:
-    from goclaw_py.ports.store import Person  # noqa: PLC0415
 
     show_json(Person, person)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from goclaw_py.cli.context import AsJson, SessionName, cli
 from goclaw_py.cli.output import show_json
-
-if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control, Submitted
+from goclaw_py.ports.control import Control, Submitted
 
 
 def send(
@@ -41,8 +39,6 @@ def send(
 
     done = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.control import Submitted  # noqa: PLC0415
-
         show_json(Submitted, done)
         return
     typer.echo(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 
 from goclaw_py.cli.context import AsJson, Limit, SessionName, cli
 from goclaw_py.cli.output import clock, plain, show_facts, show_json, show_table
-
-if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.store import Session, StoredEntry
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import Session, StoredEntry
 
 app = typer.Typer(help="List, show and reset conversations.", no_args_is_help=True)
 
@@ -25,8 +21,6 @@ def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> 
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import Session  # noqa: PLC0415
-
         show_json(list[Session], found)
         return
     rows = [
@@ -49,8 +43,6 @@ def show(
 
     found, history = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import Session, StoredEntry  # noqa: PLC0415
-
         show_json(tuple[Session, list[StoredEntry]], (found, history))
         return
     show_facts(

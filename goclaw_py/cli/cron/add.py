@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,11 +12,10 @@ from goclaw_py.cli.cron import options as said
 from goclaw_py.cli.cron.options import NONE, JobOptions
 from goclaw_py.cli.cron.texts import JobName, JobSnapshot, operator, routed, say_next
 from goclaw_py.cli.options import with_options
-
-if TYPE_CHECKING:
-    from goclaw_py.jobs.models import Job, Payload
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.jobs import JobChange, JobDraft
+from goclaw_py.jobs.models import SLUG, Job, Notify, Payload, Prompt
+from goclaw_py.model.errors import BadJob
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.jobs import JobChange, JobDraft
 
 Words = Annotated[
     list[str] | None,
@@ -55,17 +54,12 @@ def add(
 
 def _named(wish: JobOptions, name: str) -> JobOptions:
     """Take the name as the job's slug if it has that form, else as its display name."""
-    from goclaw_py.jobs.models import SLUG  # noqa: PLC0415
-
     if wish.slug is None and SLUG.fullmatch(name):
         return replace(wish, slug=name)
     return replace(wish, name=wish.name or name)
 
 
 async def _draft(control: Control, wish: JobOptions, payload: Payload | None) -> JobDraft:
-    from goclaw_py.jobs.models import Notify  # noqa: PLC0415
-    from goclaw_py.model.errors import BadJob  # noqa: PLC0415
-    from goclaw_py.ports.jobs import JobDraft  # noqa: PLC0415
 
     service = control.jobs
     zone, now = wish.tz or await service.zone(operator()), service.now()
@@ -129,7 +123,6 @@ def edit(
 async def _change(
     control: Control, wish: JobOptions, payload: Payload | None, before: Job
 ) -> JobChange:
-    from goclaw_py.ports.jobs import JobChange  # noqa: PLC0415
 
     zone, now = wish.tz or before.spec.zone, control.jobs.now()
     payload, from_old = _completed(wish, payload, before)
@@ -164,8 +157,6 @@ def _completed(
     wish: JobOptions, payload: Payload | None, before: Job
 ) -> tuple[Payload | None, bool]:
     """Return the new payload, and whether a part of it was copied from the old one."""
-    from goclaw_py.jobs.models import Prompt  # noqa: PLC0415
-
     old = before.spec.payload
     if isinstance(old, Prompt):
         if payload is None and wish.model is not None:

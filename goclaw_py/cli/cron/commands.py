@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,11 +12,9 @@ from goclaw_py.cli.cron.texts import JobName, JobSnapshot, label, operator, rout
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import plain, show_json
-
-if TYPE_CHECKING:
-    from goclaw_py.jobs.models import Job, JobState
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.jobs import RunNow, StartedNow
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
 
 app = typer.Typer(help="Manage scheduled jobs.", no_args_is_help=True)
 
@@ -33,22 +30,17 @@ app.command("edit")(add.edit)
 @app.command()
 def pause(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
     """Pause a job. A run in progress finishes."""
-    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
-
     _set(ctx, job, JobState.PAUSED, as_json=as_json)
 
 
 @app.command()
 def resume(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
     """Resume a job that is paused, or disabled after failures."""
-    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
-
     _set(ctx, job, JobState.ACTIVE, as_json=as_json)
 
 
 def _set(ctx: typer.Context, job: str, state: JobState, *, as_json: bool) -> None:
     async def ask(control: Control) -> JobSnapshot:
-        from goclaw_py.ports.jobs import JobChange  # noqa: PLC0415
 
         edited = await control.jobs.edit(job, JobChange(state=state), operator())
         return await routed(control.jobs, edited)
@@ -92,7 +84,6 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
 
 
 def _say_started(found: StartedNow | RunNow, *, as_json: bool) -> None:
-    from goclaw_py.ports.jobs import StartedNow  # noqa: PLC0415
 
     if not isinstance(found, StartedNow):
         if as_json:

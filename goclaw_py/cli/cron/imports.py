@@ -16,12 +16,18 @@ from goclaw_py.cli.cron.texts import maybe_named
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain, show_json, show_table
 from goclaw_py.common.text import count
+from goclaw_py.jobs.job_json import spec_json
+from goclaw_py.jobs.models import SLUG, Job, JobState
+from goclaw_py.jobs.schedule import Every
+from goclaw_py.jobs.view_texts import kind_and_text
+from goclaw_py.model.errors import BadJob, JobError, UnknownJob
+from goclaw_py.model.ids import AgentName, Owner
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.jobs import JobChange, JobService, Requester
+from goclaw_py.ports.store import JobQuery
 
 if TYPE_CHECKING:
     from goclaw_py.cli.cron.files import Definition
-    from goclaw_py.jobs.models import Job
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.jobs import JobChange, JobService, Requester
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,6 @@ def import_(
 
 
 def _for_agent(found: Definition, agent: str | None) -> Definition:
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     if agent is None:
         return found
@@ -94,7 +99,6 @@ def _for_agent(found: Definition, agent: str | None) -> Definition:
 async def _bring(
     service: JobService, found: Definition, seen: set[tuple[str, str]], *, dry_run: bool
 ) -> _Brought:
-    from goclaw_py.model.errors import BadJob, JobError  # noqa: PLC0415
 
     slug = found.draft.slug
     try:
@@ -110,9 +114,6 @@ async def _bring(
 
 def _askable(slug: str) -> None:
     """Raise ``BadJob`` for an invalid slug, which could not even be looked up."""
-    from goclaw_py.jobs.models import SLUG  # noqa: PLC0415
-    from goclaw_py.model.errors import BadJob  # noqa: PLC0415
-
     if not SLUG.fullmatch(slug):
         raise BadJob("slug", "must be 1 to 64 of a-z 0-9 _ -, and start with a letter or digit")
 
@@ -122,9 +123,6 @@ def _storable(found: Definition) -> None:
 
     Such a job would differ from its file at every import.
     """
-    from goclaw_py.jobs.view_texts import kind_and_text  # noqa: PLC0415
-    from goclaw_py.model.errors import BadJob  # noqa: PLC0415
-
     payload = found.draft.payload
     kind, text = ("prompt", "") if payload is None else kind_and_text(payload)
     for key, each in ((kind, text), ("name", found.draft.name)):
@@ -136,8 +134,6 @@ def _storable(found: Definition) -> None:
 
 async def _brought(service: JobService, found: Definition, *, dry_run: bool) -> _Brought:
     """Create the job, or update the one with the same slug. Raises ``JobError``."""
-    from goclaw_py.ports.jobs import Requester  # noqa: PLC0415
-
     # An import acts as the operator; the agent of the definition is the one that asks.
     by = Requester(found.owner, found.maker, found.draft.agent)
     before = await _existing(service, found.draft.slug, by)
@@ -154,7 +150,6 @@ async def _brought(service: JobService, found: Definition, *, dry_run: bool) -> 
 
 
 async def _existing(service: JobService, slug: str, by: Requester) -> Job | None:
-    from goclaw_py.model.errors import UnknownJob  # noqa: PLC0415
 
     try:
         found = await service.get(slug, by)
@@ -192,10 +187,6 @@ _REST = ("target", "peer", "notify", "session", "max_runs", "not_after", "wake_h
 
 def _difference(before: Job, found: Definition) -> tuple[tuple[str, ...], JobChange]:
     """Return the names of the fields that a file changes, and the change itself."""
-    from goclaw_py.jobs.job_json import spec_json  # noqa: PLC0415
-    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
-    from goclaw_py.ports.jobs import JobChange  # noqa: PLC0415
-
     wanted = _wanted(before, found)
     old, new = spec_json(before.spec), spec_json(replace(before.spec, **wanted))  # type: ignore[arg-type]
     parts = [key for key in old if old[key] != new[key]]
@@ -227,8 +218,6 @@ def _wanted(before: Job, found: Definition) -> dict[str, object]:
 
 def _same_interval(before: Job, found: Definition) -> bool:
     """Where its grid begins is often decided when a job is made, and in no file."""
-    from goclaw_py.jobs.schedule import Every  # noqa: PLC0415
-
     old, new = before.spec.schedule, found.draft.schedule
     if not isinstance(old, Every) or not isinstance(new, Every):
         return False
@@ -292,8 +281,6 @@ def export(
 
 
 async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:
-    from goclaw_py.model.ids import Owner  # noqa: PLC0415
-    from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
 
     found: list[Job] = []
     whose = None if owner is None else Owner(owner)
@@ -306,7 +293,6 @@ async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:
 
 
 def _document(job: Job) -> dict[str, object]:
-    from goclaw_py.jobs.job_json import spec_json  # noqa: PLC0415
 
     paused = job.state.value != "active"
     whose = {"owner": job.owner, "maker": job.maker.value, "paused": paused}

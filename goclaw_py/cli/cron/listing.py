@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime
+from typing import Annotated
 
 import typer
 
@@ -13,14 +14,12 @@ from goclaw_py.cli.cron.texts import JobSnapshot, OfJob, maybe_named, operator, 
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.options import with_options
 from goclaw_py.cli.output import one_line, show_json, show_table
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goclaw_py.jobs.models import Job, JobState
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.jobs import JobService
-    from goclaw_py.ports.store import JobQuery
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.jobs.view_texts import kind_and_text
+from goclaw_py.model.ids import AgentName, Owner
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.jobs import JobService
+from goclaw_py.ports.store import JobQuery
 
 _STATES = ("active", "paused", "completed", "failed", "disabled")
 _TEXT = 60
@@ -61,10 +60,6 @@ class Filters:
 
     def query(self) -> JobQuery:
         """Return the query for these options."""
-        from goclaw_py.jobs.models import JobState  # noqa: PLC0415
-        from goclaw_py.model.ids import AgentName, Owner  # noqa: PLC0415
-        from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
-
         states: tuple[JobState, ...] = ()
         if self.state is not None:
             states = (JobState(self.state),)
@@ -168,7 +163,6 @@ def next_(
 
 def _due_row(due: _Due, now: datetime) -> tuple[str, ...]:
     spec = due.job.spec
-    from goclaw_py.jobs.view_texts import kind_and_text  # noqa: PLC0415
 
     _, text = kind_and_text(spec.payload)
     return (words.when(due.at, spec.zone, now), spec.zone, spec.slug, one_line(text, _TEXT))
@@ -179,9 +173,6 @@ async def _ahead(service: JobService, number: int) -> list[_Due]:
 
     Pages are sorted by the next run of a job, so reading stops at the first job that is later.
     """
-    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
-    from goclaw_py.ports.store import JobQuery  # noqa: PLC0415
-
     found: list[_Due] = []
     offset = 0
     while True:

@@ -5,18 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goclaw_py.jobs.models import JobTarget, Notify, Payload
-    from goclaw_py.jobs.schedule import Schedule
-    from goclaw_py.model.ids import AgentName
-    from goclaw_py.model.messages import PeerKind
-    from goclaw_py.ports.control import Control
+from goclaw_py.common.datetimes import parse_moment
+from goclaw_py.jobs.models import (
+    MAX_TEXT_CHARS,
+    FixedMessage,
+    JobTarget,
+    Notify,
+    Payload,
+    Program,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.jobs.policy import JobPolicy, policy_with
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, parse_interval
+from goclaw_py.model.errors import BadInterval, BadJob
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.targets import TARGET_FORM, parse_target
+from goclaw_py.ports.control import Control
 
 NONE = "none"
 """Option value that removes a setting of a job, such as ``--until none``."""
@@ -117,9 +128,6 @@ def schedule_of(wish: JobOptions, *, now: datetime, zone: str) -> Schedule | Non
 
     Raises ``BadParameter`` if several are given, and ``BadSchedule``.
     """
-    from goclaw_py.common.datetimes import parse_moment  # noqa: PLC0415
-    from goclaw_py.jobs.schedule import At, Cron, Every, parse_interval  # noqa: PLC0415
-
     given = [text for text in (wish.at, wish.every, wish.cron) if text is not None]
     if len(given) > 1:
         raise typer.BadParameter(f"give one of --at, --every and --cron, not {len(given)}")
@@ -132,8 +140,6 @@ def schedule_of(wish: JobOptions, *, now: datetime, zone: str) -> Schedule | Non
 
 def end_of(wish: JobOptions, *, now: datetime, zone: str) -> datetime | None:
     """Return the time of ``--until``, after which the job does not run. Raises ``BadSchedule``."""
-    from goclaw_py.common.datetimes import parse_moment  # noqa: PLC0415
-
     if wish.until is None or wish.until == NONE:
         return None
     return parse_moment(wish.until, now=now, zone=zone)
@@ -148,8 +154,6 @@ def payload_of(wish: JobOptions, words: list[str] | None) -> Payload | None:
     With ``--model`` alone the prompt is missing, which the caller handles. Raises
     ``BadParameter`` if several are given, and ``BadJob`` for text that is too long.
     """
-    from goclaw_py.jobs.models import FixedMessage, Program, Prompt  # noqa: PLC0415
-
     if wish.message is not None and (words or wish.command):
         raise typer.BadParameter("give only one of a prompt, --message and --command")
     if wish.model and (wish.message is not None or wish.command):
@@ -168,15 +172,12 @@ def payload_of(wish: JobOptions, words: list[str] | None) -> Payload | None:
 def _prompt(words: list[str]) -> str:
     if words != ["-"]:
         return " ".join(words)
-    from goclaw_py.jobs.models import MAX_TEXT_CHARS  # noqa: PLC0415
 
     # Reading one character more than allowed is enough to detect a text that is too long.
     return sys.stdin.read(MAX_TEXT_CHARS + 1)
 
 
 def _bounded(key: str, text: str) -> str:
-    from goclaw_py.jobs.models import MAX_TEXT_CHARS  # noqa: PLC0415
-    from goclaw_py.model.errors import BadJob  # noqa: PLC0415
 
     if len(text) > MAX_TEXT_CHARS:
         raise BadJob(key, f"may have at most {MAX_TEXT_CHARS:,} characters")
@@ -190,10 +191,6 @@ def _bounded(key: str, text: str) -> str:
 
 async def target_of(wish: JobOptions, control: Control) -> tuple[JobTarget, PeerKind] | None:
     """Return the delivery target and the kind of its chat; None if ``--to`` is not given."""
-    from goclaw_py.jobs.models import TargetKind  # noqa: PLC0415
-    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
-    from goclaw_py.model.targets import TARGET_FORM, parse_target  # noqa: PLC0415
-
     if wish.to is None:
         return None
     if wish.to in tuple(TargetKind):
@@ -219,8 +216,6 @@ def policy_of(wish: JobOptions, *, new: bool) -> dict[str, object]:
 
     The value None means no limit for a new job; for an edit it resets the key to the settings.
     """
-    from goclaw_py.jobs.policy import JobPolicy, policy_with  # noqa: PLC0415
-
     policy: dict[str, object] = {}
     for key, text in _policy_pairs(wish.policy or ()):
         if text == NONE and not new:
@@ -258,9 +253,6 @@ _WORDS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": F
 
 def _value(key: str, text: str) -> object:
     """Convert a value to the type that the policy takes; the policy validates it."""
-    from goclaw_py.jobs.schedule import parse_interval  # noqa: PLC0415
-    from goclaw_py.model.errors import BadInterval  # noqa: PLC0415
-
     if key == "backoff_s":
         return [_value("_s", each.strip()) for each in text.split(",")]
     if text in _WORDS:
@@ -280,15 +272,11 @@ def _value(key: str, text: str) -> object:
 
 def agent_of(wish: JobOptions) -> AgentName | None:
     """Return the agent that runs the job; None if ``--agent`` is not given."""
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
-
     return None if wish.agent is None else AgentName(wish.agent)
 
 
 def notify_of(wish: JobOptions) -> Notify | None:
     """Return when results are delivered; None if ``--notify`` is not given."""
-    from goclaw_py.jobs.models import Notify  # noqa: PLC0415
-
     return None if wish.notify is None else Notify(wish.notify)
 
 

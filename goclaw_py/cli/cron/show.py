@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from datetime import timedelta
+from typing import Annotated
 
 import typer
 
@@ -14,12 +15,11 @@ from goclaw_py.cli.cron.texts import JobName, JobSnapshot, OfJob, operator, rout
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import duration, one_line, show_facts, show_json, show_table
 from goclaw_py.common.text import count
-
-if TYPE_CHECKING:
-    from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence
-    from goclaw_py.jobs.models import Job
-    from goclaw_py.jobs.policy import JobPolicy
-    from goclaw_py.ports.control import Control
+from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
+from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.policy import JobPolicy
+from goclaw_py.jobs.view_texts import failures, kind_and_text
+from goclaw_py.ports.control import Control
 
 _STATUSES = (
     *("running", "ok", "failed", "timed_out", "cancelled", "skipped", "interrupted", "lost"),
@@ -56,7 +56,6 @@ def show(
     """Show the details of a job, with statistics and its last runs."""
 
     async def ask(control: Control) -> _Shown:
-        from datetime import timedelta  # noqa: PLC0415
 
         service, by = control.jobs, operator()
         found = await service.get(job, by)
@@ -70,7 +69,6 @@ def show(
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence  # noqa: PLC0415
         from goclaw_py.web.api.wire import adapter  # noqa: PLC0415
 
         document = {
@@ -81,7 +79,6 @@ def show(
         show_json(dict[str, object], document)
         return
     show_facts([*_facts(found.seen), *_behaviour(found), *_statistics(found.stats, days)])
-    from goclaw_py.jobs.view_texts import kind_and_text  # noqa: PLC0415
 
     kind, text = kind_and_text(found.seen.job.spec.payload)
     display.show_text(kind, text)
@@ -137,8 +134,6 @@ def _extras(job: Job) -> Iterator[tuple[str, str]]:
     if spec.wake_heartbeat:
         yield "heartbeat", "runs after each run of this job"
     if job.failures:
-        from goclaw_py.jobs.view_texts import failures  # noqa: PLC0415
-
         yield "failures", failures(job.failures)
     if job.coalesced:
         yield "coalesced", f"{count(job.coalesced, 'due time')} passed while it could not run"
@@ -195,15 +190,12 @@ def runs(
     """
 
     async def ask(control: Control) -> list[LoggedOccurrence]:
-        from goclaw_py.jobs.execution_models import OccurrenceStatus  # noqa: PLC0415
 
         wanted = None if status is None else OccurrenceStatus(status)
         return await control.jobs.log(job, operator(), limit=limit, status=wanted)
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.jobs.execution_models import LoggedOccurrence  # noqa: PLC0415
-
         show_json(list[LoggedOccurrence], found)
         return
     _show_log(found, with_job=job is None)

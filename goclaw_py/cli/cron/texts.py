@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 
@@ -11,22 +12,22 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import duration, plain, show_json
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goclaw_py.jobs.execution_models import LoggedOccurrence
-    from goclaw_py.jobs.models import Job, JobTarget
-    from goclaw_py.ports.jobs import JobService, Requester
+from goclaw_py.common.timezones import zone as zone_named
+from goclaw_py.jobs import view_texts
+from goclaw_py.jobs.execution_models import LoggedOccurrence, Why
+from goclaw_py.jobs.job_json import job_json
+from goclaw_py.jobs.models import SLUG, Job, JobTarget, TargetKind
+from goclaw_py.jobs.view_texts import took_s
+from goclaw_py.model.errors import JobError, UnknownJob, UnknownZone
+from goclaw_py.model.ids import Owner
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.jobs import JobService, Requester
 
 _REASON = 80
 
 
 def operator(owner: str | None = None) -> Requester:
     """Return the operator as the one who asks: for all jobs, or for those of one owner."""
-    from goclaw_py.model.ids import Owner  # noqa: PLC0415  (not needed for --help)
-    from goclaw_py.ports.jobs import Requester  # noqa: PLC0415
-
     return Requester(None if owner is None else Owner(owner))
 
 
@@ -37,9 +38,6 @@ def maybe_named(text: str | None) -> str | None:
 
 def asked_for(text: str) -> str:
     """Validate a slug, an id or the beginning of one. Raises ``UnknownJob`` for other forms."""
-    from goclaw_py.jobs.models import SLUG  # noqa: PLC0415
-    from goclaw_py.model.errors import UnknownJob  # noqa: PLC0415
-
     text = named(text)
     if not SLUG.fullmatch(text):
         raise UnknownJob(text)
@@ -77,10 +75,6 @@ def local(at: datetime | None, zone: str) -> str:
     """Format an instant in a time zone, with the weekday; "" for None."""
     if at is None:
         return ""
-    from datetime import UTC  # noqa: PLC0415
-
-    from goclaw_py.common.timezones import zone as zone_named  # noqa: PLC0415
-    from goclaw_py.model.errors import UnknownZone  # noqa: PLC0415
 
     try:
         there = at.astimezone(zone_named(zone))
@@ -108,23 +102,17 @@ def when(at: datetime | None, zone: str, now: datetime) -> str:
 
 def plan(job: Job) -> str:
     """Return the schedule of a job in plain words."""
-    from goclaw_py.jobs import view_texts  # noqa: PLC0415
-
     return view_texts.plan(job)
 
 
 def obstacle(service: JobService, job: Job) -> str:
     """Return why a job will not run, "" if it will."""
-    from goclaw_py.jobs import view_texts  # noqa: PLC0415
-
     enabled = service.enabled
     return plain(view_texts.obstacle(job, is_enabled=enabled, reason_chars=_REASON))
 
 
 def remark(service: JobService, job: Job) -> str:
     """Return a note about a job: why it will not run, or that it is running; else ""."""
-    from goclaw_py.jobs import view_texts  # noqa: PLC0415
-
     if found := obstacle(service, job):
         return found
     if job.running is not None:
@@ -134,8 +122,6 @@ def remark(service: JobService, job: Job) -> str:
 
 def ended(row: LoggedOccurrence) -> str:
     """Return the status of an occurrence, with the reason."""
-    from goclaw_py.jobs.execution_models import Why  # noqa: PLC0415
-
     silent = {
         Why.NO_NOTIFY: "not delivered: the reply did not begin with [NOTIFY]",
         Why.NO_REPLY: "not delivered: the reply was empty",
@@ -145,15 +131,11 @@ def ended(row: LoggedOccurrence) -> str:
 
 def waits(row: LoggedOccurrence) -> str:
     """Return what an occurrence waits for, "" if it does not wait for a session."""
-    from goclaw_py.jobs import view_texts  # noqa: PLC0415
-
     return plain(view_texts.waits(row))
 
 
 def took(row: LoggedOccurrence) -> str:
     """Return how long an occurrence ran, "" if it did not run or is still running."""
-    from goclaw_py.jobs.view_texts import took_s  # noqa: PLC0415
-
     seconds = took_s(row)
     return "" if seconds is None else duration(seconds)
 
@@ -170,9 +152,6 @@ def cost(row: LoggedOccurrence) -> str:
 
 def target(place: JobTarget) -> str:
     """Return the delivery target of a job."""
-    from goclaw_py.jobs.models import TargetKind  # noqa: PLC0415
-    from goclaw_py.model.targets import target_text  # noqa: PLC0415
-
     return place.value if isinstance(place, TargetKind) else display.cell(target_text(place))
 
 
@@ -205,8 +184,6 @@ async def routed(service: JobService, job: Job) -> JobSnapshot:
 
 def seen(service: JobService, job: Job, count: int = 3) -> JobSnapshot:
     """Describe a job, with this many of its next runs."""
-    from goclaw_py.model.errors import JobError  # noqa: PLC0415
-
     try:
         ahead = tuple(service.upcoming(job, count)) if count else ()
     except JobError:
@@ -217,8 +194,6 @@ def seen(service: JobService, job: Job, count: int = 3) -> JobSnapshot:
 
 def document(found: JobSnapshot) -> dict[str, object]:
     """Return a job as a JSON document."""
-    from goclaw_py.jobs.job_json import job_json  # noqa: PLC0415
-
     ahead = [at.isoformat() for at in found.ahead]
     said = {"upcoming": ahead, "remark": found.remark, "no_route": found.no_route}
     return {**job_json(found.job), **said}

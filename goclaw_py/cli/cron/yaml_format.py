@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from goclaw_py.jobs.models import Prompt
 from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import Cron, Every, Schedule, parse_interval
 from goclaw_py.model.errors import BadJob, JobError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.ports.jobs import JobDraft
 
 if TYPE_CHECKING:
     from goclaw_py.cli.cron.files import Definition, ImportProblem
-    from goclaw_py.jobs.schedule import Schedule
 
 MAX_BYTES: Final = 256 * 1024
 _MAX_DEPTH: Final = 50
@@ -87,9 +90,6 @@ def _agent_name(agent: Mapping[object, object]) -> str:
 
 def _definition(agent: str, name: str, schedule: object, where: str) -> Definition:
     from goclaw_py.cli.cron.files import Definition  # noqa: PLC0415
-    from goclaw_py.jobs.models import Prompt  # noqa: PLC0415
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
-    from goclaw_py.ports.jobs import JobDraft  # noqa: PLC0415
 
     if not isinstance(schedule, Mapping):
         raise BadJob("schedule", "must have a type, and an interval or an expression")
@@ -112,7 +112,6 @@ def _definition(agent: str, name: str, schedule: object, where: str) -> Definiti
 
 
 def _schedule(given: Mapping[object, object]) -> Schedule:
-    from goclaw_py.jobs.schedule import Cron, Every, parse_interval  # noqa: PLC0415
 
     kind = given.get("type")
     if kind == "interval":

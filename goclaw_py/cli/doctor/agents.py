@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
-from goclaw_py.model.errors import GoclawError, SettingError
+from goclaw_py.common.durations import in_words
+from goclaw_py.heartbeat.checklist.intervals import FORMS
+from goclaw_py.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
+from goclaw_py.heartbeat.models import Skip
+from goclaw_py.heartbeat.target import heartbeat_target_text
+from goclaw_py.model.errors import AgentError, GoclawError, SettingError
+from goclaw_py.model.ids import AgentName
+from goclaw_py.runs.instructions import Instructions
 
 if TYPE_CHECKING:
     from goclaw_py.config.agents import DayBudget
@@ -40,7 +47,6 @@ def check_parts(world: DoctorFacts) -> Iterator[Finding]:
 def check_keys(world: DoctorFacts) -> Iterator[Finding]:
     """Check that every model of an agent has its library, and its API key or base URL."""
     from goclaw_py.config import api_key  # noqa: PLC0415
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     for name, agent in world.settings.agents.items():
         subject, place = f"agent {name}", f"agents.{name}"
@@ -143,8 +149,6 @@ def _hidden_limits(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_programs(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the programs of agents with model "command" exist."""
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
-
     is_used = False
     for name, agent in world.settings.agents.items():
         if agent.model != "command" or not agent.command.run:
@@ -193,10 +197,6 @@ def _check_program(
 
 def check_instructions(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the instruction files of agents exist."""
-    from goclaw_py.model.errors import AgentError  # noqa: PLC0415
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
-    from goclaw_py.runs.instructions import Instructions  # noqa: PLC0415
-
     settings = world.settings
     names = [AgentName(name) for name in settings.agents]
     read = Instructions(
@@ -217,10 +217,7 @@ def check_instructions(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_heartbeats(world: DoctorFacts) -> Iterator[Finding]:
     """Show the heartbeat of each agent, and check that its alert target is enabled (SPEC HB-8)."""
-    from goclaw_py.common.durations import in_words  # noqa: PLC0415
     from goclaw_py.config import heartbeat_policy, switched_off  # noqa: PLC0415
-    from goclaw_py.heartbeat.target import heartbeat_target_text  # noqa: PLC0415
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     settings = world.settings
     for name in map(AgentName, settings.agents):
@@ -240,9 +237,6 @@ def check_heartbeats(world: DoctorFacts) -> Iterator[Finding]:
 def check_checklists(world: DoctorFacts) -> Iterator[Finding]:
     """Check that HEARTBEAT.md of each agent is readable, and its intervals are understood."""
     from goclaw_py.config import heartbeat_policy  # noqa: PLC0415
-    from goclaw_py.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem  # noqa: PLC0415
-    from goclaw_py.heartbeat.models import Skip  # noqa: PLC0415
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
     settings = world.settings
     names = [AgentName(name) for name in settings.agents]
@@ -276,6 +270,5 @@ def _seems_timed(text: str) -> bool:
 
 
 def _forms() -> str:
-    from goclaw_py.heartbeat.checklist.intervals import FORMS  # noqa: PLC0415
 
     return FORMS

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
-from goclaw_py.model.errors import ChannelRefused, SettingError
+from goclaw_py.model.errors import ChannelError, ChannelRefused, SettingError
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.session_keys import GroupPolicy
+from goclaw_py.ports.store import Standing
+from goclaw_py.scheduler.views import ChannelState, GatewayStatus
+from goclaw_py.web.tcp import CannotListen, listen_tcp
 
 if TYPE_CHECKING:
     from goclaw_py.config import ChannelAccount
-    from goclaw_py.model.errors import ChannelError
-    from goclaw_py.scheduler.views import GatewayStatus
 
 _TELEGRAM_PORTS: Final = frozenset({80, 88, 443, 8443})
 _PRIVACY: Final = "privacy mode is on"
@@ -43,9 +46,6 @@ def check_channels(world: DoctorFacts) -> Iterator[Finding]:
 
 def _wants_groups(world: DoctorFacts, name: str) -> bool:
     """Return whether an account is in groups and wants messages there without a mention."""
-    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
-    from goclaw_py.model.session_keys import GroupPolicy  # noqa: PLC0415
-
     one = next(one for one in _accounts(world) if f"{one.channel}/{one.name}" == name)
     if one.settings.groups is GroupPolicy.DISABLED or (
         one.settings.mention and not one.settings.context_messages
@@ -69,7 +69,6 @@ def _accounts(world: DoctorFacts) -> list[ChannelAccount]:
 
 
 def _at_work(gateway: GatewayStatus) -> Iterator[Finding]:
-    from goclaw_py.scheduler.views import ChannelState  # noqa: PLC0415
 
     renew = "write a new token from @BotFather into token_file; the gateway reloads it"
     cures = {
@@ -146,8 +145,6 @@ def _is_private(host: str) -> bool:
 
 def check_address(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the gateway can listen on web.host and web.port."""
-    from goclaw_py.web.tcp import CannotListen, listen_tcp  # noqa: PLC0415
-
     web = world.settings.web
     has_hooks = any(account.options.get("webhook_url") for account in _accounts(world))
     shown = f"{web.host}:{web.port}"
@@ -208,8 +205,6 @@ def check_names(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_owners(world: DoctorFacts) -> Iterator[Finding]:
     """Check that there is an owner, who receives alerts (SPEC CHAN-5, CHAN-10)."""
-    from goclaw_py.ports.store import Standing  # noqa: PLC0415
-
     if world.work is None or not _accounts(world):
         return
     owners = [one for one in world.work.people if one.standing is Standing.OWNER]
@@ -226,9 +221,6 @@ def check_owners(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_groups(world: DoctorFacts) -> Iterator[Finding]:
     """Check for groups that are neither allowed nor denied yet (SPEC CHAN-5)."""
-    from goclaw_py.model.messages import PeerKind  # noqa: PLC0415
-    from goclaw_py.model.session_keys import GroupPolicy  # noqa: PLC0415
-
     if world.work is None:
         return
     asked = {

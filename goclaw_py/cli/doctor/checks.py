@@ -12,10 +12,10 @@ from goclaw_py.cli.context import Cli
 from goclaw_py.cli.doctor import agents, channels, database, files, machine, work
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding, Level, MachineFacts
 from goclaw_py.cli.doctor.gather import look_around, this_machine
+from goclaw_py.common.redaction import Redactor
 from goclaw_py.model.errors import SettingError
 
 if TYPE_CHECKING:
-    from goclaw_py.common.redaction import Redactor
     from goclaw_py.config import Settings
 
 

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DoctorFacts, Finding
+from goclaw_py.common.clock import WARN_SKEW_S
+from goclaw_py.store.embedded import EmbeddedError
+from goclaw_py.store.embedded_files import installation_for
 
 if TYPE_CHECKING:
     from goclaw_py.store.postgres.checkup import Checkup
@@ -18,9 +21,6 @@ NEEDED: Final = 15
 
 def check_binaries(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the programs of the embedded PostgreSQL exist (SPEC DB-1)."""
-    from goclaw_py.store.embedded import EmbeddedError  # noqa: PLC0415
-    from goclaw_py.store.embedded_files import installation_for  # noqa: PLC0415
-
     subject = "database programs"
     if world.settings.database.url is not None:
         yield Finding(subject, "not needed: the database is managed (database.url)")
@@ -125,8 +125,6 @@ def _notices(found: Checkup) -> Finding:
 
 def _clock(found: Checkup) -> Finding:
     """Compare its clock with ours. All gateways use the database's, so a skew is only a hint."""
-    from goclaw_py.common.clock import WARN_SKEW_S  # noqa: PLC0415
-
     off_s = abs(found.skew_s)
     if off_s < WARN_SKEW_S:
         return Finding("database clock", "in sync with this machine")

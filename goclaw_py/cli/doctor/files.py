@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
+from goclaw_py.model.ids import AgentName
 
 _BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 _WRITE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -108,8 +109,6 @@ def check_log(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_workspaces(world: DoctorFacts) -> Iterator[Finding]:
     """Check that each agent has a workspace folder that it can use."""
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
-
     for name in map(AgentName, world.settings.agents):
         folder = world.settings.workspace(name)
         subject = f"agent {name}, workspace"

@@ -17,11 +17,15 @@ from goclaw_py.cli import composition
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts, MachineFacts
 from goclaw_py.model.errors import ChannelError, GoclawError, NoDatabase
+from goclaw_py.model.owners import Maker
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.jobs import Requester
+from goclaw_py.ports.store import JobQuery, OutboxState
+from goclaw_py.scheduler.views import GatewayStatus
+from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
-    from goclaw_py.ports.control import Control
-    from goclaw_py.scheduler.views import GatewayStatus
     from goclaw_py.store.postgres.checkup import Checkup
 
 T = TypeVar("T")
@@ -63,8 +67,6 @@ async def look_around(
     settings: Settings, env: Mapping[str, str], machine: MachineFacts
 ) -> DoctorFacts:
     """Collect all data. A timeout is stored as text and becomes a finding."""
-    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
-
     runs = await asyncio.to_thread(is_answered, socket_path(settings.state_folder))
     limit_s = LIMIT_S if settings.database.url is not None else None
     database, gateway, probes = await asyncio.gather(
@@ -144,9 +146,6 @@ async def _work(
 
 
 async def _looked_at(control: Control) -> DatabaseFacts:
-    from goclaw_py.model.owners import Maker  # noqa: PLC0415
-    from goclaw_py.ports.jobs import Requester  # noqa: PLC0415
-    from goclaw_py.ports.store import JobQuery, OutboxState  # noqa: PLC0415
 
     page = await control.jobs.search(JobQuery(limit=_MOST), Requester(None, Maker.OPERATOR))
     return DatabaseFacts(

@@ -10,6 +10,8 @@ from typing import Final
 
 import goclaw_py
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
+from goclaw_py.common.timezones import zone
+from goclaw_py.model.errors import UnknownZone
 
 OLDEST: Final = (3, 11)
 FIRST_TOO_NEW: Final = (3, 15)
@@ -47,9 +49,7 @@ def check_channels_package() -> Finding:
 
 def check_zones(world: DoctorFacts) -> Iterator[Finding]:
     """Check that time zones are installed, and that the configured one exists."""
-    from goclaw_py.common.timezones import zone  # noqa: PLC0415
     from goclaw_py.config import job_profile  # noqa: PLC0415
-    from goclaw_py.model.errors import UnknownZone  # noqa: PLC0415
 
     if not world.machine.zones:
         cure = "pip install tzdata, or install the tzdata package of your system"

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
-
-if TYPE_CHECKING:
-    from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.messages import Target
+from goclaw_py.web.sockets import socket_path
 
 _NAMED: Final = 5
 
 
 def check_gateway(world: DoctorFacts) -> Iterator[Finding]:
     """Check that a gateway is running."""
-    from goclaw_py.web.sockets import socket_path  # noqa: PLC0415
-
     path = socket_path(world.settings.state_folder)
     if isinstance(world.gateway, str):
         yield Finding("gateway", world.gateway, "see its log; restart it if it hangs")
@@ -76,7 +74,6 @@ def check_jobs(world: DoctorFacts) -> Iterator[Finding]:
 
 def _problem(world: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
     from goclaw_py.config import job_profile  # noqa: PLC0415
-    from goclaw_py.jobs.models import JobState  # noqa: PLC0415
 
     slug = job.spec.slug
     if job.state in (JobState.DISABLED, JobState.FAILED):
@@ -100,7 +97,6 @@ def _problem(world: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
 def _dead_target(world: DoctorFacts, job: Job) -> str | None:
     """Return why the results of a job cannot be delivered; None if they can."""
     from goclaw_py.config import accounts  # noqa: PLC0415
-    from goclaw_py.model.messages import Target  # noqa: PLC0415
 
     target = job.spec.target
     if not isinstance(target, Target) or target.channel == "console":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,14 +14,16 @@ from goclaw_py.cli.heartbeat import texts as words
 from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentOption
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import plain, show_json
-
-if TYPE_CHECKING:
-    from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
-    from goclaw_py.heartbeat.models import HeartbeatEvent
-    from goclaw_py.heartbeat.views import HeartbeatView
-    from goclaw_py.model.ids import AgentName
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.heartbeat import status_texts as said
+from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
+from goclaw_py.heartbeat.checklist.items import as_item, open_item
+from goclaw_py.heartbeat.models import HeartbeatEvent
+from goclaw_py.heartbeat.mute import mute_end
+from goclaw_py.heartbeat.status_texts import BY_SETTINGS
+from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.ids import AgentName
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.heartbeat import HeartbeatService
 
 app = typer.Typer(help="Manage heartbeats (periodic agent runs).", no_args_is_help=True)
 
@@ -41,8 +43,6 @@ def on(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = Fal
     """Turn the heartbeat on."""
     view = _change(ctx, agent, lambda service, name: service.switch(name, on=True), as_json=as_json)
     if not view.heartbeat.is_on:
-        from goclaw_py.heartbeat.status_texts import BY_SETTINGS  # noqa: PLC0415
-
         typer.echo(f"goclaw: {BY_SETTINGS}", err=True)
         raise typer.Exit(ExitCode.FAILED)
 
@@ -76,7 +76,6 @@ def mute(
     text = " ".join(when)
 
     async def change(service: HeartbeatService, name: AgentName) -> HeartbeatView:
-        from goclaw_py.heartbeat.mute import mute_end  # noqa: PLC0415
 
         view = await service.view(name)
         until = mute_end(text, asked_at=view.now, zone=view.policy.zone)
@@ -99,7 +98,6 @@ def _change(
 
         show_json(HeartbeatAnswer, answer_of(view))
         return view
-    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     typer.echo(plain(f"{view.heartbeat.agent}: {said.state_words(view)}"))
     typer.echo(plain(said.why(view)[1]))
@@ -124,7 +122,6 @@ def add(
     """Add an item to HEARTBEAT.md. Example of TEXT: every 2h: is the build green?"""
 
     async def ask(control: Control) -> tuple[Checklist, Item | None]:
-        from goclaw_py.heartbeat.checklist.items import as_item, open_item  # noqa: PLC0415
 
         service, given = control.heartbeats, words.text_of(text)
         name = await words.chosen(service, agent)
@@ -195,11 +192,8 @@ def event(
 
     told, view, live = cli(ctx).ask(ask, create=True)
     if as_json:
-        from goclaw_py.heartbeat.models import HeartbeatEvent  # noqa: PLC0415
-
         show_json(HeartbeatEvent, told)
         return
-    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     when = "now, in a heartbeat run" if now else "in its next heartbeat run"
     typer.echo(plain(f"{told.agent} reads the event {when}."))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,12 +13,11 @@ from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.heartbeat import texts as words
 from goclaw_py.cli.heartbeat.texts import AgentArgument
 from goclaw_py.cli.output import plain, show_json
-
-if TYPE_CHECKING:
-    from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun
-    from goclaw_py.heartbeat.views import DryRunReport
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.heartbeat import HeartbeatService, HeartbeatStarted, NoHeartbeat
+from goclaw_py.heartbeat.models import OPEN, Heartbeat, HeartbeatRun, Skip
+from goclaw_py.heartbeat.status_texts import advice, outcome_words, rehearsal_lines
+from goclaw_py.heartbeat.views import DryRunReport
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.heartbeat import HeartbeatService, HeartbeatStarted, NoHeartbeat
 
 _LOOK_EVERY_S = 0.5
 _DELIVERY_S = 10.0
@@ -80,11 +80,8 @@ def _rehearse(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
 
     found, heartbeat = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.heartbeat.views import DryRunReport  # noqa: PLC0415
-
         show_json(DryRunReport, found)
         return
-    from goclaw_py.heartbeat.status_texts import rehearsal_lines  # noqa: PLC0415
 
     for line in rehearsal_lines(found, heartbeat):
         typer.echo(plain(line))
@@ -109,11 +106,8 @@ async def _ended(
     service: HeartbeatService, begun: HeartbeatStarted | NoHeartbeat, patience: float
 ) -> HeartbeatRun | None:
     """Poll a heartbeat run until it has ended and its alert is sent, or time is up."""
-    from goclaw_py.ports.heartbeat import HeartbeatStarted  # noqa: PLC0415
-
     if not isinstance(begun, HeartbeatStarted) or not patience:
         return None
-    import asyncio  # noqa: PLC0415  (not needed for --help)
 
     clock = asyncio.get_running_loop().time
     give_up_at = clock() + patience
@@ -127,13 +121,11 @@ async def _ended(
 
 
 def _is_off(beat: HeartbeatRun | None) -> bool:
-    from goclaw_py.heartbeat.models import Skip  # noqa: PLC0415
 
     return beat is not None and beat.skip is Skip.DISABLED
 
 
 def _is_open(beat: HeartbeatRun) -> bool:
-    from goclaw_py.heartbeat.models import OPEN  # noqa: PLC0415
 
     return beat.status in OPEN
 
@@ -143,7 +135,6 @@ def _goes_on(beat: HeartbeatRun) -> bool:
 
 
 def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
-    from goclaw_py.ports.heartbeat import HeartbeatStarted  # noqa: PLC0415
 
     begun, beat = ran.begun, ran.beat
     if not isinstance(begun, HeartbeatStarted):
@@ -169,8 +160,6 @@ def _refuse(refused: NoHeartbeat, *, as_json: bool) -> None:
 
 
 def _say_beat(beat: HeartbeatRun, heartbeat: Heartbeat | None, *, as_json: bool) -> None:
-    from goclaw_py.heartbeat.models import HeartbeatRun  # noqa: PLC0415
-    from goclaw_py.heartbeat.status_texts import advice, outcome_words  # noqa: PLC0415
 
     outcome = words.outcome(beat)
     if as_json:

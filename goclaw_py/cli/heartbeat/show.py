@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,12 +14,12 @@ from goclaw_py.cli.heartbeat import texts as words
 from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentsArgument
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import plain, show_facts, show_json, show_table
-
-if TYPE_CHECKING:
-    from goclaw_py.heartbeat.checklist.checklist import Checklist
-    from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
-    from goclaw_py.heartbeat.views import HeartbeatView
-    from goclaw_py.ports.control import Control
+from goclaw_py.heartbeat import status_texts as said
+from goclaw_py.heartbeat.checklist.checklist import Checklist
+from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
+from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.ids import AgentName
+from goclaw_py.ports.control import Control
 
 _LAST_BEATS = 5
 _COLUMNS = ("AGENT", "STATE", "NEXT RUN", "LAST RUN", "OUTCOME", "ALERTS TO", "TODAY", "MONTH")
@@ -93,7 +93,6 @@ def _show_json(views: list[HeartbeatView], *, one: bool) -> None:
 
 
 def _row(view: HeartbeatView) -> tuple[str, ...]:
-    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     last = view.last
     began = "" if last is None else texts.when(last.claimed_at, view.policy.zone, view.now)
@@ -110,7 +109,6 @@ def _row(view: HeartbeatView) -> tuple[str, ...]:
 
 
 def _facts(view: HeartbeatView) -> Iterator[tuple[str, str]]:
-    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     last, ahead = said.why(view)
     yield "agent", display.cell(view.heartbeat.agent)
@@ -143,7 +141,6 @@ def why(ctx: typer.Context, agent: AgentsArgument = None, *, as_json: AsJson = F
         return
     if not live:
         typer.echo(words.NO_GATEWAY, err=True)
-    from goclaw_py.heartbeat import status_texts as said  # noqa: PLC0415
 
     for number, view in enumerate(views):
         if number:
@@ -177,7 +174,6 @@ def logs(
     """List past heartbeat runs, newest first."""
 
     async def ask(control: Control) -> tuple[list[HeartbeatRun], dict[str, str]]:
-        from goclaw_py.model.ids import AgentName  # noqa: PLC0415
 
         service = control.heartbeats
         name = None if agent is None else AgentName(agent)
@@ -187,8 +183,6 @@ def logs(
 
     beats, zones = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.heartbeat.models import HeartbeatRun  # noqa: PLC0415
-
         show_json(list[HeartbeatRun], beats)
         return
     words.show_beats(beats, zones, with_agent=agent is None)
@@ -250,8 +244,6 @@ def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson =
 
     found, zone = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.heartbeat.models import HeartbeatEvent  # noqa: PLC0415
-
         show_json(list[HeartbeatEvent], found)
         return
     rows = [(texts.local(event.at, zone), display.cell(event.text)) for event in found]

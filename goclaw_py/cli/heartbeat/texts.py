@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from contextlib import suppress
+from typing import Annotated
 
 import typer
 
@@ -12,13 +13,14 @@ from goclaw_py.cli.context import named
 from goclaw_py.cli.cron import texts
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import duration, one_line, show_table
-
-if TYPE_CHECKING:
-    from goclaw_py.heartbeat.models import HeartbeatRun
-    from goclaw_py.heartbeat.views import HeartbeatView
-    from goclaw_py.model.ids import AgentName
-    from goclaw_py.model.run_events import Usage
-    from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.delivery.ok_token import without_token
+from goclaw_py.heartbeat.models import HeartbeatRun
+from goclaw_py.heartbeat.status_texts import is_undelivered, money, outcome_words
+from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.errors import HeartbeatError, UnknownAgent
+from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.model.run_events import Usage
+from goclaw_py.ports.heartbeat import HeartbeatService
 
 _TEXT = 200
 NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one"
@@ -67,11 +69,6 @@ AgentOption = Annotated[
 
 async def every(service: HeartbeatService) -> tuple[AgentName, ...]:
     """Return all agents."""
-    from contextlib import suppress  # noqa: PLC0415
-
-    from goclaw_py.model.errors import UnknownAgent  # noqa: PLC0415
-    from goclaw_py.model.ids import MAIN_AGENT  # noqa: PLC0415
-
     with suppress(UnknownAgent):
         # The list of agents arrives with the first answer of the gateway, so ask it something.
         await service.events(MAIN_AGENT)
@@ -83,9 +80,6 @@ async def chosen(service: HeartbeatService, asked: str | None) -> AgentName:
 
     Raises ``HeartbeatError`` if there are several agents and none is called ``main``.
     """
-    from goclaw_py.model.errors import HeartbeatError  # noqa: PLC0415
-    from goclaw_py.model.ids import MAIN_AGENT, AgentName  # noqa: PLC0415
-
     if asked is not None:
         return AgentName(asked)
     agents = await every(service)
@@ -98,8 +92,6 @@ async def chosen(service: HeartbeatService, asked: str | None) -> AgentName:
 
 async def some(service: HeartbeatService, asked: str | None) -> tuple[AgentName, ...]:
     """Return the named agent, or all agents."""
-    from goclaw_py.model.ids import AgentName  # noqa: PLC0415
-
     return await every(service) if asked is None else (AgentName(asked),)
 
 
@@ -144,22 +136,16 @@ def show_beats(
 
 def outcome(beat: HeartbeatRun) -> str:
     """Return the outcome of a run; ``delivery_failed`` if its alert cannot arrive."""
-    from goclaw_py.heartbeat.status_texts import is_undelivered  # noqa: PLC0415
-
     return "delivery_failed" if is_undelivered(beat) else beat.outcome
 
 
 def remark(beat: HeartbeatRun) -> str:
     """Return the outcome in words."""
-    from goclaw_py.heartbeat.status_texts import outcome_words  # noqa: PLC0415
-
     return one_line(outcome_words(beat), _TEXT)
 
 
 def said(beat: HeartbeatRun) -> str:
     """Return the reply of the agent as people read it, "" if there is none."""
-    from goclaw_py.delivery.ok_token import without_token  # noqa: PLC0415
-
     return without_token(beat.reply).strip()
 
 
@@ -172,8 +158,6 @@ def took(beat: HeartbeatRun) -> str:
 
 def cost(used: Usage | None) -> str:
     """Return what was used: money, or tokens if the price is not known."""
-    from goclaw_py.heartbeat.status_texts import money  # noqa: PLC0415
-
     if used is None:
         return ""
     return money(used) or f"{used.tokens:,} tokens"

@@ -8,19 +8,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from datetime import datetime
+from typing import Annotated, Generic, TypeVar
 
 import typer
 
 from goclaw_py.cli.context import cli
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import duration, one_line, plain, show_json
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goclaw_py.model.messages import Sender, Target
-    from goclaw_py.ports.control import Control
+from goclaw_py.common.clock import SystemClock
+from goclaw_py.model.messages import Sender, Target
+from goclaw_py.ports.control import Control, NotFound
 
 T = TypeVar("T")
 
@@ -43,8 +41,6 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 
 def now() -> datetime:
     """Return the current time."""
-    from goclaw_py.common.clock import SystemClock  # noqa: PLC0415  (not needed for --help)
-
     return SystemClock().now()
 
 
@@ -197,8 +193,6 @@ def _carried_out(
 
 async def _choose(control: Control, change: MessageChange[T], wish: Selection) -> _Chosen[T]:
     """Look up the messages to change; with ``--all`` the first page of them."""
-    from goclaw_py.ports.control import NotFound  # noqa: PLC0415
-
     if wish.everything:
         return _Chosen(list(await change.box.every(control)))
     chosen: _Chosen[T] = _Chosen()

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime
+from typing import Annotated
 
 import typer
 
 from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, look
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock, show_facts, show_json, show_table
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goclaw_py.model.messages import Attachment, InboundMessage
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.store import DeadLetter, Unanswered
+from goclaw_py.model.messages import Attachment, InboundMessage
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import DeadLetter, Unanswered
+from goclaw_py.scheduler.texts import why
 
 app = typer.Typer(help="Manage incoming messages that failed.", no_args_is_help=True)
 
@@ -44,8 +42,6 @@ def list_(
     def show_all(asks: Asks) -> None:
         found = asks.ask(ask)
         if as_json:
-            from goclaw_py.ports.store import DeadLetter  # noqa: PLC0415
-
             show_json(list[DeadLetter], found)
             return
         seen_at = display.now()
@@ -70,8 +66,6 @@ def _row(letter: DeadLetter, seen_at: datetime) -> tuple[str, ...]:
 
 def _why(row: Unanswered) -> str:
     """Return why a message has no answer."""
-    from goclaw_py.scheduler.texts import why  # noqa: PLC0415
-
     if row.outcome is not None:
         return why(row.outcome, row.reason, row.run_id)
     return f"run {row.run_id} is in progress" if row.run_id else "waiting for a run"
@@ -95,8 +89,6 @@ def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> 
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import DeadLetter  # noqa: PLC0415
-
         show_json(DeadLetter, found)
         return
     message = found.row.message

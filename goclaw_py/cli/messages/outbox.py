@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime
+from typing import Annotated
 
 import typer
 
 from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, look
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock, one_line, show_facts, show_json, show_table
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goclaw_py.model.messages import OutboundMessage, Target
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.store import OutboxRow
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import OutboxRow, OutboxState
 
 app = typer.Typer(help="Manage outgoing messages.", no_args_is_help=True)
 
@@ -60,8 +57,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List outgoing messages, newest first."""
-    from goclaw_py.ports.store import OutboxRow, OutboxState  # noqa: PLC0415
-
     wanted = None if state is None else OutboxState(state)
 
     async def ask(control: Control) -> _Listed:
@@ -110,7 +105,6 @@ def _row(row: OutboxRow, seen_at: datetime) -> tuple[str, ...]:
 
 
 def _next_try(row: OutboxRow, seen_at: datetime) -> str:
-    from goclaw_py.ports.store import OutboxState  # noqa: PLC0415
 
     if row.state is not OutboxState.PENDING:
         return ""
@@ -142,8 +136,6 @@ def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> 
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import OutboxRow  # noqa: PLC0415
-
         show_json(OutboxRow, found)
         return
     seen_at = display.now()
@@ -214,7 +206,6 @@ def _no_drop(row: OutboxRow) -> str:
 
 
 async def _dead(control: Control) -> Sequence[OutboxRow]:
-    from goclaw_py.ports.store import OutboxState  # noqa: PLC0415
 
     return await control.outbox(limit=display.PAGE, state=OutboxState.DEAD)
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import typer
 
 from goclaw_py.cli.context import AsJson, Asks, SessionName, Watch, look
 from goclaw_py.cli.output import clock, duration, one_line, show_facts, show_json, show_table
-
-if TYPE_CHECKING:
-    from goclaw_py.model.messages import Sender
-    from goclaw_py.ports.control import Control, QueueView
-    from goclaw_py.ports.store import Unanswered
-    from goclaw_py.scheduler.views import RunView
+from goclaw_py.model.messages import Sender
+from goclaw_py.ports.control import Control, QueueView
+from goclaw_py.ports.store import Unanswered
+from goclaw_py.scheduler import texts as wording
+from goclaw_py.scheduler.views import RunView
 
 _RUNNING = ("RUN", "AGENT", "LANE", "STATE", "SINCE", "FOR", "MESSAGES")
 _WAITING = ("POSITION", "WAITING", "SINCE", "FOR", "MESSAGES", "WAITS FOR")
@@ -35,8 +33,6 @@ def queue(
     def show(asks: Asks) -> None:
         found = asks.ask(ask)
         if as_json:
-            from goclaw_py.ports.control import QueueView  # noqa: PLC0415
-
             show_json(QueueView, found)
         else:
             _show(found)
@@ -45,7 +41,6 @@ def queue(
 
 
 def _show(found: QueueView) -> None:
-    from goclaw_py.scheduler import texts as wording  # noqa: PLC0415
 
     facts: list[tuple[str, str]] = [("session", found.session)]
     if found.policy is not None:

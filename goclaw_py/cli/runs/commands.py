@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -13,13 +13,12 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, Asks, Limit, RunName, Watch, cli, look, named
 from goclaw_py.cli.options import with_options
 from goclaw_py.cli.output import clock, duration, show_json, show_table
+from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.outcomes import Outcome, Trigger
-
-if TYPE_CHECKING:
-    from goclaw_py.model.ids import RunId
-    from goclaw_py.ports.control import Control, RunRecord
-    from goclaw_py.ports.store import StoredRun
-    from goclaw_py.scheduler.views import ActiveRuns
+from goclaw_py.ports.control import Control, RunRecord
+from goclaw_py.ports.store import RunFilter, StoredRun
+from goclaw_py.scheduler.texts import waits_for
+from goclaw_py.scheduler.views import ActiveRuns
 
 app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
 
@@ -47,15 +46,12 @@ def runs(
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.scheduler.views import ActiveRuns  # noqa: PLC0415
-
         show_json(ActiveRuns, found)
         return
     _show_active(found)
 
 
 def _show_active(found: ActiveRuns) -> None:
-    from goclaw_py.scheduler.texts import waits_for  # noqa: PLC0415
 
     if not found.live:
         typer.echo("no gateway is running here; showing the state in the database", err=True)
@@ -117,8 +113,6 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
         raise typer.BadParameter("--active excludes --outcome: runs in progress have no outcome")
 
     async def ask(control: Control) -> list[StoredRun]:
-        from goclaw_py.model.ids import AgentName  # noqa: PLC0415
-        from goclaw_py.ports.store import RunFilter  # noqa: PLC0415
 
         key = None if wanted.session is None else (await control.session(wanted.session)).key
         agent = None if wanted.agent is None else AgentName(wanted.agent)
@@ -128,8 +122,6 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
     def show_all(asks: Asks) -> None:
         found = asks.ask(ask)
         if wanted.as_json:
-            from goclaw_py.ports.store import StoredRun  # noqa: PLC0415
-
             show_json(list[StoredRun], found)
             return
         none = "no matching runs; to list all: goclaw runs list"
@@ -166,8 +158,6 @@ def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.control import RunRecord  # noqa: PLC0415
-
         show_json(RunRecord, found)
         return
     from goclaw_py.cli.runs.record import show_record  # noqa: PLC0415

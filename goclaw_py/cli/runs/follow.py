@@ -14,6 +14,8 @@ import typer
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.output import clock, duration, one_line
 from goclaw_py.cli.readers import cut_without_a_reader, forget_output
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.run_events import Usage
 from goclaw_py.runs.live_events import (
     LiveAsked,
     LiveEnded,
@@ -28,12 +30,10 @@ from goclaw_py.runs.live_events import (
     RunEvent,
 )
 from goclaw_py.scheduler.texts import waits_for
+from goclaw_py.scheduler.views import RunView
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
-    from goclaw_py.model.ids import AgentName, SessionKey
-    from goclaw_py.model.run_events import Usage
-    from goclaw_py.scheduler.views import RunView
 
 _ALL: Final = sys.maxsize
 """No limit: lines are not truncated."""

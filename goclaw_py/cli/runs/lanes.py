@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import isinf
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, Asks, Watch, cli, look, named
 from goclaw_py.cli.output import clock, duration, plain, show_json, table_text
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from goclaw_py.common.histogram import HistogramView
-    from goclaw_py.ports.control import Control, Resized
-    from goclaw_py.scheduler.views import LanesView, LaneUse, LaneView, RunView
+from goclaw_py.common.histogram import HistogramView
+from goclaw_py.model.ids import CRON_LANE, LaneName
+from goclaw_py.ports.control import Control, Resized
+from goclaw_py.scheduler.texts import taken_text
+from goclaw_py.scheduler.views import MAX_LANE_SIZE, LanesView, LaneUse, LaneView, RunView
 
 app = typer.Typer(invoke_without_command=True)
 
@@ -53,8 +51,6 @@ def lanes(
     def show(asks: Asks) -> None:
         found = asks.ask(ask)
         if as_json:
-            from goclaw_py.scheduler.views import LanesView  # noqa: PLC0415
-
             show_json(LanesView, found)
         else:
             typer.echo(lanes_text(found))
@@ -63,7 +59,6 @@ def lanes(
 
 
 def _size(text: str) -> str:
-    from goclaw_py.scheduler.views import MAX_LANE_SIZE  # noqa: PLC0415  (not needed for --help)
 
     # int() also accepts 1_0 and digits of other scripts.
     if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_LANE_SIZE:
@@ -91,7 +86,6 @@ def set_(
     """Resize a lane immediately, until the gateway restarts. No run is cancelled."""
 
     async def ask(control: Control) -> Resized:
-        from goclaw_py.model.ids import LaneName  # noqa: PLC0415
 
         known = [use.lane.name for use in (await control.lanes()).lanes]
         if name not in known:
@@ -100,8 +94,6 @@ def set_(
 
     done = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.control import Resized  # noqa: PLC0415
-
         show_json(Resized, done)
         return
     for line in _resized(done):
@@ -132,8 +124,6 @@ def _resized(done: Resized) -> Iterator[str]:
 
 def _setting(lane: LaneView) -> str:
     """Return the setting of a lane. A plain number suffices if its scope is the default."""
-    from goclaw_py.model.ids import CRON_LANE  # noqa: PLC0415
-
     if lane.shared == (lane.name == CRON_LANE):
         return f"{lane.name} = {lane.concurrency}"
     scope = "cluster" if lane.shared else "node"
@@ -152,7 +142,6 @@ def lanes_text(found: LanesView) -> str:
 
 
 def _row(use: LaneUse) -> tuple[str, ...]:
-    from goclaw_py.scheduler.texts import taken_text  # noqa: PLC0415
 
     lane = use.lane
     return (

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import typer
 
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock, duration, one_line, plain, show_facts, show_table
-
-if TYPE_CHECKING:
-    from goclaw_py.ports.control import RunRecord
-    from goclaw_py.ports.store import OutboxRow, StoredRun, ToolCall
+from goclaw_py.ports.control import RunRecord
+from goclaw_py.ports.store import OutboxRow, StoredRun, ToolCall
 
 _TOOLS = ("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS")
 _SAID = ("ID", "STATE", "CHAT", "SENT", "PROBLEM", "TEXT")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.options import with_options
 from goclaw_py.cli.output import one_line, show_json, show_table
-
-if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
-    from goclaw_py.runs.usage_report import Grouping, UsageQuery, UsageReport, UsageRow, Used
+from goclaw_py.ports.control import Control
+from goclaw_py.runs.usage_report import (
+    Grouping,
+    UsageQuery,
+    UsageReport,
+    UsageRow,
+    Used,
+    groupings,
+    read_day,
+)
 
 _USED = ("RUNS", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD")
 _LONG = 200
@@ -48,8 +54,6 @@ def usage(ctx: typer.Context, options: UsageOptions, *, as_json: AsJson = False)
 
     found = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.runs.usage_report import UsageReport  # noqa: PLC0415
-
         show_json(UsageReport, found)
         return
     _show(found)
@@ -57,8 +61,6 @@ def usage(ctx: typer.Context, options: UsageOptions, *, as_json: AsJson = False)
 
 def _query(options: UsageOptions) -> UsageQuery:
     """Build the query from the options. Raises ``BadUsageQuery``."""
-    from goclaw_py.runs.usage_report import UsageQuery, groupings, read_day  # noqa: PLC0415
-
     return UsageQuery(
         by=groupings(options.by),
         since=None if options.since is None else read_day("since", options.since),
@@ -108,7 +110,6 @@ def _group(row: UsageRow, by: tuple[Grouping, ...]) -> list[str]:
 
 
 def _value(row: UsageRow, grouping: Grouping) -> str:
-    from goclaw_py.runs.usage_report import Grouping  # noqa: PLC0415
 
     value, name = row.group[grouping], row.names.get(grouping)
     if value is None:

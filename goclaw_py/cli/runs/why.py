@@ -10,11 +10,14 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, cli, named
 from goclaw_py.cli.output import clock, plain, show_json
+from goclaw_py.common.clock import SystemClock
+from goclaw_py.gateway.why.gateway import GATEWAY
+from goclaw_py.model.errors import SettingError, StoreUnavailable
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep
+from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
     from goclaw_py.cli.context import Cli
-    from goclaw_py.model.explanation import Explanation, ExplanationStep
-    from goclaw_py.ports.control import Control
 
 
 _OLDER = "migrations"
@@ -51,8 +54,6 @@ def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> 
 
     found = _checked(cli(ctx)) if thing is None else cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.model.explanation import Explanation  # noqa: PLC0415
-
         show_json(Explanation, found)
     else:
         _show(found)
@@ -61,10 +62,6 @@ def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> 
 def _checked(options: Cli) -> Explanation:
     """Return what is wrong now, according to the gateway and ``goclaw doctor``."""
     from goclaw_py.cli.doctor.checks import examine  # noqa: PLC0415
-    from goclaw_py.common.clock import SystemClock  # noqa: PLC0415
-    from goclaw_py.gateway.why.gateway import GATEWAY  # noqa: PLC0415
-    from goclaw_py.model.errors import SettingError, StoreUnavailable  # noqa: PLC0415
-    from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep  # noqa: PLC0415
 
     # Pending migrations are only a hint for doctor, but until then the database cannot be asked.
     reports = [one for one in examine(options) if one.cure]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +15,7 @@ from goclaw_py.cli.context import AsJson, cli, named, waited_for
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import one_line, show_json, show_table
 from goclaw_py.model.errors import SettingError
-
-if TYPE_CHECKING:
-    from goclaw_py.ports.settings import Setting
+from goclaw_py.ports.settings import OriginKind, Setting
 
 app = typer.Typer(help="Show and check the settings.", no_args_is_help=True)
 
@@ -57,8 +56,6 @@ def show(
     found = _below(shown(cli(ctx).settings()), section)
     found = [one for one in found if everything or _says_something(one)]
     if as_json:
-        from goclaw_py.ports.settings import Setting  # noqa: PLC0415
-
         show_json(list[Setting], found)
         return
     rows = [(one.path, _value(one), one.origin) for one in found]
@@ -72,8 +69,6 @@ def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
         return list(settings)
     found = [one for one in settings if one.path == section or one.path.startswith(f"{section}.")]
     if not found:
-        from difflib import get_close_matches  # noqa: PLC0415
-
         from goclaw_py.config.sources import SECTIONS  # noqa: PLC0415
 
         if section in SECTIONS:
@@ -86,7 +81,6 @@ def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
 
 
 def _says_something(one: Setting) -> bool:
-    from goclaw_py.ports.settings import OriginKind  # noqa: PLC0415
 
     return one.kind is not OriginKind.DEFAULT or one.value not in (None, "", ())
 

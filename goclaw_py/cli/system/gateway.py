@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from goclaw_py.cli.context import AsJson, Asks, SessionName, Watch, cli, look
 from goclaw_py.cli.output import duration, plain, show_facts, show_json, show_table
 from goclaw_py.common.text import count
-
-if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
-    from goclaw_py.scheduler.views import Backlog, GatewayStatus, StopReport
+from goclaw_py.ports.control import Control
+from goclaw_py.scheduler.texts import taken_text, waits_for
+from goclaw_py.scheduler.views import Backlog, GatewayStatus, StopReport
 
 
 def run(
@@ -64,8 +63,6 @@ def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) 
     def show(asks: Asks) -> None:
         found = asks.ask(ask)
         if as_json:
-            from goclaw_py.scheduler.views import GatewayStatus  # noqa: PLC0415
-
             show_json(GatewayStatus, found)
         else:
             _show_status(found)
@@ -74,7 +71,6 @@ def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) 
 
 
 def _show_status(status: GatewayStatus) -> None:
-    from goclaw_py.scheduler.texts import taken_text, waits_for  # noqa: PLC0415
 
     up = duration((status.now - status.started_at).total_seconds())
     show_facts(
@@ -150,8 +146,6 @@ def stop(
 
     report = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.scheduler.views import StopReport  # noqa: PLC0415
-
         show_json(StopReport, report)
         return
     typer.echo(words(report))

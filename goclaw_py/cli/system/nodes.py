@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, Asks, Watch, cli, look, named
 from goclaw_py.cli.output import clock, duration, plain, show_facts, show_json, show_table
-
-if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control, NodesView
-    from goclaw_py.ports.store import Node
+from goclaw_py.cluster.membership import other_sections
+from goclaw_py.gateway.queries import only
+from goclaw_py.ports.control import Control, NodesView
+from goclaw_py.ports.store import Node
 
 app = typer.Typer(no_args_is_help=True, help="Manage the gateways (nodes) that share the database.")
 
@@ -39,8 +39,6 @@ def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -
     def show_all(asks: Asks) -> None:
         found = asks.ask(ask)
         if as_json:
-            from goclaw_py.ports.control import NodesView  # noqa: PLC0415
-
             show_json(NodesView, found)
             return
         rows = [_row(found, node) for node in found.nodes]
@@ -56,7 +54,6 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
     """Show the details of a node: lease, clock, load."""
 
     async def ask(control: Control) -> tuple[NodesView, Node]:
-        from goclaw_py.gateway.queries import only  # noqa: PLC0415
 
         found = await control.nodes()
         nodes = list(found.nodes)
@@ -64,8 +61,6 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
 
     found, one = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import Node  # noqa: PLC0415
-
         show_json(Node, one)
         return
     left_s = (one.lease_until - found.at).total_seconds()
@@ -100,8 +95,6 @@ def drain(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> Non
 
     drained = cli(ctx).ask(ask)
     if as_json:
-        from goclaw_py.ports.store import Node  # noqa: PLC0415
-
         show_json(Node, drained)
         return
     typer.echo(
@@ -126,7 +119,6 @@ def _row(found: NodesView, node: Node) -> tuple[str, ...]:
 
 
 def _differs(found: NodesView, node: Node) -> list[tuple[str, str]]:
-    from goclaw_py.cluster.membership import other_sections  # noqa: PLC0415
 
     asked = next((one for one in found.nodes if one.id == found.here), node)
     parts = [f"release {asked.release}"] if asked.release != node.release else []
