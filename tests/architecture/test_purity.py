@@ -53,7 +53,7 @@ PURE = {
         "status_texts target texts views"
     ),
     "jobs": (
-        "cron.calendar cron.describe cron.expression cron.parser decisions "
+        "cron.describe cron.expression cron.parser decisions "
         "execution_models job_json models policy reminders schedule texts view_texts"
     ),
     "scheduled_work": "models",

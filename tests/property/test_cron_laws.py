@@ -121,7 +121,7 @@ def test_any_expression_goes_as_in_debian(
 @given(expressions, st.integers(2005, 2100), st.integers(0, 11))
 def test_the_days_of_any_expression_are_debians(expression: str, year: int, month: int) -> None:
     """Rules R3 and R10, over two months."""
-    days = parse(expression).days
+    cron, utc_zone = parse(expression), ZoneInfo("UTC")
     naive = NaiveCron(expression)
     first = utc(year, month + 1).date()
     fitting = [
@@ -130,10 +130,12 @@ def test_the_days_of_any_expression_are_debians(expression: str, year: int, mont
         if (day := first + timedelta(days=number)).month in naive.sets[3] and naive.on_day(day)
     ]
     found = []
-    following = days.first_from(first)
-    while following is not None and following < first + timedelta(days=60):
-        found.append(following)
-        following = days.first_from(following, past=True)
+    evening = utc(year, month + 1) - timedelta(seconds=1)
+    while (following := cron.next_after(utc_zone, evening)) is not None:
+        if following.date() >= first + timedelta(days=60):
+            break
+        found.append(following.date())
+        evening = following.replace(hour=23, minute=59, second=59)
     assert found == fitting
 
 
@@ -197,10 +199,10 @@ def test_an_expression_never_fires_if_no_year_of_four_hundred_has_its_days(expre
     assert cron.fires() == (found is not None)
 
 
-@given(expressions, instants)
-def test_no_two_firings_are_closer_than_the_least_gap(expression: str, begin: datetime) -> None:
+@given(expressions)
+def test_no_two_of_sixty_firings_are_closer_than_the_least_gap(expression: str) -> None:
     """SPEC CRON-15."""
-    cron, at = parse(expression), begin
+    cron, at = parse(expression), utc(2000)
     gap = cron.least_gap()
     for number in range(60):
         following = cron.next_after(ZoneInfo("UTC"), at)

@@ -1,8 +1,8 @@
 """When a cron expression fires next (SPEC CRON-1, by docs/cron-rules.md).
 
-Three things are decided here or next door, because croniter has other opinions on them or none:
-the grammar (``cron_fields``), the days (``cron_days``), and what happens when clocks change. Within
-a day ``croniter`` steps from one time on the wall to the next.
+``croniter`` steps from one time on a wall clock to the next, over explicit lists of values. It
+differs from Debian cron in three things, which are decided here: the grammar (``parser``), whether
+both day fields must match (R3), and what happens when clocks change.
 
 A job is *fixed* unless its minute, hour or second starts with ``*``; then it is a *wildcard* (R5,
 R6). When clocks go forward, fixed jobs catch up at once and wildcards do not; when clocks go back,
@@ -12,20 +12,27 @@ a clock that was set: nothing is caught up and everything goes by the new time (
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from croniter import croniter
+from croniter import CroniterBadDateError, croniter
 
 from goclaw_py.common.dst import NARROW, ClockChange, change_at, change_between, passes
-from goclaw_py.jobs.cron.calendar import LAST_YEAR, Days
-from goclaw_py.jobs.cron.parser import Fields, read
+from goclaw_py.jobs.cron.parser import LAST, Fields, read
 
+LAST_YEAR: Final = 9998
+"""Nothing is looked for after it: at the very end of the calendar, zones run out of it."""
+_BEGIN: Final = datetime(2000, 1, 1)  # noqa: DTZ001  a label, not an instant
+_LOOKED_AT: Final = 60
+"""At so many of its days ``least_gap`` looks (SPEC CRON-15)."""
+_MOST_YEARS: Final = 41
+"""The longest wait is for a 29 February that is a Sunday: 40 years."""
 _NEVER: Final = (datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC))
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
@@ -40,18 +47,13 @@ class CronExpression:
 
     Args:
         wildcard: What it does when clocks change: see above.
-        days: Its days, for any year.
-        first: The first time of a day at which it fires.
-        last: The last one.
     """
 
     expression: str
     fields: Fields
     wildcard: bool
-    days: Days = field(compare=False, repr=False)
-    first: time = field(compare=False, repr=False)
-    last: time = field(compare=False, repr=False)
-    _steps: croniter = field(compare=False, repr=False)
+    _steps: tuple[croniter, ...] = field(compare=False, repr=False)
+    """It fires when one of these does; with none of them it never fires."""
     _found: dict[str, tuple[datetime, datetime]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -59,7 +61,7 @@ class CronExpression:
 
     def fires(self) -> bool:
         """Whether any calendar has such a day (R11)."""
-        return self.days.any()
+        return self._next_label(_BEGIN) is not None
 
     def next_after(self, zone: ZoneInfo, instant: datetime) -> datetime | None:
         """The earliest firing strictly after ``instant``, in UTC (R4).
@@ -92,7 +94,7 @@ class CronExpression:
     def least_gap(self) -> timedelta:
         """The shortest time between two of its firings by a clock on a wall that is never changed.
 
-        A year stands for anything longer.
+        All times of a day count, and its first days from 2000 on. Anything longer counts as a year.
         """
         second, minute, hour = (
             sorted(each.numbers)
@@ -108,7 +110,20 @@ class CronExpression:
         if within <= _DAY - length:
             # Whatever its days are, the first time of one is no closer to the last of another.
             return within
-        return min(within, self.days.least_gap() - length)
+        return min(within, self._least_days() - length)
+
+    def _least_days(self) -> timedelta:
+        """The shortest time between two of its first days; a year stands for anything longer."""
+        least, before = _YEAR, None
+        label = self._next_label(_BEGIN)
+        for _ in range(_LOOKED_AT):
+            if label is None or least == _DAY:
+                break
+            midnight = label.replace(hour=0, minute=0, second=0)
+            if before is not None:
+                least = min(least, midnight - before)
+            before, label = midnight, self._next_label(midnight + _DAY - _SECOND)
+        return least
 
     def _begin(self, here: datetime, zone: ZoneInfo) -> datetime:
         """The label after which the next firing is looked for."""
@@ -149,20 +164,7 @@ class CronExpression:
 
     def _next_label(self, label: datetime) -> datetime | None:
         """The first label after this one, whether clocks ever show it or not."""
-        today = label.time()
-        day = self.days.first_from(label.date(), past=today >= self.last)
-        if day is None:
-            return None
-        if today >= self.first and day == label.date():
-            if label.second >= self.last.second:
-                # Nothing is left in this minute; croniter would find that out slowly.
-                label = label.replace(second=59)
-            # It keeps in itself where it is: each call has its own. ``copy`` takes longer.
-            steps = croniter.__new__(croniter)
-            vars(steps).update(vars(self._steps))
-            following: datetime = steps.get_next(datetime, label)
-            return following
-        return datetime.combine(day, self.first)
+        return min(filter(None, (_next(steps, label) for steps in self._steps)), default=None)
 
 
 @lru_cache(maxsize=1024)
@@ -172,35 +174,63 @@ def parse(expression: str, fields: tuple[int, ...] = (5, 6)) -> CronExpression:
     Whether it ever fires is another question (``CronExpression.fires``). Raises ``BadCron``.
     """
     found = read(expression, fields)
-    times = (found.second, found.minute, found.hour)
-    hour, minute, second = (sorted(each.numbers) for each in reversed(times))
-    return CronExpression(
-        expression,
-        found,
-        wildcard=any(each.star for each in times),
-        days=Days(found),
-        first=time(hour[0], minute[0], second[0]),
-        last=time(hour[-1], minute[-1], second[-1]),
-        _steps=_times_of_day(second, minute, hour),
-    )
+    wildcard = any(each.star for each in (found.second, found.minute, found.hour))
+    return CronExpression(expression, found, wildcard, tuple(_steps(found)))
 
 
-def _times_of_day(second: list[int], minute: list[int], hour: list[int]) -> croniter:
-    """These times on every day. Lists of values leave nothing to croniter's own grammar."""
-    texts = [_listed(second, 60), _listed(minute, 60), _listed(hour, 24), "*", "*", "*"]
-    return croniter(
-        " ".join(texts),
-        datetime(2000, 1, 1),  # noqa: DTZ001  a label, not an instant
-        ret_type=datetime,
-        day_or=False,
-        max_years_between_matches=1,
-        second_at_beginning=True,
+def _steps(fields: Fields) -> Iterator[croniter]:
+    """Yield croniters that together fire at the times of these fields."""
+    second, minute, hour = (
+        _listed(each.numbers, count)
+        for each, count in ((fields.second, 60), (fields.minute, 60), (fields.hour, 24))
     )
+    month = _listed(fields.month.numbers, 12)
+    for day, weekday in _day_pairs(fields):
+        try:
+            yield croniter(
+                f"{second} {minute} {hour} {day} {month} {weekday}",
+                _BEGIN,
+                ret_type=datetime,
+                day_or=False,
+                max_years_between_matches=_MOST_YEARS,
+                second_at_beginning=True,
+            )
+        except CroniterBadDateError:
+            continue  # such as 30 February
+
+
+def _day_pairs(fields: Fields) -> Iterator[tuple[str, str]]:
+    """Yield pairs of day of month and weekday that must both match (R3).
+
+    croniter takes weekdays such as ``5#3`` only apart from others.
+    """
+    days = [str(number) for number in sorted(fields.day.numbers)] + ["l"] * fields.day.last
+    day = "*" if len(fields.day.numbers) == 31 else ",".join(days)
+    nth = [
+        f"l{weekday}" if number == LAST else f"{weekday}#{number}"
+        for weekday, number in sorted(fields.weekday.nth)
+    ]
+    weekdays = [_listed(fields.weekday.numbers, 7), ",".join(nth)]
+    if fields.day.star or fields.weekday.star:
+        yield from ((day, weekday) for weekday in weekdays if weekday)
+    else:
+        yield day, "*"
+        yield from (("*", weekday) for weekday in weekdays if weekday)
 
 
 def _listed(numbers: Iterable[int], count: int) -> str:
-    texts = [str(number) for number in numbers]
+    texts = [str(number) for number in sorted(numbers)]
     return "*" if len(texts) == count else ",".join(texts)
+
+
+def _next(steps: croniter, label: datetime) -> datetime | None:
+    """The first label of one croniter after this one; None if there is none until 9998."""
+    # A croniter keeps in itself where it is, so each call has its own.
+    try:
+        following: datetime = copy(steps).get_next(datetime, label)
+    except (ValueError, OverflowError):
+        return None  # it found none in many years, or left the calendar
+    return following if following.year <= LAST_YEAR else None
 
 
 def _gap(numbers: list[int], unit: timedelta, length: timedelta) -> timedelta | None:

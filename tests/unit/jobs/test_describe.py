@@ -10,6 +10,7 @@ import pytest
 from goclaw_py.jobs.cron.describe import in_words
 from goclaw_py.jobs.cron.expression import parse
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, describe
+from tests.property.naive_cron import NaiveCron
 
 BERLIN = "Europe/Berlin"
 JANUARY = date(2028, 1, 1)
@@ -90,10 +91,9 @@ def test_expressions_with_the_same_words_fire_at_the_same_times() -> None:
     """Words may be missing, but they are never wrong."""
     meant: dict[str, object] = {}
     for days in map(" ".join, product(DAYS, MONTHS, WEEKDAYS)):
-        on = parse(f"0 0 {days}").days
-        in_year = [
-            day for number in range(366) if (day := JANUARY + number * DAY) == on.first_from(day)
-        ]
+        naive = NaiveCron(f"0 0 {days}")
+        year = [JANUARY + number * DAY for number in range(366)]
+        in_year = [day for day in year if day.month in naive.sets[3] and naive.on_day(day)]
         for times in map(" ".join, product(MINUTES, HOURS)):
             cron = parse(f"{times} {days}")
             words = in_words(cron)
