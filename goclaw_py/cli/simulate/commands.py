@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli.context import AsJson, cli
+from goclaw_py.cli.keyboard import working
 from goclaw_py.cli.output import clock, duration, one_line, show_json, show_table
-from goclaw_py.cli.progress import working
 from goclaw_py.cli.simulate.texts import beats_row, heart_name, reach, row, total
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import typer
 
+from goclaw_py.app.simulation.heartbeats import KnownHeartbeat
+from goclaw_py.app.simulation.simulation import Assumed, SimulationInput
 from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun
 from goclaw_py.jobs.models import Job
 from goclaw_py.model.errors import UnknownAgent, UnknownJob
@@ -19,10 +20,6 @@ from goclaw_py.ports.control import Control
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService, Requester
 from goclaw_py.ports.store import JobQuery
-
-if TYPE_CHECKING:
-    from goclaw_py.app.simulation.heartbeats import KnownHeartbeat
-    from goclaw_py.app.simulation.simulation import Assumed, SimulationInput
 
 _PAST = timedelta(days=30)
 _MOST_JOBS = 1000
@@ -47,8 +44,6 @@ class SimulationState:
 
 async def known(control: Control, agents: Sequence[str], guess: Guess) -> SimulationState:
     """Read the jobs, the heartbeats of these agents, and averages of their past runs."""
-    from goclaw_py.app.simulation.simulation import SimulationInput  # noqa: PLC0415
-
     service, by = control.jobs, Requester(owner=None)
     page = await service.search(JobQuery(limit=_MOST_JOBS), by)
     assumed = {job.id: await _taken(service, job, guess) for job in page.jobs}
@@ -65,7 +60,6 @@ async def known(control: Control, agents: Sequence[str], guess: Guess) -> Simula
 
 
 async def _taken(service: JobService, job: Job, guess: Guess) -> Assumed:
-    from goclaw_py.app.simulation.simulation import Assumed  # noqa: PLC0415
 
     try:
         stats = await service.stats(job.id, Requester(owner=None), since=service.now() - _PAST)
@@ -82,7 +76,6 @@ async def _taken(service: JobService, job: Job, guess: Guess) -> Assumed:
 async def _heartbeat(
     service: HeartbeatService, agent: AgentName, guess: Guess, now: datetime
 ) -> KnownHeartbeat:
-    from goclaw_py.app.simulation.heartbeats import KnownHeartbeat  # noqa: PLC0415
 
     try:
         view = await service.view(agent)

@@ -11,17 +11,14 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment
 
+from goclaw_py.app.simulation.simulation import Forecast
 from goclaw_py.cli.output import one_line
 from goclaw_py.cli.simulate.texts import beats_row, heart_name, reach, row, total
 from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.jobs.execution_models import OccurrenceStatus
-
-if TYPE_CHECKING:
-    from goclaw_py.app.simulation.simulation import Forecast
 
 _LEFT = 190
 _COLUMNS = 780
