@@ -11,8 +11,7 @@ from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext, ToolSpec
 from goclaw_py.tools.agents import Delegate, SpawnSubagent
 from goclaw_py.tools.chats import SendMessage
-from goclaw_py.tools.editing import EditFile, WriteFile
-from goclaw_py.tools.files import ListFiles, ReadFile, SendFile
+from goclaw_py.tools.files import EditFile, ListFiles, ReadFile, SendFile, WriteFile
 from goclaw_py.tools.heartbeat import HeartbeatDone, HeartbeatTool
 from goclaw_py.tools.permissions import Permissions
 from goclaw_py.tools.pins import PinFact, UnpinFact

@@ -5,7 +5,7 @@ is warmed up or runs for the first time: importing this package costs nothing.
 """
 
 from goclaw_py.agents.models.agent import ModelAgent
-from goclaw_py.agents.models.catalog import Provider, read_model
+from goclaw_py.agents.models.catalog import Provider, is_priced, read_model
 from goclaw_py.agents.models.connection import (
     ModelConnection,
     ModelOptions,
@@ -15,7 +15,6 @@ from goclaw_py.agents.models.connection import (
     is_sendable,
     lacks,
 )
-from goclaw_py.agents.models.prices import is_priced
 
 __all__ = [
     "ModelAgent",

@@ -22,7 +22,7 @@ from pydantic_ai.settings import ModelSettings, ThinkingLevel
 
 from goclaw_py.agents.models.catalog import Provider
 from goclaw_py.agents.models.connection import ModelConnection
-from goclaw_py.agents.models.fallback import Fallback
+from goclaw_py.agents.models.engine import Fallback
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.models.transport import retrying_client, timeout
 from goclaw_py.agents.spec import Thinking

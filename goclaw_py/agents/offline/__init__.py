@@ -5,6 +5,6 @@ not clever and says so. A new phrase is a coroutine and one line in ``PHRASES``.
 """
 
 from goclaw_py.agents.offline.loop import PHRASES, OfflineAgent
-from goclaw_py.agents.offline.talking import MAX_COUNT
+from goclaw_py.agents.offline.phrases import MAX_COUNT
 
 __all__ = ["MAX_COUNT", "PHRASES", "OfflineAgent"]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from goclaw_py.agents.offline.beating import BEATING, beat
+from goclaw_py.agents.offline.phrases import BEATING, TALKING, TOOLING, announced, beat, say
 from goclaw_py.agents.offline.scheduling import SCHEDULING
-from goclaw_py.agents.offline.talking import TALKING
-from goclaw_py.agents.offline.tooling import TOOLING, announced
 from goclaw_py.agents.offline.turn import Answer, OfflineTurn, phrase, quote
 from goclaw_py.model.errors import ToolFailed
 from goclaw_py.model.outcomes import Trigger
@@ -28,10 +26,6 @@ async def _thank(turn: OfflineTurn) -> str:
         for file, size in zip(files, sizes, strict=True)
     ]
     return turn.reply("\n".join(["I got this, but I cannot look into it:", *lines]))
-
-
-async def _announce(turn: OfflineTurn) -> str:
-    return turn.reply(turn.said)
 
 
 async def _introduce(turn: OfflineTurn) -> str:
@@ -64,7 +58,7 @@ def _find(request: RunRequest, prompt: str) -> tuple[Answer, str, str]:
     if any(isinstance(part, FilePart) for part in request.parts):
         return _thank, prompt, ""
     if results := announced(prompt):
-        return _announce, results, ""
+        return say, results, ""
     for known in PHRASES:
         if match := known.pattern.fullmatch(prompt):
             said, rest, *_ = (*((group or "").strip() for group in match.groups()), "", "")

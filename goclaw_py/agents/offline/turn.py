@@ -56,6 +56,10 @@ class OfflineTurn:
         self.emit(ToolEnded(call_id, name, ok=True, result=cut_text(result, _RESULT_CHARS)))
         return result
 
+    async def report(self, name: str, /, **arguments: object) -> str:
+        """Call a tool, and reply with its result. Raises ``ToolFailed``."""
+        return self.reply(await self.use(name, **arguments))
+
 
 Answer = Callable[[OfflineTurn], Awaitable[str]]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.agents.offline import OfflineAgent
-from goclaw_py.agents.offline.beating import needs_attention
+from goclaw_py.agents.offline.phrases import needs_attention
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK, AckPosition, judge
 from goclaw_py.heartbeat.checklist.checklist import parse, with_done, with_item
 from goclaw_py.heartbeat.models import HeartbeatEvent

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.model.errors import ToolFailed
-from goclaw_py.tools.editing import MAX_WRITTEN_BYTES
+from goclaw_py.tools.files import MAX_WRITTEN_BYTES
 from goclaw_py.workspace import Version, Workspace, WorkspaceError
 from tests.support.tools import Desk
 
