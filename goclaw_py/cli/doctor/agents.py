@@ -7,10 +7,14 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from goclaw_py.agents.models import find_key, find_url, is_priced, is_sendable, lacks, read_model
+from goclaw_py.cli import composition
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.common.durations import in_words
+from goclaw_py.config import api_key, heartbeat_policy, switched_off
+from goclaw_py.config.budgets import DayBudget
 from goclaw_py.heartbeat.checklist.intervals import FORMS
 from goclaw_py.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
 from goclaw_py.heartbeat.models import Skip
@@ -18,9 +22,6 @@ from goclaw_py.heartbeat.target import heartbeat_target_text
 from goclaw_py.model.errors import AgentError, GoclawError, SettingError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.runs.instructions import Instructions
-
-if TYPE_CHECKING:
-    from goclaw_py.config.agents import DayBudget
 
 _CORRECT: Final = "fix this setting"
 _UNITS: Final = ("turns", "tokens", "usd")
@@ -32,8 +33,6 @@ _LIKE_AN_INTERVAL: Final = re.compile(
 
 def check_parts(world: DoctorFacts) -> Iterator[Finding]:
     """Check the settings that only a channel or an agent itself can validate."""
-    from goclaw_py.cli import composition  # noqa: PLC0415
-
     settings = world.settings
     try:
         asyncio.run(composition.check_parts(settings))
@@ -46,8 +45,6 @@ def check_parts(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_keys(world: DoctorFacts) -> Iterator[Finding]:
     """Check that every model of an agent has its library, and its API key or base URL."""
-    from goclaw_py.config import api_key  # noqa: PLC0415
-
     for name, agent in world.settings.agents.items():
         subject, place = f"agent {name}", f"agents.{name}"
         try:
@@ -69,14 +66,6 @@ def _check_model(
     place: str = "",
 ) -> Finding:
     """Check one model. ``given``: its API key and base URL in the settings at ``place``."""
-    from goclaw_py.agents.models import (  # noqa: PLC0415
-        find_key,
-        find_url,
-        is_sendable,
-        lacks,
-        read_model,
-    )
-
     read = read_model(model)
     if read is None:
         # ``check_parts`` has reported the name of the model.
@@ -107,7 +96,6 @@ def check_budgets(world: DoctorFacts) -> Iterator[Finding]:
 
 
 def _unpriced(world: DoctorFacts) -> Iterator[Finding]:
-    from goclaw_py.agents.models import find_url, is_priced, read_model  # noqa: PLC0415
 
     for name, agent in world.settings.agents.items():
         budget = agent.budget
@@ -217,8 +205,6 @@ def check_instructions(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_heartbeats(world: DoctorFacts) -> Iterator[Finding]:
     """Show the heartbeat of each agent, and check that its alert target is enabled (SPEC HB-8)."""
-    from goclaw_py.config import heartbeat_policy, switched_off  # noqa: PLC0415
-
     settings = world.settings
     for name in map(AgentName, settings.agents):
         policy = heartbeat_policy(settings, name, world.env)
@@ -236,8 +222,6 @@ def check_heartbeats(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_checklists(world: DoctorFacts) -> Iterator[Finding]:
     """Check that HEARTBEAT.md of each agent is readable, and its intervals are understood."""
-    from goclaw_py.config import heartbeat_policy  # noqa: PLC0415
-
     settings = world.settings
     names = [AgentName(name) for name in settings.agents]
     lists = ChecklistFiles({name: settings.workspace(name) for name in names})
@@ -270,5 +254,4 @@ def _seems_timed(text: str) -> bool:
 
 
 def _forms() -> str:
-
     return FORMS

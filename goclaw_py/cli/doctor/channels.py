@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
+from goclaw_py.config import ChannelAccount, accounts, web_token
 from goclaw_py.model.errors import ChannelError, ChannelRefused, SettingError
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.session_keys import GroupPolicy
 from goclaw_py.ports.store import Standing
 from goclaw_py.scheduler.views import ChannelState, GatewayStatus
 from goclaw_py.web.tcp import CannotListen, listen_tcp
-
-if TYPE_CHECKING:
-    from goclaw_py.config import ChannelAccount
 
 _TELEGRAM_PORTS: Final = frozenset({80, 88, 443, 8443})
 _PRIVACY: Final = "privacy mode is on"
@@ -63,13 +61,11 @@ def _wants_groups(world: DoctorFacts, name: str) -> bool:
 
 
 def _accounts(world: DoctorFacts) -> list[ChannelAccount]:
-    from goclaw_py.config import accounts  # noqa: PLC0415
 
     return list(accounts(world.settings))
 
 
 def _at_work(gateway: GatewayStatus) -> Iterator[Finding]:
-
     renew = "write a new token from @BotFather into token_file; the gateway reloads it"
     cures = {
         ChannelState.CONNECTED: "",
@@ -165,8 +161,6 @@ def check_address(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_token(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the API needs a token, and that it is hard to guess (SPEC SEC-1)."""
-    from goclaw_py.config import web_token  # noqa: PLC0415
-
     web = world.settings.web
     try:
         token = web_token(world.settings, world.env)

@@ -6,17 +6,16 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from goclaw_py.cli import composition
 from goclaw_py.cli.context import Cli
-from goclaw_py.cli.doctor import agents, channels, database, files, machine, work
+from goclaw_py.cli.doctor import agents, channels, database, machine, work
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding, Level, MachineFacts
 from goclaw_py.cli.doctor.gather import look_around, this_machine
 from goclaw_py.common.redaction import Redactor
+from goclaw_py.config import Settings
 from goclaw_py.model.errors import SettingError
-
-if TYPE_CHECKING:
-    from goclaw_py.config import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +41,10 @@ FIRST: Final = ("python", "channels-package", "settings", "state-folder")
 """Checks that run before anything is asked of other processes."""
 
 CHECKS: Final = (
-    DoctorCheck("state-folder-rights", files.check_folder_rights),
-    DoctorCheck("secret-files", files.check_secret_files),
+    DoctorCheck("state-folder-rights", machine.check_folder_rights),
+    DoctorCheck("secret-files", machine.check_secret_files),
     DoctorCheck("disk", machine.check_room),
-    DoctorCheck("log", files.check_log),
+    DoctorCheck("log", machine.check_log),
     DoctorCheck("time-zones", machine.check_zones),
     DoctorCheck("open-files", machine.check_open_files),
     DoctorCheck("memory", machine.check_memory),
@@ -61,7 +60,7 @@ CHECKS: Final = (
     DoctorCheck("budgets", agents.check_budgets),
     DoctorCheck("programs", agents.check_programs),
     DoctorCheck("tool-servers", agents.check_tool_servers),
-    DoctorCheck("workspaces", files.check_workspaces),
+    DoctorCheck("workspaces", machine.check_workspaces),
     DoctorCheck("instructions", agents.check_instructions),
     DoctorCheck("heartbeats", agents.check_heartbeats),
     DoctorCheck("checklists", agents.check_checklists),
@@ -104,13 +103,12 @@ def _lines(error: SettingError) -> list[str]:
 
 
 def _examined(settings: Settings, here: MachineFacts) -> Iterator[DoctorReport]:
-    from goclaw_py.cli import composition  # noqa: PLC0415
 
     # Answers of other programs may quote one of our secrets (SPEC SEC-2).
     hide = composition.hider(settings)
     shown = str(settings.file or "no file, using the defaults")
     yield from _reports("settings", [Finding("settings", shown)])
-    yield from _reports("state-folder", [files.check_folder(settings.state_folder)], hide)
+    yield from _reports("state-folder", [machine.check_folder(settings.state_folder)], hide)
     world = asyncio.run(look_around(settings, dict(os.environ), here))
     for check in CHECKS:
         yield from _reports(check.id, found(check, world), hide)

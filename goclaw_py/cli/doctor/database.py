@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DoctorFacts, Finding
 from goclaw_py.common.clock import WARN_SKEW_S
 from goclaw_py.store.embedded import EmbeddedError
 from goclaw_py.store.embedded_files import installation_for
-
-if TYPE_CHECKING:
-    from goclaw_py.store.postgres.checkup import Checkup
-    from goclaw_py.store.postgres.fitness import DatabaseProblem
+from goclaw_py.store.postgres.checkup import Checkup
+from goclaw_py.store.postgres.fitness import DatabaseProblem
 
 NEEDED: Final = 15
 """Connections that one gateway needs, with a reserve."""
@@ -69,47 +67,52 @@ def check_migrations(world: DoctorFacts) -> Iterator[Finding]:
     yield Finding("migrations", fact, cure, is_hint=True)
 
 
-Judge = Callable[["Checkup"], Finding]
-
-
-def _of_managed(judge: Judge, subject: str) -> Callable[[DoctorFacts], Iterator[Finding]]:
+def _of_managed(
+    subject: str,
+) -> Callable[[Callable[[Checkup], Finding]], Callable[[DoctorFacts], Iterator[Finding]]]:
     """Make a check that only looks at an external server, and only if it answers."""
 
-    def check(world: DoctorFacts) -> Iterator[Finding]:
-        if isinstance(world.database, str):
-            return
-        if world.settings.database.url is None:
-            yield Finding(subject, "embedded server")
-        else:
-            yield judge(world.database)
+    def made(judge: Callable[[Checkup], Finding]) -> Callable[[DoctorFacts], Iterator[Finding]]:
+        def check(world: DoctorFacts) -> Iterator[Finding]:
+            if isinstance(world.database, str):
+                return
+            if world.settings.database.url is None:
+                yield Finding(subject, "embedded server")
+            else:
+                yield judge(world.database)
 
-    check.__doc__ = judge.__doc__
-    return check
+        return check
+
+    return made
 
 
 def _judged(subject: str, fault: DatabaseProblem | None, fine: str) -> Finding:
     return Finding(subject, fine) if fault is None else Finding(subject, fault.fact, fault.cure)
 
 
-def _version(found: Checkup) -> Finding:
+@_of_managed("database server")
+def check_version(found: Checkup) -> Finding:
     """Check that the server is recent enough."""
     fine = f"PostgreSQL {found.server.version // 10_000}"
     return _judged("database server", found.server.version_fault(), fine)
 
 
-def _rights(found: Checkup) -> Finding:
+@_of_managed("database rights")
+def check_rights(found: Checkup) -> Finding:
     """Check the rights on the tables, and that the encoding can store every character."""
     server = found.server
     fault = server.rights_fault(found.pending) or server.encoding_fault()
     return _judged("database rights", fault, f"user {server.us} has all rights it needs")
 
 
-def _writable(found: Checkup) -> Finding:
+@_of_managed("database writes")
+def check_writes(found: Checkup) -> Finding:
     """Check that the server is the primary and accepts writes."""
     return _judged("database writes", found.server.writes_fault(), "accepted")
 
 
-def _notices(found: Checkup) -> Finding:
+@_of_managed("database notices")
+def check_notices(found: Checkup) -> Finding:
     """Check that sessions are not shared by a pooler, and that LISTEN works (SPEC DB-3)."""
     subject = "database notices"
     if found.notices:
@@ -123,7 +126,8 @@ def _notices(found: Checkup) -> Finding:
     return Finding(subject, "NOTIFY does not arrive: probably a connection pooler", cure)
 
 
-def _clock(found: Checkup) -> Finding:
+@_of_managed("database clock")
+def check_clock(found: Checkup) -> Finding:
     """Compare its clock with ours. All gateways use the database's, so a skew is only a hint."""
     off_s = abs(found.skew_s)
     if off_s < WARN_SKEW_S:
@@ -134,17 +138,10 @@ def _clock(found: Checkup) -> Finding:
     return Finding("database clock", fact, cure, is_hint=True)
 
 
-def _connections(found: Checkup) -> Finding:
+@_of_managed("database connections")
+def check_connections(found: Checkup) -> Finding:
     """Check that enough connections are free for one more gateway."""
     server = found.server
     left = server.most - server.used
     cure = "raise max_connections, or stop programs that hold connections" if left < NEEDED else ""
     return Finding("database connections", f"{server.used} of {server.most} in use", cure)
-
-
-check_version = _of_managed(_version, "database server")
-check_rights = _of_managed(_rights, "database rights")
-check_writes = _of_managed(_writable, "database writes")
-check_notices = _of_managed(_notices, "database notices")
-check_clock = _of_managed(_clock, "database clock")
-check_connections = _of_managed(_connections, "database connections")

@@ -11,22 +11,20 @@ import zoneinfo
 from collections.abc import Coroutine, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from goclaw_py.cli import composition
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts, MachineFacts
+from goclaw_py.config import Settings
 from goclaw_py.model.errors import ChannelError, GoclawError, NoDatabase
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import Requester
 from goclaw_py.ports.store import JobQuery, OutboxState
 from goclaw_py.scheduler.views import GatewayStatus
+from goclaw_py.store.postgres.checkup import Checkup
 from goclaw_py.web.sockets import is_answered, socket_path
-
-if TYPE_CHECKING:
-    from goclaw_py.config import Settings
-    from goclaw_py.store.postgres.checkup import Checkup
 
 T = TypeVar("T")
 
@@ -146,7 +144,6 @@ async def _work(
 
 
 async def _looked_at(control: Control) -> DatabaseFacts:
-
     page = await control.jobs.search(JobQuery(limit=_MOST), Requester(None, Maker.OPERATOR))
     return DatabaseFacts(
         jobs=page.jobs,

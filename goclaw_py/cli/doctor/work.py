@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
+from goclaw_py.config import accounts, job_profile
+from goclaw_py.config.secrets import secret_files
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.messages import Target
 from goclaw_py.web.sockets import socket_path
@@ -39,8 +41,6 @@ def check_release(world: DoctorFacts) -> Iterator[Finding]:
 
 def check_age(world: DoctorFacts) -> Iterator[Finding]:
     """Check that the settings have not changed since the gateway started."""
-    from goclaw_py.config.secrets import secret_files  # noqa: PLC0415
-
     if world.gateway is None or isinstance(world.gateway, str):
         yield Finding("settings in use", "no gateway is running")
         return
@@ -73,7 +73,6 @@ def check_jobs(world: DoctorFacts) -> Iterator[Finding]:
 
 
 def _problem(world: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
-    from goclaw_py.config import job_profile  # noqa: PLC0415
 
     slug = job.spec.slug
     if job.state in (JobState.DISABLED, JobState.FAILED):
@@ -96,8 +95,6 @@ def _problem(world: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
 
 def _dead_target(world: DoctorFacts, job: Job) -> str | None:
     """Return why the results of a job cannot be delivered; None if they can."""
-    from goclaw_py.config import accounts  # noqa: PLC0415
-
     target = job.spec.target
     if not isinstance(target, Target) or target.channel == "console":
         return None
