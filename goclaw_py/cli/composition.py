@@ -15,7 +15,6 @@ from goclaw_py.app.progress import Tell
 from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.common.redaction import Redactor
-from goclaw_py.common.redaction import Redactor as Made
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import ChannelError, NotSent
 from goclaw_py.ports.channel import Channel
@@ -156,7 +155,7 @@ def hider(settings: Settings) -> Redactor:
     """Return a function that removes the secrets of the settings from texts."""
     from goclaw_py.config.secrets import known_secrets  # noqa: PLC0415
 
-    return Made(known_secrets(settings, os.environ))
+    return Redactor(known_secrets(settings, os.environ))
 
 
 async def migrate(settings: Settings) -> list[str]:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.output import Printer
 from goclaw_py.ports.control import Control, NoGateway
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
 
+
 T = TypeVar("T")
+Question = Callable[[Control], Awaitable[T]]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as in the HTTP API.")]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of results.")]
@@ -45,19 +49,6 @@ Watch = Annotated[
 """``entry`` replaces ``--watch`` without a value by ``--watch=1``."""
 
 
-class Asks(Protocol):
-    """What a command needs to show something: the settings, and a connection for requests."""
-
-    def settings(self) -> Settings:
-        """Read the settings. Raises ``SettingError``."""
-
-    def ask(self, question: Callable[[Control], Awaitable[T]]) -> T:
-        """Ask the gateway, or the database if no gateway is running."""
-
-
-Show = Callable[[Asks], None]
-
-
 @dataclass(frozen=True, slots=True)
 class Cli:
     """The global options."""
@@ -70,7 +61,7 @@ class Cli:
 
         return load(self.config)
 
-    def ask(self, question: Callable[[Control], Awaitable[T]], *, create: bool = False) -> T:
+    def ask(self, question: Question[T], *, create: bool = False) -> T:
         """Ask the gateway, or the database if no gateway is running.
 
         Raises ``NoDatabase`` if there is none; a command that stores something may ``create`` it.
@@ -121,23 +112,31 @@ def cli(ctx: typer.Context) -> Cli:
     return found
 
 
+def answer(
+    ctx: typer.Context, question: Question[T], output: Printer[T], *, create: bool = False
+) -> T:
+    """Ask as ``Cli.ask`` does, print the answer and return it."""
+    found = cli(ctx).ask(question, create=create)
+    output.print(found)
+    return found
+
+
 def look(
     ctx: typer.Context,
-    show: Show,
+    question: Question[T],
+    output: Printer[T],
     every_s: float | None,
     *,
-    as_json: bool,
     live: bool = False,
 ) -> None:
-    """Show something once or repeatedly. ``live``: only a gateway can answer, not a database."""
-    options = cli(ctx)
+    """Print an answer once or repeatedly. ``live``: only a gateway can answer, not a database."""
     if every_s is None:
-        show(options)
+        answer(ctx, question, output)
         return
     from goclaw_py.cli.watch import watch  # noqa: PLC0415
 
     connect = gateway_alone if live else connected
-    watch(options.settings(), connect, show, every_s=every_s, as_json=as_json)
+    watch(cli(ctx).settings(), connect, question, output, every_s=every_s)
 
 
 @asynccontextmanager
@@ -177,6 +176,23 @@ async def is_live(control: Control) -> bool:
     return True
 
 
+def choice(names: Iterable[str], help_text: str = "") -> Any:
+    """Return an option that takes one of these names."""
+    known = ", ".join(names)
+
+    def checked(text: str | None) -> str | None:
+        if text is not None and text not in known.split(", "):
+            raise typer.BadParameter(f"must be one of {known}")
+        return text
+
+    return typer.Option(callback=checked, help=help_text or f"One of {known}.")
+
+
+def maybe_named(text: str | None) -> str | None:
+    """Validate an optional id or name."""
+    return None if text is None else named(text)
+
+
 def named(text: str) -> str:
     """Validate an id or name of the command line; a blank one would match everything."""
     if not text.strip():
@@ -204,3 +220,37 @@ RunName = Annotated[
         help="Id of the run, or a unique beginning of it.",
     ),
 ]
+
+
+def with_options(kind: type[T]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add each field of a dataclass to a command as an option.
+
+    The fields are annotated like parameters of a typer command, and have defaults. The command
+    gets the dataclass as its second argument.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # it is a dataclass
+    defaults = kind()
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        def called(ctx: typer.Context, **given: Any) -> None:
+            command(ctx, kind(**{name: given.pop(name) for name in names}), **given)
+
+        first, _, *others = inspect.signature(command, eval_str=True).parameters.values()
+        options = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=getattr(defaults, name),
+                annotation=hints[name],
+            )
+            for name in names
+        ]
+        # typer reads the options from the signature.
+        by_kind = sorted([*options, *others], key=lambda parameter: parameter.kind)
+        signature = inspect.Signature([first, *by_kind])
+        called.__signature__ = signature  # type: ignore[attr-defined]
+        called.__name__, called.__doc__ = command.__name__, command.__doc__
+        return called
+
+    return decorated

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated, Final
 
 import typer
 from typer.exceptions import TyperException
 
 from goclaw_py.cli.context import Cli
-from goclaw_py.cli.crashes import hide_secrets
 from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
 from goclaw_py.cli.tree import CommandTree
+from goclaw_py.common.redaction import Redactor
 from goclaw_py.model.errors import GoclawError
 
 _GLOBAL: Final = ("--config", "--version", "-V")
@@ -31,7 +35,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  (typer gives it so)
     if wanted:
-        from goclaw_py.cli.system.setup import version  # noqa: PLC0415
+        from goclaw_py.cli.system.gateway import version  # noqa: PLC0415
 
         version()
         raise typer.Exit
@@ -115,3 +119,32 @@ def _with_intervals(arguments: Sequence[str]) -> list[str]:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     known = ["--watch=1" if word == "--watch" else word for word in arguments[:end]]
     return [*known, *arguments[end:]]
+
+
+def hide_secrets(config: Path | None) -> None:
+    """Install an exception hook that hides secrets in the traceback.
+
+    ``config`` is the settings file as given on the command line. It is read only on a crash.
+    """
+
+    def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        try:
+            text = _hider(config)("".join(traceback.format_exception(kind, error, trace)))
+        except Exception:
+            # A boundary: on an exception here Python would print the original traceback.
+            text = f"goclaw: {kind.__name__}\n"
+        sys.stderr.write(text)
+
+    sys.excepthook = ended
+
+
+def _hider(config: Path | None) -> Callable[[str], str]:
+    from goclaw_py.config import Settings, load  # noqa: PLC0415  (not needed for --help)
+    from goclaw_py.config.secrets import known_secrets  # noqa: PLC0415
+
+    try:
+        settings = load(config)
+    except (GoclawError, OSError):
+        # Broken settings may be the cause. Still hide secrets of the environment and known forms.
+        settings = Settings()
+    return Redactor(known_secrets(settings, os.environ))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import errno
 import os
 import queue
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -139,3 +141,87 @@ def standard_terminal() -> Iterator[StandardTerminal]:
         yield terminal
     finally:
         terminal.close()
+
+
+@contextmanager
+def cut_without_a_reader() -> Iterator[None]:
+    """Raise ``BrokenPipeError`` in the block as soon as the reader of standard output is gone.
+
+    The block is cancelled wherever it waits. Files and terminals have no such event; and where the
+    system does not report it, the next write fails instead.
+    """
+    number = _pipe()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    is_gone = False
+
+    def cut() -> None:
+        nonlocal is_gone
+        is_gone = True
+        # Otherwise the event loop would call this again and again.
+        loop.remove_reader(number)
+        task.cancel()
+
+    # The write end of a pipe becomes readable only when the read end is closed.
+    is_watched = number >= 0 and _is_told(loop, number, cut)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not is_gone:
+            raise
+        task.uncancel()
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
+    finally:
+        if is_watched:
+            loop.remove_reader(number)
+
+
+def forget_output() -> None:
+    """Discard further output. Otherwise Python reports an error when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _pipe() -> int:
+    """Return the file descriptor of standard output if it is a pipe, else -1."""
+    try:
+        number = sys.stdout.fileno()
+        return number if stat.S_ISFIFO(os.fstat(number).st_mode) else -1
+    except (OSError, ValueError):
+        # It is closed, or not a real file.
+        return -1
+
+
+def _is_told(loop: asyncio.AbstractEventLoop, number: int, cut: Callable[[], None]) -> bool:
+    try:
+        loop.add_reader(number, cut)
+    except (OSError, NotImplementedError):
+        return False
+    return True
+
+
+@contextmanager
+def working(what: str, *, bar: bool = False) -> Iterator[Callable[[float], None]]:
+    """Show a spinner with the elapsed time on standard error, if that is a terminal.
+
+    With ``bar`` also a progress bar: call the yielded function with the part that is done, from 0
+    to 1. The display is removed at the end. The work may block: the display has its own thread.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    how_much = (BarColumn(), TaskProgressColumn()) if bar else ()
+    text = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), text, *how_much, TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=1.0 if bar else None)
+        yield lambda part: shown.update(task, completed=part)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from io import StringIO
-from typing import Any
+from typing import Any, Generic, TypeVar
 from unicodedata import bidirectional, category
 
 import typer
+
+T = TypeVar("T")
 
 _WIDE = 10_000
 _SHORT = 20
@@ -55,6 +58,26 @@ def duration(seconds: float) -> str:
 def clock(at: datetime | None) -> str:
     """Format an instant in the time zone of this machine."""
     return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+@dataclass(frozen=True, slots=True)
+class Printer(Generic[T]):
+    """How a command prints an answer: as JSON of type ``kind``, or as text by ``show``.
+
+    ``document`` returns what the JSON shows; by default the answer itself.
+    """
+
+    kind: Any
+    show: Callable[[T], None]
+    as_json: bool
+    document: Callable[[T], object] | None = None
+
+    def print(self, found: T) -> None:
+        """Print an answer."""
+        if self.as_json:
+            show_json(self.kind, found if self.document is None else self.document(found))
+        else:
+            self.show(found)
 
 
 def show_json(kind: Any, value: object) -> None:

@@ -10,11 +10,11 @@ import typer
 from typer.core import TyperGroup
 
 PLACES: Final = {
-    "init": "system.setup:init",
+    "init": "system.gateway:init",
     "run": "system.gateway:run",
     "chat": "chats.chat:chat",
     "status": "system.gateway:status",
-    "send": "chats.send:send",
+    "send": "chats.sessions:send",
     "stop": "system.gateway:stop",
     "lanes": "runs.lanes:app",
     "nodes": "system.nodes:app",
@@ -32,11 +32,11 @@ PLACES: Final = {
     "groups": "chats.groups:app",
     "config": "system.config:app",
     "simulate": "simulate.commands:simulate",
-    "migrate": "system.database:migrate",
+    "migrate": "system.gateway:migrate",
     "backup": "system.backup:backup",
     "restore": "system.backup:restore",
     "doctor": "doctor.command:doctor",
-    "version": "system.setup:version",
+    "version": "system.gateway:version",
 }
 """In the order of ``goclaw --help``: the module in this package, and its function or group."""
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     redirect_stderr,
     redirect_stdout,
 )
-from datetime import datetime
 from io import StringIO
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import typer
 
-from goclaw_py.cli.output import clock
-from goclaw_py.cli.readers import cut_without_a_reader, forget_output
+from goclaw_py.cli.context import Question
+from goclaw_py.cli.keyboard import cut_without_a_reader, forget_output
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import Printer, clock
 from goclaw_py.model.errors import GoclawError, StoreUnavailable
 from goclaw_py.ports.control import Control, NoGateway
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
-    from goclaw_py.cli.context import Show
     from goclaw_py.config import Settings
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Display:
 
     def show(self, text: str, remark: str = "") -> None:
         """Show as much as fits on the terminal."""
-        at = clock(_now())
+        at = clock(display.now())
         self._seen = f"last answer at {at}"
         self._fill(f"{at}  Ctrl-C to quit", f"{remark}\n\n{text}" if remark else text)
 
@@ -100,7 +100,7 @@ class Paper:
     def show(self, text: str, remark: str = "") -> None:
         """Write the output below its time."""
         self._beside(remark)
-        _write(f"{clock(_now())}\n{text}\n\n")
+        _write(f"{clock(display.now())}\n{text}\n\n")
 
     def _beside(self, remark: str) -> None:
         self._told = ""
@@ -161,19 +161,20 @@ class Watching:
         with self._runner:
             self._runner.run(self._leave())
 
-    def settings(self) -> Settings:
-        """Return the settings as read at the start."""
-        return self._settings
-
-    def ask(self, question: Callable[[Control], Awaitable[T]]) -> T:
+    def ask(self, question: Question[T]) -> T:
         """Ask the gateway, or the database if no gateway is running and that suffices."""
         return self._runner.run(self._asked(question))
 
     def pause(self, seconds: float) -> None:
         """Wait; connections stay alive meanwhile. Raises ``BrokenPipeError``."""
-        self._runner.run(_paused(seconds))
 
-    async def _asked(self, question: Callable[[Control], Awaitable[T]]) -> T:
+        async def paused() -> None:
+            with cut_without_a_reader():
+                await asyncio.sleep(seconds)
+
+        self._runner.run(paused())
+
+    async def _asked(self, question: Question[T]) -> T:
         control = await self._connected()
         try:
             return await question(control)
@@ -199,31 +200,32 @@ class Watching:
         await self._exits.aclose()
 
 
-async def _paused(seconds: float) -> None:
-    with cut_without_a_reader():
-        await asyncio.sleep(seconds)
-
-
 def is_passing(error: GoclawError) -> bool:
     """Return whether an error is temporary, so that the next refresh may succeed."""
     return isinstance(error, NoGateway | StoreUnavailable)
 
 
 def watch(
-    settings: Settings, connect: Connect, show: Show, *, every_s: float, as_json: bool
+    settings: Settings,
+    connect: Connect,
+    question: Question[T],
+    output: Printer[T],
+    *,
+    every_s: float,
 ) -> None:
-    """Call ``show`` until Ctrl-C, and show its output each time in one piece.
+    """Ask until Ctrl-C, and show each answer in one piece.
 
-    Raises what ``show`` raises, except if the gateway or database is away: it may come back.
+    Raises what a question raises, except if the gateway or database is away: it may come back.
     """
     interactive = sys.stdout.isatty()
     screen: Screen = Display() if interactive else Paper()
-    if as_json:
-        screen = JsonDocuments()
+    if output.as_json:
+        screen, interactive = JsonDocuments(), False
     try:
         with Watching(settings, connect) as watching:
             while True:
-                _look(watching, show, screen, interactive=interactive and not as_json)
+                canvas = _Canvas(interactive=interactive)
+                _look(lambda: output.print(watching.ask(question)), screen, canvas)
                 watching.pause(every_s)
     except KeyboardInterrupt:
         # The usual way to quit. End the line, on which the terminal has shown ^C.
@@ -234,11 +236,11 @@ def watch(
         forget_output()
 
 
-def _look(watching: Watching, show: Show, screen: Screen, *, interactive: bool) -> None:
-    canvas, beside = _Canvas(interactive=interactive), StringIO()
+def _look(show: Callable[[], None], screen: Screen, canvas: _Canvas) -> None:
+    beside = StringIO()
     try:
         with redirect_stdout(canvas), redirect_stderr(beside):
-            show(watching)
+            show()
     except GoclawError as error:
         if not is_passing(error):
             raise
@@ -246,12 +248,6 @@ def _look(watching: Watching, show: Show, screen: Screen, *, interactive: bool) 
         screen.gone(f"{error}\nwaiting for {what}")
         return
     screen.show(canvas.getvalue().rstrip("\n"), beside.getvalue().rstrip("\n"))
-
-
-def _now() -> datetime:
-    from goclaw_py.cli.messages import display  # noqa: PLC0415
-
-    return display.now()
 
 
 def _write(text: str) -> None:

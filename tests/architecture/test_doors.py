@@ -46,7 +46,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "typer": ("goclaw_py.cli",),
     "uvicorn": ("goclaw_py.web",),
     "uvloop": ("goclaw_py.app",),
-    "yaml": ("goclaw_py.cli.cron.yaml_format",),
+    "yaml": ("goclaw_py.cli.cron.files",),
 }
 
 

@@ -23,7 +23,6 @@ WAIT_S: Final = 60.0
 
 
 def _chat(name: str) -> str:
-
     if not is_chat_name(name):
         raise typer.BadParameter("must be 1 to 64 characters of A-Z a-z 0-9 . _ -")
     return name

@@ -31,14 +31,12 @@ Place = tuple[str, str]
 _Where = tuple[str | None, str | None]
 """Channel and account; None is any."""
 
-Channel = Annotated[str | None, typer.Option(help="Channel, if several match.")]
 Group = Annotated[
     str,
     typer.Argument(
         callback=named, help="Id of the group, or a unique beginning of its id or name."
     ),
 ]
-Account = Annotated[str | None, typer.Option(help="Account, if several match.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,6 @@ def _accounts(ctx: typer.Context) -> dict[Place, ChannelAccount]:
 
 
 async def _groups(control: Control) -> list[Chat]:
-
     return [chat for chat in await control.chats() if chat.peer is PeerKind.GROUP]
 
 
@@ -103,7 +100,7 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     if as_json:
         show_json(list[Chat], [chat for chat, _ in judged])
         return
-    several = len({_where(chat) for chat, _ in judged}) > 1
+    several = len({display.where(chat) for chat, _ in judged}) > 1
     columns = ["NAME", "ID", *(["CHANNEL"] if several else []), "STATE", "LAST SEEN"]
     columns += ["UNMENTIONED", "PROBLEM"]
     seen_at = display.now()
@@ -111,7 +108,7 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         (
             _name(chat),
             display.cell(chat.chat),
-            *((_where(chat),) if several else ()),
+            *((display.where(chat),) if several else ()),
             verdict.words,
             f"{display.age(chat.last_seen_at, seen_at)} ago",
             ""
@@ -128,10 +125,6 @@ def _name(chat: Chat) -> str:
     return one_line(chat.name, _NAME)
 
 
-def _where(chat: Chat) -> str:
-    return display.cell(f"{chat.channel}/{chat.account}")
-
-
 # ---------------------------------------------------------------------------- allow, deny
 
 
@@ -139,8 +132,8 @@ def _where(chat: Chat) -> str:
 def allow(
     ctx: typer.Context,
     group: Group,
-    channel: Channel = None,
-    account: Account = None,
+    channel: display.Channel = None,
+    account: display.Account = None,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -155,8 +148,8 @@ def allow(
 def deny(
     ctx: typer.Context,
     group: Group,
-    channel: Channel = None,
-    account: Account = None,
+    channel: display.Channel = None,
+    account: display.Account = None,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -168,7 +161,6 @@ def deny(
 
 
 def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool, as_json: bool) -> None:
-
     accounts = _accounts(ctx)
 
     async def ask(control: Control) -> tuple[Chat | None, Place, str]:
@@ -203,7 +195,7 @@ def _tell(found: Chat | None, place: Place, chat: str, *, allowed: bool) -> None
         typer.echo(f"{name} is {_STATES[allowed]}; the bot has received no message from it yet")
         return
     already = "already " if found.allowed is allowed else ""
-    typer.echo(f"{_called(found)} on {_where(found)} is {already}{_STATES[allowed]}")
+    typer.echo(f"{_called(found)} on {display.where(found)} is {already}{_STATES[allowed]}")
 
 
 def _check_unseen(chat: str, place: Place, accounts: Collection[Place]) -> None:
@@ -235,7 +227,7 @@ def _find(groups: Sequence[Chat], wanted: str, where: _Where) -> Chat | None:
         more = ", …" if len(found) > _NAMED else ""
         raise NotFound(f"several groups match {wanted!r}, give an id: {names}{more}")
     if len(found) > 1:
-        places = ", ".join(map(_where, found))
+        places = ", ".join(map(display.where, found))
         raise NotFound(f"{_called(found[0])} is on {places}: add --channel or --account")
     if not found and channel is None:
         raise NotFound(

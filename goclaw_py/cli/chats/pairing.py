@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from goclaw_py.chats.access_texts import name
-from goclaw_py.cli.context import AsJson, cli, named
+from goclaw_py.cli.context import AsJson, answer, cli, named
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import clock, show_json, show_table
+from goclaw_py.cli.output import Printer, clock, show_json, show_table
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.ports.control import Control, NotFound, PairingApplicant
 from goclaw_py.ports.store import Chat, LastActivity, Person, unapproved
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 app = typer.Typer(help="Manage who may talk to the agent.", no_args_is_help=True)
 
 _NOBODY = "nobody yet; write to the bot to get a code, then: goclaw pairing approve CODE"
 _HEARD = 1000
+
+Who = Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")]
 
 
 @app.command("list")
@@ -33,12 +31,17 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     async def ask(control: Control) -> tuple[list[Person], list[PairingApplicant]]:
         return await control.people(), await control.pairing_requests()
 
-    people, asking = cli(ctx).ask(ask)
-    if as_json:
-        show_json(tuple[list[Person], list[PairingApplicant]], (people, asking))
-        return
-    rows = [(display.who(one.sender), _where(one), one.standing.value, "") for one in people] + [
-        (display.who(one.sender), _where(one), "pending", clock(one.expires_at)) for one in asking
+    answer(ctx, ask, Printer(tuple[list[Person], list[PairingApplicant]], _show, as_json))
+
+
+def _show(found: tuple[list[Person], list[PairingApplicant]]) -> None:
+    people, asking = found
+    rows = [
+        *((display.who(one.sender), display.where(one), one.standing.value, "") for one in people),
+        *(
+            (display.who(one.sender), display.where(one), "pending", clock(one.expires_at))
+            for one in asking
+        ),
     ]
     show_table(("PERSON", "CHANNEL", "ROLE", "CODE VALID UNTIL"), rows, empty=_NOBODY)
 
@@ -52,11 +55,12 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
     async def ask(control: Control) -> tuple[list[Person], list[LastActivity], list[Chat]]:
         found = await control.people()
-        return found, await control.heard(limit=_HEARD), await _unapproved(control, found)
+        heard = await control.heard(limit=_HEARD)
+        return found, heard, unapproved(found, await control.chats())
 
-    found, heard, unapproved = cli(ctx).ask(ask)
+    found, heard, others = cli(ctx).ask(ask)
     if as_json:
-        show_json(tuple[list[Person], list[Chat]], (found, unapproved))
+        show_json(tuple[list[Person], list[Chat]], (found, others))
         return
     # Only the last speaker of each chat is stored, which is enough for a direct chat.
     # The list is newest first; reversed, so that the newest entry of a person wins.
@@ -65,7 +69,7 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     rows = [
         (
             display.who(one.sender),
-            _where(one),
+            display.where(one),
             one.standing.value,
             clock(one.approved_at),
             _last(last.get((one.channel, one.account, one.sender.id)), seen_at),
@@ -74,21 +78,16 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     ] + [
         (
             _called(one),
-            _where(one),
+            display.where(one),
             "denied" if one.allowed is False else "not approved",
             clock(one.first_seen_at),
             # The stored time of the chat is updated at least once an hour.
             _last(last.get((one.channel, one.account, one.chat)), seen_at)
             or f"{display.age(one.last_seen_at, seen_at)} ago",
         )
-        for one in unapproved
+        for one in others
     ]
     show_table(("PERSON", "CHANNEL", "ROLE", "SINCE", "LAST MESSAGE"), rows, empty=_NOBODY)
-
-
-async def _unapproved(control: Control, people: Sequence[Person]) -> list[Chat]:
-
-    return unapproved(people, await control.chats())
 
 
 def _called(chat: Chat) -> str:
@@ -99,10 +98,6 @@ def _last(heard: LastActivity | None, seen_at: datetime) -> str:
     if heard is None:
         return ""
     return f"{display.age(heard.at, seen_at)} ago in {display.place(heard.target)}"
-
-
-def _where(one: Person | PairingApplicant | Chat) -> str:
-    return display.cell(f"{one.channel}/{one.account}")
 
 
 @app.command()
@@ -122,29 +117,28 @@ def approve(
     The bot tells the person, and answers the messages they have already sent.
     """
 
-    async def ask(control: Control) -> Person:
-        return await control.approve(code, guest=guest)
+    def show(person: Person) -> None:
+        typer.echo(f"{display.who(person.sender)} is {person.standing.value} on {person.channel}")
 
-    person = cli(ctx).ask(ask)
-    if as_json:
-        _show_person(person)
-        return
-    typer.echo(f"{display.who(person.sender)} is {person.standing.value} on {person.channel}")
+    answer(
+        ctx,
+        lambda control: control.approve(code, guest=guest),
+        Printer(Person, show, as_json),
+    )
 
 
 @app.command()
 def revoke(
     ctx: typer.Context,
-    who: Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")],
-    channel: Annotated[str | None, typer.Option(help="Channel, if several match.")] = None,
-    account: Annotated[str | None, typer.Option(help="Account, if several match.")] = None,
+    who: Who,
+    channel: display.Channel = None,
+    account: display.Account = None,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Revoke the approval of a person."""
 
     async def ask(control: Control) -> Person:
-
         found = [
             person
             for person in await control.people()
@@ -160,19 +154,18 @@ def revoke(
         await control.revoke(person.channel, person.account, person.sender.id)
         return person
 
-    person = cli(ctx).ask(ask)
-    if as_json:
-        _show_person(person)
-        return
-    typer.echo(f"{display.who(person.sender)} may no longer talk on {person.channel}")
+    def show(person: Person) -> None:
+        typer.echo(f"{display.who(person.sender)} may no longer talk on {person.channel}")
+
+    answer(ctx, ask, Printer(Person, show, as_json))
 
 
 @app.command()
 def deny(
     ctx: typer.Context,
-    who: Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")],
-    channel: Annotated[str | None, typer.Option(help="Channel, if several match.")] = None,
-    account: Annotated[str | None, typer.Option(help="Account, if several match.")] = None,
+    who: Who,
+    channel: display.Channel = None,
+    account: display.Account = None,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -186,9 +179,9 @@ def deny(
 @app.command()
 def allow(
     ctx: typer.Context,
-    who: Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")],
-    channel: Annotated[str | None, typer.Option(help="Channel, if several match.")] = None,
-    account: Annotated[str | None, typer.Option(help="Account, if several match.")] = None,
+    who: Who,
+    channel: display.Channel = None,
+    account: display.Account = None,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -210,7 +203,6 @@ def _decide(
     channel, account = where
 
     async def ask(control: Control) -> Chat:
-
         found = [
             chat
             for chat in await _undecided(control, allowed=allowed)
@@ -225,22 +217,23 @@ def _decide(
                 f"for an approved person: goclaw pairing revoke {who}"
             )
         if len(found) > 1:
-            names = ", ".join(f"{_called(chat)} on {_where(chat)}" for chat in found)
+            names = ", ".join(f"{_called(chat)} on {display.where(chat)}" for chat in found)
             raise NotFound(f"{who} is not unique: {names}; give the id, --channel or --account")
         (chat,) = found
         await control.allow_chat(chat.channel, chat.account, chat.chat, allowed=allowed)
-        return chat
+        return replace(chat, allowed=allowed)
 
-    chat = cli(ctx).ask(ask)
-    if as_json:
-        show_json(Chat, replace(chat, allowed=allowed))
-        return
-    typer.echo(f"{_called(chat)} on {_where(chat)} is {'allowed' if allowed else 'denied'}")
+    def show(chat: Chat) -> None:
+        typer.echo(
+            f"{_called(chat)} on {display.where(chat)} is {'allowed' if allowed else 'denied'}"
+        )
+
+    answer(ctx, ask, Printer(Chat, show, as_json))
 
 
 async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
     """Return the direct chats to allow or deny; pending requests can only be denied."""
-    found = await _unapproved(control, await control.people())
+    found = unapproved(await control.people(), await control.chats())
     if allowed:
         return found
     there = {(chat.channel, chat.account, chat.chat) for chat in found}
@@ -254,8 +247,3 @@ async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
 
 def _has_name(chat: Chat, who: str) -> bool:
     return chat.name == who or chat.name.endswith(f"({who})")
-
-
-def _show_person(person: Person) -> None:
-
-    show_json(Person, person)

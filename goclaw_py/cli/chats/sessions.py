@@ -1,12 +1,15 @@
-"""``goclaw sessions``: list, show and reset conversations."""
+"""``goclaw sessions`` and ``send``: list, show and reset conversations; send a message to one."""
 
 from __future__ import annotations
 
+import sys
+from typing import Annotated
+
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, SessionName, cli
-from goclaw_py.cli.output import clock, plain, show_facts, show_json, show_table
-from goclaw_py.ports.control import Control
+from goclaw_py.cli.context import AsJson, Limit, SessionName, answer
+from goclaw_py.cli.output import Printer, clock, plain, show_facts, show_table
+from goclaw_py.ports.control import Control, Submitted
 from goclaw_py.ports.store import Session, StoredEntry
 
 app = typer.Typer(help="List, show and reset conversations.", no_args_is_help=True)
@@ -15,14 +18,11 @@ app = typer.Typer(help="List, show and reset conversations.", no_args_is_help=Tr
 @app.command("list")
 def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> None:
     """List sessions, most recently active first."""
+    output = Printer(list[Session], _show_all, as_json)
+    answer(ctx, lambda control: control.sessions(limit=limit), output)
 
-    async def ask(control: Control) -> list[Session]:
-        return await control.sessions(limit=limit)
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        show_json(list[Session], found)
-        return
+def _show_all(found: list[Session]) -> None:
     rows = [
         (one.key, one.agent, clock(one.last_active_at), str(one.waiting), str(one.entries))
         for one in found
@@ -41,10 +41,11 @@ def show(
         found = await control.session(session)
         return found, await control.history(found.key, limit=limit)
 
-    found, history = cli(ctx).ask(ask)
-    if as_json:
-        show_json(tuple[Session, list[StoredEntry]], (found, history))
-        return
+    answer(ctx, ask, Printer(tuple[Session, list[StoredEntry]], _show, as_json))
+
+
+def _show(answered: tuple[Session, list[StoredEntry]]) -> None:
+    found, history = answered
     show_facts(
         [
             ("session", found.key),
@@ -68,13 +69,46 @@ def reset(ctx: typer.Context, session: SessionName, *, as_json: AsJson = False) 
     Messages waiting in the session are dropped.
     """
 
-    async def ask(control: Control) -> str:
+    async def ask(control: Control) -> dict[str, str]:
         found = await control.session(session)
         await control.reset(found.key)
-        return found.key
+        return {"reset": found.key}
 
-    key = cli(ctx).ask(ask)
-    if as_json:
-        show_json(dict[str, str], {"reset": key})
-    else:
-        typer.echo(f"reset {plain(key)}")
+    def show(done: dict[str, str]) -> None:
+        typer.echo(f"reset {plain(done['reset'])}")
+
+    answer(ctx, ask, Printer(dict[str, str], show, as_json))
+
+
+def send(
+    ctx: typer.Context,
+    session: SessionName,
+    text: Annotated[
+        str, typer.Argument(help="Text of the message. - reads it from standard input.")
+    ],
+    *,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="Wait for current runs and messages of the session.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Send a message to the agent in a session.
+
+    The agent handles it as if it arrived in the chat of the session, and replies there.
+    Example: goclaw send telegram:direct:1001 "what is new?"
+    """
+    words = sys.stdin.read() if text == "-" else text
+    if not words.strip():
+        raise typer.BadParameter("the message is empty")
+
+    async def ask(control: Control) -> Submitted:
+        found = await control.session(session)
+        return await control.send_message(found.key, words, queue=queue)
+
+    answer(ctx, ask, Printer(Submitted, _show_sent, as_json))
+
+
+def _show_sent(done: Submitted) -> None:
+    typer.echo(
+        f"run {done.run}" if done.run else "stored; another node owns this session and will run it"
+    )

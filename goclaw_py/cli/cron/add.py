@@ -2,20 +2,117 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli, named
-from goclaw_py.cli.cron import options as said
-from goclaw_py.cli.cron.options import NONE, JobOptions
-from goclaw_py.cli.cron.texts import JobName, JobSnapshot, operator, routed, say_next
-from goclaw_py.cli.options import with_options
-from goclaw_py.jobs.models import SLUG, Job, Notify, Payload, Prompt
-from goclaw_py.model.errors import BadJob
+from goclaw_py.cli.context import AsJson, answer, choice, named, with_options
+from goclaw_py.cli.cron.texts import JobName, JobSnapshot, next_runs, operator, routed
+from goclaw_py.common.datetimes import parse_moment
+from goclaw_py.jobs.models import (
+    MAX_TEXT_CHARS,
+    SLUG,
+    FixedMessage,
+    Job,
+    JobTarget,
+    Notify,
+    Payload,
+    Program,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.jobs.policy import JobPolicy, policy_with
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, parse_interval
+from goclaw_py.model.errors import BadInterval, BadJob
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import JobChange, JobDraft
+
+NONE = "none"
+"""Option value that removes a setting of a job, such as ``--until none``."""
+
+_SESSIONS = ("job", "fresh", "main")
+
+
+def _max_runs(text: str | None) -> str | None:
+    if text is None or text == NONE or (text.isdecimal() and 1 <= int(text[:20]) <= 10**9):
+        return text
+    raise typer.BadParameter(f"must be a whole number from 1 to 1000000000, or {NONE}")
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """The options of both commands; None means that the option was not given."""
+
+    at: Annotated[
+        str | None,
+        typer.Option(help="Run once: 2026-05-01T09:00, 09:00, 'tomorrow 9:00', 'in 20m'."),
+    ] = None
+    every: Annotated[str | None, typer.Option(help="Run at an interval: 30s, 10m, 2h, 1d.")] = None
+    cron: Annotated[
+        str | None,
+        typer.Option(help="Cron expression: '0 9 * * 1-5'; six fields start with seconds."),
+    ] = None
+    tz: Annotated[
+        str | None,
+        typer.Option(help="Time zone, such as Europe/Berlin (default: scheduler.timezone)."),
+    ] = None
+    slug: Annotated[str | None, typer.Option(help="Short name: a-z 0-9 _ -.")] = None
+    name: Annotated[str | None, typer.Option(help="Display name.")] = None
+    agent: Annotated[str | None, typer.Option(help="Agent that runs the job (default: main).")] = (
+        None
+    )
+    to: Annotated[
+        str | None,
+        typer.Option(help="Delivery target of results: a chat (telegram:123), last, or none."),
+    ] = None
+    notify: Annotated[
+        str | None, choice(Notify, "When to deliver results: always, conditional or never.")
+    ] = None
+    session: Annotated[
+        str | None,
+        typer.Option(help="Session of its runs: job, fresh, main (that of the chat), or a key."),
+    ] = None
+    message: Annotated[
+        str | None, typer.Option(help="Deliver this text as it is, without asking a model.")
+    ] = None
+    command: Annotated[
+        bool,
+        typer.Option("--command", help="Run the words after -- as a program."),
+    ] = False
+    model: Annotated[
+        str | None, typer.Option(help="Model of its runs (default: the agent's model; also '').")
+    ] = None
+    max_runs: Annotated[
+        str | None, typer.Option(callback=_max_runs, help="Finish the job after this many runs.")
+    ] = None
+    until: Annotated[str | None, typer.Option(help="Do not run after this time.")] = None
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Override a [scheduler] setting: retries=0, run_timeout_s=10m. KEY= resets it.",
+        ),
+    ] = None
+    source: Annotated[
+        str | None, typer.Option(help="Work source that supplies the work of each run.")
+    ] = None
+    wake_heartbeat: Annotated[
+        bool | None,
+        typer.Option(
+            "--wake-heartbeat/--no-wake-heartbeat", help="Run the heartbeat after each run."
+        ),
+    ] = None
+
+
+# ---------------------------------------------------------------------------- add, edit
+
 
 Words = Annotated[
     list[str] | None,
@@ -42,14 +139,17 @@ def add(
     if wish.at is None and wish.every is None and wish.cron is None:
         raise typer.BadParameter("give a schedule: --at, --every or --cron")
     wish = _named(wish, called)
-    payload = said.payload_of(wish, words)
+    payload = _payload(wish, words)
 
     async def ask(control: Control) -> JobSnapshot:
-        draft = await _draft(control, wish, payload)
-        made = await control.jobs.create(replace(draft, paused=paused), operator())
-        return await routed(control.jobs, made)
+        zone = wish.tz or await control.jobs.zone(operator())
+        fields = await _given(wish, control, payload, zone=zone, new=True)
+        if wish.model and payload is None:
+            raise BadJob("prompt", "is required")
+        draft = JobDraft(**{**fields, "zone": zone, "paused": paused})  # type: ignore[arg-type]
+        return await routed(control.jobs, await control.jobs.create(draft, operator()))
 
-    say_next(cli(ctx).ask(ask, create=True), as_json=as_json)
+    answer(ctx, ask, next_runs(as_json=as_json), create=True)
 
 
 def _named(wish: JobOptions, name: str) -> JobOptions:
@@ -57,34 +157,6 @@ def _named(wish: JobOptions, name: str) -> JobOptions:
     if wish.slug is None and SLUG.fullmatch(name):
         return replace(wish, slug=name)
     return replace(wish, name=wish.name or name)
-
-
-async def _draft(control: Control, wish: JobOptions, payload: Payload | None) -> JobDraft:
-
-    service = control.jobs
-    zone, now = wish.tz or await service.zone(operator()), service.now()
-    schedule = said.schedule_of(wish, now=now, zone=zone)
-    assert schedule is not None
-    if wish.model and payload is None:
-        raise BadJob("prompt", "is required")
-    place = await said.target_of(wish, control)
-    return JobDraft(
-        schedule=schedule,
-        payload=payload,
-        slug=wish.slug or "",
-        name=wish.name or "",
-        zone=zone,
-        agent=said.agent_of(wish),
-        target=place and place[0],
-        peer=place and place[1],
-        notify=said.notify_of(wish) or Notify.ALWAYS,
-        session=said.session_of(wish),
-        policy=said.policy_of(wish, new=True),
-        max_runs=said.max_runs_of(wish),
-        not_after=said.end_of(wish, now=now, zone=zone),
-        wake_heartbeat=bool(wish.wake_heartbeat),
-        source=wish.source or "",
-    )
 
 
 # ---------------------------------------------------------------------------- edit
@@ -108,49 +180,20 @@ def edit(
     """
     if wish == JobOptions() and not words:
         raise typer.BadParameter("nothing to change: give at least one option or a prompt")
-    payload = said.payload_of(wish, words)
+    payload = _payload(wish, words)
 
     async def ask(control: Control) -> JobSnapshot:
         service, by = control.jobs, operator()
         before = await service.get(job, by)
-        change = await _change(control, wish, payload, before)
-        change = replace(change, revision=revision or change.revision)
+        new, from_old = _completed(wish, payload, before)
+        zone = wish.tz or before.spec.zone
+        fields = await _given(wish, control, new, zone=zone, new=False)
+        # Part of the new payload was copied from this revision: fail if the job changed since.
+        expected = revision or (before.revision if from_old else None)
+        change = JobChange(**fields, revision=expected)  # type: ignore[arg-type]
         return await routed(service, await service.edit(before.id, change, by))
 
-    say_next(cli(ctx).ask(ask), as_json=as_json)
-
-
-async def _change(
-    control: Control, wish: JobOptions, payload: Payload | None, before: Job
-) -> JobChange:
-
-    zone, now = wish.tz or before.spec.zone, control.jobs.now()
-    payload, from_old = _completed(wish, payload, before)
-    place = await said.target_of(wish, control)
-    given: dict[str, object] = {
-        "slug": wish.slug,
-        "name": wish.name,
-        "schedule": said.schedule_of(wish, now=now, zone=zone),
-        "zone": wish.tz,
-        "payload": payload,
-        "agent": said.agent_of(wish),
-        "target": place and place[0],
-        "peer": place and place[1],
-        "notify": said.notify_of(wish),
-        "session": said.session_of(wish) if wish.session is not None else None,
-        "policy": said.policy_of(wish, new=False) or None,
-        "wake_heartbeat": wish.wake_heartbeat,
-        "source": "" if wish.source == NONE else wish.source,
-        # Part of the new payload was copied from this revision: fail if the job changed since.
-        "revision": before.revision if from_old else None,
-    }
-    changed = {key: value for key, value in given.items() if value is not None}
-    # For these two None is a value: it removes the limit.
-    if wish.max_runs is not None:
-        changed["max_runs"] = said.max_runs_of(wish)
-    if wish.until is not None:
-        changed["not_after"] = said.end_of(wish, now=now, zone=zone)
-    return JobChange(**changed)  # type: ignore[arg-type]  # each is of the type of its field
+    answer(ctx, ask, next_runs(as_json=as_json))
 
 
 def _completed(
@@ -166,3 +209,168 @@ def _completed(
     if payload is None and wish.model is not None:
         raise typer.BadParameter("--model is only for jobs with a prompt")
     return payload, False
+
+
+async def _given(
+    wish: JobOptions, control: Control, payload: Payload | None, *, zone: str, new: bool
+) -> dict[str, object]:
+    """Return the fields of a job for which an option was given.
+
+    ``zone``: of times without one. ``new``: the job does not exist yet. Raises ``BadParameter``,
+    ``BadJob`` and ``BadSchedule``.
+    """
+    now = control.jobs.now()
+    target, peer = await _target(wish, control)
+    fields: dict[str, object] = {
+        "slug": wish.slug,
+        "name": wish.name,
+        "schedule": _schedule(wish, now=now, zone=zone),
+        "zone": wish.tz,
+        "payload": payload,
+        "agent": None if wish.agent is None else AgentName(wish.agent),
+        "target": target,
+        "peer": peer,
+        "notify": None if wish.notify is None else Notify(wish.notify),
+        "session": "" if wish.session in _SESSIONS else wish.session,
+        "policy": _policy(wish, new=new) or None,
+        "wake_heartbeat": wish.wake_heartbeat,
+        "source": "" if wish.source == NONE else wish.source,
+    }
+    fields = {key: value for key, value in fields.items() if value is not None}
+    # For these two None is a value: it removes the limit.
+    if wish.max_runs is not None:
+        fields["max_runs"] = None if wish.max_runs == NONE else int(wish.max_runs)
+    if wish.until is not None:
+        is_none = wish.until == NONE
+        fields["not_after"] = None if is_none else parse_moment(wish.until, now=now, zone=zone)
+    return fields
+
+
+# ---------------------------------------------------------------------------- when
+
+
+def _schedule(wish: JobOptions, *, now: datetime, zone: str) -> Schedule | None:
+    times = [text for text in (wish.at, wish.every, wish.cron) if text is not None]
+    if len(times) > 1:
+        raise typer.BadParameter(f"give one of --at, --every and --cron, not {len(times)}")
+    if wish.at is not None:
+        return At(parse_moment(wish.at, now=now, zone=zone))
+    if wish.every is not None:
+        return Every(parse_interval(wish.every))
+    return None if wish.cron is None else Cron(wish.cron.strip())
+
+
+# ---------------------------------------------------------------------------- what
+
+
+def _payload(wish: JobOptions, words: list[str] | None) -> Payload | None:
+    """Return the payload (prompt, message or program); None if no option gives one.
+
+    With ``--model`` alone the prompt is missing, which the caller handles. Raises
+    ``BadParameter`` if several are given, and ``BadJob`` for text that is too long.
+    """
+    if wish.message is not None and (words or wish.command):
+        raise typer.BadParameter("give only one of a prompt, --message and --command")
+    if wish.model and (wish.message is not None or wish.command):
+        raise typer.BadParameter("--model is only for jobs with a prompt")
+    if wish.command:
+        if not words:
+            raise typer.BadParameter("the program is missing: --command -- PROGRAM ARGUMENT…")
+        return Program(tuple(words))
+    if wish.message is not None:
+        return FixedMessage(_bounded("message", wish.message))
+    if not words:
+        return None
+    return Prompt(_bounded("prompt", _prompt(words)), wish.model or "")
+
+
+def _prompt(words: list[str]) -> str:
+    if words != ["-"]:
+        return " ".join(words)
+
+    # Reading one character more than allowed is enough to detect a text that is too long.
+    return sys.stdin.read(MAX_TEXT_CHARS + 1)
+
+
+def _bounded(key: str, text: str) -> str:
+    if len(text) > MAX_TEXT_CHARS:
+        raise BadJob(key, f"may have at most {MAX_TEXT_CHARS:,} characters")
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise BadJob(key, "is not text in the encoding of this terminal")
+    return text
+
+
+# ---------------------------------------------------------------------------- where
+
+
+async def _target(wish: JobOptions, control: Control) -> tuple[JobTarget | None, PeerKind | None]:
+    """Return the delivery target and the kind of its chat."""
+    if wish.to is None:
+        return None, None
+    if wish.to in tuple(TargetKind):
+        return TargetKind(wish.to), PeerKind.DIRECT
+    target = parse_target(wish.to)
+    if target is None:
+        raise typer.BadParameter(f"--to must be last, none, or {TARGET_FORM}")
+    place = (target.channel, target.account, target.chat)
+    for chat in await control.chats():
+        if (chat.channel, chat.account, chat.chat) == place:
+            return target, chat.peer
+    return target, PeerKind.DIRECT
+
+
+# ---------------------------------------------------------------------------- how
+
+
+def _policy(wish: JobOptions, *, new: bool) -> dict[str, object]:
+    """Return the policy keys that are given. Raises ``BadParameter`` and ``BadJob``.
+
+    The value None means no limit for a new job; for an edit it resets the key to the settings.
+    """
+    policy: dict[str, object] = {}
+    for key, text in _policy_pairs(wish.policy or ()):
+        if text == NONE and not new:
+            raise typer.BadParameter(
+                f"an edit cannot remove {key}: give a large number, or {key}= to use the "
+                "value in the settings"
+            )
+        if text:
+            policy[key] = None if text == NONE else _value(key, text)
+            policy_with(JobPolicy(), {key: policy[key]})
+        else:
+            # This reports an unknown key, although there is no value to check.
+            policy_with(JobPolicy(), {key: getattr(JobPolicy(), key, None)})
+            policy |= {} if new else {key: None}
+    if wish.session is not None:
+        policy["session"] = wish.session if wish.session in _SESSIONS else "key"
+    return policy
+
+
+def _policy_pairs(given: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for pair in given:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"--policy must be KEY=VALUE, not {pair!r}")
+        yield key.strip(), value.strip()
+
+
+_WORDS: Mapping[str, bool] = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def _value(key: str, text: str) -> object:
+    """Convert a value to the type that the policy takes; the policy validates it."""
+    if key == "backoff_s":
+        return [_value("_s", each.strip()) for each in text.split(",")]
+    if text in _WORDS:
+        return _WORDS[text]
+    if key.endswith("_s") and text[-1:].isalpha():
+        try:
+            return parse_interval(text).total_seconds()
+        except BadInterval:
+            return text
+    if text.isdecimal() and len(text) <= 18:
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text

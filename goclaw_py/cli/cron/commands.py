@@ -6,19 +6,19 @@ import sys
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli
-from goclaw_py.cli.cron import add, imports, listing, show
-from goclaw_py.cli.cron.texts import JobName, JobSnapshot, label, operator, routed, say_next
+from goclaw_py.cli.context import AsJson, answer, cli
+from goclaw_py.cli.cron import add, imports, show
+from goclaw_py.cli.cron.texts import JobName, JobSnapshot, label, next_runs, operator, routed
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import plain, show_json
+from goclaw_py.cli.output import Printer, plain, show_json
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
 
 app = typer.Typer(help="Manage scheduled jobs.", no_args_is_help=True)
 
-app.command("list")(listing.list_)
+app.command("list")(show.list_)
 app.command("show")(show.show)
 app.command("add")(add.add)
 app.command("edit")(add.edit)
@@ -45,7 +45,7 @@ def _set(ctx: typer.Context, job: str, state: JobState, *, as_json: bool) -> Non
         edited = await control.jobs.edit(job, JobChange(state=state), operator())
         return await routed(control.jobs, edited)
 
-    say_next(cli(ctx).ask(ask), as_json=as_json)
+    answer(ctx, ask, next_runs(as_json=as_json))
 
 
 # ---------------------------------------------------------------------------- run
@@ -84,7 +84,6 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
 
 
 def _say_started(found: StartedNow | RunNow, *, as_json: bool) -> None:
-
     if not isinstance(found, StartedNow):
         if as_json:
             show_json(dict[str, str], {"status": found.value})
@@ -98,7 +97,7 @@ def _say_started(found: StartedNow | RunNow, *, as_json: bool) -> None:
 
 
 app.command("runs")(show.runs)
-app.command("next")(listing.next_)
+app.command("next")(show.next_)
 
 
 # ---------------------------------------------------------------------------- rm
@@ -109,23 +108,19 @@ def rm(
     ctx: typer.Context, job: JobName, *, yes: display.Yes = False, as_json: AsJson = False
 ) -> None:
     """Delete a job. A run in progress finishes."""
-
-    async def look(control: Control) -> Job:
-        return await control.jobs.get(job, operator())
-
-    found = cli(ctx).ask(look)
+    found = cli(ctx).ask(lambda control: control.jobs.get(job, operator()))
     if not yes and sys.stdin.isatty():
         # Ask between two connections, so that none stays open while the person decides.
         typer.confirm(plain(f"Delete {label(found)}?"), abort=True, err=True)
 
-    async def delete(control: Control) -> Job:
-        return await control.jobs.delete(found.id, operator())
-
-    gone = cli(ctx).ask(delete)
-    if as_json:
-        show_json(dict[str, str], {"deleted": gone.spec.slug, "id": gone.id})
-    else:
+    def show(gone: Job) -> None:
         typer.echo(plain(f"deleted {label(gone)}"))
+
+    def document(gone: Job) -> dict[str, str]:
+        return {"deleted": gone.spec.slug, "id": gone.id}
+
+    output = Printer(dict[str, str], show, as_json, document)
+    answer(ctx, lambda control: control.jobs.delete(found.id, operator()), output)
 
 
 app.command("import")(imports.import_)

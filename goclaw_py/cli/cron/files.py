@@ -1,28 +1,34 @@
-"""Reads job definitions from files: JSON of ``cron export``, caco folders, herdctl YAML."""
+"""Reads job definitions from files: JSON of ``cron export``, caco folders, herdctl YAML.
+
+Imported only by ``goclaw cron import``.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from math import isfinite
 from pathlib import Path
 from typing import Final
 
 import orjson
+import yaml
 
-from goclaw_py.cli.cron.yaml_format import MAX_BYTES as MAX_YAML_BYTES
-from goclaw_py.cli.cron.yaml_format import BadYaml, herdctl_jobs, is_herdctl, read_yaml
 from goclaw_py.jobs.job_json import spec_of
-from goclaw_py.jobs.models import OPERATOR, JobSpec, Prompt
+from goclaw_py.jobs.models import OPERATOR, Prompt
 from goclaw_py.jobs.policy import PROFILES
-from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, schedule_of
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, parse_interval, schedule_of
 from goclaw_py.model.errors import BadInterval, BadJob, BadSchedule, JobError
-from goclaw_py.model.ids import Owner
+from goclaw_py.model.ids import AgentName, Owner
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import JobDraft
 
+MAX_YAML_BYTES: Final = 256 * 1024
+_MAX_DEPTH: Final = 50
+_MAX_ALIASES: Final = 20
+"""Aliases can refer to values with aliases, so a small file could expand without bounds."""
 MAX_JSON_BYTES: Final = 16 * 1024 * 1024
 _DEFINITION: Final = "definition.json"
 _LAST_RUN: Final = "last-run.json"
@@ -113,7 +119,7 @@ def _read_file(path: Path, *, alone: bool) -> Iterator[Definition | ImportProble
             yield from _read_herdctl(path, alone=alone)
         else:
             yield from _read_json(path)
-    except (_Unreadable, BadYaml, JobError) as error:
+    except (_Unreadable, JobError) as error:
         yield ImportProblem(str(path), str(error))
 
 
@@ -135,8 +141,8 @@ def _read_herdctl(path: Path, *, alone: bool) -> Iterator[Definition | ImportPro
         raise _Unreadable("the file is not valid UTF-8") from error
     document = read_yaml(text)
     found = 0
-    if isinstance(document, Mapping) and is_herdctl(document):
-        for each in herdctl_jobs(document, str(path)):
+    if isinstance(document, Mapping) and {"schedules", "agents"} & document.keys():
+        for each in _herdctl_jobs(document, str(path)):
             found += 1
             yield each
     if alone and not found:
@@ -186,31 +192,11 @@ def _ours(given: Mapping[str, object], where: str) -> Definition:
     spec = spec_of(given)
     return Definition(
         where,
-        _draft(spec),
+        JobDraft(**{field.name: getattr(spec, field.name) for field in fields(spec)}),
         paused=given.get("paused", False) is True,
         whole=True,
         owner=Owner(owner),
         maker=Maker(str(maker)),
-    )
-
-
-def _draft(spec: JobSpec) -> JobDraft:
-    return JobDraft(
-        schedule=spec.schedule,
-        payload=spec.payload,
-        slug=spec.slug,
-        name=spec.name,
-        zone=spec.zone,
-        agent=spec.agent,
-        target=spec.target,
-        peer=spec.peer,
-        notify=spec.notify,
-        session=spec.session,
-        policy=spec.policy,
-        max_runs=spec.max_runs,
-        not_after=spec.not_after,
-        wake_heartbeat=spec.wake_heartbeat,
-        source=spec.source,
     )
 
 
@@ -278,3 +264,112 @@ def _next_run(path: Path) -> datetime | None:
         raise BadJob(_LAST_RUN, str(error)) from error
     assert isinstance(found, At)
     return found.at
+
+
+# ---------------------------------------------------------------------------- herdctl
+
+
+def read_yaml(text: str) -> object:
+    """Read one document. Raises ``_Unreadable``, also if it would take too much memory."""
+    try:
+        depth = aliases = 0
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            aliases += isinstance(event, yaml.AliasEvent)
+            if depth > _MAX_DEPTH or aliases > _MAX_ALIASES:
+                raise _Unreadable("the file is nested too deeply, or has too many aliases")
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        where = "" if error.problem_mark is None else f" in line {error.problem_mark.line + 1}"
+        raise _Unreadable(
+            f"the file is not valid YAML: {error.problem or error.context}{where}"
+        ) from error
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise _Unreadable(f"the file is not valid YAML: {reason}") from error
+
+
+def _herdctl_jobs(
+    document: Mapping[object, object], file: str
+) -> Iterator[Definition | ImportProblem]:
+    """Yield the jobs of a document: that of one agent, or of a fleet with several agents."""
+    for agent, schedules in _agents(document):
+        if not isinstance(schedules, Mapping):
+            wrong = BadJob("schedules", "must map names to schedules")
+            yield ImportProblem(f"{file}: {agent}", str(wrong))
+            continue
+        for name, schedule in schedules.items():
+            where = f"{file}: {agent}/{name}"
+            try:
+                yield _definition(agent, str(name), schedule, where)
+            except JobError as error:
+                yield ImportProblem(where, str(error))
+
+
+def _agents(document: Mapping[object, object]) -> Iterator[tuple[str, object]]:
+    """Yield agent names with their schedules, without agents defined in other files."""
+    if "schedules" in document:
+        yield _agent_name(document), document["schedules"] or {}
+    agents = document.get("agents")
+    if isinstance(agents, Mapping):
+        agents = [
+            {"name": name, **each} for name, each in agents.items() if isinstance(each, Mapping)
+        ]
+    for each in agents if isinstance(agents, list) else ():
+        if isinstance(each, Mapping) and "schedules" in each:
+            yield _agent_name(each), each["schedules"] or {}
+
+
+def _agent_name(agent: Mapping[object, object]) -> str:
+    return str(agent.get("name", "") or "main")
+
+
+def _definition(agent: str, name: str, schedule: object, where: str) -> Definition:
+    if not isinstance(schedule, Mapping):
+        raise BadJob("schedule", "must have a type, and an interval or an expression")
+    prompt = schedule.get("prompt")
+    if prompt is None:
+        prompt = PROFILES["herdctl"].default_prompt
+    if not isinstance(prompt, str):
+        raise BadJob("prompt", "must be a string")
+    draft = JobDraft(
+        schedule=_herdctl_schedule(schedule),
+        payload=Prompt(prompt),
+        slug=_slug(f"{agent}-{name}"),
+        name=f"{agent}/{name}",
+        zone=_text(schedule, "timezone") or PROFILES["herdctl"].zone,
+        agent=AgentName(agent),
+        source=_source(schedule.get("work_source")),
+    )
+    enabled = schedule.get("enabled", True)
+    return Definition(where, draft, paused=enabled is False)
+
+
+def _herdctl_schedule(given: Mapping[object, object]) -> Schedule:
+    kind = given.get("type")
+    if kind == "interval":
+        return Every(parse_interval(_text(given, "interval")))
+    if kind == "cron":
+        return Cron(_text(given, "expression") or _text(given, "cron"))
+    raise BadJob("type", "must be interval or cron; other types do not run at times")
+
+
+def _source(given: object) -> str:
+    """Return the name of a work source, given as a string or in its definition."""
+    if isinstance(given, Mapping):
+        given = given.get("name") or given.get("type")
+    if given is not None and not isinstance(given, str):
+        raise BadJob("work_source", "must be a name, or a definition with a name or type")
+    return given or ""
+
+
+def _text(given: Mapping[object, object], key: str) -> str:
+    value = given.get(key)
+    if value is not None and not isinstance(value, str):
+        raise BadJob(key, "must be a string")
+    return value or ""
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-_")[:64]

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli
+from goclaw_py.cli.context import AsJson, cli, maybe_named
 from goclaw_py.cli.cron import texts as words
-from goclaw_py.cli.cron.listing import PAGE
-from goclaw_py.cli.cron.texts import maybe_named
+from goclaw_py.cli.cron.show import PAGE
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain, show_json, show_table
 from goclaw_py.common.text import count
@@ -90,7 +89,6 @@ def import_(
 
 
 def _for_agent(found: Definition, agent: str | None) -> Definition:
-
     if agent is None:
         return found
     return replace(found, draft=replace(found.draft, agent=AgentName(agent)))
@@ -99,7 +97,6 @@ def _for_agent(found: Definition, agent: str | None) -> Definition:
 async def _bring(
     service: JobService, found: Definition, seen: set[tuple[str, str]], *, dry_run: bool
 ) -> _Brought:
-
     slug = found.draft.slug
     try:
         if (found.owner, slug) in seen:
@@ -150,7 +147,6 @@ async def _brought(service: JobService, found: Definition, *, dry_run: bool) -> 
 
 
 async def _existing(service: JobService, slug: str, by: Requester) -> Job | None:
-
     try:
         found = await service.get(slug, by)
     except UnknownJob:
@@ -281,7 +277,6 @@ def export(
 
 
 async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:
-
     found: list[Job] = []
     whose = None if owner is None else Owner(owner)
     while True:
@@ -293,7 +288,6 @@ async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:
 
 
 def _document(job: Job) -> dict[str, object]:
-
     paused = job.state.value != "active"
     whose = {"owner": job.owner, "maker": job.maker.value, "paused": paused}
     return {**spec_json(job.spec), **whose}

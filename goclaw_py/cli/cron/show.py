@@ -4,35 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, cli
+from goclaw_py.cli.context import (
+    AsJson,
+    Limit,
+    Watch,
+    answer,
+    choice,
+    cli,
+    is_live,
+    look,
+    maybe_named,
+    with_options,
+)
 from goclaw_py.cli.cron import texts as words
-from goclaw_py.cli.cron.texts import JobName, JobSnapshot, OfJob, operator, routed
+from goclaw_py.cli.cron.texts import JobName, JobSnapshot, OfJob, operator, routed, seen
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import duration, one_line, show_facts, show_json, show_table
+from goclaw_py.cli.output import (
+    Printer,
+    duration,
+    one_line,
+    plain,
+    show_facts,
+    show_json,
+    show_table,
+)
 from goclaw_py.common.text import count
 from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
-from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import JobPolicy
-from goclaw_py.jobs.view_texts import failures, kind_and_text
+from goclaw_py.jobs.view_texts import failures, kind_and_text, plan, waits
+from goclaw_py.model.ids import AgentName, Owner
 from goclaw_py.ports.control import Control
+from goclaw_py.ports.jobs import JobService
+from goclaw_py.ports.store import JobQuery
 
-_STATUSES = (
-    *("running", "ok", "failed", "timed_out", "cancelled", "skipped", "interrupted", "lost"),
-    *("no_route", "undelivered", "waiting"),
-)
 _TEXT = 60
 _LAST_RUNS = 5
-
-
-def _status(text: str | None) -> str | None:
-    if text is not None and text not in _STATUSES:
-        raise typer.BadParameter(f"must be one of {', '.join(_STATUSES)}")
-    return text
 
 
 # ---------------------------------------------------------------------------- show
@@ -94,7 +106,7 @@ def _facts(found: JobSnapshot) -> Iterator[tuple[str, str]]:
     yield "id", job.id
     yield "owner", f"{display.cell(job.owner)} (created by {_maker(job)})"
     yield "state", f"{job.state.value}{f': {found.obstacle}' if found.obstacle else ''}"
-    yield "schedule", words.plan(job)
+    yield "schedule", plan(job)
     for number, at in enumerate(found.ahead):
         yield "" if number else "next runs", words.when(at, zone, found.now)
     if job.running is not None:
@@ -177,9 +189,7 @@ def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
 def runs(
     ctx: typer.Context,
     job: OfJob = None,
-    status: Annotated[
-        str | None, typer.Option(callback=_status, help=f"One of {', '.join(_STATUSES)}.")
-    ] = None,
+    status: Annotated[str | None, choice(OccurrenceStatus)] = None,
     limit: Limit = 50,
     *,
     as_json: AsJson = False,
@@ -194,11 +204,10 @@ def runs(
         wanted = None if status is None else OccurrenceStatus(status)
         return await control.jobs.log(job, operator(), limit=limit, status=wanted)
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        show_json(list[LoggedOccurrence], found)
-        return
-    _show_log(found, with_job=job is None)
+    def show_all(found: list[LoggedOccurrence]) -> None:
+        _show_log(found, with_job=job is None)
+
+    answer(ctx, ask, Printer(list[LoggedOccurrence], show_all, as_json))
 
 
 def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
@@ -213,7 +222,7 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
             row.delivery,
             words.cost(row),
             row.runs[-1] if row.runs else "",
-            words.waits(row) or one_line(row.error or row.output, _TEXT),
+            plain(waits(row)) or one_line(row.error or row.output, _TEXT),
         )
         for row in rows
     ]
@@ -224,3 +233,159 @@ def _zone(row: LoggedOccurrence) -> str:
     """Return the time zone that the job had at that run."""
     spec = row.definition.get("spec")
     return str(spec.get("zone", "UTC")) if isinstance(spec, dict) else "UTC"
+
+
+_Due = tuple[datetime, Job]
+"""When a job is due, and the job."""
+
+PAGE = 500
+"""How many jobs one request asks for."""
+
+
+# ---------------------------------------------------------------------------- list
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    jobs: list[JobSnapshot]
+    total: int
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The options that select jobs."""
+
+    everything: Annotated[bool, typer.Option("--all", help="Include finished jobs.")] = False
+    owner: Annotated[
+        str | None, typer.Option(callback=maybe_named, help="List only jobs of this owner.")
+    ] = None
+    agent: Annotated[str | None, typer.Option(help="List only jobs of this agent.")] = None
+    state: Annotated[str | None, choice(JobState)] = None
+    name: Annotated[str | None, typer.Option(callback=maybe_named, help="Part of the name.")] = None
+    limit: Limit = 200
+
+    def query(self) -> JobQuery:
+        """Return the query for these options."""
+        states: tuple[JobState, ...] = ()
+        if self.state is not None:
+            states = (JobState(self.state),)
+        elif not self.everything:
+            states = tuple(state for state in JobState if state is not JobState.COMPLETED)
+        return JobQuery(
+            owner=None if self.owner is None else Owner(self.owner),
+            agent=None if self.agent is None else AgentName(self.agent),
+            name=self.name or "",
+            states=states,
+            limit=self.limit,
+        )
+
+
+@with_options(Filters)
+def list_(
+    ctx: typer.Context, wanted: Filters, *, watch: Watch = None, as_json: AsJson = False
+) -> None:
+    """List jobs, sorted by their next run."""
+
+    async def ask(control: Control) -> _Page:
+        service = control.jobs
+        page = await service.search(wanted.query(), operator())
+        return _Page(
+            [seen(service, job, 1 if as_json else 0) for job in page.jobs],
+            page.total,
+            await is_live(control),
+        )
+
+    def documents(found: _Page) -> list[dict[str, object]]:
+        return [words.document(one) for one in found.jobs]
+
+    look(ctx, ask, Printer(list[dict[str, object]], _show_all, as_json, documents), watch)
+
+
+def _show_all(found: _Page) -> None:
+    if not found.live and found.jobs:
+        typer.echo("no gateway is running here; no job runs until you start one", err=True)
+    several = len({one.job.owner for one in found.jobs}) > 1
+    columns = ("JOB", *(("OWNER",) if several else ()), "STATE", "SCHEDULE", "NEXT RUN", "LAST RUN")
+    rows = [_row(one, with_owner=several) for one in found.jobs]
+    show_table((*columns, "RESULT", "NOTE"), rows, empty="no jobs")
+    if found.total > len(rows):
+        typer.echo(f"showing {len(rows)} of {found.total} jobs; use --limit to see more", err=True)
+
+
+def _row(found: JobSnapshot, *, with_owner: bool) -> tuple[str, ...]:
+    job, zone = found.job, found.job.spec.zone
+    return (
+        job.spec.slug,
+        *((display.cell(job.owner),) if with_owner else ()),
+        job.state.value,
+        plan(job),
+        words.when(job.next_run_at, zone, found.now),
+        words.when(job.last_run_at, zone, found.now),
+        job.last_status,
+        found.remark,
+    )
+
+
+# ---------------------------------------------------------------------------- next
+
+
+def next_(
+    ctx: typer.Context,
+    number: Annotated[int, typer.Argument(min=1, max=1000, help="Number of runs to list.")] = 10,
+    job: OfJob = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """List the next scheduled runs of all jobs.
+
+    Retries and manual runs are not included.
+    """
+
+    async def ask(control: Control) -> tuple[list[_Due], datetime, bool]:
+        service = control.jobs
+        if job is not None:
+            one = await service.get(job, operator())
+            ahead = [(at, one) for at in service.upcoming(one, number)]
+        else:
+            ahead = await _ahead(service, number)
+        return ahead, service.now(), service.enabled
+
+    found, now, enabled = cli(ctx).ask(ask)
+    if as_json:
+        shown = [{"at": at.isoformat(), "slug": due.spec.slug} for at, due in found]
+        show_json(list[dict[str, str]], shown)
+        return
+    if not enabled:
+        typer.echo("jobs are turned off (scheduler.enabled = false)", err=True)
+    rows = [
+        (
+            words.when(at, due.spec.zone, now),
+            due.spec.zone,
+            due.spec.slug,
+            one_line(kind_and_text(due.spec.payload)[1], _TEXT),
+        )
+        for at, due in found
+    ]
+    show_table(("WHEN", "TIME ZONE", "JOB", "PAYLOAD"), rows, empty="no upcoming runs")
+
+
+async def _ahead(service: JobService, number: int) -> list[_Due]:
+    """Return the next runs of all jobs.
+
+    Pages are sorted by the next run of a job, so reading stops at the first job that is later.
+    """
+    found: list[_Due] = []
+    offset = 0
+    while True:
+        query = JobQuery(states=(JobState.ACTIVE,), limit=PAGE, offset=offset)
+        page = (await service.search(query, operator())).jobs
+        for job in page:
+            last = found[number - 1][0] if len(found) >= number else None
+            if job.next_run_at is None or (last is not None and job.next_run_at > last):
+                return found
+            found += [(at, job) for at in service.upcoming(job, number)]
+            found = sorted(found, key=lambda due: due[0])[:number]
+        if len(page) < PAGE:
+            return found
+        offset += PAGE

@@ -11,13 +11,12 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import named
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import duration, plain, show_json
+from goclaw_py.cli.output import Printer, duration, plain
 from goclaw_py.common.timezones import zone as zone_named
-from goclaw_py.jobs import view_texts
 from goclaw_py.jobs.execution_models import LoggedOccurrence, Why
 from goclaw_py.jobs.job_json import job_json
 from goclaw_py.jobs.models import SLUG, Job, JobTarget, TargetKind
-from goclaw_py.jobs.view_texts import took_s
+from goclaw_py.jobs.view_texts import obstacle, plan, took_s, trouble
 from goclaw_py.model.errors import JobError, UnknownJob, UnknownZone
 from goclaw_py.model.ids import Owner
 from goclaw_py.model.targets import target_text
@@ -31,21 +30,12 @@ def operator(owner: str | None = None) -> Requester:
     return Requester(None if owner is None else Owner(owner))
 
 
-def maybe_named(text: str | None) -> str | None:
-    """Validate an optional name."""
-    return None if text is None else named(text)
-
-
 def asked_for(text: str) -> str:
     """Validate a slug, an id or the beginning of one. Raises ``UnknownJob`` for other forms."""
     text = named(text)
     if not SLUG.fullmatch(text):
         raise UnknownJob(text)
     return text
-
-
-def _maybe_asked_for(text: str | None) -> str | None:
-    return None if text is None else asked_for(text)
 
 
 JobName = Annotated[
@@ -61,7 +51,7 @@ OfJob = Annotated[
     str | None,
     typer.Option(
         "--job",
-        callback=_maybe_asked_for,
+        callback=lambda text: None if text is None else asked_for(text),
         autocompletion=completion.jobs,
         help="List only runs of this job.",
     ),
@@ -100,26 +90,6 @@ def when(at: datetime | None, zone: str, now: datetime) -> str:
 # ---------------------------------------------------------------------------- reasons
 
 
-def plan(job: Job) -> str:
-    """Return the schedule of a job in plain words."""
-    return view_texts.plan(job)
-
-
-def obstacle(service: JobService, job: Job) -> str:
-    """Return why a job will not run, "" if it will."""
-    enabled = service.enabled
-    return plain(view_texts.obstacle(job, is_enabled=enabled, reason_chars=_REASON))
-
-
-def remark(service: JobService, job: Job) -> str:
-    """Return a note about a job: why it will not run, or that it is running; else ""."""
-    if found := obstacle(service, job):
-        return found
-    if job.running is not None:
-        return "running"
-    return plain(view_texts.trouble(job, reason_chars=_REASON))
-
-
 def ended(row: LoggedOccurrence) -> str:
     """Return the status of an occurrence, with the reason."""
     silent = {
@@ -127,11 +97,6 @@ def ended(row: LoggedOccurrence) -> str:
         Why.NO_REPLY: "not delivered: the reply was empty",
     }
     return f"{row.status.value} ({silent.get(row.why, row.why.value)})" if row.why else row.status
-
-
-def waits(row: LoggedOccurrence) -> str:
-    """Return what an occurrence waits for, "" if it does not wait for a session."""
-    return plain(view_texts.waits(row))
 
 
 def took(row: LoggedOccurrence) -> str:
@@ -164,17 +129,26 @@ class JobSnapshot:
 
     Args:
         ahead: The next runs; a paused job has none.
-        obstacle: Why the job will not run, "" if it will.
-        remark: A note about the job.
+        enabled: Whether the settings let jobs run.
         no_route: Why its result cannot be delivered, "" if it can.
     """
 
     job: Job
     now: datetime
     ahead: tuple[datetime, ...]
-    obstacle: str
-    remark: str
+    enabled: bool
     no_route: str = ""
+
+    @property
+    def obstacle(self) -> str:
+        """Return why the job will not run, "" if it will."""
+        return plain(obstacle(self.job, is_enabled=self.enabled, reason_chars=_REASON))
+
+    @property
+    def remark(self) -> str:
+        """Return a note: why the job will not run, or that it is running; else ""."""
+        running = "" if self.job.running is None else "running"
+        return self.obstacle or running or plain(trouble(self.job, reason_chars=_REASON))
 
 
 async def routed(service: JobService, job: Job) -> JobSnapshot:
@@ -189,7 +163,7 @@ def seen(service: JobService, job: Job, count: int = 3) -> JobSnapshot:
     except JobError:
         # The schedule is invalid, which the obstacle reports.
         ahead = ()
-    return JobSnapshot(job, service.now(), ahead, obstacle(service, job), remark(service, job))
+    return JobSnapshot(job, service.now(), ahead, service.enabled)
 
 
 def document(found: JobSnapshot) -> dict[str, object]:
@@ -199,14 +173,16 @@ def document(found: JobSnapshot) -> dict[str, object]:
     return {**job_json(found.job), **said}
 
 
-def say_next(found: JobSnapshot, *, as_json: bool) -> None:
-    """Print the schedule of a job in words, and its next three runs (SPEC CRON-2)."""
+def next_runs(*, as_json: bool) -> Printer[JobSnapshot]:
+    """Return how a job is printed after a change: in words, with its next runs (SPEC CRON-2)."""
+    return Printer(dict[str, object], _show_next, as_json, document)
+
+
+def _show_next(found: JobSnapshot) -> None:
     job = found.job
-    if as_json:
-        show_json(dict[str, object], document(found))
-        return
     typer.echo(plain(f"{label(job)}: {plan(job)}"))
-    show_times(found)
+    for number, at in enumerate(found.ahead):
+        typer.echo(f"{'' if number else 'next':<6}{when(at, job.spec.zone, found.now)}")
     if job.state.value == "paused":
         typer.echo(f"the job is paused; to resume it: goclaw cron resume {job.spec.slug}")
     elif found.obstacle:
@@ -214,12 +190,6 @@ def say_next(found: JobSnapshot, *, as_json: bool) -> None:
     if found.no_route:
         text = f"results cannot be delivered now: {found.no_route}"
         typer.echo(plain(f"warning: {text}; they are kept until they can be"), err=True)
-
-
-def show_times(found: JobSnapshot) -> None:
-    """Print the next runs of a job, one a line."""
-    for number, at in enumerate(found.ahead):
-        typer.echo(f"{'' if number else 'next':<6}{when(at, found.job.spec.zone, found.now)}")
 
 
 def label(job: Job) -> str:

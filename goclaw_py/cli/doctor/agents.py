@@ -14,7 +14,7 @@ from goclaw_py.cli import composition
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.common.durations import in_words
 from goclaw_py.config import api_key, heartbeat_policy, switched_off
-from goclaw_py.config.budgets import DayBudget
+from goclaw_py.config.agents import DayBudget
 from goclaw_py.heartbeat.checklist.intervals import FORMS
 from goclaw_py.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
 from goclaw_py.heartbeat.models import Skip

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, is_live, look
+from goclaw_py.cli.context import AsJson, Limit, Watch, answer, choice, cli, is_live, look
 from goclaw_py.cli.cron import texts
 from goclaw_py.cli.heartbeat import texts as words
 from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentsArgument
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import plain, show_facts, show_json, show_table
+from goclaw_py.cli.output import Printer, plain, show_facts, show_json, show_table
 from goclaw_py.heartbeat import status_texts as said
 from goclaw_py.heartbeat.checklist.checklist import Checklist
-from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
+from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.control import Control
 
 _LAST_BEATS = 5
 _COLUMNS = ("AGENT", "STATE", "NEXT RUN", "LAST RUN", "OUTCOME", "ALERTS TO", "TODAY", "MONTH")
-_STATUSES = (
-    *("running", "deferred", "ok", "alerted", "duplicate", "no_route", "cancelled", "failed"),
-    *("delivery_failed", "lost"),
+OUTCOMES = (
+    *(status for status in HeartbeatRunStatus if status is not HeartbeatRunStatus.SKIPPED),
+    *(f"skipped:{skip}" for skip in Skip),
 )
-_SKIPS = (
-    *("disabled", "muted", "quiet_hours", "no_file", "unreadable", "empty", "nothing_due"),
-    "budget",
-)
-OUTCOMES = (*_STATUSES, *(f"skipped:{skip}" for skip in _SKIPS))
 
 
 # ---------------------------------------------------------------------------- status
@@ -60,14 +55,7 @@ def status(
         log = await service.log(agents[0], limit=_LAST_BEATS) if len(agents) == 1 else []
         return _Seen(views, log, await is_live(control))
 
-    def show_all(asks: Asks) -> None:
-        found = asks.ask(ask)
-        if as_json:
-            _show_json(found.views, one=agent is not None)
-        else:
-            _show_status(found)
-
-    look(ctx, show_all, watch, as_json=as_json)
+    look(ctx, ask, _output(_show_status, one=agent is not None, as_json=as_json), watch)
 
 
 def _show_status(found: _Seen) -> None:
@@ -82,18 +70,18 @@ def _show_status(found: _Seen) -> None:
     words.show_beats(found.log, {view.heartbeat.agent: view.policy.zone}, with_agent=False)
 
 
-def _show_json(views: list[HeartbeatView], *, one: bool) -> None:
+def _output(show: Callable[[_Seen], None], *, one: bool, as_json: bool) -> Printer[_Seen]:
+    """Return how heartbeats are printed; ``one``: a document instead of a list."""
     from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of  # noqa: PLC0415
 
-    answers = [answer_of(view) for view in views]
     if one:
-        show_json(HeartbeatAnswer, answers[0])
-    else:
-        show_json(list[HeartbeatAnswer], answers)
+        return Printer(HeartbeatAnswer, show, as_json, lambda found: answer_of(found.views[0]))
+    return Printer(
+        list[HeartbeatAnswer], show, as_json, lambda found: list(map(answer_of, found.views))
+    )
 
 
 def _row(view: HeartbeatView) -> tuple[str, ...]:
-
     last = view.last
     began = "" if last is None else texts.when(last.claimed_at, view.policy.zone, view.now)
     return (
@@ -109,7 +97,6 @@ def _row(view: HeartbeatView) -> tuple[str, ...]:
 
 
 def _facts(view: HeartbeatView) -> Iterator[tuple[str, str]]:
-
     last, ahead = said.why(view)
     yield "agent", display.cell(view.heartbeat.agent)
     yield "state", said.state_words(view)
@@ -130,22 +117,21 @@ def why(ctx: typer.Context, agent: AgentsArgument = None, *, as_json: AsJson = F
     Also says when the next one is due.
     """
 
-    async def ask(control: Control) -> tuple[list[HeartbeatView], bool]:
+    async def ask(control: Control) -> _Seen:
         service = control.heartbeats
         views = [await service.view(one) for one in await words.some(service, agent)]
-        return views, await is_live(control)
+        return _Seen(views, [], await is_live(control))
 
-    views, live = cli(ctx).ask(ask)
-    if as_json:
-        _show_json(views, one=agent is not None)
-        return
-    if not live:
+    answer(ctx, ask, _output(_show_why, one=agent is not None, as_json=as_json))
+
+
+def _show_why(found: _Seen) -> None:
+    if not found.live:
         typer.echo(words.NO_GATEWAY, err=True)
-
-    for number, view in enumerate(views):
+    for number, view in enumerate(found.views):
         if number:
             typer.echo()
-        if len(views) > 1:
+        if len(found.views) > 1:
             typer.echo(display.cell(view.heartbeat.agent))
         for line in said.why(view):
             typer.echo(plain(line))
@@ -154,18 +140,11 @@ def why(ctx: typer.Context, agent: AgentsArgument = None, *, as_json: AsJson = F
 # ---------------------------------------------------------------------------- logs
 
 
-def _outcome(text: str | None) -> str | None:
-    if text is not None and text not in OUTCOMES:
-        raise typer.BadParameter(f"must be one of {', '.join(OUTCOMES)}")
-    return text
-
-
 def logs(
     ctx: typer.Context,
     agent: AgentsArgument = None,
     outcome: Annotated[
-        str | None,
-        typer.Option(callback=_outcome, help="List only this outcome: ok, skipped:empty, …"),
+        str | None, choice(OUTCOMES, "List only this outcome: ok, skipped:empty, …")
     ] = None,
     limit: Limit = 50,
     *,
@@ -174,7 +153,6 @@ def logs(
     """List past heartbeat runs, newest first."""
 
     async def ask(control: Control) -> tuple[list[HeartbeatRun], dict[str, str]]:
-
         service = control.heartbeats
         name = None if agent is None else AgentName(agent)
         beats = await service.log(name, limit=limit, outcome=outcome)
@@ -242,9 +220,9 @@ def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson =
         name = await words.chosen(service, agent)
         return await service.events(name), (await service.view(name)).policy.zone
 
-    found, zone = cli(ctx).ask(ask)
-    if as_json:
-        show_json(list[HeartbeatEvent], found)
-        return
-    rows = [(texts.local(event.at, zone), display.cell(event.text)) for event in found]
-    show_table(("RECEIVED", "TEXT"), rows, empty="no events waiting")
+    def show_all(found: tuple[list[HeartbeatEvent], str]) -> None:
+        events, zone = found
+        rows = [(texts.local(event.at, zone), display.cell(event.text)) for event in events]
+        show_table(("RECEIVED", "TEXT"), rows, empty="no events waiting")
+
+    answer(ctx, ask, Printer(list[HeartbeatEvent], show_all, as_json, lambda found: found[0]))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import named
+from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.cron import texts
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import duration, one_line, show_table
@@ -26,38 +26,23 @@ _TEXT = 200
 NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one"
 
 
-def _maybe_named(text: str | None) -> str | None:
-    return None if text is None else named(text)
-
-
-AgentArgument = Annotated[
-    str | None,
-    typer.Argument(
+def _agent_argument(default: str) -> Any:
+    return typer.Argument(
         metavar="[AGENT]",
-        callback=_maybe_named,
+        callback=maybe_named,
         show_default=False,
         autocompletion=completion.agents,
-        help="Agent (default: main, or the only agent).",
-    ),
-]
-"""The agent; by default ``main``, or the only one."""
+        help=f"Agent (default: {default}).",
+    )
 
-AgentsArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[AGENT]",
-        callback=_maybe_named,
-        show_default=False,
-        autocompletion=completion.agents,
-        help="Agent (default: all agents).",
-    ),
-]
 
+AgentArgument = Annotated[str | None, _agent_argument("main, or the only agent")]
+AgentsArgument = Annotated[str | None, _agent_argument("all agents")]
 AgentOption = Annotated[
     str | None,
     typer.Option(
         "--agent",
-        callback=_maybe_named,
+        callback=maybe_named,
         autocompletion=completion.agents,
         help="Agent (default: main, or the only agent).",
     ),

@@ -13,12 +13,13 @@ from typing import Annotated, Generic, TypeVar
 
 import typer
 
-from goclaw_py.cli.context import cli
+from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import duration, one_line, plain, show_json
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.model.messages import Sender, Target
-from goclaw_py.ports.control import Control, NotFound
+from goclaw_py.ports.control import Control, NotFound, PairingApplicant
+from goclaw_py.ports.store import Chat, Person
 
 T = TypeVar("T")
 
@@ -33,6 +34,9 @@ Ids = Annotated[
     list[int] | None,
     typer.Argument(min=0, max=2**63 - 1, metavar="ID", help="Ids of messages."),
 ]
+Channel = Annotated[str | None, typer.Option(help="Channel, if several match.")]
+Account = Annotated[str | None, typer.Option(help="Account, if several match.")]
+All = Annotated[bool, typer.Option("--all", help="Select all messages that failed.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
@@ -53,6 +57,11 @@ def place(target: Target) -> str:
     """Format a chat as ``channel/account/chat[/thread]``."""
     parts = [target.channel, target.account, target.chat]
     return cell("/".join(parts if target.thread is None else [*parts, target.thread]))
+
+
+def where(one: Person | PairingApplicant | Chat) -> str:
+    """Format the account of a person or chat as ``channel/account``."""
+    return cell(f"{one.channel}/{one.account}")
 
 
 def cell(text: str) -> str:
@@ -132,71 +141,79 @@ class _Chosen(Generic[T]):
     problems: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which messages to change, and with which options."""
+def add_retry(app: typer.Typer, change: MessageChange[T], help_text: str) -> None:
+    """Add the command ``retry`` to a group."""
 
-    ids: Sequence[int] | None
-    everything: bool
-    as_json: bool
-    yes: bool = False
+    @app.command(help=help_text)
+    def retry(
+        ctx: typer.Context,
+        ids: Ids = None,
+        *,
+        everything: All = False,
+        as_json: AsJson = False,
+    ) -> None:
+        done, problems = _carried_out(ctx, change, ids, everything=everything, yes=True)
+        text = f"retrying {done}" if done else "nothing to retry"
+        _show_done({"retried": done}, text, problems, as_json=as_json)
 
-    def __post_init__(self) -> None:
-        if bool(self.ids) == self.everything:
-            raise typer.BadParameter("give either ids or --all")
+
+def add_drop(app: typer.Typer, change: MessageChange[T], help_text: str) -> None:
+    """Add the command ``drop`` to a group."""
+
+    @app.command(help=help_text)
+    def drop(
+        ctx: typer.Context,
+        ids: Ids = None,
+        *,
+        everything: All = False,
+        yes: Yes = False,
+        as_json: AsJson = False,
+    ) -> None:
+        done, problems = _carried_out(ctx, change, ids, everything=everything, yes=yes)
+        text = f"dropped {done}" if done else "nothing to drop"
+        _show_done({"dropped": done}, text, problems, as_json=as_json)
 
 
-def retry(ctx: typer.Context, change: MessageChange[T], wish: Selection) -> None:
-    """Retry messages and print how many."""
-    done, problems = _carried_out(ctx, change, wish)
-    if wish.as_json:
-        from goclaw_py.web.api.wire import Retried  # noqa: PLC0415
-
-        show_json(Retried, Retried(done))
+def _show_done(
+    document: dict[str, int], text: str, problems: Sequence[str], *, as_json: bool
+) -> None:
+    if as_json:
+        show_json(dict[str, int], document)
     else:
-        typer.echo(f"retrying {done}" if done else "nothing to retry")
-    _end(problems)
-
-
-def drop(ctx: typer.Context, change: MessageChange[T], wish: Selection) -> None:
-    """Drop messages and print how many."""
-    done, problems = _carried_out(ctx, change, wish)
-    if wish.as_json:
-        from goclaw_py.web.api.wire import DroppedRows  # noqa: PLC0415
-
-        show_json(DroppedRows, DroppedRows(done))
-    else:
-        typer.echo(f"dropped {done}" if done else "nothing to drop")
-    _end(problems)
+        typer.echo(text)
+    for problem in problems:
+        typer.echo(f"goclaw: {plain(problem)}", err=True)
+    if problems:
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _carried_out(
-    ctx: typer.Context, change: MessageChange[T], wish: Selection
+    ctx: typer.Context,
+    change: MessageChange[T],
+    ids: Sequence[int] | None,
+    *,
+    everything: bool,
+    yes: bool,
 ) -> tuple[int, list[str]]:
     """Apply a change; return to how many messages, and the errors of others."""
-
-    async def look(control: Control) -> _Chosen[T]:
-        return await _choose(control, change, wish)
-
-    chosen = cli(ctx).ask(look)
+    if bool(ids) == everything:
+        raise typer.BadParameter("give either ids or --all")
+    chosen = cli(ctx).ask(lambda control: _choose(control, change, ids or ()))
     if not chosen.messages:
         return 0, chosen.problems
-    if change.consequence and not wish.yes:
+    if not yes:
         # Ask between two connections, so that none stays open while the person decides.
-        _agree(change, chosen.messages, everything=wish.everything)
-
-    async def do(control: Control) -> int:
-        return await _do(control, change, chosen, everything=wish.everything)
-
-    return cli(ctx).ask(do), chosen.problems
+        _agree(change, chosen.messages, everything=everything)
+    done = cli(ctx).ask(lambda control: _do(control, change, chosen, everything=everything))
+    return done, chosen.problems
 
 
-async def _choose(control: Control, change: MessageChange[T], wish: Selection) -> _Chosen[T]:
-    """Look up the messages to change; with ``--all`` the first page of them."""
-    if wish.everything:
+async def _choose(control: Control, change: MessageChange[T], ids: Sequence[int]) -> _Chosen[T]:
+    """Look up the messages to change; without ids the first page of all."""
+    if not ids:
         return _Chosen(list(await change.box.every(control)))
     chosen: _Chosen[T] = _Chosen()
-    for row_id in dict.fromkeys(wish.ids or ()):
+    for row_id in dict.fromkeys(ids):
         try:
             message = await change.box.one(control, row_id)
         except NotFound as error:
@@ -241,10 +258,3 @@ def _agree(change: MessageChange[T], messages: Sequence[T], *, everything: bool)
         typer.echo(f"… and {len(messages) - _NAMED} more", err=True)
     which = "all" if everything else "them" if len(messages) > 1 else "it"
     typer.confirm(f"Drop {which}? {change.consequence}.", abort=True, err=True)
-
-
-def _end(problems: Sequence[str]) -> None:
-    for problem in problems:
-        typer.echo(f"goclaw: {plain(problem)}", err=True)
-    if problems:
-        raise typer.Exit(ExitCode.FAILED)

@@ -8,19 +8,16 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, look
+from goclaw_py.cli.context import AsJson, Limit, Watch, answer, look
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import clock, show_facts, show_json, show_table
+from goclaw_py.cli.output import Printer, clock, show_facts, show_table
 from goclaw_py.model.messages import Attachment, InboundMessage
-from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import DeadLetter, Unanswered
 from goclaw_py.scheduler.texts import why
 
 app = typer.Typer(help="Manage incoming messages that failed.", no_args_is_help=True)
 
 _COLUMNS = ("ID", "CHAT", "FROM", "AGE", "TRIES", "REASON", "TEXT")
-
-All = Annotated[bool, typer.Option("--all", help="Select all failed messages.")]
 
 
 @app.command("list")
@@ -36,19 +33,13 @@ def list_(
 ) -> None:
     """List incoming messages that failed, newest first."""
 
-    async def ask(control: Control) -> list[DeadLetter]:
-        return await control.letters(waiting=waiting, limit=limit)
-
-    def show_all(asks: Asks) -> None:
-        found = asks.ask(ask)
-        if as_json:
-            show_json(list[DeadLetter], found)
-            return
+    def show_all(found: list[DeadLetter]) -> None:
         seen_at = display.now()
         empty = "no messages waiting" if waiting else "no failed messages"
         show_table(_COLUMNS, [_row(one, seen_at) for one in found], empty=empty)
 
-    look(ctx, show_all, watch, as_json=as_json)
+    output = Printer(list[DeadLetter], show_all, as_json)
+    look(ctx, lambda control: control.letters(waiting=waiting, limit=limit), output, watch)
 
 
 def _row(letter: DeadLetter, seen_at: datetime) -> tuple[str, ...]:
@@ -83,16 +74,15 @@ def _without_text(message: InboundMessage) -> str:
 @app.command()
 def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
     """Show the details of a message, with its full text."""
+    answer(ctx, lambda control: control.letter(row_id), Printer(DeadLetter, _show, as_json))
 
-    async def ask(control: Control) -> DeadLetter:
-        return await control.letter(row_id)
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        show_json(DeadLetter, found)
-        return
+def _show(found: DeadLetter) -> None:
     message = found.row.message
-    show_facts([*_facts(found, display.now()), *_message(message), *_what_to_do(found)])
+    facts = [*_facts(found, display.now()), *_message(message)]
+    if not _no_change(found):
+        facts.append(("to retry", f"goclaw inbox retry {found.row.id}"))
+    show_facts(facts)
     if message.quote:
         display.show_text("quoted", message.quote)
     if message.text:
@@ -140,11 +130,6 @@ def _file(file: Attachment) -> str:
     return f"{display.cell(file.name) or 'unnamed'} ({about})"
 
 
-def _what_to_do(letter: DeadLetter) -> Iterator[tuple[str, str]]:
-    if not _no_change(letter):
-        yield "to retry", f"goclaw inbox retry {letter.row.id}"
-
-
 # ---------------------------------------------------------------------------- retry, drop
 
 
@@ -168,31 +153,18 @@ _BOX: display.MessageBox[DeadLetter] = display.MessageBox(
     id_of=lambda letter: letter.row.id,
     line=_line,
 )
-_RETRY = display.MessageChange(_BOX, lambda control, ids: control.retry_letters(ids), _no_change)
-_DROP = display.MessageChange(
-    _BOX,
-    lambda control, ids: control.dismiss_letters(ids),
-    _no_change,
-    consequence="Dropped messages get no answer and are no longer listed",
+display.add_retry(
+    app,
+    display.MessageChange(_BOX, lambda control, ids: control.retry_letters(ids), _no_change),
+    "Retry failed messages: run the agent on them again.",
 )
-
-
-@app.command()
-def retry(
-    ctx: typer.Context, ids: display.Ids = None, *, everything: All = False, as_json: AsJson = False
-) -> None:
-    """Retry failed messages: run the agent on them again."""
-    display.retry(ctx, _RETRY, display.Selection(ids, everything, as_json))
-
-
-@app.command()
-def drop(
-    ctx: typer.Context,
-    ids: display.Ids = None,
-    *,
-    everything: All = False,
-    yes: display.Yes = False,
-    as_json: AsJson = False,
-) -> None:
-    """Dismiss failed messages. They get no answer."""
-    display.drop(ctx, _DROP, display.Selection(ids, everything, as_json, yes))
+display.add_drop(
+    app,
+    display.MessageChange(
+        _BOX,
+        lambda control, ids: control.dismiss_letters(ids),
+        _no_change,
+        consequence="Dropped messages get no answer and are no longer listed",
+    ),
+    "Dismiss failed messages. They get no answer.",
+)

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Asks, Limit, Watch, cli, look
+from goclaw_py.cli.context import AsJson, Limit, Watch, answer, choice, look
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import clock, one_line, show_facts, show_json, show_table
+from goclaw_py.cli.output import Printer, clock, one_line, show_facts, show_table
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import OutboxRow, OutboxState
 
 app = typer.Typer(help="Manage outgoing messages.", no_args_is_help=True)
 
-_STATES = ("pending", "sending", "sent", "dead", "dropped")
 _COLUMNS = ("ID", "STATE", "CHAT", "AGE", "TRIES", "NEXT TRY", "PROBLEM", "TEXT")
 _PROBLEM = 80
-
-All = Annotated[bool, typer.Option("--all", help="Select all dead messages.")]
-
-
-def _state(text: str | None) -> str | None:
-    if text is not None and text not in _STATES:
-        raise typer.BadParameter(f"must be one of {', '.join(_STATES)}")
-    return text
-
 
 # ---------------------------------------------------------------------------- list
 
@@ -44,10 +34,7 @@ class _Listed:
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    state: Annotated[
-        str | None,
-        typer.Option(callback=_state, help=f"One of {', '.join(_STATES)}."),
-    ] = None,
+    state: Annotated[str | None, choice(OutboxState)] = None,
     chat: Annotated[
         str | None, typer.Option(help="Chat id, or a beginning of the CHAT column.")
     ] = None,
@@ -66,22 +53,24 @@ def list_(
             dead = await control.outbox(limit=display.PAGE, state=OutboxState.DEAD)
         rows = [row for row in found if _goes_to(row.message.target, chat)]
         in_chat = sum(_goes_to(row.message.target, chat) for row in dead)
-        return _Listed(rows[:limit], in_chat, len(found) < display.PAGE or len(rows) >= limit)
+        is_whole = chat is None or len(found) < display.PAGE or len(rows) >= limit
+        return _Listed(rows[:limit], in_chat, is_whole)
 
-    def show_all(asks: Asks) -> None:
-        found = asks.ask(ask)
-        if chat is not None and not found.searched_all:
-            typer.echo(f"searched only the newest {display.PAGE} messages", err=True)
-        if as_json:
-            show_json(list[OutboxRow], found.rows)
-            return
-        if found.dead:
-            what = display.count_of(found.dead)
-            typer.echo(f"{what} could not be sent; see: goclaw outbox list --state dead", err=True)
-        seen_at = display.now()
-        show_table(_COLUMNS, [_row(one, seen_at) for one in found.rows], empty="no messages")
+    look(ctx, ask, Printer(list[OutboxRow], _show_all, as_json, _rows), watch)
 
-    look(ctx, show_all, watch, as_json=as_json)
+
+def _rows(found: _Listed) -> list[OutboxRow]:
+    if not found.searched_all:
+        typer.echo(f"searched only the newest {display.PAGE} messages", err=True)
+    return found.rows
+
+
+def _show_all(found: _Listed) -> None:
+    rows, seen_at = _rows(found), display.now()
+    if found.dead:
+        what = display.count_of(found.dead)
+        typer.echo(f"{what} could not be sent; see: goclaw outbox list --state dead", err=True)
+    show_table(_COLUMNS, [_row(one, seen_at) for one in rows], empty="no messages")
 
 
 def _goes_to(target: Target, chat: str | None) -> bool:
@@ -105,7 +94,6 @@ def _row(row: OutboxRow, seen_at: datetime) -> tuple[str, ...]:
 
 
 def _next_try(row: OutboxRow, seen_at: datetime) -> str:
-
     if row.state is not OutboxState.PENDING:
         return ""
     if row.next_attempt_at <= seen_at:
@@ -130,14 +118,10 @@ def _without_text(message: OutboundMessage) -> str:
 @app.command()
 def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
     """Show the details of a message, with its full text."""
+    answer(ctx, lambda control: control.outbox_row(row_id), Printer(OutboxRow, _show, as_json))
 
-    async def ask(control: Control) -> OutboxRow:
-        return await control.outbox_row(row_id)
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        show_json(OutboxRow, found)
-        return
+def _show(found: OutboxRow) -> None:
     seen_at = display.now()
     show_facts([*_facts(found, seen_at), *_message(found.message), *_what_to_do(found)])
     if found.message.text:
@@ -205,11 +189,6 @@ def _no_drop(row: OutboxRow) -> str:
             return f"is already {state}"
 
 
-async def _dead(control: Control) -> Sequence[OutboxRow]:
-
-    return await control.outbox(limit=display.PAGE, state=OutboxState.DEAD)
-
-
 def _line(row: OutboxRow) -> str:
     message = row.message
     return f"{row.id}  to {display.place(message.target)}: {display.words(message.text)}"
@@ -217,35 +196,22 @@ def _line(row: OutboxRow) -> str:
 
 _BOX: display.MessageBox[OutboxRow] = display.MessageBox(
     one=lambda control, row_id: control.outbox_row(row_id),
-    every=_dead,
+    every=lambda control: control.outbox(limit=display.PAGE, state=OutboxState.DEAD),
     id_of=lambda row: row.id,
     line=_line,
 )
-_RETRY = display.MessageChange(_BOX, lambda control, ids: control.retry_outbox(ids), _no_retry)
-_DROP = display.MessageChange(
-    _BOX,
-    lambda control, ids: control.drop_outbox(ids),
-    _no_drop,
-    consequence="Dropped messages are never sent",
+display.add_retry(
+    app,
+    display.MessageChange(_BOX, lambda control, ids: control.retry_outbox(ids), _no_retry),
+    "Retry dead or dropped messages. --all retries all dead ones.",
 )
-
-
-@app.command()
-def retry(
-    ctx: typer.Context, ids: display.Ids = None, *, everything: All = False, as_json: AsJson = False
-) -> None:
-    """Retry dead or dropped messages. --all retries all dead ones."""
-    display.retry(ctx, _RETRY, display.Selection(ids, everything, as_json))
-
-
-@app.command()
-def drop(
-    ctx: typer.Context,
-    ids: display.Ids = None,
-    *,
-    everything: All = False,
-    yes: display.Yes = False,
-    as_json: AsJson = False,
-) -> None:
-    """Drop dead or pending messages. --all drops all dead ones."""
-    display.drop(ctx, _DROP, display.Selection(ids, everything, as_json, yes))
+display.add_drop(
+    app,
+    display.MessageChange(
+        _BOX,
+        lambda control, ids: control.drop_outbox(ids),
+        _no_drop,
+        consequence="Dropped messages are never sent",
+    ),
+    "Drop dead or pending messages. --all drops all dead ones.",
+)

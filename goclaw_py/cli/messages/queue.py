@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Asks, SessionName, Watch, look
-from goclaw_py.cli.output import clock, duration, one_line, show_facts, show_json, show_table
+from goclaw_py.cli.context import AsJson, SessionName, Watch, look
+from goclaw_py.cli.output import Printer, clock, duration, one_line, show_facts, show_table
 from goclaw_py.model.messages import Sender
-from goclaw_py.ports.control import Control, QueueView
+from goclaw_py.ports.control import QueueView
 from goclaw_py.ports.store import Unanswered
 from goclaw_py.scheduler import texts as wording
 from goclaw_py.scheduler.views import RunView
@@ -26,22 +26,10 @@ def queue(
 
     Lists running and waiting runs, and messages that got no answer, with the reason.
     """
-
-    async def ask(control: Control) -> QueueView:
-        return await control.queue(session)
-
-    def show(asks: Asks) -> None:
-        found = asks.ask(ask)
-        if as_json:
-            show_json(QueueView, found)
-        else:
-            _show(found)
-
-    look(ctx, show, watch, as_json=as_json)
+    look(ctx, lambda control: control.queue(session), Printer(QueueView, _show, as_json), watch)
 
 
 def _show(found: QueueView) -> None:
-
     facts: list[tuple[str, str]] = [("session", found.session)]
     if found.policy is not None:
         facts.append(("queue", wording.policy(found.policy)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Final
@@ -10,13 +11,31 @@ from typing import Annotated, Final
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Asks, Limit, RunName, Watch, cli, look, named
-from goclaw_py.cli.options import with_options
-from goclaw_py.cli.output import clock, duration, show_json, show_table
+from goclaw_py.cli.context import (
+    AsJson,
+    Limit,
+    RunName,
+    Watch,
+    answer,
+    cli,
+    look,
+    maybe_named,
+    with_options,
+)
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import (
+    Printer,
+    clock,
+    duration,
+    one_line,
+    plain,
+    show_facts,
+    show_table,
+)
 from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import Control, RunRecord
-from goclaw_py.ports.store import RunFilter, StoredRun
+from goclaw_py.ports.store import OutboxRow, RunFilter, StoredRun, ToolCall
 from goclaw_py.scheduler.texts import waits_for
 from goclaw_py.scheduler.views import ActiveRuns
 
@@ -40,19 +59,10 @@ def runs(
         return
     if not active:
         raise typer.BadParameter("give a subcommand (list, show or follow) or --active")
-
-    async def ask(control: Control) -> ActiveRuns:
-        return await control.active()
-
-    found = cli(ctx).ask(ask)
-    if as_json:
-        show_json(ActiveRuns, found)
-        return
-    _show_active(found)
+    answer(ctx, lambda control: control.active(), Printer(ActiveRuns, _show_active, as_json))
 
 
 def _show_active(found: ActiveRuns) -> None:
-
     if not found.live:
         typer.echo("no gateway is running here; showing the state in the database", err=True)
     rows = [
@@ -113,22 +123,17 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
         raise typer.BadParameter("--active excludes --outcome: runs in progress have no outcome")
 
     async def ask(control: Control) -> list[StoredRun]:
-
         key = None if wanted.session is None else (await control.session(wanted.session)).key
         agent = None if wanted.agent is None else AgentName(wanted.agent)
         only = RunFilter(agent, wanted.trigger, wanted.outcome)
         return await control.runs(limit=wanted.limit, session=key, active=wanted.active, only=only)
 
-    def show_all(asks: Asks) -> None:
-        found = asks.ask(ask)
-        if wanted.as_json:
-            show_json(list[StoredRun], found)
-            return
+    def show_all(found: list[StoredRun]) -> None:
         none = "no matching runs; to list all: goclaw runs list"
         none = none if wanted.is_picked else "no runs yet"
         show_table(_COLUMNS, [_row(one) for one in found], empty=none)
 
-    look(ctx, show_all, wanted.watch, as_json=wanted.as_json)
+    look(ctx, ask, Printer(list[StoredRun], show_all, wanted.as_json), wanted.watch)
 
 
 _TELLING: Final = len("01a20492-c3f7-7c11")
@@ -138,8 +143,6 @@ _COLUMNS = ("RUN", "SESSION", "TRIGGER", "STARTED", "TOOK", "OUTCOME")
 
 
 def _row(run: StoredRun) -> tuple[str, ...]:
-    from goclaw_py.cli.runs.record import outcome, took  # noqa: PLC0415
-
     trigger, started = run.trigger.value, clock(run.started_at)
     return _name(run.id), run.session, trigger, started, took(run), outcome(run)
 
@@ -152,21 +155,7 @@ def _name(run: RunId) -> str:
 @app.command()
 def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
     """Show the details of a run: messages, tool calls, cost, delivery."""
-
-    async def ask(control: Control) -> RunRecord:
-        return await control.run_record(run)
-
-    found = cli(ctx).ask(ask)
-    if as_json:
-        show_json(RunRecord, found)
-        return
-    from goclaw_py.cli.runs.record import show_record  # noqa: PLC0415
-
-    show_record(found)
-
-
-def _maybe_named(text: str | None) -> str | None:
-    return None if text is None else named(text)
+    answer(ctx, lambda control: control.run_record(run), Printer(RunRecord, show_record, as_json))
 
 
 @app.command()
@@ -175,7 +164,7 @@ def follow(
     session: Annotated[
         str | None,
         typer.Argument(
-            callback=_maybe_named,
+            callback=maybe_named,
             autocompletion=completion.sessions,
             help="Session to follow: its key, or any unique part of it (default: all).",
         ),
@@ -192,3 +181,90 @@ def follow(
     from goclaw_py.cli.runs.follow import follow_runs  # noqa: PLC0415
 
     follow_runs(cli(ctx).settings(), session, as_json=as_json)
+
+
+_TOOLS = ("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS")
+_SAID = ("ID", "STATE", "CHAT", "SENT", "PROBLEM", "TEXT")
+_CELL = 200
+
+
+def show_record(record: RunRecord) -> None:
+    """Print a run. Arguments and results of tools are cut to a line; ``--json`` has all."""
+    run = record.run
+    show_facts(_facts(run))
+    if run.tools:
+        typer.echo()
+        show_table(_TOOLS, [_call(call) for call in run.tools], empty="")
+    for stored in record.entries:
+        typer.echo(f"\n{clock(stored.at)}  {stored.entry.role.value}\n{plain(stored.entry.text)}")
+    if not record.entries:
+        nothing = "no history entries" if run.outcome else "history is stored when the run ends"
+        typer.echo(f"\n{nothing}")
+    typer.echo()
+    rows = [_message(row) for row in record.said]
+    show_table(_SAID, rows, empty="no messages sent to a chat")
+
+
+def took(run: StoredRun) -> str:
+    """Return how long a run took, "" while it is in progress."""
+    if run.finished_at is None:
+        return ""
+    return duration((run.finished_at - run.started_at).total_seconds())
+
+
+def outcome(run: StoredRun) -> str:
+    """Return the outcome of a run, with the reason."""
+    if run.outcome is None:
+        return "running"
+    return f"{run.outcome.value} ({run.reason.value})" if run.reason else run.outcome.value
+
+
+def _facts(run: StoredRun) -> Iterator[tuple[str, str]]:
+    yield "run", run.id
+    yield "session", run.session
+    yield "agent", run.agent
+    yield "trigger", run.trigger.value
+    yield "lane", run.lane
+    yield "node", run.node
+    yield "model", run.model or "unknown"
+    yield "submitted", clock(run.submitted_at)
+    waited = duration((run.started_at - run.submitted_at).total_seconds())
+    yield "started", f"{clock(run.started_at)}, after waiting {waited}"
+    yield "first text", clock(run.first_text_at) or "none"
+    yield "finished", clock(run.finished_at) or "not yet"
+    yield "took", took(run) or "still running"
+    yield "outcome", outcome(run)
+    if run.error:
+        yield "error", run.error
+    if run.parent:
+        yield "parent", run.parent
+        yield "charged to", run.payer
+    yield from _usage(run)
+
+
+def _usage(run: StoredRun) -> Iterator[tuple[str, str]]:
+    usage = run.usage
+    if usage is None:
+        return
+    yield "requests", str(usage.requests)
+    cached = f"{usage.input_tokens} in ({usage.cached_tokens} cached)"
+    yield "tokens", f"{cached}, {usage.output_tokens} out"
+    yield "cost", "unknown" if usage.cost_usd is None else f"{usage.cost_usd} USD"
+
+
+def _call(call: ToolCall) -> tuple[str, ...]:
+    lasted = "" if call.seconds is None else duration(call.seconds)
+    ended = {None: "no result", True: "ok", False: "failed"}[call.ok]
+    result = f"{ended}: {one_line(call.result, _CELL)}" if call.result else ended
+    return call.name, clock(call.started_at), lasted, result, one_line(call.arguments, _CELL)
+
+
+def _message(row: OutboxRow) -> tuple[str, ...]:
+    return (
+        str(row.id),
+        row.state.value,
+        display.place(row.message.target),
+        clock(row.sent_at) or "not yet",
+        one_line(row.error or "", _CELL),
+        one_line(row.message.text, _CELL) or "(no text)",
+    )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, assert_never
 import typer
 
 from goclaw_py.cli.context import connected
+from goclaw_py.cli.keyboard import cut_without_a_reader, forget_output
 from goclaw_py.cli.output import clock, duration, one_line
-from goclaw_py.cli.readers import cut_without_a_reader, forget_output
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.run_events import Usage
 from goclaw_py.runs.live_events import (

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Asks, Watch, cli, look, named
-from goclaw_py.cli.output import clock, duration, plain, show_json, table_text
+from goclaw_py.cli.context import AsJson, Watch, answer, look, named
+from goclaw_py.cli.output import Printer, clock, duration, plain, table_text
 from goclaw_py.common.histogram import HistogramView
 from goclaw_py.model.ids import CRON_LANE, LaneName
 from goclaw_py.ports.control import Control, Resized
@@ -44,22 +44,16 @@ def lanes(
         if watch is not None or as_json:
             raise typer.BadParameter("put options after the subcommand: lanes set … --json")
         return
-
-    async def ask(control: Control) -> LanesView:
-        return await control.lanes()
-
-    def show(asks: Asks) -> None:
-        found = asks.ask(ask)
-        if as_json:
-            show_json(LanesView, found)
-        else:
-            typer.echo(lanes_text(found))
-
-    look(ctx, show, watch, as_json=as_json, live=True)
+    look(
+        ctx,
+        lambda control: control.lanes(),
+        Printer(LanesView, lambda found: typer.echo(lanes_text(found)), as_json),
+        watch,
+        live=True,
+    )
 
 
 def _size(text: str) -> str:
-
     # int() also accepts 1_0 and digits of other scripts.
     if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_LANE_SIZE:
         raise typer.BadParameter(f"must be a whole number from 1 to {MAX_LANE_SIZE}, not {text!r}")
@@ -86,16 +80,15 @@ def set_(
     """Resize a lane immediately, until the gateway restarts. No run is cancelled."""
 
     async def ask(control: Control) -> Resized:
-
         known = [use.lane.name for use in (await control.lanes()).lanes]
         if name not in known:
             raise typer.BadParameter(f"no lane {name!r}; lanes: {', '.join(known)}")
         return await control.resize_lane(LaneName(name), int(size))
 
-    done = cli(ctx).ask(ask)
-    if as_json:
-        show_json(Resized, done)
-        return
+    answer(ctx, ask, Printer(Resized, _show_resized, as_json))
+
+
+def _show_resized(done: Resized) -> None:
     for line in _resized(done):
         typer.echo(plain(line))
 
@@ -142,7 +135,6 @@ def lanes_text(found: LanesView) -> str:
 
 
 def _row(use: LaneUse) -> tuple[str, ...]:
-
     lane = use.lane
     return (
         lane.name,

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli
-from goclaw_py.cli.options import with_options
-from goclaw_py.cli.output import one_line, show_json, show_table
-from goclaw_py.ports.control import Control
+from goclaw_py.cli.context import AsJson, answer, with_options
+from goclaw_py.cli.output import Printer, one_line, show_table
 from goclaw_py.runs.usage_report import (
     Grouping,
     UsageQuery,
@@ -47,27 +45,14 @@ class UsageOptions:
 @with_options(UsageOptions)
 def usage(ctx: typer.Context, options: UsageOptions, *, as_json: AsJson = False) -> None:
     """Show tokens and cost of finished runs. A run counts on the day it started."""
-    query = _query(options)
-
-    async def ask(control: Control) -> UsageReport:
-        return await control.usage(query)
-
-    found = cli(ctx).ask(ask)
-    if as_json:
-        show_json(UsageReport, found)
-        return
-    _show(found)
-
-
-def _query(options: UsageOptions) -> UsageQuery:
-    """Build the query from the options. Raises ``BadUsageQuery``."""
-    return UsageQuery(
+    query = UsageQuery(
         by=groupings(options.by),
         since=None if options.since is None else read_day("since", options.since),
         until=None if options.until is None else read_day("until", options.until),
         days=options.days,
         zone=options.tz,
     )
+    answer(ctx, lambda control: control.usage(query), Printer(UsageReport, _show, as_json))
 
 
 def _show(found: UsageReport) -> None:
@@ -110,7 +95,6 @@ def _group(row: UsageRow, by: tuple[Grouping, ...]) -> list[str]:
 
 
 def _value(row: UsageRow, grouping: Grouping) -> str:
-
     value, name = row.group[grouping], row.names.get(grouping)
     if value is None:
         return "-"

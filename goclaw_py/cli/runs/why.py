@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, cli, named
-from goclaw_py.cli.output import clock, plain, show_json
+from goclaw_py.cli.context import AsJson, Cli, cli, maybe_named
+from goclaw_py.cli.output import Printer, clock, plain
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.gateway.why.gateway import GATEWAY
 from goclaw_py.model.errors import SettingError, StoreUnavailable
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep
-from goclaw_py.ports.control import Control
-
-if TYPE_CHECKING:
-    from goclaw_py.cli.context import Cli
-
 
 _OLDER = "migrations"
 """Id of the check that finds a database with an older schema."""
-
-
-def _maybe_named(text: str | None) -> str | None:
-    return None if text is None else named(text)
 
 
 Thing = Annotated[
     str | None,
     typer.Argument(
         metavar="[THING]",
-        callback=_maybe_named,
+        callback=maybe_named,
         show_default=False,
         autocompletion=completion.sessions,
         help="A session, chat, person, message, run, job, agent or node (default: all problems).",
@@ -48,15 +39,9 @@ def why(ctx: typer.Context, thing: Thing = None, *, as_json: AsJson = False) -> 
     job or node, or the name of an agent (for its heartbeat). Without it, explains what is wrong
     now.
     """
-
-    async def ask(control: Control) -> Explanation:
-        return await control.why(thing)
-
-    found = _checked(cli(ctx)) if thing is None else cli(ctx).ask(ask)
-    if as_json:
-        show_json(Explanation, found)
-    else:
-        _show(found)
+    options = cli(ctx)
+    found = _checked(options) if thing is None else options.ask(lambda control: control.why(thing))
+    Printer(Explanation, _show, as_json).print(found)
 
 
 def _checked(options: Cli) -> Explanation:
@@ -71,13 +56,10 @@ def _checked(options: Cli) -> Explanation:
     )
     cures = tuple(Cure(f"{one.subject}: {one.cure}") for one in wrong)
 
-    async def ask(control: Control) -> Explanation:
-        return await control.why()
-
     found = Explanation(GATEWAY, SystemClock().now(), "", "")
     if not any(one.id == _OLDER for one in wrong):  # opening the database would migrate it
         try:
-            found = options.ask(ask)
+            found = options.ask(lambda control: control.why())
         except (SettingError, StoreUnavailable):
             # Without settings or database only the checks can explain anything.
             if not wrong:

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.app.progress import ProgressStep, Tell
-from goclaw_py.cli.context import AsJson, cli, waited_for
+from goclaw_py.cli.context import AsJson, cli, waited_for, with_options
 from goclaw_py.cli.messages.display import Yes
-from goclaw_py.cli.options import with_options
 from goclaw_py.cli.output import clock, plain, show_facts, show_json
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
+    from goclaw_py.app.progress import ProgressStep, Tell
 
 Files = Annotated[
     bool, typer.Option("--files/--no-files", help="Include workspaces and the settings file.")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +14,9 @@ from goclaw_py.cli.context import AsJson, cli, named, waited_for
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import one_line, show_json, show_table
 from goclaw_py.model.errors import SettingError
-from goclaw_py.ports.settings import OriginKind, Setting
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.settings import Setting
 
 app = typer.Typer(help="Show and check the settings.", no_args_is_help=True)
 
@@ -56,6 +57,8 @@ def show(
     found = _below(shown(cli(ctx).settings()), section)
     found = [one for one in found if everything or _says_something(one)]
     if as_json:
+        from goclaw_py.ports.settings import Setting  # noqa: PLC0415
+
         show_json(list[Setting], found)
         return
     rows = [(one.path, _value(one), one.origin) for one in found]
@@ -69,6 +72,8 @@ def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
         return list(settings)
     found = [one for one in settings if one.path == section or one.path.startswith(f"{section}.")]
     if not found:
+        from difflib import get_close_matches  # noqa: PLC0415
+
         from goclaw_py.config.sources import SECTIONS  # noqa: PLC0415
 
         if section in SECTIONS:
@@ -81,6 +86,7 @@ def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
 
 
 def _says_something(one: Setting) -> bool:
+    from goclaw_py.ports.settings import OriginKind  # noqa: PLC0415
 
     return one.kind is not OriginKind.DEFAULT or one.value not in (None, "", ())
 

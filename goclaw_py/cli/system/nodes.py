@@ -7,8 +7,16 @@ from typing import Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Asks, Watch, cli, look, named
-from goclaw_py.cli.output import clock, duration, plain, show_facts, show_json, show_table
+from goclaw_py.cli.context import AsJson, Watch, answer, cli, look, named
+from goclaw_py.cli.output import (
+    Printer,
+    clock,
+    duration,
+    plain,
+    show_facts,
+    show_json,
+    show_table,
+)
 from goclaw_py.cluster.membership import other_sections
 from goclaw_py.gateway.queries import only
 from goclaw_py.ports.control import Control, NodesView
@@ -32,21 +40,15 @@ _COLUMNS = ("NODE", "HOST", "PID", "RELEASE", "SINCE", "STATE", "RUNNING", "WAIT
 @app.command("list")
 def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
     """List nodes with their state and load, oldest first."""
+    output = Printer(NodesView, _show_nodes, as_json)
+    look(ctx, lambda control: control.nodes(), output, watch)
 
-    async def ask(control: Control) -> NodesView:
-        return await control.nodes()
 
-    def show_all(asks: Asks) -> None:
-        found = asks.ask(ask)
-        if as_json:
-            show_json(NodesView, found)
-            return
-        rows = [_row(found, node) for node in found.nodes]
-        show_table(
-            _COLUMNS, rows, empty="no gateway is running on this database; to start one: goclaw run"
-        )
-
-    look(ctx, show_all, watch, as_json=as_json)
+def _show_nodes(found: NodesView) -> None:
+    rows = [_row(found, node) for node in found.nodes]
+    show_table(
+        _COLUMNS, rows, empty="no gateway is running on this database; to start one: goclaw run"
+    )
 
 
 @app.command()
@@ -54,7 +56,6 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
     """Show the details of a node: lease, clock, load."""
 
     async def ask(control: Control) -> tuple[NodesView, Node]:
-
         found = await control.nodes()
         nodes = list(found.nodes)
         return found, only(nodes, lambda one: node in one.id, lambda one: one.id, f"node {node!r}")
@@ -89,16 +90,12 @@ def drain(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> Non
 
     The node accepts no new work, and exits when its runs are finished or the time limit is over.
     """
+    answer(ctx, lambda control: control.drain(node), Printer(Node, _show_drained, as_json))
 
-    async def ask(control: Control) -> Node:
-        return await control.drain(node)
 
-    drained = cli(ctx).ask(ask)
-    if as_json:
-        show_json(Node, drained)
-        return
+def _show_drained(node: Node) -> None:
     typer.echo(
-        f"node {drained.id} (pid {drained.pid}) is shutting down and accepts no new work; "
+        f"node {node.id} (pid {node.pid}) is shutting down and accepts no new work; "
         "see: goclaw nodes list --watch"
     )
 
@@ -119,7 +116,6 @@ def _row(found: NodesView, node: Node) -> tuple[str, ...]:
 
 
 def _differs(found: NodesView, node: Node) -> list[tuple[str, str]]:
-
     asked = next((one for one in found.nodes if one.id == found.here), node)
     parts = [f"release {asked.release}"] if asked.release != node.release else []
     if other := other_sections(asked, node):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.cli import crashes
+from goclaw_py.cli import entry as crashes
 
 KEY = "a-key-of-no-known-form"
 

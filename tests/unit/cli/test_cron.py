@@ -9,8 +9,7 @@ from datetime import timedelta
 import pytest
 import typer
 
-from goclaw_py.cli.cron import listing as cron_list
-from goclaw_py.cli.cron import show
+from goclaw_py.cli.cron import show as cron_list
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceStatus, Why
@@ -177,11 +176,6 @@ def test_the_owner_is_shown_where_there_are_several(goclaw: Shell, jobs: JobCont
 def test_without_jobs_that_is_said(goclaw: Shell, cron: JobControl) -> None:
     got = goclaw("cron", "list")
     assert (got.code, got.out, got.err) == (0, "no jobs\n", "")
-
-
-def test_the_names_of_states_are_those_that_there_are() -> None:
-    assert set(cron_list._STATES) == set(JobState)
-    assert set(show._STATUSES) == set(OccurrenceStatus)
 
 
 # ---------------------------------------------------------------------------- show

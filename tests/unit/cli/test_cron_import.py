@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.cron import files as cron_files
-from goclaw_py.cli.cron import yaml_format
 from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.models import FixedMessage, JobState, Program, Prompt, TargetKind
 from goclaw_py.jobs.policy import PROFILES
@@ -462,7 +461,7 @@ def test_aliases_that_stand_for_aliases_are_refused(
 
 
 def test_a_few_aliases_are_read() -> None:
-    assert yaml_format.read_yaml("a: &a {x: 1}\nb: *a") == {"a": {"x": 1}, "b": {"x": 1}}
+    assert cron_files.read_yaml("a: &a {x: 1}\nb: *a") == {"a": {"x": 1}, "b": {"x": 1}}
 
 
 def test_a_file_without_bounds_is_not_read(

@@ -17,8 +17,8 @@ import typer.main
 from goclaw_py.cli.context import waited_for
 from goclaw_py.cli.entry import app
 from goclaw_py.cli.exits import ExitCode
+from goclaw_py.cli.keyboard import cut_without_a_reader
 from goclaw_py.cli.output import table_text
-from goclaw_py.cli.readers import cut_without_a_reader
 from goclaw_py.cli.tree import PLACES, CommandTree
 from tests.unit.cli.conftest import Shell
 
@@ -41,7 +41,7 @@ def test_only_the_module_of_a_command_is_imported() -> None:
     )
     got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = set(got.stdout.splitlines()[-1].split())
-    assert imported & {place.partition(":")[0] for place in PLACES.values()} == {"system.setup"}
+    assert imported & {place.partition(":")[0] for place in PLACES.values()} == {"system.gateway"}
 
 
 def test_the_help_has_all_commands_in_their_order() -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.cli.heartbeat import run as heartbeat_run
+from goclaw_py.cli.heartbeat import commands as heartbeat_run
 from goclaw_py.cli.heartbeat import show
 from goclaw_py.heartbeat.chat_texts import mute_too_long, unknown_duration
 from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from goclaw_py.cli import watch as watching
 from goclaw_py.cli.entry import run
+from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock
 from goclaw_py.cli.watch import Display, JsonDocuments, Paper
 from goclaw_py.ports.control import NoGateway
@@ -40,7 +41,7 @@ LIVE = (["status"], ["lanes"])
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(watching, "_now", lambda: fakes.NOW)
+    monkeypatch.setattr(display, "now", lambda: fakes.NOW)
     return clock(fakes.NOW)
 
 
