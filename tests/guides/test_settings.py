@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli import composition
-from goclaw_py.cli.system.setup import SETTINGS_EXAMPLE
+from goclaw_py.cli.system.gateway import SETTINGS_EXAMPLE
 from goclaw_py.config import load
 from goclaw_py.model.errors import SettingError
 from tests.guides.reading import READ_BY_USERS, Block, blocks
