@@ -46,7 +46,7 @@ READS_THE_WALL_CLOCK = {
 PURE = {
     "chats": "access_texts",
     "common": "datetimes dst durations histogram jitter redaction text time_texts timezones",
-    "delivery": "ok_token ok_token_markup ok_token_spans rate_limit texts",
+    "delivery": "ok_token rate_limit texts",
     "heartbeat": (
         "active_hours chat_texts checklist.checklist checklist.intervals checklist.items "
         "checklist.lines checklist.marks checklist.parser decisions models mute "
