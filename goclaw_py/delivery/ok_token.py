@@ -318,12 +318,12 @@ _LINE = r"(?:[ \t>]|[-*+•][ \t]|\d{1,9}[.)][ \t]|\#{1,6}[ \t]|\[[ xX]\][ \t]){
 """Marks of quotes, lists and headings at the begin of a line."""
 _BLANKS = r"\s{0,16}"
 _BRACKETS = (
-    "( ) [ ] { } < > “ ” „ “ „ ” ” ” ‘ ’ ‚ ‘ ‚ ’ ’ ’ « » » « ‹ › › ‹ "  # noqa: RUF001
-    "「 」 『 』 《 》 〈 〉 【 】 〔 〕 〝 〞 （ ） ［ ］ ＂ ＂"  # noqa: RUF001
-).split()
+    "() [] {} <> “” „“ „” ”” ‘’ ‚‘ ‚’ ’’ «» »« ‹› ›‹ "  # noqa: RUF001
+    "「」 『』 《》 〈〉 【】 〔〕 〝〞 （） ［］ ＂＂"  # noqa: RUF001
+)
 _PAIRS = "|".join(
-    re.escape(left) + _BLANKS + _HOLE + _BLANKS + re.escape(right)
-    for left, right in zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True)
+    re.escape(pair[0]) + _BLANKS + _HOLE + _BLANKS + re.escape(pair[1])
+    for pair in _BRACKETS.split()
 )
 _WRAPPED = re.compile(
     rf"^[ \t>]{{0,40}}(?:[-*+][ \t]{{1,4}}|\d{{1,9}}[.)][ \t]{{1,4}})?(?P<fence>`{{3,9}}|~{{3,9}})"

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
-from typing import assert_never
 
 from goclaw_py.common.text import count, cut_text, first_words
 from goclaw_py.common.time_texts import lasting
 from goclaw_py.model.budget import Budget, BudgetScope, Limit, Spent
-from goclaw_py.model.chat_commands import MENU, Greet, Help, Misspelt
+from goclaw_py.model.chat_commands import MENU
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Attachment, InboundMessage
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
@@ -37,19 +36,6 @@ KEPT = (
 )
 NOT_AN_OWNER = "Only an owner can change the queue mode of this chat."
 EMPTY_MESSAGE = "I found no text in that message."
-
-
-def told(command: Greet | Help | Misspelt) -> str:
-    """The answer to a command that is always the same."""
-    match command:
-        case Misspelt(meant):
-            return f"Did you mean /{meant}?"
-        case Greet():
-            return GREETING
-        case Help():
-            return help_text()
-        case _:
-            assert_never(command)
 
 
 def help_text() -> str:

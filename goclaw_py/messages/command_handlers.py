@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.access_requests import AccessRequests
@@ -19,22 +18,12 @@ from goclaw_py.messages.stop_answers import StopAnswers, names_of
 from goclaw_py.model.chat_commands import (
     AccessButton,
     Command,
-    Greet,
-    HeartbeatCommand,
-    Help,
     JobButton,
-    JobsCommand,
     Misspelt,
-    Mute,
-    NewSession,
     Pressed,
-    QueueMode,
     RetryPressed,
-    ShowStatus,
-    ShowUsage,
     StopCommand,
-    Timezone,
-    WhoAmI,
+    TypedCommand,
     our_command_of,
 )
 from goclaw_py.model.ids import NodeId, SessionKey
@@ -97,6 +86,19 @@ class CommandHandlers:
         self._heartbeats = HeartbeatCommands(
             means.heartbeats, means.policies, means.access_control, store.zone_of
         )
+        self._typed: Mapping[str, Callable[[InboxRow, TypedCommand], Awaitable[str]]] = {
+            "start": self._greet,
+            "help": self._help,
+            "status": self._status,
+            "usage": self._usage,
+            "new": self._new,
+            "whoami": self._who,
+            "queue": self._queue,
+            "jobs": self._jobs.answer,
+            "timezone": self._jobs.answer,
+            "heartbeat": self._heartbeats.answer,
+            "mute": self._heartbeats.answer,
+        }
 
     def connect(self, stop_answers: StopAnswers) -> None:
         """Give it what answers stops. Call it once, before anything arrives."""
@@ -163,29 +165,25 @@ class CommandHandlers:
     async def _do(self, command: Command, row: InboxRow) -> str:
         match command:
             case StopCommand():
-                answer = ""
-            case Greet() | Help() | Misspelt():
-                answer = texts.told(command)
-            case ShowStatus():
-                answer = await self._status(row)
-            case ShowUsage():
-                today = await self._ledger.today(BudgetAccount(row.session, row.agent))
-                answer = texts.usage(row.agent, *today)
-            case NewSession():
-                answer = await self._new(row)
-            case WhoAmI():
-                answer = self._who(row)
-            case QueueMode(word):
-                answer = await self._queue(row, word)
-            case JobsCommand() | Timezone() | JobButton() | RetryPressed() | AccessButton():
-                answer = await self._press(row, command)
-            case HeartbeatCommand() | Mute():
-                answer = await self._heartbeats.answer(row, command)
+                return ""
+            case Misspelt(meant):
+                return f"Did you mean /{meant}?"
+            case TypedCommand(name):
+                return await self._typed[name](row, command)
             case _:
-                assert_never(command)
-        return answer
+                return await self._press(row, command)
 
-    async def _new(self, row: InboxRow) -> str:
+    async def _greet(self, _row: InboxRow, _command: TypedCommand) -> str:
+        return texts.GREETING
+
+    async def _help(self, _row: InboxRow, _command: TypedCommand) -> str:
+        return texts.help_text()
+
+    async def _usage(self, row: InboxRow, _command: TypedCommand) -> str:
+        today = await self._ledger.today(BudgetAccount(row.session, row.agent))
+        return texts.usage(row.agent, *today)
+
+    async def _new(self, row: InboxRow, _command: TypedCommand) -> str:
         """Begin a fresh history, unless that would stop what its sender may not (SPEC CMD-6)."""
         by = self._stopper.rights.limit(row.message)
         others = () if by is None else self._stopper.of_others(row.session, by)
@@ -194,20 +192,14 @@ class CommandHandlers:
         await self.start_new_session(row.session)
         return texts.NEW_SESSION
 
-    async def _press(
-        self,
-        row: InboxRow,
-        command: JobsCommand | Timezone | JobButton | RetryPressed | AccessButton,
-    ) -> str:
+    async def _press(self, row: InboxRow, command: JobButton | RetryPressed | AccessButton) -> str:
         match command:
             case AccessButton():
                 pressed = await self._requests.press(row, command)
             case RetryPressed(ids):
                 pressed = await self._retry(row, ids)
-            case JobButton():
-                pressed = await self._jobs.press(row, command)
             case _:
-                return await self._jobs.answer(row, command)
+                pressed = await self._jobs.press(row, command)
         target, below = row.message.target, row.message.reply_to
         channel = self._channels[target.channel, target.account]
         if pressed.toast:
@@ -229,7 +221,7 @@ class CommandHandlers:
         tried = await self._store.retry_letters(mine, now=self._clock.now()) if mine else 0
         return Pressed("" if tried else texts.NOT_RETRIED, is_used=True)
 
-    async def _status(self, row: InboxRow) -> str:
+    async def _status(self, row: InboxRow, _command: TypedCommand) -> str:
         key = row.session
         session = await self._store.session(key)
         history = texts.SessionMemory(
@@ -249,15 +241,16 @@ class CommandHandlers:
         )
         return "\n".join([now, *await self._jobs.coming(row)])
 
-    def _who(self, row: InboxRow) -> str:
+    async def _who(self, row: InboxRow, _command: TypedCommand) -> str:
         message = row.message
         rules = self._policies.rules(message.target).access
         owner = self._doorkeeper.is_owner(message.target, message.sender.id, rules)
         return texts.who(message, owner=owner, session=row.session)
 
-    async def _queue(self, row: InboxRow, word: str) -> str:
+    async def _queue(self, row: InboxRow, command: TypedCommand) -> str:
         """Tell how a chat queues, or change it. Anybody who may talk may ask."""
-        session, message, policies = row.session, row.message, self._policies
+        word, session = command.action, row.session
+        message, policies = row.message, self._policies
         if not word:
             return texts.queue(
                 policies.policy(session, message),

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, assert_never
+from functools import partial
+from typing import Final
 
 from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.session_settings import SessionSettings
@@ -17,7 +18,7 @@ from goclaw_py.heartbeat.checklist.items import as_item, open_item
 from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.status_texts import status_lines, why
 from goclaw_py.heartbeat.views import HeartbeatView
-from goclaw_py.model.chat_commands import HeartbeatCommand, Mute
+from goclaw_py.model.chat_commands import TypedCommand
 from goclaw_py.model.errors import HeartbeatError
 from goclaw_py.model.ids import AgentName, Owner
 from goclaw_py.model.messages import Target
@@ -92,41 +93,38 @@ class HeartbeatCommands:
             "": self._status,
             "why": self._why,
             "show": self._show,
-            "on": self._on,
-            "off": self._off,
+            "on": partial(self._switch, on=True),
+            "off": partial(self._switch, on=False),
             "now": self._now,
             "add": self._add,
             "done": self._done,
         }
 
-    async def answer(self, row: InboxRow, command: HeartbeatCommand | Mute) -> str:
-        """Carry one out; what its sender reads."""
+    async def answer(self, row: InboxRow, command: TypedCommand) -> str:
+        """Carry out ``/heartbeat`` or ``/mute``; what its sender reads."""
         if self._desk is None:
             return words.NONE
         act: _Act | None
-        match command:
-            case Mute(text):
-                act, changes = (self._mute if text else self._tell_mute), bool(text)
-            case HeartbeatCommand(action):
-                act, changes = self._acts.get(action), action not in _LOOKS
-                if act is None:
-                    return words.unknown_action(action)
-            case _:
-                assert_never(command)
-        if changes and not self._is_owner(row):
+        if command.name == "mute":
+            text, act = command.line.lower(), self._mute if command.line else self._tell_mute
+        else:
+            act = self._acts.get(command.action)
+            if act is None:
+                return words.unknown_action(command.action)
+            # An item of several lines is still one item.
+            said = command.message if command.action == "add" else command.line
+            text = said.partition(" ")[2]
+        message, rules = row.message, self._policies.rules(row.message.target)
+        looks = command.action in _LOOKS and (command.name == "heartbeat" or not command.line)
+        if not looks and not self._doorkeeper.is_owner(
+            message.target, message.sender.id, rules.access
+        ):
             return words.NOT_AN_OWNER
-        message = row.message
-        agent = self._policies.rules(message.target).agent
         zone = await self._zone_of(owner_of(message.target, message.peer))
         try:
-            return await act(_Asked(self._desk, agent, row, command.text, zone))
+            return await act(_Asked(self._desk, rules.agent, row, text, zone))
         except HeartbeatError as error:
             return words.refused(error)
-
-    def _is_owner(self, row: InboxRow) -> bool:
-        target, sender = row.message.target, row.message.sender
-        rules = self._policies.rules(target).access
-        return self._doorkeeper.is_owner(target, sender.id, rules)
 
     # ------------------------------------------------------------------ beats
 
@@ -135,12 +133,6 @@ class HeartbeatCommands:
 
     async def _why(self, asked: _Asked) -> str:
         return "\n".join(why(await asked.view()))
-
-    async def _on(self, asked: _Asked) -> str:
-        return await self._switch(asked, on=True)
-
-    async def _off(self, asked: _Asked) -> str:
-        return await self._switch(asked, on=False)
 
     async def _switch(self, asked: _Asked, *, on: bool) -> str:
         view = await asked.service.switch(asked.agent, on=on)

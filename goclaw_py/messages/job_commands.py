@@ -14,7 +14,7 @@ from goclaw_py.jobs.job_json import job_of
 from goclaw_py.jobs.models import FixedMessage, JobSpec, JobState
 from goclaw_py.jobs.reminders import again_at
 from goclaw_py.jobs.schedule import At
-from goclaw_py.model.chat_commands import JobAction, JobButton, JobsCommand, Pressed, Timezone
+from goclaw_py.model.chat_commands import JobAction, JobButton, Pressed, TypedCommand
 from goclaw_py.model.errors import (
     BadJob,
     BadSchedule,
@@ -86,14 +86,11 @@ class JobCommands:
             "run": self._run,
         }
 
-    async def answer(self, row: InboxRow, command: JobsCommand | Timezone) -> str:
-        """Carry one out; what its sender reads."""
-        by = asker(row)
-        match command:
-            case JobsCommand():
-                return await self._jobs(by, row.message.target, command)
-            case Timezone():
-                return await self._timezone(by, command)
+    async def answer(self, row: InboxRow, command: TypedCommand) -> str:
+        """Carry out ``/jobs`` or ``/timezone``; what its sender reads."""
+        if command.name == "timezone":
+            return await self._timezone(asker(row), command.line)
+        return await self._jobs(asker(row), row.message.target, command)
 
     async def press(self, row: InboxRow, button: JobButton) -> Pressed:
         """Do what a button says, unless another one below the same message has been used."""
@@ -112,13 +109,13 @@ class JobCommands:
 
     # ------------------------------------------------------------------ commands
 
-    async def _jobs(self, by: Requester, chat: Target, command: JobsCommand) -> str:
+    async def _jobs(self, by: Requester, chat: Target, command: TypedCommand) -> str:
         if not command.action:
             return await self._list(by, chat)
         act = self._acts.get(command.action)
-        if act is None or not command.job:
+        _, asked, *_ = [*command.line.split(), ""]
+        if act is None or not asked:
             return texts.HOW if act else texts.unknown_action(command.action)
-        asked = command.job
         if asked.isascii() and asked.isdigit():
             numbered = self._lists.get(chat)
             if numbered is None:
@@ -131,11 +128,11 @@ class JobCommands:
         except JobError as error:
             return texts.refused(error)
 
-    async def _timezone(self, by: Requester, command: Timezone) -> str:
+    async def _timezone(self, by: Requester, named: str) -> str:
         now = self._desk.now()
-        if not command.zone:
+        if not named:
             return texts.timezone(await self._desk.zone(by), now)
-        chosen = None if command.zone.casefold() == "default" else command.zone
+        chosen = None if named.casefold() == "default" else named
         try:
             zone = await self._desk.choose_zone(chosen, by)
         except UnknownZone as error:

@@ -38,87 +38,21 @@ class StopCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class Greet:
-    """``/start``."""
+class TypedCommand:
+    """Any other command of ``NAMES``, such as ``/queue steer``.
 
-
-@dataclass(frozen=True, slots=True)
-class Help:
-    """``/help``."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShowStatus:
-    """``/status``."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewSession:
-    """``/new`` or ``/reset``: stop everything, then a fresh history."""
-
-
-@dataclass(frozen=True, slots=True)
-class WhoAmI:
-    """``/whoami``: show the id of the sender and the session, as settings need them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShowUsage:
-    """``/usage``: what this conversation and its agent have used today, beside their budgets."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueueMode:
-    """``/queue``: show the queue mode of this chat; ``/queue MODE``: change it.
-
-    ``word`` is the word that follows on the same line, in lower case, or empty.
+    ``line`` are the words that follow on the same line, ``message`` all words that follow, both in
+    their own case, with one blank between two words.
     """
 
-    word: str
+    name: str
+    line: str = ""
+    message: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class JobsCommand:
-    """``/jobs``: list the jobs of this chat; ``/jobs ACTION JOB``: change or run one of them.
-
-    ``action`` is the word that follows on the same line, in lower case, ``job`` the one after it;
-    both may be empty.
-    """
-
-    action: str
-    job: str
-
-
-@dataclass(frozen=True, slots=True)
-class Timezone:
-    """``/timezone``: show the time zone of this chat; ``/timezone ZONE``: change it.
-
-    ``zone`` is what follows on the same line, or empty.
-    """
-
-    zone: str
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatCommand:
-    """``/heartbeat``: show the status of the heartbeat; ``/heartbeat ACTION``: change or run it.
-
-    ``action`` is the word that follows on the same line, in lower case, ``text`` the rest of that
-    line, for ``add`` of the whole message, in its own case and on one line; both may be empty.
-    """
-
-    action: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Mute:
-    """``/mute``: show whether the heartbeat is muted; ``/mute DURATION``: mute it.
-
-    ``text`` is what follows on the same line, in lower case, or empty.
-    """
-
-    text: str
+    @property
+    def action(self) -> str:
+        """The first word on the line, in lower case, or empty."""
+        return self.line.partition(" ")[0].lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,24 +95,7 @@ class AccessButton:
     request: str
 
 
-Command = (
-    StopCommand
-    | Greet
-    | Help
-    | ShowStatus
-    | NewSession
-    | ShowUsage
-    | WhoAmI
-    | QueueMode
-    | JobsCommand
-    | Timezone
-    | HeartbeatCommand
-    | Mute
-    | JobButton
-    | Misspelt
-    | RetryPressed
-    | AccessButton
-)
+Command = StopCommand | TypedCommand | JobButton | Misspelt | RetryPressed | AccessButton
 
 _STOP_DATA = "stop:"
 """The data of the stop button below a streamed reply, before the id of the run."""
@@ -220,18 +137,6 @@ _TOASTS: Final = {
     JobAction.SNOOZE_TOMORROW: "💤 Snoozed until tomorrow",
 }
 
-_COMMANDS: dict[str, Command] = {
-    "stop": StopCommand(everything=False),
-    "stopall": StopCommand(everything=True),
-    "start": Greet(),
-    "help": Help(),
-    "status": ShowStatus(),
-    "new": NewSession(),
-    "reset": NewSession(),
-    "usage": ShowUsage(),
-    "whoami": WhoAmI(),
-}
-
 MENU: tuple[tuple[str, str], ...] = (
     ("stop", "Stop the oldest task that is running"),
     ("stopall", "Stop everything and empty the queue"),
@@ -248,10 +153,11 @@ MENU: tuple[tuple[str, str], ...] = (
 )
 """The commands and their descriptions, for menus and ``/help``."""
 
+NAMES: Final = (*(name for name, _ in MENU), "start", "reset")
+"""All commands; ``/start`` greets, ``/reset`` is another word for ``/new``."""
+
 _FORM: Final = re.compile(r"\s*/([A-Za-z]+)(?:@([A-Za-z0-9_]+))?[.,;:!?…]*(?=\s|$)")
 """A command with the bot's name, if one is given, and the punctuation of people in a hurry."""
-
-_NAMES: Final = (*_COMMANDS, "queue", "jobs", "timezone", "heartbeat", "mute")
 
 # English; German, Dutch, Swedish; French, Spanish, Portuguese, Italian; Polish, Turkish; Russian,
 # Ukrainian; Chinese, Japanese, Korean; Arabic.
@@ -376,7 +282,7 @@ def _misspelt(message: InboundMessage) -> Misspelt | None:
     if found is None or message.attachments:
         return None
     word = found[1].lower()
-    return next((Misspelt(name) for name in _NAMES if _is_near(word, name)), None)
+    return next((Misspelt(name) for name in NAMES if _is_near(word, name)), None)
 
 
 def _is_near(word: str, name: str) -> bool:
@@ -416,27 +322,12 @@ def addresses_another_bot(text: str, bot_name: str | None) -> bool:
 
 
 def _command(word: str, rest: str) -> Command | None:
+    name = word.lower()
+    if name not in NAMES:
+        return None
+    if name in {"stop", "stopall"}:
+        return StopCommand(everything=name == "stopall")
     line, _, _ = rest.partition("\n")
-    match word.lower():
-        case "queue":
-            following = line.split(maxsplit=1)
-            return QueueMode(following[0].lower() if following else "")
-        case "jobs":
-            action, job, *_ = [*line.split(), "", ""]
-            return JobsCommand(action.lower(), job)
-        case "timezone":
-            return Timezone(" ".join(line.split()))
-        case "heartbeat":
-            return _heartbeat(line, rest)
-        case "mute":
-            return Mute(" ".join(line.lower().split()))
-        case plain:
-            return _COMMANDS.get(plain)
-
-
-def _heartbeat(line: str, rest: str) -> HeartbeatCommand:
-    action, *words = line.split() or [""]
-    if action.lower() == "add":
-        # An item of several lines is still one item.
-        words = rest.split()[1:]
-    return HeartbeatCommand(action.lower(), " ".join(words))
+    return TypedCommand(
+        "new" if name == "reset" else name, " ".join(line.split()), " ".join(rest.split())
+    )

@@ -20,7 +20,7 @@ from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus
 from goclaw_py.heartbeat.mute import LONGEST_MUTE
 from goclaw_py.heartbeat.status_texts import status_lines, why
 from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
-from goclaw_py.model.chat_commands import HeartbeatCommand, Mute, our_command
+from goclaw_py.model.chat_commands import TypedCommand, our_command
 from goclaw_py.model.errors import BadChecklist, StoreUnavailable
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, HeartbeatRunId
 from goclaw_py.model.messages import PeerKind, Target
@@ -77,7 +77,7 @@ class Chats:
     async def again(self, row: InboxRow) -> str:
         """Carry out a command as often as this is called."""
         command = our_command(row.message.text)
-        assert isinstance(command, HeartbeatCommand | Mute)
+        assert isinstance(command, TypedCommand)
         return await self.commands.answer(row, command)
 
     def row(self, text: str, *, sender: str = "ann", target: Target = ANN) -> InboxRow:

@@ -14,19 +14,11 @@ from hypothesis import strategies as st
 from goclaw_py.model.chat_commands import (
     MENU,
     Command,
-    Greet,
-    HeartbeatCommand,
-    Help,
     JobAction,
     JobButton,
-    JobsCommand,
     Misspelt,
-    Mute,
-    NewSession,
-    QueueMode,
-    ShowStatus,
     StopCommand,
-    Timezone,
+    TypedCommand,
     addresses_another_bot,
     command_of,
     is_stop_word,
@@ -55,16 +47,16 @@ HELLO = InboundMessage(
     [
         ("stop", ONE),
         ("stopall", ALL),
-        ("start", Greet()),
-        ("help", Help()),
-        ("status", ShowStatus()),
-        ("new", NewSession()),
-        ("reset", NewSession()),
-        ("queue", QueueMode("")),
-        ("jobs", JobsCommand("", "")),
-        ("timezone", Timezone("")),
-        ("heartbeat", HeartbeatCommand("", "")),
-        ("mute", Mute("")),
+        ("start", TypedCommand("start")),
+        ("help", TypedCommand("help")),
+        ("status", TypedCommand("status")),
+        ("new", TypedCommand("new")),
+        ("reset", TypedCommand("new")),
+        ("queue", TypedCommand("queue")),
+        ("jobs", TypedCommand("jobs")),
+        ("timezone", TypedCommand("timezone")),
+        ("heartbeat", TypedCommand("heartbeat")),
+        ("mute", TypedCommand("mute")),
     ],
 )
 def test_every_command_is_recognised_by_its_word(word: str, command: Command) -> None:
@@ -204,28 +196,32 @@ def test_other_words_with_a_slash_belong_to_the_agent(text: str) -> None:
 )
 def test_the_word_after_queue_on_its_line_is_the_mode(text: str, word: str) -> None:
     """SPEC CMD-2, CMD-5: text on the next line is only text."""
-    assert parse_command(text, "goclaw_bot") == QueueMode(word)
-    assert our_command(text) == QueueMode(word)
+    command = parse_command(text, "goclaw_bot")
+    assert isinstance(command, TypedCommand)
+    assert (command.name, command.action) == ("queue", word)
+    assert our_command(text) == command
 
 
 @pytest.mark.parametrize(
-    ("text", "action", "job"),
+    ("text", "action", "line"),
     [
         ("/jobs", "", ""),
         ("/jobs  ", "", ""),
-        ("/jobs pause 2", "pause", "2"),
-        ("/Jobs@goclaw_bot  DELETE  Water-plants please", "delete", "Water-plants"),
-        ("/jobs run", "run", ""),
+        ("/jobs pause 2", "pause", "pause 2"),
+        ("/Jobs@goclaw_bot  DELETE  Water-plants", "delete", "DELETE Water-plants"),
+        ("/jobs run", "run", "run"),
         ("/jobs\npause 2", "", ""),
-        ("/jobs pause\n2", "pause", ""),
+        ("/jobs pause\n2", "pause", "pause"),
     ],
 )
 def test_the_words_after_jobs_on_its_line_say_what_to_do_with_which(
-    text: str, action: str, job: str
+    text: str, action: str, line: str
 ) -> None:
     """SPEC CMD-2, CMD-5."""
-    assert parse_command(text, "goclaw_bot") == JobsCommand(action, job)
-    assert our_command(text) == JobsCommand(action, job)
+    command = parse_command(text, "goclaw_bot")
+    assert isinstance(command, TypedCommand)
+    assert (command.name, command.action, command.line) == ("jobs", action, line)
+    assert our_command(text) == command
 
 
 @pytest.mark.parametrize(
@@ -238,45 +234,16 @@ def test_the_words_after_jobs_on_its_line_say_what_to_do_with_which(
 )
 def test_the_zone_is_what_follows_on_the_line_in_its_own_case(text: str, zone: str) -> None:
     """SPEC CMD-5: names of zones have capitals."""
-    assert parse_command(text, "goclaw_bot") == Timezone(zone)
+    command = parse_command(text, "goclaw_bot")
+    assert isinstance(command, TypedCommand)
+    assert (command.name, command.line) == ("timezone", zone)
 
 
-@pytest.mark.parametrize(
-    ("text", "action", "rest"),
-    [
-        ("/heartbeat", "", ""),
-        ("/heartbeat   \n", "", ""),
-        ("/heartbeat why", "why", ""),
-        ("/Heartbeat@goclaw_bot  OFF please", "off", "please"),
-        ("/heartbeat done 2", "done", "2"),
-        ("/heartbeat\ndone 2", "", ""),
-        ("/heartbeat done\n2", "done", ""),
-        ("/heartbeat add Look at  Ann's CI", "add", "Look at Ann's CI"),
-        ("/heartbeat ADD every 2h: the mail\nof Ann", "add", "every 2h: the mail of Ann"),
-        ("/heartbeat add\nLook at the mail", "add", "Look at the mail"),
-        ("/heartbeat add", "add", ""),
-        ("/heartbeat\nadd Look", "", ""),
-    ],
-)
-def test_the_words_after_heartbeat_say_what_to_do(text: str, action: str, rest: str) -> None:
-    """SPEC CMD-2, CMD-5: nothing of an item is lost."""
-    assert parse_command(text, "goclaw_bot") == HeartbeatCommand(action, rest)
-    assert our_command(text) == HeartbeatCommand(action, rest)
-
-
-@pytest.mark.parametrize(
-    ("text", "rest"),
-    [
-        ("/mute 2h", "2h"),
-        ("/MUTE@goclaw_bot  Until  Tomorrow 9:00", "until tomorrow 9:00"),
-        ("/mute\n2h", ""),
-        ("/mute OFF\nand more", "off"),
-    ],
-)
-def test_the_duration_is_what_follows_mute_on_its_line(text: str, rest: str) -> None:
-    """SPEC CMD-2, CMD-5."""
-    assert parse_command(text, "goclaw_bot") == Mute(rest)
-    assert our_command(text) == Mute(rest)
+def test_the_whole_message_after_a_command_is_kept_beside_its_line() -> None:
+    """SPEC CMD-2, CMD-5: nothing of an item of the checklist is lost."""
+    text = "/Heartbeat@goclaw_bot  ADD every 2h:  the mail\nof Ann"
+    line = "ADD every 2h: the mail"
+    assert parse_command(text, "goclaw_bot") == TypedCommand("heartbeat", line, f"{line} of Ann")
 
 
 def test_a_command_for_another_bot_is_not_for_us() -> None:
@@ -341,7 +308,9 @@ def test_the_guide_explains_every_command_of_the_menu_and_no_other() -> None:
 @pytest.mark.parametrize("text", ["/help", "/help@whoever", " /HELP@me now"])
 def test_a_committed_command_is_ours_whatever_name_it_bears(text: str) -> None:
     """IO-2: after a restart it is carried out before the bot's name is known again."""
-    assert our_command(text) == Help()
+    command = our_command(text)
+    assert isinstance(command, TypedCommand)
+    assert command.name == "help"
 
 
 def test_a_text_that_is_no_command_is_none_of_ours() -> None:
