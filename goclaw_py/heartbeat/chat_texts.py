@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+from goclaw_py.common.formatting import sentence
 from goclaw_py.common.text import cut_text
 from goclaw_py.common.time_texts import left, named
 from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
@@ -179,9 +180,7 @@ def unknown_action(word: str) -> str:
 
 def refused(error: HeartbeatError) -> str:
     """Return the reason of a refusal, as a sentence."""
-    line = cut_text(" ".join(str(error).split()), _REASON_CHARS)
-    end = "" if line.endswith((".", "!", "?", "…")) else "."
-    return line[:1].upper() + line[1:] + end
+    return sentence(cut_text(" ".join(str(error).split()), _REASON_CHARS))
 
 
 def _item(text: str, most: int = ITEM_CHARS) -> str:

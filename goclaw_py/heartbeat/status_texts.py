@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.common.durations import in_words
+from goclaw_py.common.formatting import clause, sentence, usd
 from goclaw_py.common.text import count, cut_text
 from goclaw_py.common.time_texts import lasting, named
 from goclaw_py.heartbeat.active_hours import ActiveHours
@@ -171,7 +172,7 @@ def _last(view: HeartbeatView) -> str:
     row = view.heartbeat.failures if beat.status is HeartbeatRunStatus.FAILED else 0
     again = f"It has failed {row} times in a row." if row > 1 else ""
     parts = [
-        f"Last heartbeat run, {when}{_ASKED[beat.kind]}: {_sentence(outcome_words(beat))}",
+        f"Last heartbeat run, {when}{_ASKED[beat.kind]}: {sentence(outcome_words(beat))}",
         advised,
     ]
     return " ".join(filter(None, [*parts, again]))
@@ -281,9 +282,9 @@ def _unreachable(view: HeartbeatView) -> str:
         return ""
     route = view.route
     if route.target is None:
-        return _sentence(f"alerts cannot be sent: {_short(route.problem or route.detail)}")
+        return sentence(f"alerts cannot be sent: {_short(route.problem or route.detail)}")
     if route.problem:
-        return _sentence(
+        return sentence(
             f"alerts to {_place(route.target)} cannot be delivered: {_short(route.problem)}"
         )
     return ""
@@ -295,7 +296,7 @@ def _unreachable(view: HeartbeatView) -> str:
 def status_lines(view: HeartbeatView) -> list[str]:
     """Return the status of a heartbeat in a few lines, which include those of ``why``."""
     lines = [f"Heartbeat of {view.heartbeat.agent}: {state_words(view)}.", *why(view)]
-    lines.append(_sentence(f"alerts go {route_words(view.route, view.policy)}"))
+    lines.append(sentence(f"alerts go {route_words(view.route, view.policy)}"))
     lines.append(spent_words(view))
     if view.events:
         noun, verb = ("event", "waits") if view.events == 1 else ("events", "wait")
@@ -349,15 +350,7 @@ def _used(used: Usage | None) -> str:
     if used is None or used == NO_USAGE:
         return "nothing"
     tokens = count(used.tokens, "token")
-    return tokens if used.cost_usd is None else f"{money(used)} ({tokens})"
-
-
-def money(used: Usage) -> str:
-    """Return the cost, "" if it is unknown; an amount below a dollar has four digits."""
-    cost = used.cost_usd
-    if cost is None:
-        return ""
-    return f"${cost:.2f}" if cost == 0 or cost >= 1 else f"${cost:.4f}"
+    return tokens if used.cost_usd is None else f"{usd(used.cost_usd)} ({tokens})"
 
 
 # ---------------------------------------------------------------------------- rehearsal
@@ -369,7 +362,7 @@ def rehearsal_lines(rehearsal: DryRunReport, heartbeat: Heartbeat | None = None)
     ``heartbeat``: see ``advice``.
     """
     lines = [_verdict(rehearsal, heartbeat)]
-    lines.append(_sentence(f"an alert would go {route_words(rehearsal.route)}"))
+    lines.append(sentence(f"an alert would go {route_words(rehearsal.route)}"))
     if rehearsal.prompt:
         lines += ["The agent would read:", *rehearsal.prompt.splitlines()]
     return lines
@@ -379,13 +372,13 @@ def _verdict(rehearsal: DryRunReport, heartbeat: Heartbeat | None) -> str:
     match rehearsal.status:
         case HeartbeatRunStatus.SKIPPED if rehearsal.skip is not None:
             words = f"it would be skipped: {_SKIPPED[rehearsal.skip]}"
-            said = _sentence(_with_detail(words, _cause(rehearsal.skip, rehearsal.detail)))
+            said = sentence(_with_detail(words, _cause(rehearsal.skip, rehearsal.detail)))
             return " ".join(filter(None, [said, _skip_advice(rehearsal.skip, heartbeat)]))
         case HeartbeatRunStatus.DEFERRED:
             cause = _short(rehearsal.detail) or _BUSY
-            return _sentence(f"it would wait: {cause}")
+            return sentence(f"it would wait: {cause}")
         case _:
-            return _sentence(_with_detail("it would ask its agent", rehearsal.detail))
+            return sentence(_with_detail("it would ask its agent", rehearsal.detail))
 
 
 # ---------------------------------------------------------------------------- inside
@@ -407,9 +400,4 @@ def _with_detail(words: str, detail: str) -> str:
 
 
 def _short(text: str) -> str:
-    return cut_text(" ".join(text.split()), _REASON_CHARS).rstrip(".")
-
-
-def _sentence(words: str) -> str:
-    end = "" if words.endswith((".", "!", "?", "…")) else "."
-    return words[:1].upper() + words[1:] + end
+    return clause(text, _REASON_CHARS)

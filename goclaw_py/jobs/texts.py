@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from goclaw_py.common.formatting import clause, sentence
 from goclaw_py.common.text import cut_text, is_blank
 from goclaw_py.common.time_texts import friendly, lasting, named, weekday, zone_or_utc
 from goclaw_py.delivery.ok_token import without_token
@@ -123,7 +124,8 @@ def undelivered(title: str, place: str, why: str, text: str, due: DueTimeText) -
     """Return the notice about a result that could not be delivered; its ``text`` if readable."""
     to = f" to {place}" if place else ""
     said = f":\n\n{text}" if text else "."
-    return f"⚠️ “{_title(title)}”, due {due}, could not be delivered{to} ({_short(why)}){said}"
+    cause = clause(why, _REASON_CHARS)
+    return f"⚠️ “{_title(title)}”, due {due}, could not be delivered{to} ({cause}){said}"
 
 
 # ---------------------------------------------------------------------------- failures
@@ -240,10 +242,12 @@ def _line(job: Job, zone: str, now: datetime) -> str:
         case JobState.COMPLETED:
             facts.append("done")
         case JobState.FAILED:
-            facts.append(f"failed: {_short(job.last_error)}" if job.last_error else "failed")
+            facts.append(
+                f"failed: {clause(job.last_error, _REASON_CHARS)}" if job.last_error else "failed"
+            )
         case JobState.DISABLED:
-            why = f": {_short(job.last_error)}" if job.last_error else ""
-            facts.append(f"disabled{_after(job.failures)}{why}")
+            after = f" after {job.failures} failures" if job.failures > 1 else ""
+            facts.append(f"disabled{after}{_cause(job)}")
     if job.running is not None:
         facts.append("running now")
     return "; ".join(facts)
@@ -260,17 +264,13 @@ def _ahead(job: Job, zone: str, now: datetime, *, is_named: bool) -> list[str]:
         ahead = named if is_named else friendly
         facts.append(f"next {ahead(job.next_run_at, zone, now)}")
     if job.failures:
-        why = f": {_short(job.last_error)}" if job.last_error else ""
-        facts.append(f"failed{_times(job.failures)}{why}")
+        times = f" {job.failures} times in a row" if job.failures > 1 else ""
+        facts.append(f"failed{times}{_cause(job)}")
     return facts
 
 
-def _after(failures: int) -> str:
-    return f" after {failures} failures" if failures > 1 else ""
-
-
-def _times(failures: int) -> str:
-    return f" {failures} times in a row" if failures > 1 else ""
+def _cause(job: Job) -> str:
+    return f": {clause(job.last_error, _REASON_CHARS)}" if job.last_error else ""
 
 
 def paused(title: str) -> str:
@@ -369,12 +369,6 @@ def _title(title: str) -> str:
     return cut_text(" ".join(title.split()), _TITLE_CHARS)
 
 
-def _short(reason: str) -> str:
-    return cut_text(" ".join(reason.split()), _REASON_CHARS).rstrip(".")
-
-
 def _sentence(text: str) -> str:
     """A text on one line, with a capital letter and a full stop."""
-    line = cut_text(" ".join(text.split()), _REASON_CHARS) or "the reason is unknown"
-    end = "" if line.endswith((".", "!", "?", "…")) else "."
-    return line[:1].upper() + line[1:] + end
+    return sentence(cut_text(" ".join(text.split()), _REASON_CHARS) or "the reason is unknown")

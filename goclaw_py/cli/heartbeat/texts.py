@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from goclaw_py.common.formatting import cost
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.cron import texts
@@ -15,7 +16,7 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import duration, one_line, show_table
 from goclaw_py.delivery.ok_token import without_token
 from goclaw_py.heartbeat.models import HeartbeatRun
-from goclaw_py.heartbeat.status_texts import is_undelivered, money, outcome_words
+from goclaw_py.heartbeat.status_texts import is_undelivered, outcome_words
 from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.errors import HeartbeatError, UnknownAgent
 from goclaw_py.model.ids import MAIN_AGENT, AgentName
@@ -139,13 +140,6 @@ def took(beat: HeartbeatRun) -> str:
     if beat.started_at is None or beat.finished_at is None:
         return ""
     return duration(max(0.0, (beat.finished_at - beat.started_at).total_seconds()))
-
-
-def cost(used: Usage | None) -> str:
-    """Return what was used: money, or tokens if the price is not known."""
-    if used is None:
-        return ""
-    return money(used) or f"{used.tokens:,} tokens"
 
 
 def due(view: HeartbeatView) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from goclaw_py.gateway.queries import SEARCHED
 from goclaw_py.gateway.why import messages, runs, waits
 from goclaw_py.gateway.why.runs import RunVerdict
-from goclaw_py.gateway.why.sources import Sources, ago, between, who, whole
+from goclaw_py.gateway.why.sources import Sources, ago, between, uncapitalized, who, whole
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.messages import PeerKind, Target
@@ -79,12 +79,8 @@ async def explain(src: Sources, target: Target) -> Explanation:
     if barred is None and place.sessions:
         return await explain_session(src, place.sessions[0].key, place.subject)
     verdict = barred or _unheard(place)
-    steps = (*_seen(place), ExplanationStep(None, verdict.code, _as_clause(verdict.answer)))
+    steps = (*_seen(place), ExplanationStep(None, verdict.code, uncapitalized(verdict.answer)))
     return Explanation(place.subject, src.now(), verdict.code, verdict.answer, steps, verdict.cures)
-
-
-def _as_clause(answer: str) -> str:
-    return answer[:1].lower() + answer[1:].rstrip(".")
 
 
 def _seen(place: KnownChat) -> list[ExplanationStep]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from goclaw_py.common.formatting import sentence
 from goclaw_py.common.text import is_blank
 from goclaw_py.gateway.why import outcomes, runs, waits
 from goclaw_py.gateway.why.runs import RunVerdict
-from goclaw_py.gateway.why.sources import Sources, brief, quoted, sentence, short, span
+from goclaw_py.gateway.why.sources import Sources, brief, quoted, short, span, uncapitalized
 from goclaw_py.model.chat_commands import our_command_of
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.messages import InboundMessage
@@ -37,17 +38,12 @@ async def _without_run(
     row = letter.row
     if row.outcome is None:
         verdict = await _pending(src, letter)
-        return verdict, [ExplanationStep(None, verdict.code, _clause(verdict))]
+        return verdict, [ExplanationStep(None, verdict.code, uncapitalized(verdict.answer))]
     if row.outcome is Outcome.COMPLETED:
         verdict = await _handled(src, row.message)
     else:
         verdict = _ended(letter, row.outcome, row.reason)
-    return verdict, [ExplanationStep(row.finished_at, verdict.code, _clause(verdict))]
-
-
-def _clause(verdict: RunVerdict) -> str:
-    """An answer as one of the decisions."""
-    return verdict.answer[:1].lower() + verdict.answer[1:].rstrip(".")
+    return verdict, [ExplanationStep(row.finished_at, verdict.code, uncapitalized(verdict.answer))]
 
 
 def _ended(letter: DeadLetter, outcome: Outcome, reason: Reason | None) -> RunVerdict:

@@ -155,11 +155,9 @@ def short(run: str) -> str:
     return run[:_SHORT_ID]
 
 
-def sentence(clause: str) -> str:
-    """A clause as a sentence."""
-    clause = clause.strip()
-    end = "" if clause.endswith((".", "!", "?", "…")) else "."
-    return clause[:1].upper() + clause[1:] + end
+def uncapitalized(answer: str) -> str:
+    """A sentence as a clause."""
+    return answer[:1].lower() + answer[1:].rstrip(".")
 
 
 def whole(target: Target) -> Target:

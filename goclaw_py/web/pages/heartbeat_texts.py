@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from goclaw_py.common.durations import in_words
+from goclaw_py.common.formatting import cost
 from goclaw_py.common.time_texts import at, local
 from goclaw_py.delivery.ok_token import without_token
 from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.status_texts import (
     advice,
     is_undelivered,
-    money,
     outcome_words,
     rehearsal_lines,
     route_words,
@@ -45,14 +45,6 @@ def _said(beat: HeartbeatRun) -> str:
     return without_token(beat.reply).strip()
 
 
-def _cost(beat: HeartbeatRun) -> str:
-    """Money, or tokens where the price is not known; "" for neither."""
-    used = beat.usage
-    if used is None:
-        return ""
-    return money(used) or (f"{used.tokens:,} tokens" if used.tokens else "")
-
-
 def _state(view: HeartbeatView) -> str:
     # A badge says before it whether it is on.
     return state_words(view).removeprefix("on, ")
@@ -66,7 +58,7 @@ WORDS: Final[Mapping[str, object]] = {
     "outcome_words": outcome_words,
     "advice": advice,
     "took_s": _took_s,
-    "cost": _cost,
+    "cost": cost,
     "said": _said,
     "state": _state,
     "route_words": route_words,

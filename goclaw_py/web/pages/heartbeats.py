@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.common.formatting import sentence
 from goclaw_py.heartbeat.checklist.marks import marks, without
 from goclaw_py.heartbeat.models import HeartbeatRun
 from goclaw_py.heartbeat.mute import mute_end
@@ -33,7 +34,6 @@ from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages.heartbeat_texts import OUTCOMES, WORDS, steps_of
-from goclaw_py.web.pages.rendering import sentence
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 STRIP: Final = 100

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from goclaw_py.common.formatting import sentence
 from goclaw_py.common.time_texts import at
 from goclaw_py.jobs.models import Job
 from goclaw_py.jobs.schedule import describe
@@ -30,7 +31,6 @@ from goclaw_py.ports.control import NotFound
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages import job_fields
 from goclaw_py.web.pages.jobs import AHEAD, BY, found
-from goclaw_py.web.pages.rendering import sentence
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 
 _SUGGESTED: Final = 50

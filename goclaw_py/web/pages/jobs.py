@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.common.formatting import cost, sentence
 from goclaw_py.common.text import first_words
 from goclaw_py.common.time_texts import at, local
 from goclaw_py.jobs import texts
@@ -46,7 +47,6 @@ from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.jobs import JobChange, JobService, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.api.error_json import status_of
-from goclaw_py.web.pages.rendering import sentence
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN: Final = 50
@@ -260,13 +260,3 @@ def _place(job: Job) -> str:
     if not isinstance(target, TargetKind):
         return target_text(target)
     return "the chat that was used last" if target is TargetKind.LAST else "nowhere"
-
-
-def cost(row: LoggedOccurrence) -> str:
-    """What an occurrence cost: money, or tokens where the price is not known; "" for neither."""
-    used = row.usage
-    if used is None or (used.cost_usd is None and not used.tokens):
-        return ""
-    if used.cost_usd is None:
-        return f"{used.tokens:,} tokens"
-    return f"${used.cost_usd:.2f}" if used.cost_usd >= 1 else f"${used.cost_usd:.4f}"

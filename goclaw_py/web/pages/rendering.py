@@ -17,6 +17,7 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from goclaw_py.common import formatting
 from goclaw_py.common.text import count, first_words
 from goclaw_py.model.messages import OutboundMessage
 
@@ -149,17 +150,9 @@ def short(value: object) -> str:
     return str(value)[:_SHORT_ID]
 
 
-def sentence(clause: str) -> str:
-    """A clause as a sentence; "" as it is."""
-    ends = ("", ".", "!", "?", "\u2026")
-    return clause[:1].upper() + clause[1:] + ("" if clause[-1:] in ends else ".")
-
-
 def usd(value: Decimal | None) -> str:
     """Money in US dollars; a dash where it is not known."""
-    if value is None:
-        return NONE
-    return f"${value:.2f}" if value >= 1 else f"${value:.4f}"
+    return NONE if value is None else formatting.usd(value)
 
 
 def pages_of(warning: str) -> list[tuple[str, str]]:
