@@ -14,7 +14,7 @@ from goclaw_py.chats.session_settings import SessionSettings
 from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import is_blank
 from goclaw_py.heartbeat import chat_texts as words
-from goclaw_py.heartbeat.checklist.items import as_item, open_item
+from goclaw_py.heartbeat.checklist.checklist import as_item, open_item
 from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.status_texts import status_lines, why
 from goclaw_py.heartbeat.views import HeartbeatView

@@ -11,8 +11,7 @@ from pydantic import Field, model_validator
 
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK
 from goclaw_py.heartbeat.chat_texts import added, checklist, done
-from goclaw_py.heartbeat.checklist.checklist import ITEM_CHARS, Checklist
-from goclaw_py.heartbeat.checklist.items import as_item, open_item
+from goclaw_py.heartbeat.checklist.checklist import ITEM_CHARS, Checklist, as_item, open_item
 from goclaw_py.heartbeat.status_texts import status_lines
 from goclaw_py.model.errors import HeartbeatError, StoreUnavailable, ToolFailed
 from goclaw_py.ports.heartbeat import HeartbeatService

@@ -48,7 +48,7 @@ PURE = {
     "common": "datetimes dst durations formatting histogram jitter redaction text time_texts timezones",
     "delivery": "ok_token rate_limit texts",
     "heartbeat": (
-        "active_hours chat_texts checklist.checklist checklist.intervals checklist.items "
+        "active_hours chat_texts checklist.checklist checklist.intervals "
         "checklist.lines checklist.marks checklist.parser decisions models mute "
         "status_texts target texts views"
     ),

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from goclaw_py.common.formatting import cost
 from goclaw_py.cli.context import AsJson, answer, cli, is_live
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.heartbeat import show
@@ -18,7 +19,7 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
 from goclaw_py.heartbeat import status_texts as said
 from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
-from goclaw_py.heartbeat.checklist.items import as_item, open_item
+from goclaw_py.heartbeat.checklist.checklist import as_item, open_item
 from goclaw_py.heartbeat.models import OPEN, Heartbeat, HeartbeatEvent, HeartbeatRun, Skip
 from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.status_texts import BY_SETTINGS, advice, outcome_words, rehearsal_lines
@@ -162,7 +163,7 @@ def _say_beat(beat: HeartbeatRun, heartbeat: Heartbeat | None, *, as_json: bool)
     if as_json:
         show_json(HeartbeatRun, beat)
     else:
-        facts = ", ".join(filter(None, [words.took(beat), words.cost(beat.usage)]))
+        facts = ", ".join(filter(None, [words.took(beat), cost(beat.usage)]))
         typer.echo(plain(f"{outcome}{f' ({facts})' if facts else ''}: {outcome_words(beat)}"))
         if todo := advice(beat, heartbeat):
             typer.echo(todo)

@@ -112,6 +112,16 @@ def parse(text: str) -> Checklist:
     return Checklist(text, tuple(items), tree)
 
 
+def as_item(text: str) -> str:
+    """What an item says that is made of a text. Raises ``BadChecklist`` if none can be."""
+    return parse(with_item("", text)).items[-1].text
+
+
+def open_item(checklist: Checklist, says: str) -> Item | None:
+    """The first open item that says exactly this."""
+    return next((item for item in checklist.items if item.text == says), None)
+
+
 def with_item(text: str, item: str) -> str:
     """The file with one more item at its end, open and of one line. Raises ``BadChecklist``.
 

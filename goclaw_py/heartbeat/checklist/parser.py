@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Final
 
 from goclaw_py.heartbeat.checklist.intervals import Interval, read_interval
-from goclaw_py.heartbeat.checklist.lines import LinePart, SourceLine, read_lines, unescaped
+from goclaw_py.heartbeat.checklist.lines import HIDDEN, LinePart, SourceLine, read_lines, unescaped
 
 NOBODY: Final = -1
 """What the index of an entry is where there is none."""
@@ -24,11 +24,12 @@ NOBODY: Final = -1
 _INSIDE: Final = 2
 """By so many columns what belongs to an item is indented more than its bullet."""
 _TAB: Final = 4
-_UNSEEN: Final = "\ufeff\u200b\u200c\u200d\u2060"
+_UNSEEN: Final = f"\ufeff\u200b\u200c\u200d\u2060{HIDDEN}"
 
 _PREFIX: Final = re.compile(rf"[\s>{_UNSEEN}]*")
 _BULLET: Final = re.compile(
-    r"(?P<mark>[-*+]|[0-9]{1,9}[.)])(?:\s+(?P<box>\[[\sxX]?\](?!\S))?\s*|$)"
+    rf"(?P<mark>[-*+]|[0-9]{{1,9}}[.)])"
+    rf"(?:{HIDDEN}*\s[\s{HIDDEN}]*(?P<box>\[[\sxX]?\](?![^\s{HIDDEN}]))?[\s{HIDDEN}]*|{HIDDEN}*$)"
 )
 _RULE: Final = re.compile(r"([-*_])\s*(?:\1\s*){2,}")
 _UNDERLINE: Final = re.compile(r"(?:={2,}|-{2,})\s*")
@@ -170,7 +171,7 @@ class _Reader:
         """Read one line."""
         prefix = _PREFIX.match(line.text)
         assert prefix is not None, "a prefix may be empty"
-        columns, rest = _columns(prefix[0]), line.text[prefix.end() :]
+        columns, rest = _columns(prefix[0]), _seen(line.text[prefix.end() :])
         if line.part is LinePart.CODE:
             self._row(line.text, RowKind.TEXT)
         elif not rest:
@@ -180,13 +181,13 @@ class _Reader:
             self._end_paragraph()
             above = self.rows.pop()
             level = 1 if rest.startswith("=") else 2
-            self._row(f"{above.text}\n{line.text.rstrip()}", RowKind.HEADING, level)
-        elif not _RULE.fullmatch(rest) and (bullet := _BULLET.match(rest)):
-            self._bullet(line, prefix.end(), bullet, columns)
+            self._row(f"{above.text}\n{_seen(line.text).rstrip()}", RowKind.HEADING, level)
+        elif not _RULE.fullmatch(rest) and (bullet := _BULLET.match(line.text, prefix.end())):
+            self._bullet(line, bullet, columns)
         elif says_nothing(rest) or line.part is LinePart.FENCE or _HEADING.match(rest):
             self._structure(line, rest, columns)
         else:
-            self._text(line.text, rest, columns)
+            self._text(_seen(line.text), rest, columns)
 
     def tree(self) -> Tree:
         """All that was read."""
@@ -207,20 +208,20 @@ class _Reader:
         if line.part is LinePart.FENCE:
             self._row(line.text, RowKind.TEXT)
         elif (heading := _HEADING.match(rest)) and not says_nothing(rest):
-            self._row(line.text.rstrip(), RowKind.HEADING, len(heading[1]))
+            self._row(_seen(line.text).rstrip(), RowKind.HEADING, len(heading[1]))
         else:
             self._row("", RowKind.BLANK)
 
-    def _bullet(self, line: SourceLine, at: int, bullet: re.Match[str], columns: list[int]) -> None:
+    def _bullet(self, line: SourceLine, bullet: re.Match[str], columns: list[int]) -> None:
         self._leave(columns)
         parent, box = self._owner, bullet["box"]
         ticked = box is not None and box[1] in "xX"
-        content = line.text[at + bullet.end() :]
+        content = _seen(line.text[bullet.end() :])
         draft = _Draft(
             parent=parent,
             column=columns[-1],
             depth=len(columns) - 1,
-            tick=_tick(line, at, bullet),
+            tick=_tick(line, bullet),
             is_done=ticked or self._is_done(parent),
             rows=[len(self.rows)],
             parts=[content],
@@ -232,7 +233,7 @@ class _Reader:
         self.collects = self._owner
         # Only text goes on without indentation: an empty bullet has none.
         self.paragraph, self.depth = int(not says_nothing(content)), draft.depth
-        self._row(line.text.rstrip(), RowKind.TEXT)
+        self._row(_seen(line.text).rstrip(), RowKind.TEXT)
 
     def _text(self, text: str, rest: str, columns: list[int]) -> None:
         if not self.paragraph:
@@ -313,13 +314,15 @@ def _columns(prefix: str) -> list[int]:
     return [*columns, column]
 
 
-def _tick(line: SourceLine, at: int, bullet: re.Match[str]) -> TickEdit:
-    """``at``: where in the line the bullet is."""
+def _tick(line: SourceLine, bullet: re.Match[str]) -> TickEdit:
     if bullet["box"] is not None:
-        start, end = (at + place for place in bullet.span("box"))
-        return TickEdit(line.place(start), line.place(end - 1) + 1, "[x]")
-    if at + bullet.end() == len(line.text):
-        behind = line.place(at + bullet.end("mark") - 1) + 1
+        return TickEdit(line.start + bullet.start("box"), line.start + bullet.end("box"), "[x]")
+    if bullet.end() == len(line.text):
+        behind = line.start + bullet.end("mark")
         return TickEdit(behind, behind, " [x]")
-    begin = line.place(at + bullet.end())
+    begin = line.start + bullet.end()
     return TickEdit(begin, begin, "[x] ")
+
+
+def _seen(text: str) -> str:
+    return text.replace(HIDDEN, "")
