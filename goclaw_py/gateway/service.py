@@ -13,8 +13,8 @@ from goclaw_py.cluster.rpc import DRAIN, NodeRpc
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only, session_named
 from goclaw_py.gateway.session_messages import Submissions
-from goclaw_py.gateway.why.explain import explain
 from goclaw_py.gateway.why.sources import Sources
+from goclaw_py.gateway.why.subjects import explain
 from goclaw_py.heartbeat.module import HeartbeatSetup, desk_of
 from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.policy import DEFAULT_PROFILE

@@ -45,7 +45,9 @@ READS_THE_WALL_CLOCK = {
 
 PURE = {
     "chats": "access_texts",
-    "common": "datetimes dst durations formatting histogram jitter redaction text time_texts timezones",
+    "common": (
+        "datetimes dst durations formatting histogram jitter redaction text time_texts timezones"
+    ),
     "delivery": "ok_token rate_limit texts",
     "heartbeat": (
         "active_hours chat_texts checklist.checklist checklist.intervals "

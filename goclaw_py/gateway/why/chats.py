@@ -8,8 +8,16 @@ from datetime import datetime
 
 from goclaw_py.gateway.queries import SEARCHED
 from goclaw_py.gateway.why import messages, runs, waits
-from goclaw_py.gateway.why.runs import RunVerdict
-from goclaw_py.gateway.why.sources import Sources, ago, between, uncapitalized, who, whole
+from goclaw_py.gateway.why.sources import (
+    Sources,
+    Verdict,
+    ago,
+    between,
+    conclude,
+    uncapitalized,
+    who,
+    whole,
+)
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.messages import PeerKind, Target
@@ -80,7 +88,7 @@ async def explain(src: Sources, target: Target) -> Explanation:
         return await explain_session(src, place.sessions[0].key, place.subject)
     verdict = barred or _unheard(place)
     steps = (*_seen(place), ExplanationStep(None, verdict.code, uncapitalized(verdict.answer)))
-    return Explanation(place.subject, src.now(), verdict.code, verdict.answer, steps, verdict.cures)
+    return verdict.explanation(place.subject, src.now(), steps)
 
 
 def _seen(place: KnownChat) -> list[ExplanationStep]:
@@ -96,7 +104,7 @@ def _seen(place: KnownChat) -> list[ExplanationStep]:
     return steps
 
 
-def _unheard(place: KnownChat) -> RunVerdict:
+def _unheard(place: KnownChat) -> Verdict:
     answer = (
         f"No message from {target_text(place.target)} was ever accepted, and no rule blocks it: "
         "none arrived, or it was not meant for this bot."
@@ -108,23 +116,23 @@ def _unheard(place: KnownChat) -> RunVerdict:
     if place.peer is PeerKind.GROUP:
         privacy = "Telegram shows bots only what mentions them: /setprivacy at @BotFather"
         cures = (*cures, Cure(privacy))
-    return RunVerdict("chat.unheard", answer, cures)
+    return conclude("chat.unheard", answer, *cures)
 
 
-async def _barred(src: Sources, place: KnownChat) -> RunVerdict | None:
+async def _barred(src: Sources, place: KnownChat) -> Verdict | None:
     """What keeps a chat from being answered now."""
     target, rules = place.target, src.rules_of(place.target)
     account = f"{target.channel}/{target.account}"
     if rules is None:
         answer = f"{place.name} is on {account}, and no such account is set up here."
         add = Cure(f"Set up [channels.{target.channel}] in goclaw.toml and start the gateway again")
-        return RunVerdict("chat.no_account", answer, (add, Cure("What is set up", "goclaw status")))
+        return conclude("chat.no_account", answer, add, Cure("What is set up", "goclaw status"))
     if place.chat is not None and place.chat.gone:
         answer = f"{place.name} cannot receive messages: {place.chat.gone}."
         back = Cure(
             "Unblock the bot there or add it again, then send it a message; nothing else is needed"
         )
-        return RunVerdict("chat.gone", answer, (back,))
+        return conclude("chat.gone", answer, back)
     access = rules.access
     if access.trusted:
         return None
@@ -133,35 +141,33 @@ async def _barred(src: Sources, place: KnownChat) -> RunVerdict | None:
     return await _direct(src, place, access)
 
 
-def _group(place: KnownChat, access: AccessRules) -> RunVerdict | None:
+def _group(place: KnownChat, access: AccessRules) -> Verdict | None:
     chat, id_ = place.chat, place.target.chat
     section = f"[channels.{place.target.channel}]"
     allow = Cure("Allow the group", f"goclaw groups allow {id_}")
     if access.group is GroupPolicy.DISABLED:
         answer = f"{place.name} is ignored, as all groups are: groups = disabled in {section}."
         change = Cure(f'Set groups = "allowlist" under {section} in goclaw.toml')
-        return RunVerdict("chat.groups_disabled", answer, (change, allow))
+        return conclude("chat.groups_disabled", answer, change, allow)
     if access.listed is False:
         answer = f'{place.name} is ignored: enabled = false is set for it under chats."{id_}".'
         change = Cure(
             f'Set enabled = true under [channels.{place.target.channel}.chats."{id_}"]; '
             "the settings take precedence over goclaw groups allow"
         )
-        return RunVerdict("chat.disabled_in_settings", answer, (change,))
+        return conclude("chat.disabled_in_settings", answer, change)
     decided = access.listed if access.listed is not None else (chat.allowed if chat else None)
     if decided is False:
         answer = f"{place.name} is ignored: an operator has denied it."
-        return RunVerdict("chat.denied", answer, (allow,))
+        return conclude("chat.denied", answer, allow)
     if decided is None and access.group is GroupPolicy.ALLOWLIST:
         known = "waits for a decision" if chat else "was never seen, and would wait for a decision"
         answer = f"{place.name} {known}: until it is allowed, the agent is silent there."
-        return RunVerdict(
-            "chat.undecided", answer, (allow, Cure("All groups", "goclaw groups list"))
-        )
+        return conclude("chat.undecided", answer, allow, Cure("All groups", "goclaw groups list"))
     return None
 
 
-async def _unmentioned(src: Sources, place: KnownChat) -> RunVerdict | None:
+async def _unmentioned(src: Sources, place: KnownChat) -> Verdict | None:
     """The last message of a group was not meant for the bot."""
     chat, rules = place.chat, src.rules_of(place.target)
     if chat is None or chat.unmentioned_at is None or rules is None:
@@ -184,7 +190,7 @@ async def _unmentioned(src: Sources, place: KnownChat) -> RunVerdict | None:
             f'.chats."{place.target.chat}"]'
         ),
     )
-    return RunVerdict("chat.unmentioned", answer, cures)
+    return conclude("chat.unmentioned", answer, *cures)
 
 
 async def _last_heard_at(src: Sources, session: Session) -> datetime:
@@ -194,20 +200,18 @@ async def _last_heard_at(src: Sources, session: Session) -> datetime:
     return session.last_active_at if session.waiting else max(came, default=session.last_active_at)
 
 
-async def _direct(src: Sources, place: KnownChat, access: AccessRules) -> RunVerdict | None:
+async def _direct(src: Sources, place: KnownChat, access: AccessRules) -> Verdict | None:
     target, sender = place.target, place.target.chat
     section = f"[channels.{target.channel}]"
     if access.direct is DirectPolicy.DISABLED:
         answer = f"{place.name} is ignored, as all direct chats are: direct = disabled."
         change = Cure(f'Set direct = "pairing" under {section} in goclaw.toml')
-        return RunVerdict("chat.direct_disabled", answer, (change,))
+        return conclude("chat.direct_disabled", answer, change)
     if sender in access.allow:
         return None
     if place.chat is not None and place.chat.allowed is False:
         answer = f"{place.name} is ignored: an operator has denied this person."
-        return RunVerdict(
-            "chat.denied", answer, (Cure("Undo it", f"goclaw pairing allow {sender}"),)
-        )
+        return conclude("chat.denied", answer, Cure("Undo it", f"goclaw pairing allow {sender}"))
     if access.direct is DirectPolicy.OPEN:
         return None
     if access.direct is DirectPolicy.ALLOWLIST:
@@ -215,7 +219,7 @@ async def _direct(src: Sources, place: KnownChat, access: AccessRules) -> RunVer
             f"{place.name} is ignored: only those listed in allow may write (direct = allowlist)."
         )
         add = Cure(f'Add "{sender}" to allow under {section} in goclaw.toml')
-        return RunVerdict("chat.not_listed", answer, (add,))
+        return conclude("chat.not_listed", answer, add)
     if await _person(src, target) is not None:
         return None
     return await _stranger(src, place)
@@ -227,7 +231,7 @@ async def _person(src: Sources, target: Target) -> Person | None:
     return next((one for one in people if (one.channel, one.account, one.sender.id) == key), None)
 
 
-async def _stranger(src: Sources, place: KnownChat) -> RunVerdict:
+async def _stranger(src: Sources, place: KnownChat) -> Verdict:
     target = place.target
     for one in await src.control.pairing_requests():
         if (one.channel, one.account, one.sender.id) == (
@@ -241,13 +245,13 @@ async def _stranger(src: Sources, place: KnownChat) -> RunVerdict:
         Cure("Ask them to write again: they get a new code, which is valid for 60 minutes"),
         Cure("Then approve it", "goclaw pairing approve CODE"),
     )
-    return RunVerdict("person.unknown", answer, cures)
+    return conclude("person.unknown", answer, *cures)
 
 
 # ---------------------------------------------------------------------------- people
 
 
-def asks(src: Sources, one: PairingApplicant) -> RunVerdict:
+def asks(src: Sources, one: PairingApplicant) -> Verdict:
     """Somebody has a code and waits."""
     left = between(src.now(), one.expires_at)
     answer = (
@@ -258,7 +262,7 @@ def asks(src: Sources, one: PairingApplicant) -> RunVerdict:
         Cure("Approve them, with the code that the bot sent them", "goclaw pairing approve CODE"),
         Cure("The same without owner commands", "goclaw pairing approve CODE --guest"),
     )
-    return RunVerdict("person.asks", answer, cures)
+    return conclude("person.asks", answer, *cures)
 
 
 async def explain_person(src: Sources, one: Person) -> Explanation:
@@ -272,7 +276,7 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
     ]
     barred = await _barred(src, place)
     if barred is not None:
-        return Explanation(about, src.now(), barred.code, barred.answer, tuple(steps), barred.cures)
+        return barred.explanation(about, src.now(), steps)
     last = (
         () if not place.sessions else (Cure("Their last message", f"goclaw why {place.subject}"),)
     )
@@ -297,7 +301,7 @@ async def explain_asking(src: Sources, one: PairingApplicant) -> Explanation:
     verdict, name = asks(src, one), who(one.sender)
     about = Subject(SubjectKind.PERSON, f"{one.channel}/{one.account}/{one.sender.id}", name)
     step = ExplanationStep(one.created_at, "code_sent", f"{name} wrote and was sent a pairing code")
-    return Explanation(about, src.now(), verdict.code, verdict.answer, (step,), verdict.cures)
+    return verdict.explanation(about, src.now(), (step,))
 
 
 # ---------------------------------------------------------------------------- conversations

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from goclaw_py.common.text import count
-from goclaw_py.gateway.why.sources import Sources, ago, between, brief, quoted, short
+from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted, short
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.store import OutboxRow, OutboxState
@@ -21,15 +20,6 @@ _STOPPED: Final = "stopped"
 """The error of a message that a ``/stop`` has given up."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
-    """The result of the delivery of one message."""
-
-    code: str
-    clause: str
-    cures: tuple[Cure, ...] = ()
-
-
 def subject(row: OutboxRow) -> Subject:
     """The message as something that can be asked about."""
     return Subject(SubjectKind.OUTBOX, str(row.id), quoted(row.message.text))
@@ -39,18 +29,10 @@ async def explain(src: Sources, row: OutboxRow) -> Explanation:
     """Explain what became of a message on its way out."""
     fate = await fate_of(src, row)
     run = row.message.run_id
-    cures = [*fate.cures]
-    if run is not None:
-        cures.append(Cure("Why it was written", f"goclaw why run:{run}"))
-    where = target_text(row.message.target)
-    return Explanation(
-        subject=subject(row),
-        at=src.now(),
-        code=fate.code,
-        answer=f"The message {row.id} to {where} {fate.clause}.",
-        chain=tuple(steps(row)),
-        cures=tuple(cures),
-    )
+    cures = [Cure("Why it was written", f"goclaw why run:{run}")] if run is not None else []
+    answer = f"The message {row.id} to {target_text(row.message.target)} {fate.answer}."
+    found = conclude(fate.code, answer, *fate.cures, *cures)
+    return found.explanation(subject(row), src.now(), steps(row))
 
 
 def steps(row: OutboxRow) -> list[ExplanationStep]:
@@ -86,7 +68,7 @@ _STATES: Final = {
 }
 
 
-async def fate_of(src: Sources, row: OutboxRow) -> DeliveryResult:
+async def fate_of(src: Sources, row: OutboxRow) -> Verdict:
     """What became of a message, and what to do about it."""
     retry = Cure("Send it again", f"goclaw outbox retry {row.id}")
     match row.state:
@@ -95,36 +77,35 @@ async def fate_of(src: Sources, row: OutboxRow) -> DeliveryResult:
         case OutboxState.DEAD:
             return await _dead(src, row, retry)
         case OutboxState.DROPPED if row.error == _STOPPED:
-            return DeliveryResult("delivery.stopped", "was cancelled by /stop before it was sent")
+            return conclude("delivery.stopped", "was cancelled by /stop before it was sent")
         case OutboxState.DROPPED:
-            return DeliveryResult("delivery.dropped", "was cancelled by an operator", (retry,))
+            return conclude("delivery.dropped", "was cancelled by an operator", retry)
         case _:
             return await _unsent(src, row)
 
 
-def sent(row: OutboxRow) -> DeliveryResult:
+def sent(row: OutboxRow) -> Verdict:
     """What became of a message that was sent."""
     took = between(row.created_at, row.sent_at) if row.sent_at else "some time"
     if row.possible_duplicate:
+        error = f" ({brief(row.error)})" if row.error else ""
         clause = (
-            "may have arrived twice: the first attempt was not confirmed, so it was sent again "
-            f"({brief(row.error)})"
-            if row.error
-            else "may have arrived twice: the first attempt was not confirmed, so it was sent again"
+            "may have arrived twice: the first attempt was not confirmed, so it was sent "
+            f"again{error}"
         )
         other = Cure("If all answers come twice: is another program at this bot?", "goclaw doctor")
-        return DeliveryResult("delivery.possible_duplicate", clause, (other,))
+        return conclude("delivery.possible_duplicate", clause, other)
     if row.sent_at is not None and row.sent_at - row.created_at > LATE:
         because = f", at try {row.attempts}" if row.attempts > 1 else ""
         last = f" (last error: {brief(row.error)})" if row.error else ""
         show = Cure("Its attempts and the last error", f"goclaw outbox show {row.id}")
-        return DeliveryResult(
-            "delivery.late", f"was sent {took} after it was written{because}{last}", (show,)
+        return conclude(
+            "delivery.late", f"was sent {took} after it was written{because}{last}", show
         )
-    return DeliveryResult("delivery.sent", f"was sent {took} after it was written")
+    return conclude("delivery.sent", f"was sent {took} after it was written")
 
 
-async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> DeliveryResult:
+async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> Verdict:
     why = brief(row.error or "the channel refused it")
     target = row.message.target
     chat = await src.store.chat(target)
@@ -134,35 +115,33 @@ async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> DeliveryResult:
         again = "First unblock the bot in that chat or add it again, and send it a message"
         cures.insert(0, Cure(again))
     code = "delivery.chat_gone" if gone else "delivery.dead"
-    return DeliveryResult(code, f"could not be delivered: {why}", tuple(cures))
+    return conclude(code, f"could not be delivered: {why}", *cures)
 
 
-async def _unsent(src: Sources, row: OutboxRow) -> DeliveryResult:
+async def _unsent(src: Sources, row: OutboxRow) -> Verdict:
     """Why a message that is to be sent is not sent yet."""
     now, target = src.now(), row.message.target
     status = await src.status()
     if status is None:
         start = Cure("Start a gateway; it sends what waits", "goclaw run")
-        return DeliveryResult(
-            "delivery.no_gateway", "waits to be sent, and no gateway runs here", (start,)
-        )
+        return conclude("delivery.no_gateway", "waits to be sent, and no gateway runs here", start)
     if row.state is OutboxState.SENDING:
-        return DeliveryResult("delivery.sending", "is being sent right now")
+        return conclude("delivery.sending", "is being sent right now")
     waits = between(row.created_at, now)
     before = await _before(src, row)
     if before is not None:
         see = Cure("Why that message waits", f"goclaw why outbox:{before.id}")
         clause = f"waits behind message {before.id} to the same chat, which is not sent yet"
-        return DeliveryResult("delivery.behind", clause, (see,))
+        return conclude("delivery.behind", clause, see)
     if row.error:
         soon = "now" if row.next_attempt_at <= now else f"in {between(now, row.next_attempt_at)}"
         often = count(row.attempts, "time")
         clause = f"has failed {often} and is tried again {soon}: {brief(row.error)}"
         drop = Cure("Cancel it", f"goclaw outbox drop {row.id}")
-        return DeliveryResult("delivery.retrying", clause, (*_channel_cures(status, row), drop))
+        return conclude("delivery.retrying", clause, *_channel_cures(status, row), drop)
     see = Cure("The state of its channel", "goclaw status")
     clause = f"has waited {waits} for its turn on {target.channel}/{target.account}"
-    return DeliveryResult("delivery.waits", clause, (see,))
+    return conclude("delivery.waits", clause, see)
 
 
 def _channel_cures(status: GatewayStatus, row: OutboxRow) -> list[Cure]:
@@ -199,8 +178,3 @@ async def find(src: Sources, channel: str, account: str, chat: str, name: str) -
         and row.external_id is not None
         and name in (row.external_id, row.external_id.rpartition(":")[2])
     ]
-
-
-def told(row: OutboxRow, src: Sources) -> str:
-    """A message in a few words: ``message 7 (“Done.”), 3 minutes ago``."""
-    return f"message {row.id} ({quoted(row.message.text)}), {ago(row.created_at, src.now())}"

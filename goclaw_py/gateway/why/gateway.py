@@ -86,42 +86,27 @@ def _warning(text: str) -> _Problem:
     """A warning of the status; many name the command that shows more."""
     command = _COMMAND.search(text)
     cures = (Cure("Show them", command[1].strip()),) if command else ()
-    for part, code, extra in _WARNINGS:
+    for part, code, *extra in _WARNINGS:
         if part in text:
-            return code, text, (*cures, *extra)
+            return code, text, (*cures, Cure(*extra))
     return "gateway.warning", text, cures
 
 
 _WARNINGS: Final = (
-    (
-        "could not be delivered",
-        "gateway.dead_deliveries",
-        (Cure("Why a message was not delivered", "goclaw why outbox:ID"),),
-    ),
-    (
-        "got no answer",
-        "gateway.unanswered",
-        (Cure("Why a message was not answered", "goclaw why inbox:ID"),),
-    ),
-    ("your decision", "gateway.undecided", (Cure("Allow the group", "goclaw groups allow ID"),)),
-    (
-        "its provider has been down",
-        "gateway.outage",
-        (Cure("Check key, address and model of the agent", "goclaw doctor"),),
-    ),
-    (
-        "has other settings",
-        "gateway.settings_differ",
-        (Cure("What differs", "goclaw nodes show NODE"),),
-    ),
-    ("runs release", "gateway.release_differs", (Cure("The nodes", "goclaw nodes list"),)),
-    (
-        "the clock of this machine",
-        "gateway.clock",
-        (Cure("Synchronize the clock", "timedatectl set-ntp true"),),
-    ),
-    ("is full", "gateway.lane_full", (Cure("Add slots to the lane", "goclaw lanes set LANE N"),)),
-)
+    ("could not be delivered", "gateway.dead_deliveries",
+     "Why a message was not delivered", "goclaw why outbox:ID"),
+    ("got no answer", "gateway.unanswered",
+     "Why a message was not answered", "goclaw why inbox:ID"),
+    ("your decision", "gateway.undecided", "Allow the group", "goclaw groups allow ID"),
+    ("its provider has been down", "gateway.outage",
+     "Check key, address and model of the agent", "goclaw doctor"),
+    ("has other settings", "gateway.settings_differ", "What differs", "goclaw nodes show NODE"),
+    ("runs release", "gateway.release_differs", "The nodes", "goclaw nodes list"),
+    ("the clock of this machine", "gateway.clock",
+     "Synchronize the clock", "timedatectl set-ntp true"),
+    ("is full", "gateway.lane_full", "Add slots to the lane", "goclaw lanes set LANE N"),
+)  # fmt: skip
+"""What a warning says, its code, and what to do."""
 
 
 def _channel(view: ChannelView) -> _Problem:

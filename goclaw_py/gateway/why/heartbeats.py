@@ -67,39 +67,35 @@ def _step(beat: HeartbeatRun) -> ExplanationStep:
 
 def _cures(view: HeartbeatView, stands: str, beats: list[HeartbeatRun]) -> list[Cure]:
     agent, last = view.heartbeat.agent, view.last
-    match stands:
-        case "off_by_settings":
-            return [Cure("Set enabled and interval under [heartbeat] in goclaw.toml")]
-        case "off":
-            return [Cure("Turn it on", f"goclaw heartbeat on {agent}")]
-        case "muted":
-            return [Cure("Unmute it", f"goclaw heartbeat mute off --agent {agent}")]
-        case "busy" | "running":
-            return [Cure("What the agent does now", "goclaw runs --active")]
-    found = [] if last is None else _by_result(last, agent)
-    if last is not None and (advice := wording.advice(last, view.heartbeat)) and not found:
+    if stands:
+        words, command = _BY_STATE[stands]
+        return [Cure(words, command.format(agent=agent))]
+    found: list[Cure] = []
+    if last is not None and last.skip in _BY_SKIP:
+        words, command = _BY_SKIP[last.skip]
+        found.append(Cure(words, command.format(agent=agent)))
+    elif last is not None and (advice := wording.advice(last, view.heartbeat)):
         found.append(Cure(advice))
+        if wording.is_undelivered(last):
+            found.append(Cure("The message, and why", "goclaw outbox list --state dead"))
     if beats and beats[0].runs:
         found.append(Cure("The last run", f"goclaw why run:{beats[0].runs[-1]}"))
     found.append(Cure("What a run would do now", f"goclaw heartbeat run {agent} --dry-run"))
     return found
 
 
-def _by_result(beat: HeartbeatRun, agent: AgentName) -> list[Cure]:
-    match beat.skip:
-        case Skip.NO_FILE | Skip.EMPTY:
-            return [
-                Cure("Add an item to the checklist", f"goclaw heartbeat add --agent {agent} TEXT")
-            ]
-        case Skip.QUIET_HOURS:
-            return [Cure("Change the hours: active_hours under [heartbeat] in goclaw.toml")]
-        case Skip.BUDGET:
-            return [Cure("Raise the budget: day under [heartbeat.budget] in goclaw.toml")]
-        case _:
-            pass
-    if wording.is_undelivered(beat):
-        return [
-            Cure(wording.advice(beat)),
-            Cure("The message, and why", "goclaw outbox list --state dead"),
-        ]
-    return []
+_BUSY: Final = ("What the agent does now", "goclaw runs --active")
+_ADD: Final = ("Add an item to the checklist", "goclaw heartbeat add --agent {agent} TEXT")
+_BY_STATE: Final = {
+    "off_by_settings": ("Set enabled and interval under [heartbeat] in goclaw.toml", ""),
+    "off": ("Turn it on", "goclaw heartbeat on {agent}"),
+    "muted": ("Unmute it", "goclaw heartbeat mute off --agent {agent}"),
+    "busy": _BUSY,
+    "running": _BUSY,
+}
+_BY_SKIP: Final = {
+    Skip.NO_FILE: _ADD,
+    Skip.EMPTY: _ADD,
+    Skip.QUIET_HOURS: ("Change the hours: active_hours under [heartbeat] in goclaw.toml", ""),
+    Skip.BUDGET: ("Raise the budget: day under [heartbeat.budget] in goclaw.toml", ""),
+}

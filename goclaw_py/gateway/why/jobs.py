@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from goclaw_py.common.time_texts import at, friendly
-from goclaw_py.gateway.why.runs import RunVerdict
-from goclaw_py.gateway.why.sources import Sources, between, brief, quoted, short
+from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted, short
 from goclaw_py.jobs.execution_models import ENDED_BADLY, LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState, Notify
 from goclaw_py.jobs.view_texts import obstacle, plan, waits, why_words
@@ -34,9 +33,7 @@ async def explain(src: Sources, job: Job) -> Explanation:
     steps = [made, *(_step(row) for row in reversed(log))]
     if job.next_run_at is not None and job.state is JobState.ACTIVE:
         steps.append(ExplanationStep(job.next_run_at, "next", "its next run"))
-    return Explanation(
-        subject(job), src.now(), verdict.code, verdict.answer, tuple(steps), verdict.cures
-    )
+    return verdict.explanation(subject(job), src.now(), steps)
 
 
 async def explain_deleted(src: Sources, log: list[LoggedOccurrence]) -> Explanation:
@@ -45,7 +42,7 @@ async def explain_deleted(src: Sources, log: list[LoggedOccurrence]) -> Explanat
     verdict = _deleted(last)
     about = Subject(SubjectKind.JOB, last.job, last.slug)
     chain = tuple(_step(row) for row in reversed(log[:_SHOWN]))
-    return Explanation(about, src.now(), verdict.code, verdict.answer, chain, verdict.cures)
+    return verdict.explanation(about, src.now(), chain)
 
 
 _MAKERS: Final = {
@@ -55,13 +52,13 @@ _MAKERS: Final = {
 }
 
 
-def _deleted(last: LoggedOccurrence) -> RunVerdict:
+def _deleted(last: LoggedOccurrence) -> Verdict:
     if last.status is OccurrenceStatus.OK:
         answer = f"The job {last.slug} ran and was then deleted, as one-time jobs are by default."
         keep = Cure("Keep such jobs: delete_after_run = false under [scheduler] in goclaw.toml")
-        return RunVerdict("job.done_and_deleted", answer, (_log_of(last), keep))
+        return conclude("job.done_and_deleted", answer, _log_of(last), keep)
     answer = f"The job {last.slug} was deleted; its last run {_clause(last)}."
-    return RunVerdict("job.deleted", answer, (_log_of(last),))
+    return conclude("job.deleted", answer, _log_of(last))
 
 
 def _log_of(row: LoggedOccurrence) -> Cure:
@@ -71,7 +68,7 @@ def _log_of(row: LoggedOccurrence) -> Cure:
 # ---------------------------------------------------------------------------- what became of it
 
 
-async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerdict:
+async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
     name, slug = f"The job {job.spec.title}", job.spec.slug
     if job.state is not JobState.ACTIVE or not src.control.jobs.enabled:
         return _obstacle(src, job, log)
@@ -79,8 +76,8 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerd
         return await _running(src, job, log)
     if job.next_run_at is None:
         new = Cure("Change its schedule", f"goclaw cron edit {slug} --at TIME")
-        return RunVerdict(
-            "job.never_again", f"{name} is active, but its schedule has no further run.", (new,)
+        return conclude(
+            "job.never_again", f"{name} is active, but its schedule has no further run.", new
         )
     late_s = (src.now() - job.next_run_at).total_seconds()
     if late_s > _OVERDUE_S and await src.status() is None:
@@ -88,7 +85,7 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerd
         answer = (
             f"{name} was due {between(job.next_run_at, src.now())} ago: no gateway is running here."
         )
-        return RunVerdict("job.no_gateway", answer, (start,))
+        return conclude("job.no_gateway", answer, start)
     if log:
         return await _last(src, job, log[0])
     due = friendly(job.next_run_at, job.spec.zone, src.now())
@@ -98,31 +95,31 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerd
         Cure("Run it now", f"goclaw cron run {slug}"),
         Cure("Change its time zone", f"goclaw cron edit {slug} --tz ZONE"),
     )
-    return RunVerdict("job.not_yet", answer, cures)
+    return conclude("job.not_yet", answer, *cures)
 
 
-def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerdict:
+def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
     """It does not run at all."""
     service, slug = src.control.jobs, job.spec.slug
     resume = Cure("Resume it", f"goclaw cron resume {slug}")
     answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=service.enabled)}."
     match job.state:
         case JobState.PAUSED:
-            return RunVerdict("job.paused", answer, (resume,))
+            return conclude("job.paused", answer, resume)
         case JobState.DISABLED:
-            return RunVerdict("job.disabled", answer, (*_run_cures(log), resume))
+            return conclude("job.disabled", answer, *_run_cures(log), resume)
         case JobState.COMPLETED:
             again = Cure("Change its schedule", f"goclaw cron edit {slug} --at TIME")
-            return RunVerdict("job.completed", answer, (again,))
+            return conclude("job.completed", answer, again)
         case JobState.FAILED:
             now = Cure("Run it now", f"goclaw cron run {slug}")
-            return RunVerdict("job.failed", answer, (*_run_cures(log), now))
+            return conclude("job.failed", answer, *_run_cures(log), now)
         case JobState.ACTIVE:
             on = Cure("Turn jobs on: enabled = true under [scheduler] in goclaw.toml")
-            return RunVerdict("job.scheduler_off", answer, (on,))
+            return conclude("job.scheduler_off", answer, on)
 
 
-async def _running(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVerdict:
+async def _running(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
     if log and log[0].waits_for is not None and not log[0].runs:
         return _waiting(job, log[0])
     run = log[0].runs[-1] if log and log[0].runs else None
@@ -135,25 +132,25 @@ async def _running(src: Sources, job: Job, log: list[LoggedOccurrence]) -> RunVe
             "not respond."
         )
         start = Cure("A gateway that runs takes it over within 15 s", "goclaw status")
-        return RunVerdict("job.node_lost", answer, (start,))
+        return conclude("job.node_lost", answer, start)
     if run is None:
         answer = f"The job {job.spec.title} came due {lasts} ago and has not started."
         cures: tuple[Cure, ...] = (Cure("Who is in lane cron, and who waits", "goclaw lanes"),)
-        return RunVerdict("job.waits", answer, cures)
+        return conclude("job.waits", answer, *cures)
     answer = f"The job {job.spec.title} is running, for {lasts} now."
-    return RunVerdict("job.running", answer, (Cure("What it does", f"goclaw why run:{run}"),))
+    return conclude("job.running", answer, Cure("What it does", f"goclaw why run:{run}"))
 
 
-def _waiting(job: Job, row: LoggedOccurrence) -> RunVerdict:
+def _waiting(job: Job, row: LoggedOccurrence) -> Verdict:
     """Its session has another run, here or on another node."""
     cures = [Cure("All running and waiting runs there", f"goclaw queue {row.waits_for}")]
     if row.blocking_run:
         cures.append(Cure("The run in progress there", f"goclaw why run:{row.blocking_run}"))
     answer = f"The job {job.spec.title} {waits(row)}."
-    return RunVerdict("job.waits_for_session", answer, tuple(cures))
+    return conclude("job.waits_for_session", answer, *cures)
 
 
-async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> RunVerdict:
+async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
     """What became of the newest of its times."""
     zone, now = job.spec.zone, src.now()
     begin = f"The last run of job {job.spec.title}, {at(row.scheduled_at, zone)},"
@@ -177,7 +174,7 @@ async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> RunVerdict:
         if job.next_run_at is None
         else f" It is due again {friendly(job.next_run_at, zone, now)}."
     )
-    return RunVerdict(code, f"{begin} {clause}.{next_at}", tuple(cures))
+    return conclude(code, f"{begin} {clause}.{next_at}", *cures)
 
 
 def _clause(row: LoggedOccurrence) -> str:

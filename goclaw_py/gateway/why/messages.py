@@ -5,8 +5,16 @@ from __future__ import annotations
 from goclaw_py.common.formatting import sentence
 from goclaw_py.common.text import is_blank
 from goclaw_py.gateway.why import outcomes, runs, waits
-from goclaw_py.gateway.why.runs import RunVerdict
-from goclaw_py.gateway.why.sources import Sources, brief, quoted, short, span, uncapitalized
+from goclaw_py.gateway.why.sources import (
+    Sources,
+    Verdict,
+    brief,
+    conclude,
+    quoted,
+    short,
+    span,
+    uncapitalized,
+)
 from goclaw_py.model.chat_commands import our_command_of
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.messages import InboundMessage
@@ -29,12 +37,10 @@ async def explain(src: Sources, letter: DeadLetter, about: Subject | None = None
             return await runs.explain(src, found[0], about)
     verdict, steps = await _without_run(src, letter)
     chain = (runs.received(letter), *steps)
-    return Explanation(about, src.now(), verdict.code, verdict.answer, chain, verdict.cures)
+    return verdict.explanation(about, src.now(), chain)
 
 
-async def _without_run(
-    src: Sources, letter: DeadLetter
-) -> tuple[RunVerdict, list[ExplanationStep]]:
+async def _without_run(src: Sources, letter: DeadLetter) -> tuple[Verdict, list[ExplanationStep]]:
     row = letter.row
     if row.outcome is None:
         verdict = await _pending(src, letter)
@@ -46,28 +52,28 @@ async def _without_run(
     return verdict, [ExplanationStep(row.finished_at, verdict.code, uncapitalized(verdict.answer))]
 
 
-def _ended(letter: DeadLetter, outcome: Outcome, reason: Reason | None) -> RunVerdict:
+def _ended(letter: DeadLetter, outcome: Outcome, reason: Reason | None) -> Verdict:
     end = outcomes.FailedOutcome(outcome, reason, agent=letter.agent)
     answer = f"The message {quoted(letter.row.message.text)} {outcomes.clause(end)}."
-    return RunVerdict(outcomes.code(end), answer, tuple(outcomes.cures(end, retry=letter.row.id)))
+    return conclude(outcomes.code(end), answer, *outcomes.cures(end, retry=letter.row.id))
 
 
-async def _handled(src: Sources, message: InboundMessage) -> RunVerdict:
+async def _handled(src: Sources, message: InboundMessage) -> Verdict:
     """It was handled without a run."""
     if message.edits is not None:
         return await _edited(src, message)
     if our_command_of(message) is not None:
         name = message.text.split()[0] if message.text.split() else "a button"
-        return RunVerdict("message.command", f"It is a command ({name}), and was carried out.")
+        return conclude("message.command", f"It is a command ({name}), and was carried out.")
     if is_blank(message.text) and not message.attachments:
         what = message.unsupported or "an empty message"
         again = Cure("Send it as text, a picture or a file")
         answer = f"It has no content that an agent can read ({what}); its sender was told so."
-        return RunVerdict("message.unreadable", answer, (again,))
-    return RunVerdict("message.handled", "It was handled without a run.")
+        return conclude("message.unreadable", answer, again)
+    return conclude("message.handled", "It was handled without a run.")
 
 
-async def _edited(src: Sources, message: InboundMessage) -> RunVerdict:
+async def _edited(src: Sources, message: InboundMessage) -> Verdict:
     """An edit changes what waits, and is only noted afterwards (SPEC CHAN-6)."""
     target = message.target
     original = await src.store.letter_named(target.channel, target.account, message.edits or "")
@@ -77,16 +83,16 @@ async def _edited(src: Sources, message: InboundMessage) -> RunVerdict:
             "history; no run answers it."
         )
         again = Cure("Send the text as a new message")
-        return RunVerdict("message.edit_too_late", answer, (again,))
+        return conclude("message.edit_too_late", answer, again)
     see = (Cure("That message", f"goclaw why inbox:{original.row.id}"),) if original else ()
     answer = "It is an edit of a message that still waited, and replaced its text."
-    return RunVerdict("message.edit", answer, see)
+    return conclude("message.edit", answer, *see)
 
 
 # ---------------------------------------------------------------------------- not done
 
 
-async def _pending(src: Sources, letter: DeadLetter) -> RunVerdict:
+async def _pending(src: Sources, letter: DeadLetter) -> Verdict:
     dropped = src.dropped(letter)
     if dropped is not None:
         return _ended(letter, dropped.outcome, dropped.reason)
@@ -98,36 +104,36 @@ async def _pending(src: Sources, letter: DeadLetter) -> RunVerdict:
     if src.works.dispatcher.draining:
         restart = Cure("Start the gateway again", "goclaw run")
         answer = "The gateway is shutting down; the message is kept and runs after the restart."
-        return RunVerdict("waits.restart", answer, (restart,))
+        return conclude("waits.restart", answer, restart)
     view = None if turn is None else src.view(turn.id)
     if turn is None or view is None:
         return await _elsewhere(src, letter)
     if view.waits_for is None:
         answer = f"Run {short(view.id)} has accepted it and is in progress."
         follow = Cure("Follow the run live", f"goclaw runs follow {letter.session}")
-        return RunVerdict("run.running", answer, (follow,))
+        return conclude("run.running", answer, follow)
     return waits.judge(src, view)
 
 
-async def _without_gateway(src: Sources, letter: DeadLetter) -> RunVerdict:
+async def _without_gateway(src: Sources, letter: DeadLetter) -> Verdict:
     session = await src.store.session(letter.session)
     if session is not None and session.owner and await src.is_reachable(session.owner):
         return _of_node(session.owner)
     answer = "It is stored and waits: no gateway is running here."
-    return RunVerdict(
-        "waits.gateway", answer, (Cure("Start a gateway; it answers the message", "goclaw run"),)
+    return conclude(
+        "waits.gateway", answer, Cure("Start a gateway; it answers the message", "goclaw run")
     )
 
 
-def _of_node(node: str) -> RunVerdict:
+def _of_node(node: str) -> Verdict:
     answer = f"Its conversation belongs to node {node}, which processes it."
     show = Cure(
         "The status of that node; run goclaw why there for details", f"goclaw why node:{node}"
     )
-    return RunVerdict("waits.node", answer, (show,))
+    return conclude("waits.node", answer, show)
 
 
-async def _elsewhere(src: Sources, letter: DeadLetter) -> RunVerdict:
+async def _elsewhere(src: Sources, letter: DeadLetter) -> Verdict:
     """No turn of this gateway answers it."""
     session, works = await src.store.session(letter.session), src.works
     owner = None if session is None else session.owner
@@ -135,20 +141,18 @@ async def _elsewhere(src: Sources, letter: DeadLetter) -> RunVerdict:
         if await src.is_reachable(owner):
             return _of_node(owner)
         answer = f"It waits until another node takes over from node {owner}, which has died (15 s)."
-        return RunVerdict("waits.recovery", answer, (Cure("The nodes", "goclaw nodes list"),))
+        return conclude("waits.recovery", answer, Cure("The nodes", "goclaw nodes list"))
     target = letter.row.message.target
     if src.rules_of(target) is None:
         place = f"{target.channel}/{target.account}"
         answer = f"It waits for a gateway with the account {place}; this one has none."
         cure = Cure(f"Set up {place} in goclaw.toml and start the gateway again")
-        return RunVerdict("waits.account", answer, (cure,))
+        return conclude("waits.account", answer, cure)
     answer = "It is stored, and its run is about to be created."
-    return RunVerdict(
-        "waits.soon", answer, (Cure("Check again", f"goclaw queue {letter.session}"),)
-    )
+    return conclude("waits.soon", answer, Cure("Check again", f"goclaw queue {letter.session}"))
 
 
-def _kept(src: Sources, letter: DeadLetter) -> RunVerdict:
+def _kept(src: Sources, letter: DeadLetter) -> Verdict:
     """The provider of its agent is down (SPEC AGENT-8)."""
     assert src.works is not None
     views = {view.agent: view for view in src.works.outages.views()}
@@ -164,4 +168,4 @@ def _kept(src: Sources, letter: DeadLetter) -> RunVerdict:
         Cure("Check key, address and model of the agent", "goclaw doctor"),
         Cure("Or cancel the message: /stop in the chat", f"goclaw stop {letter.session}"),
     )
-    return RunVerdict("waits.outage", answer, cures)
+    return conclude("waits.outage", answer, *cures)

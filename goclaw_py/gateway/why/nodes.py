@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from goclaw_py.cluster.membership import differences
-from goclaw_py.gateway.why.runs import RunVerdict
-from goclaw_py.gateway.why.sources import Sources, ago, between
+from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.store import Node
@@ -34,12 +33,10 @@ async def explain(src: Sources, node: Node) -> Explanation:
             node.lease_until, "lease", f"its lease {'ends' if node.is_live(view.at) else 'ended'}"
         ),
     ]
-    return Explanation(
-        subject(node), view.at, verdict.code, verdict.answer, tuple(steps), verdict.cures
-    )
+    return verdict.explanation(subject(node), view.at, steps)
 
 
-def _judge(view: NodesView, node: Node) -> RunVerdict:
+def _judge(view: NodesView, node: Node) -> Verdict:
     begin = f"Node {node.id} (process {node.pid} on {node.machine})"
     if not node.is_live(view.at):
         answer = (
@@ -47,25 +44,25 @@ def _judge(view: NodesView, node: Node) -> RunVerdict:
             "other nodes take over its work."
         )
         again = Cure("To bring it back, start it on its machine", "goclaw run")
-        return RunVerdict("node.expired", answer, (again, Cure("The nodes", "goclaw nodes list")))
+        return conclude("node.expired", answer, again, Cure("The nodes", "goclaw nodes list"))
     if node.state.draining:
         answer = (
             f"{begin} is shutting down: it accepts no new work and ends when its runs "
             "have finished."
         )
         watch = Cure("Watch it end", "goclaw nodes list --watch")
-        return RunVerdict("node.draining", answer, (watch,))
+        return conclude("node.draining", answer, watch)
     here = next((one for one in view.nodes if one.id == view.here), None)
     line = differences(here, node) if here is not None and here.id != node.id else ""
     if line:
         show = Cure("What differs", f"goclaw nodes show {node.id}")
-        return RunVerdict("node.differs", f"{begin} differs from this node: {line}.", (show,))
+        return conclude("node.differs", f"{begin} differs from this node: {line}.", show)
     if abs(node.state.skew_s) >= _SKEW_S:
         answer = f"{begin} has a clock that is {abs(node.state.skew_s):.0f} s off the database's."
         sync = Cure("Synchronize its clock with a time server", "timedatectl set-ntp true")
-        return RunVerdict("node.clock", answer, (sync,))
+        return conclude("node.clock", answer, sync)
     up = between(node.started_at, view.at)
-    return RunVerdict("node.live", f"{begin} has been running without problems for {up}.")
+    return conclude("node.live", f"{begin} has been running without problems for {up}.")
 
 
 _SKEW_S = 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,50 +56,47 @@ def cures(
     end: FailedOutcome, *, run: str | None = None, retry: int | None = None
 ) -> Iterator[Cure]:
     """What to do about an end. ``retry``: the message that can be answered again."""
-    yield from _own_cures(end)
+    if end.reason is Reason.BUDGET:
+        yield Cure(f"Raise the budget: [agents.{end.agent}.budget] in goclaw.toml")
+        yield Cure("What was used, and by whom", "goclaw usage --by agent,job")
+    elif end.reason in _BY_REASON:
+        yield from _BY_REASON[end.reason]
+    else:
+        yield from _BY_OUTCOME.get(end.outcome, ())
     if retry is not None and end.outcome is not Outcome.INTERRUPTED:
         yield Cure("Retry the message", f"goclaw inbox retry {retry}")
     if run is not None and end.reason not in (Reason.STOPPED, Reason.STOPPED_ALL):
         yield Cure("All details of the run", f"goclaw runs show {run}")
 
 
-def _own_cures(end: FailedOutcome) -> Iterator[Cure]:
-    match end.reason:
-        case Reason.QUEUE_DROPPED | Reason.QUEUE_FULL:
-            yield Cure("Merge waiting messages: write /queue collect in the chat")
-            yield Cure("Or let more messages wait: capacity = N under [queue] in goclaw.toml")
-        case Reason.NEWER_MESSAGE:
-            yield Cure(
-                "Keep waiting messages: write /queue default in the chat (its mode is interrupt)"
-            )
-        case Reason.RUN_TIMEOUT:
-            yield Cure("Give runs more time: timeout under [runs] in goclaw.toml")
-        case Reason.DEADLINE:
-            yield Cure("Give messages more time: deadline under [runs] in goclaw.toml")
-        case Reason.BUDGET:
-            yield Cure(f"Raise the budget: [agents.{end.agent}.budget] in goclaw.toml")
-            yield Cure("What was used, and by whom", "goclaw usage --by agent,job")
-        case Reason.OUTAGE:
-            yield Cure("It runs again when the provider answers; check its key", "goclaw doctor")
-        case Reason.CRASHED:
-            yield Cure("Find the crash in the log of the gateway, around the times above")
-        case Reason.SHUTDOWN | Reason.DRAINING:
-            yield Cure("Start the gateway; it runs again by itself", "goclaw run")
-        case Reason.TOO_DEEP | Reason.TOO_MANY_CHILDREN:
-            yield Cure("Raise the limits: max_depth and max_children under [runs] in goclaw.toml")
-        case _:
-            yield from _by_outcome(end)
-
-
-def _by_outcome(end: FailedOutcome) -> Iterator[Cure]:
-    match end.outcome:
-        case Outcome.FAILED:
-            yield Cure("Check the agent: its model, its key, its tools", "goclaw doctor")
-        case Outcome.ABANDONED:
-            yield Cure(
-                "The agent does not react to cancellation: fix the agent, or restart the gateway"
-            )
-        case Outcome.LOST:
-            yield Cure("Find the crash in the log of the gateway, around the times above")
-        case _:
-            return
+_MERGE: Final = (
+    Cure("Merge waiting messages: write /queue collect in the chat"),
+    Cure("Or let more messages wait: capacity = N under [queue] in goclaw.toml"),
+)
+_CRASH: Final = (Cure("Find the crash in the log of the gateway, around the times above"),)
+_START: Final = (Cure("Start the gateway; it runs again by itself", "goclaw run"),)
+_LIMITS: Final = (Cure("Raise the limits: max_depth and max_children under [runs] in goclaw.toml"),)
+_BY_REASON: Final[Mapping[Reason | None, tuple[Cure, ...]]] = {
+    Reason.QUEUE_DROPPED: _MERGE,
+    Reason.QUEUE_FULL: _MERGE,
+    Reason.NEWER_MESSAGE: (
+        Cure("Keep waiting messages: write /queue default in the chat (its mode is interrupt)"),
+    ),
+    Reason.RUN_TIMEOUT: (Cure("Give runs more time: timeout under [runs] in goclaw.toml"),),
+    Reason.DEADLINE: (Cure("Give messages more time: deadline under [runs] in goclaw.toml"),),
+    Reason.OUTAGE: (
+        Cure("It runs again when the provider answers; check its key", "goclaw doctor"),
+    ),
+    Reason.CRASHED: _CRASH,
+    Reason.SHUTDOWN: _START,
+    Reason.DRAINING: _START,
+    Reason.TOO_DEEP: _LIMITS,
+    Reason.TOO_MANY_CHILDREN: _LIMITS,
+}
+_BY_OUTCOME: Final[Mapping[Outcome, tuple[Cure, ...]]] = {
+    Outcome.FAILED: (Cure("Check the agent: its model, its key, its tools", "goclaw doctor"),),
+    Outcome.ABANDONED: (
+        Cure("The agent does not react to cancellation: fix the agent, or restart the gateway"),
+    ),
+    Outcome.LOST: _CRASH,
+}

@@ -10,7 +10,16 @@ from typing import Final
 
 from goclaw_py.common.text import count
 from goclaw_py.gateway.why import deliveries, outcomes
-from goclaw_py.gateway.why.sources import Sources, between, quoted, short, span, who
+from goclaw_py.gateway.why.sources import (
+    Sources,
+    Verdict,
+    between,
+    conclude,
+    quoted,
+    short,
+    span,
+    who,
+)
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import Usage
@@ -65,15 +74,6 @@ class RunHistory:
     wait: RunWait = field(default_factory=RunWait)
 
 
-@dataclass(frozen=True, slots=True)
-class RunVerdict:
-    """The verdict about a run."""
-
-    code: str
-    answer: str
-    cures: tuple[Cure, ...] = ()
-
-
 def subject(run: StoredRun) -> Subject:
     """The run as something that can be asked about."""
     return Subject(SubjectKind.RUN, run.id, f"run {short(run.id)}")
@@ -83,14 +83,7 @@ async def explain(src: Sources, run: StoredRun, about: Subject | None = None) ->
     """Explain a run; ``about``: what was asked about, if that is something else."""
     story = await story_of(src, run)
     verdict = await judge(src, story)
-    return Explanation(
-        subject=about or subject(run),
-        at=src.now(),
-        code=verdict.code,
-        answer=verdict.answer,
-        chain=tuple(await chain(src, story)),
-        cures=verdict.cures,
-    )
+    return verdict.explanation(about or subject(run), src.now(), await chain(src, story))
 
 
 async def story_of(src: Sources, run: StoredRun) -> RunHistory:
@@ -151,7 +144,7 @@ def _related(run: StoredRun, session: str, lane: str, agent: str) -> str:
 # ---------------------------------------------------------------------------- what became of it
 
 
-async def judge(src: Sources, story: RunHistory) -> RunVerdict:
+async def judge(src: Sources, story: RunHistory) -> Verdict:
     """What became of a run, in a sentence, and what to do about it."""
     run = story.run
     if run.outcome is None:
@@ -161,52 +154,52 @@ async def judge(src: Sources, story: RunHistory) -> RunVerdict:
     return _ended(story)
 
 
-async def _working(src: Sources, run: StoredRun) -> RunVerdict:
+async def _working(src: Sources, run: StoredRun) -> Verdict:
     name, lasts = f"Run {short(run.id)}", between(run.started_at, src.now())
     if not await src.is_reachable(run.node):
         answer = f"{name} was interrupted: its node {run.node} no longer renews its lease."
         start = Cure("A gateway that runs takes its messages over within 15 s", "goclaw status")
-        return RunVerdict("run.node_lost", answer, (start,))
+        return conclude("run.node_lost", answer, start)
     view = src.view(run.id)
     stop = Cure("Stop it", f"goclaw stop {run.session}")
     if view is not None and view.state is RunState.STOPPING:
         answer = f"{name} is being stopped, and its task has not ended for {span(view.for_s)}."
         wait = Cure("After cancel_grace (10 s) it is abandoned and no longer uses a slot")
-        return RunVerdict("run.stopping", answer, (wait,))
+        return conclude("run.stopping", answer, wait)
     tool = next((call.name for call in reversed(run.tools) if call.ok is None), "")
     doing = f"; it is calling {tool}" if tool else ""
     follow = Cure("Follow the run live", f"goclaw runs follow {run.session}")
-    return RunVerdict("run.running", f"{name} has been running for {lasts}{doing}.", (follow, stop))
+    return conclude("run.running", f"{name} has been running for {lasts}{doing}.", follow, stop)
 
 
-async def _completed(src: Sources, story: RunHistory) -> RunVerdict:
+async def _completed(src: Sources, story: RunHistory) -> Verdict:
     run = story.run
     ran = between(run.started_at, run.finished_at or run.started_at)
     undelivered = [row for row in story.said if row.state is not OutboxState.SENT]
     if undelivered:
         worst = min(undelivered, key=lambda row: (row.state is not OutboxState.DEAD, row.id))
         fate = await deliveries.fate_of(src, worst)
-        answer = f"Run {short(run.id)} completed, and its message {worst.id} {fate.clause}."
-        return RunVerdict(fate.code, answer, fate.cures)
+        answer = f"Run {short(run.id)} completed, and its message {worst.id} {fate.answer}."
+        return conclude(fate.code, answer, *fate.cures)
     doubled = next((row for row in story.said if row.possible_duplicate), None)
     if doubled is not None:
         fate = await deliveries.fate_of(src, doubled)
-        return RunVerdict(fate.code, f"The answer {fate.clause}.", fate.cures)
+        return conclude(fate.code, f"The answer {fate.answer}.", *fate.cures)
     if not story.said:
         return _silent(run, ran)
     return _answered(src, story, ran)
 
 
-def _silent(run: StoredRun, ran: str) -> RunVerdict:
+def _silent(run: StoredRun, ran: str) -> Verdict:
     show = Cure("Its prompt and its steps", f"goclaw runs show {run.id}")
     if run.trigger is not Trigger.CHAT:
         answer = f"Run {short(run.id)} completed in {ran} and sent no message."
-        return RunVerdict("run.completed", answer, (show,))
+        return conclude("run.completed", answer, show)
     answer = f"Run {short(run.id)} completed in {ran}, and the agent had nothing to say."
-    return RunVerdict("run.silent", answer, (show,))
+    return conclude("run.silent", answer, show)
 
 
-def _answered(src: Sources, story: RunHistory, ran: str) -> RunVerdict:
+def _answered(src: Sources, story: RunHistory, ran: str) -> Verdict:
     """It was answered; if late, what took the time."""
     run, last = story.run, story.said[-1]
     finished = run.finished_at or run.started_at
@@ -216,14 +209,14 @@ def _answered(src: Sources, story: RunHistory, ran: str) -> RunVerdict:
     sending = sent_at - last.created_at
     if story.wait.is_slow:
         code, what, cures = _slow_wait(src, story)
-        return RunVerdict(code, f"{begin}{what}; it then ran for {ran}.", cures)
+        return conclude(code, f"{begin}{what}; it then ran for {ran}.", *cures)
     if finished - run.started_at > SLOW_RUN:
         show = Cure("Its tools and their durations", f"goclaw runs show {run.id}")
-        return RunVerdict("late.run", f"{begin}the run itself took {ran}.", (show,))
+        return conclude("late.run", f"{begin}the run itself took {ran}.", show)
     if sending > deliveries.LATE:
         fate = deliveries.sent(last)
-        return RunVerdict("late.delivery", f"{begin}its message {fate.clause}.", fate.cures)
-    return RunVerdict("answered", f"{begin}it ran {ran} and was sent.")
+        return conclude("late.delivery", f"{begin}its message {fate.answer}.", *fate.cures)
+    return conclude("answered", f"{begin}it ran {ran} and was sent.")
 
 
 def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, ...]]:
@@ -256,18 +249,15 @@ def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, .
     return f"late.{wait.reason or 'wait'}", what, cures
 
 
-def _ended(story: RunHistory) -> RunVerdict:
+def _ended(story: RunHistory) -> Verdict:
     run = story.run
     end = outcomes.FailedOutcome(
         run.outcome or Outcome.FAILED, run.reason, run.error or "", run.agent
     )
     letters = [one.row.id for one in story.letters if one.row.outcome is not None]
     retry = letters[0] if letters else None
-    return RunVerdict(
-        outcomes.code(end),
-        f"Run {short(run.id)} {outcomes.clause(end)}.",
-        tuple(outcomes.cures(end, run=run.id, retry=retry)),
-    )
+    answer = f"Run {short(run.id)} {outcomes.clause(end)}."
+    return conclude(outcomes.code(end), answer, *outcomes.cures(end, run=run.id, retry=retry))
 
 
 # ---------------------------------------------------------------------------- chain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,7 +11,7 @@ from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.common.text import first_words
 from goclaw_py.common.time_texts import lasting
 from goclaw_py.gateway.container import Container
-from goclaw_py.model.explanation import Cure
+from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject
 from goclaw_py.model.ids import LaneName, RunId
 from goclaw_py.model.messages import Sender, Target
 from goclaw_py.ports.clock import Clock
@@ -99,6 +99,29 @@ class Sources:
             return None
         rows = self.works.runner.notices.dropped(letter.session)
         return next((one for one in rows if one.row == letter.row.id), None)
+
+
+# ---------------------------------------------------------------------------- answers
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of something: see ``Explanation``. Of a delivery the answer is a clause."""
+
+    code: str
+    answer: str
+    cures: tuple[Cure, ...]
+
+    def explanation(
+        self, about: Subject, at: datetime, chain: Iterable[ExplanationStep]
+    ) -> Explanation:
+        """The verdict with how it came to it."""
+        return Explanation(about, at, self.code, self.answer, tuple(chain), self.cures)
+
+
+def conclude(code: str, answer: str, *cures: Cure) -> Verdict:
+    """A verdict with its cures, the best first."""
+    return Verdict(code, answer, cures)
 
 
 # ---------------------------------------------------------------------------- words

@@ -11,7 +11,17 @@ from functools import partial
 from typing import Final
 
 from goclaw_py.gateway.queries import SEARCHED
-from goclaw_py.gateway.why import chats, deliveries, heartbeats, jobs, messages, nodes, runs, waits
+from goclaw_py.gateway.why import (
+    chats,
+    deliveries,
+    gateway,
+    heartbeats,
+    jobs,
+    messages,
+    nodes,
+    runs,
+    waits,
+)
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.jobs.models import SLUG, Job
 from goclaw_py.model.explanation import Explanation, Subject, SubjectKind
@@ -42,6 +52,17 @@ class FoundSubject:
 
     subject: Subject
     explain: Callable[[], Awaitable[Explanation]]
+
+
+async def explain(src: Sources, about: str | None) -> Explanation:
+    """Explain something by whatever it is called; None: the gateway as a whole.
+
+    Raises ``NotFound``, with the candidates where several things are meant, and
+    ``StoreUnavailable``.
+    """
+    if about is None or not about.strip():
+        return await gateway.explain(src)
+    return await (await find(src, about)).explain()
 
 
 async def find(src: Sources, about: str) -> FoundSubject:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from goclaw_py.common.text import count
-from goclaw_py.gateway.why.runs import RunVerdict
-from goclaw_py.gateway.why.sources import Sources, short, span
+from goclaw_py.gateway.why.sources import Sources, Verdict, conclude, short, span
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.scheduler import texts
 from goclaw_py.scheduler.models import HOLDING
@@ -18,17 +17,17 @@ async def explain(src: Sources, view: RunView, about: Subject | None = None) -> 
     about = about or Subject(SubjectKind.RUN, view.id, f"run {short(view.id)}")
     verdict = judge(src, view)
     step = ExplanationStep(None, verdict.code, texts.waits_for(view))
-    return Explanation(about, src.now(), verdict.code, verdict.answer, (step,), verdict.cures)
+    return verdict.explanation(about, src.now(), (step,))
 
 
-def judge(src: Sources, view: RunView) -> RunVerdict:
+def judge(src: Sources, view: RunView) -> Verdict:
     """What it waits for, and what to do about it."""
     assert view.waits_for is not None
     others = [] if src.works is None else src.works.dispatcher.runs()
     holders = [one for one in others if one.id != view.id and _holds(one, view)]
     answer = f"It has waited {span(view.for_s)} for {texts.waits_for(view)}"
     code = f"waits.{view.waits_for.value}"
-    return RunVerdict(code, f"{answer}{_names(holders)}.", _cures(src, view, view.waits_for))
+    return conclude(code, f"{answer}{_names(holders)}.", *_cures(src, view, view.waits_for))
 
 
 def _holds(one: RunView, view: RunView) -> bool:
