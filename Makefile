@@ -20,11 +20,11 @@ run: $(VENV)/.ready-run   ## start the gateway: embedded database, offline agent
 tools: $(VENV)/.ready     ## install test tools that are not Python packages: a browser, and validators for deploy/
 	@$(BIN)/python tests/tools/debian_tools.py
 
-test: tools               ## run all tests
-	@$(BIN)/python -m pytest -q -n auto --dist worksteal
+test: tools               ## run the quick tests, and a few with real processes
+	@$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal
 
-check: lint types layers tools  ## run everything that CI runs: linters, types, architecture, tests with coverage
-	@$(BIN)/python tests/tools/coverage_gate.py
+check: lint types layers tools  ## run everything that CI runs: linters, types, layers, all tests with coverage
+	@GOCLAW_HYPOTHESIS=thorough $(BIN)/python tests/tools/coverage_gate.py
 
 check-deep: $(VENV)/.ready  ## compare the scheduler with its model in 24,000 random histories, on all CPUs
 	@GOCLAW_HYPOTHESIS=deep $(BIN)/python -m pytest -q -n auto --dist worksteal tests/property

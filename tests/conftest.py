@@ -1,6 +1,7 @@
-"""What holds for all tests: virtual time, unless one is marked ``real_time``; patience.
+"""What holds for all tests: which ones are slow, virtual time, and how many random examples.
 
-``GOCLAW_HYPOTHESIS=deep`` tries many more random examples of each law.
+Tests run in virtual time unless they are marked ``real_time``. ``GOCLAW_HYPOTHESIS`` names how many
+random examples each property gets: ``quick`` (the default), ``thorough`` or ``deep``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import coverage
@@ -21,13 +23,32 @@ from goclaw_py.testing.loop import VirtualLoop
 # A loaded machine is slow now and then; that is no property of the code.
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
-for _name, _examples in (("default", 100), ("deep", 4000)):
+for _name, _examples in (("quick", 25), ("thorough", 100), ("deep", 4000)):
     settings.register_profile(
         _name, max_examples=_examples, deadline=None, suppress_health_check=_SLOW_IS_FINE
     )
-settings.load_profile(os.environ.get("GOCLAW_HYPOTHESIS", "default"))
+settings.load_profile(os.environ.get("GOCLAW_HYPOTHESIS", "quick"))
 
 pytest_plugins = ["tests.support.postgres", "tests.support.stores"]
+
+
+SLOW = ("browser", "chaos", "deploy", "e2e", "simulation", "unit/bench")
+"""Folders whose tests ``make test`` leaves to ``make check``, except those marked ``smoke``."""
+
+_TESTS = Path(__file__).parent
+_SLOW_FOLDERS = frozenset(_TESTS / name for name in SLOW)
+
+
+def pytest_configure() -> None:
+    """Collecting makes a million objects that live until the end: none is garbage."""
+    gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        is_slow = not _SLOW_FOLDERS.isdisjoint(item.path.parents)
+        if is_slow and item.get_closest_marker("smoke") is None:
+            item.add_marker("slow")
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -36,9 +57,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_finish() -> None:
-    """Tests live until the end: a look for garbage need not look at thousands of them."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -94,6 +94,7 @@ def test_the_first_tab_leads_past_the_menu(page: Page) -> None:
     expect(page.get_by_label("Pairing code")).to_be_focused()
 
 
+@pytest.mark.smoke
 def test_the_menu_leads_to_every_page(page: Page) -> None:
     page.goto("/")
     for path, name in NAVIGATION:

@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.botapi.control import Control
 from tests.botapi.faults import Fault, FaultKind
 from tests.e2e.beating import (
@@ -50,6 +52,7 @@ FULL = "say the disk is full"
 SECOND = timedelta(seconds=1)
 
 
+@pytest.mark.smoke
 def test_nothing_of_a_beat_that_finds_all_well_comes_to_a_chat(
     either_heart: Home, api: Control, model: Model
 ) -> None:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.botapi.control import Control
 from tests.botapi.views import Seen
 from tests.support.process import Home, wait_for
@@ -78,6 +80,7 @@ def only_second(api: Control, first: Seen) -> list[Seen]:
     return [] if first.message_id in {seen.message_id for seen in shown} else shown
 
 
+@pytest.mark.smoke
 def test_a_reminder_comes_once_to_its_chat_and_its_buttons_work(bot: Home, api: Control) -> None:
     """CRON-13, CMD-5: from the sentence in the chat to the snoozed job."""
     bot.start()

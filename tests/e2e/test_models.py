@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.botapi.control import Control
 from tests.e2e.loopback_model import Model, use
 from tests.support.process import Home, wait_for
@@ -11,6 +13,7 @@ from tests.support.process import Home, wait_for
 ANN = 1001
 
 
+@pytest.mark.smoke
 def test_a_model_answers_and_remembers(bot: Home, api: Control, model: Model) -> None:
     """AGENT-2, AGENT-4."""
     use(bot, model)

@@ -84,6 +84,7 @@ def test_an_owner_lets_a_stranger_in_by_a_button(
         assert re.search(rf"{BOB} .* guest", listed), listed
 
 
+@pytest.mark.smoke
 def test_stop_reaches_a_running_task_and_ends_its_typing(bot: Home, api: Control) -> None:
     """CMD-1, CMD-3, CHAN-4."""
     bot.start()
@@ -100,6 +101,7 @@ def test_stop_reaches_a_running_task_and_ends_its_typing(bot: Home, api: Control
     assert not answered(api, ANN, "30")
 
 
+@pytest.mark.smoke
 def test_the_answer_arrives_after_kill_9_and_a_restart(bot: Home, api: Control) -> None:
     """IO-2."""
     gateway = bot.start()

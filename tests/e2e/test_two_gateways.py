@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from goclaw_py.chats import access_texts
 from tests.botapi.control import Control
 from tests.support.process import Home, home, telegram, wait_for
@@ -74,6 +76,7 @@ def test_what_one_gateway_works_on_is_stopped_and_drained_from_the_other(
         assert [BOT in node["state"]["places"] for node in nodes_of(two)] == [True]
 
 
+@pytest.mark.smoke
 def test_a_stranger_is_let_in_once_whoever_decides_at_which_gateway(
     tmp_path: Path, api: Control, postgres_url: str
 ) -> None:
