@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
@@ -53,6 +54,7 @@ def _call(method: str, path: str, query: str) -> Call:
     return Call(method, path.rstrip("."), names)
 
 
+@cache
 def offered() -> dict[tuple[str, str], set[str]]:
     """The parameters of each operation, by its method and path."""
     api = make_api(FakeControl(), FakeTerminals(), release="1.2.3").openapi()
@@ -64,14 +66,11 @@ def offered() -> dict[tuple[str, str], set[str]]:
     }
 
 
-OFFERED = offered()
-
-
 def is_offered(call: Call) -> bool:
     """Whether there is such a route: what is in braces or stands for a name may be anything."""
     if call.path in NOT_DESCRIBED and call.method == "GET":
         return True
-    for (method, path), query in OFFERED.items():
+    for (method, path), query in offered().items():
         pattern = re.sub(r"\\\{[^}]*\\\}", "[^/]+", re.escape(path))
         if method == call.method and re.fullmatch(pattern, call.path):
             return set(call.query) <= query
@@ -96,7 +95,7 @@ def test_requests_are_found_and_mistakes_in_them() -> None:
 
 
 def test_every_path_of_the_api_in_the_text_is_one() -> None:
-    paths = {path for _, path in OFFERED}
+    paths = {path for _, path in offered()}
     named = {
         path
         for file in READ_BY_USERS
