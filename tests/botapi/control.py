@@ -67,27 +67,27 @@ class Control(Knobs):
         return self.transcript()
 
     def wait_calls(
-        self, method: str, count: int = 1, *, ok: bool = False, timeout_s: float = 15
+        self, method: str, count: int = 1, *, ok: bool = False, timeout_s: float = 50
     ) -> list[Call]:
         """Wait until ``method`` was called so often. Raises ``AssertionError``."""
         result = self._call("wait_calls", method=method, count=count, ok=ok, timeout_s=timeout_s)
         return TypeAdapter(list[Call]).validate_python(result)
 
-    def wait_texts(self, chat_id: int, count: int = 1, *, timeout_s: float = 15) -> list[str]:
+    def wait_texts(self, chat_id: int, count: int = 1, *, timeout_s: float = 50) -> list[str]:
         """Wait until the bot has written so many messages. Raises ``AssertionError``."""
         result = self._call("wait_texts", chat_id=chat_id, count=count, timeout_s=timeout_s)
         return TypeAdapter(list[str]).validate_python(result)
 
-    def wait_visible(self, chat_id: int, text: str, *, timeout_s: float = 15) -> None:
+    def wait_visible(self, chat_id: int, text: str, *, timeout_s: float = 50) -> None:
         """Wait until a message of the bot has exactly this text. Raises ``AssertionError``."""
         self._call("wait_visible", chat_id=chat_id, text=text, timeout_s=timeout_s)
 
-    def wait_confirmed(self, *, timeout_s: float = 15) -> None:
+    def wait_confirmed(self, *, timeout_s: float = 50) -> None:
         """Wait until every update is confirmed. Raises ``AssertionError``."""
         self._call("wait_confirmed", timeout_s=timeout_s)
 
     def wait_deliveries(
-        self, count: int = 1, *, ok: bool = False, timeout_s: float = 15
+        self, count: int = 1, *, ok: bool = False, timeout_s: float = 50
     ) -> list[Delivery]:
         """Wait for attempts to reach the webhook; ``ok``: successful. Raises ``AssertionError``."""
         result = self._call("wait_deliveries", count=count, ok=ok, timeout_s=timeout_s)

@@ -52,9 +52,7 @@ def start(place: Home, api: Control) -> Program:
     """Start a gateway, and wait until it takes updates: it imports its library meanwhile."""
     before = api.counts().get("getUpdates", 0)
     gateway = place.start()
-    wait_for(
-        lambda: api.counts().get("getUpdates", 0) > before, "the bot to be served", limit_s=120
-    )
+    wait_for(lambda: api.counts().get("getUpdates", 0) > before, "the bot to be served")
     return gateway
 
 
@@ -123,7 +121,7 @@ def begin(place: Home, agent: str = "main") -> str:
     return str(begun["beat"])
 
 
-def ended(place: Home, beat: str, *, limit_s: float = 30.0) -> dict[str, Any]:
+def ended(place: Home, beat: str) -> dict[str, Any]:
     """Wait until a beat is over and nothing of it waits to be sent; its row."""
 
     def look() -> dict[str, Any] | None:
@@ -131,7 +129,7 @@ def ended(place: Home, beat: str, *, limit_s: float = 30.0) -> dict[str, Any]:
         is_over = row["status"] not in _OPEN and row["delivery"] != "pending"
         return row if is_over else None
 
-    return wait_for(look, f"the end of beat {beat}", limit_s=limit_s)
+    return wait_for(look, f"the end of beat {beat}")
 
 
 def run(place: Home, text: str, agent: str = "main") -> dict[str, Any]:

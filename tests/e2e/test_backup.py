@@ -52,12 +52,12 @@ def test_a_gateway_goes_on_elsewhere_from_a_backup(bot: Home, api: Control, tmp_
 
     with home(tmp_path / "there", **telegram(api)) as there:
         there.env["GOCLAW_CHANNELS__TELEGRAM__DIRECT"] = "open"
-        code, output = there.goclaw("restore", str(file), limit_s=120)
+        code, output = there.goclaw("restore", str(file))
         assert code == 0, output
         assert (there.folder / "workspace" / "notes.txt").read_text() == "do not forget"
         there.start()
         api.wait_visible(BOB, "undelivered" + SENT_AGAIN)
-        wait_for(lambda: "it is time" in " ".join(api.texts(ANN)), "the job", limit_s=60)
+        wait_for(lambda: "it is time" in " ".join(api.texts(ANN)), "the job")
         api.say(ANN, "echo again")
         api.wait_visible(ANN, "again")
         keys = [row["key"] for row in there.rows("sessions", "list")]

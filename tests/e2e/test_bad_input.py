@@ -36,9 +36,9 @@ def test_an_odd_text_is_answered_and_the_next_one_too(bot: Home, api: Control, t
         api.say(ANN, "echo hello")
         api.push({"message": message | {"from": person, "chat": chat}})
         expected = "no text"
-    wait_for(lambda: expected in "".join(api.texts(ANN)), "an answer", limit_s=60)
+    wait_for(lambda: expected in "".join(api.texts(ANN)), "an answer")
     api.say(ANN, "echo and you?")
-    wait_for(lambda: "and you?" in api.texts(ANN)[-1], "the next answer", limit_s=60)
+    wait_for(lambda: "and you?" in api.texts(ANN)[-1], "the next answer")
     assert gateway.alive()
     assert "Traceback" not in gateway.output
     status = bot.goclaw("status")[1]
@@ -51,5 +51,5 @@ def test_a_million_characters_come_back_whole(bot: Home, api: Control) -> None:
     bot.start()
     text = "".join(f"{number:07}" for number in range(100_000))
     api.say(ANN, f"echo {text}")
-    wait_for(lambda: "".join(api.texts(ANN)).endswith("0099999"), "the end", limit_s=90)
+    wait_for(lambda: "".join(api.texts(ANN)).endswith("0099999"), "the end")
     assert "".join(api.texts(ANN)) == text

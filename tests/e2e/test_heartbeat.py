@@ -54,20 +54,20 @@ SECOND = timedelta(seconds=1)
 
 @pytest.mark.smoke
 def test_nothing_of_a_beat_that_finds_all_well_comes_to_a_chat(
-    either_heart: Home, api: Control, model: Model
+    heart: Home, api: Control, model: Model
 ) -> None:
     """HB-6: no message, no draft, no typing; and an alert comes without the token."""
-    start(either_heart, api)
+    start(heart, api)
     say(api, "say hello", "hello")
     before = len(shown(api))
     for reply in ALL_IS_WELL:
-        row = run(either_heart, exactly(reply))
+        row = run(heart, exactly(reply))
         assert (outcome(row), row["reply"], row["delivery"]) == ("ok", reply, "")
     assert shown(api)[before:] == []
     assert len(model.seen()) == 1 + len(ALL_IS_WELL)
 
     long = ("The disk is full. " * 25).strip()
-    row = run(either_heart, exactly(f"**HEARTBEAT_OK** {long}"))
+    row = run(heart, exactly(f"**HEARTBEAT_OK** {long}"))
     assert (outcome(row), row["delivery"]) == ("alerted", "sent")
     assert "HEARTBEAT_OK" in row["reply"]
     assert api.texts(ANN)[1:] == [long]
@@ -76,7 +76,7 @@ def test_nothing_of_a_beat_that_finds_all_well_comes_to_a_chat(
 
 
 def test_an_alert_comes_once_to_the_chat_and_topic_used_last(
-    either_heart: Home,
+    heart: Home,
     api: Control,
     model: Model,
     postgres_server: Server,
@@ -92,34 +92,34 @@ def test_an_alert_comes_once_to_the_chat_and_topic_used_last(
             if seen.mine and "you said" not in seen.text and seen.text != "hello all"
         ]
 
-    gateway = start(either_heart, api)
+    gateway = start(heart, api)
     api.add_group(GROUP, "Family", topics=[TOPIC])
     say(api, "say hello", "hello")
     say(api, "say hello all", "hello all", chat_id=GROUP, thread=TOPIC)
-    row = run(either_heart, FULL)
+    row = run(heart, FULL)
     assert (outcome(row), row["delivery"]) == ("alerted", "sent")
     assert told() == [("the disk is full", TOPIC)]
     for same in (FULL, exactly("  **the disk** is\n_full_")):
-        assert outcome(run(either_heart, same)) == "duplicate"
-    assert outcome(run(either_heart, "say the cat is out")) == "alerted"
-    assert outcome(run(either_heart, FULL)) == "duplicate"
+        assert outcome(run(heart, same)) == "duplicate"
+    assert outcome(run(heart, "say the cat is out")) == "alerted"
+    assert outcome(run(heart, FULL)) == "duplicate"
 
     say(api, "what did you mean?", "you said", chat_id=GROUP, thread=TOPIC)
     (known,) = asked(model, "what did you mean?")
     assert "the disk is full" in json.dumps(known[:-1])
 
     gateway.end()
-    start(either_heart, api)
-    assert outcome(run(either_heart, FULL)) == "duplicate"
+    start(heart, api)
+    assert outcome(run(heart, FULL)) == "duplicate"
     assert told() == [("the disk is full", TOPIC), ("the cat is out", TOPIC)]
     a_day_later(postgres_server, postgres_url)
-    assert outcome(run(either_heart, FULL)) == "alerted"
-    assert outcome(run(either_heart, FULL)) == "duplicate"
+    assert outcome(run(heart, FULL)) == "alerted"
+    assert outcome(run(heart, FULL)) == "duplicate"
     assert told()[2:] == [("the disk is full", TOPIC)]
 
     assert api.texts(ANN) == ["hello"]
     say(api, "say here I am", "here I am")
-    assert outcome(run(either_heart, FULL)) == "alerted"
+    assert outcome(run(heart, FULL)) == "alerted"
     assert api.texts(ANN)[2:] == ["the disk is full"]
     assert len(told()) == 3
 
@@ -166,10 +166,10 @@ def test_two_gateways_beat_as_one(
         for place in (one, two):
             checklist(place, "slow 3 0.1")
         # The first one of each waits for the libraries of its model.
-        wait_for(lambda: len(told(two)) >= 8, "beats of both", limit_s=60)
+        wait_for(lambda: len(told(two)) >= 8, "beats of both")
         first.kill()
         before = len(told(two))
-        wait_for(lambda: len(told(two)) >= before + 3, "beats of the other one", limit_s=60)
+        wait_for(lambda: len(told(two)) >= before + 3, "beats of the other one")
         rows = [row for row in beats(two) if row["finished_at"]]
         grid = ask(two, "GET", "heartbeats/main")["heartbeat"]
 

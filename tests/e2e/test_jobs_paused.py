@@ -33,13 +33,11 @@ def test_the_late_result_of_a_paused_process_is_refused(
         first.send(signal.SIGSTOP)
         try:
             two.start()
-            taken = wait_for(
-                lambda: tea(two, claims=2), "somebody to take it over", limit_s=LEASE_S + 30
-            )
+            taken = wait_for(lambda: tea(two, claims=2), "somebody to take it over")
             assert taken["id"] == begun["id"]
             assert taken["node"] != begun["node"]
             go.touch()
-            wait_for(lambda: results(api), "the result of the second one", limit_s=30)
+            wait_for(lambda: results(api), "the result of the second one")
         finally:
             # Its program has ended, too: what it says now is late.
             first.send(signal.SIGCONT)

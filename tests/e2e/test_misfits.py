@@ -73,13 +73,13 @@ def test_a_failover_is_named_and_outlived(
         "received messages cannot be stored and acknowledged: "
         "the database cannot be used: this server is a read-only standby"
     )
-    wait_for(lambda: said in bot.goclaw("status")[1], "a warning", limit_s=60)
+    wait_for(lambda: said in bot.goclaw("status")[1], "a warning")
     api.say(ANN, "echo kept")
     wait_for(lambda: api.pending() == 1, "the message to be kept")
 
     asyncio.run(run_sql(Address(dsn), "select pg_promote()"))
-    wait_for(lambda: api.texts(ANN) == ["before", "kept"], "the answer", limit_s=60)
-    wait_for(lambda: said not in bot.goclaw("status")[1], "the end of the warning", limit_s=60)
+    wait_for(lambda: api.texts(ANN) == ["before", "kept"], "the answer")
+    wait_for(lambda: said not in bot.goclaw("status")[1], "the end of the warning")
     assert gateway.alive()
     assert "Traceback" not in gateway.output
 
@@ -102,7 +102,7 @@ def test_machines_whose_clocks_are_off_work_by_the_time_of_the_database(
         skews = [round(node["state"]["skew_s"] / 100) for node in nodes]
         assert skews == [3, -3]
         api.say(ANN, "remind me in 3 seconds to breathe")
-        wait_for(lambda: "breathe" in "".join(api.texts(ANN)[1:]), "the reminder", limit_s=60)
+        wait_for(lambda: "breathe" in "".join(api.texts(ANN)[1:]), "the reminder")
         for gateway in gateways:
             assert gateway.alive()
             assert "lease_lost" not in gateway.output

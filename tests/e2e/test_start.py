@@ -28,7 +28,7 @@ def test_a_wrong_setting_is_one_line_and_exit_code_2(
     place: Home, setting: str, value: str, words: list[str]
 ) -> None:
     place.env[setting] = value
-    code, output = place.goclaw("run")
+    code, output = place.refused()
     assert code == 2
     assert len(output.strip().splitlines()) == 1, output
     for word in words:
@@ -38,7 +38,7 @@ def test_a_wrong_setting_is_one_line_and_exit_code_2(
 def test_a_wrong_key_in_the_file_is_named_with_file_and_path(place: Home) -> None:
     file = place.folder / "goclaw.toml"
     file.write_text("[lanes]\nmain = 3\n[queue]\ncapcity = 4\n")
-    code, output = place.goclaw("run")
+    code, output = place.refused()
     assert code == 2
     assert str(file) in output
     assert "queue.capcity" in output
@@ -47,7 +47,7 @@ def test_a_wrong_key_in_the_file_is_named_with_file_and_path(place: Home) -> Non
 
 def test_a_second_gateway_in_the_same_folder_is_refused(place: Home) -> None:
     place.start()
-    code, output = place.goclaw("run")
+    code, output = place.refused()
     assert code != 0
     assert "already" in output
 
@@ -60,7 +60,7 @@ def test_the_embedded_database_comes_back_after_kill_9(bot: Home, api: Control) 
     pid_file = bot.state / "postgres" / "data" / "postmaster.pid"
     os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
     api.say(ANN, "echo after")
-    wait_for(lambda: any("after" in text for text in api.texts(ANN)), "an answer", limit_s=40)
+    wait_for(lambda: any("after" in text for text in api.texts(ANN)), "an answer")
     assert len(api.texts(ANN)) == 2
 
 

@@ -40,9 +40,9 @@ def test_a_second_gateway_waits_for_the_bot_and_takes_over(
         wait_for(lambda: len(one.rows("runs", "list")) == 2, "the next run")
         first.kill()
         api.say(BOB, "echo anybody?")
-        wait_for(lambda: len(api.texts(ANN)) == 2, "the answer of the second one", limit_s=30)
+        wait_for(lambda: len(api.texts(ANN)) == 2, "the answer of the second one")
         assert api.texts(ANN)[1].startswith("That took 4 ticks")
-        wait_for(lambda: "anybody?" in api.texts(BOB), "its polling", limit_s=30)
+        wait_for(lambda: "anybody?" in api.texts(BOB), "its polling")
 
 
 def test_what_one_gateway_works_on_is_stopped_and_drained_from_the_other(
@@ -72,7 +72,7 @@ def test_what_one_gateway_works_on_is_stopped_and_drained_from_the_other(
         assert (code, f"(pid {first.pid})" in said) == (0, True), said
         assert first.wait() == 0
         api.say(BOB, "echo anybody?")
-        wait_for(lambda: "anybody?" in api.texts(BOB), "the answer of the second one", limit_s=30)
+        wait_for(lambda: "anybody?" in api.texts(BOB), "the answer of the second one")
         assert [BOT in node["state"]["places"] for node in nodes_of(two)] == [True]
 
 
@@ -136,7 +136,7 @@ def test_a_job_waits_for_the_session_that_works_at_another_gateway(
         reason = f"waits for session {talk['session']} (run {talk['id']} on node "
         assert told.count(reason) == 2, told
         api.say(ANN, "/stop")
-        wait_for(lambda: len(api.texts(ANN)) >= 3, "both results", limit_s=60)
+        wait_for(lambda: len(api.texts(ANN)) >= 3, "both results")
         assert {"⏰ hand", "⏰ due"} <= set(api.texts(ANN)), api.texts(ANN)
         rows = wait_for(
             lambda: (

@@ -27,7 +27,7 @@ def test_schedules_are_served_over_tcp_to_whoever_knows_the_token(place: Home) -
     (place.folder / "goclaw.toml").write_text('[web]\nport = 0\ntoken_file = "token"\n')
     gateway = place.start(GOCLAW_WEB__API="true")
     found = wait_for(
-        lambda: re.search(r"http://127\.0\.0\.1:[0-9]+", gateway.output), "its address", limit_s=60
+        lambda: re.search(r"http://127\.0\.0\.1:[0-9]+", gateway.output), "its address"
     )
     headers = {"authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=found[0], headers=headers, trust_env=False) as client:

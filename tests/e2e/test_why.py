@@ -32,7 +32,7 @@ def why(place: Home, *about: str) -> Answer:
 
 def wrong_setting(place: Home, postgres_url: str) -> Answer:
     (place.folder / "goclaw.toml").write_text("[queue]\ncapcity = 4\n")
-    code, _ = place.goclaw("run")
+    code, _ = place.refused()
     assert code == 2
     return why(place)
 
@@ -41,7 +41,7 @@ def port_taken(place: Home, postgres_url: str) -> Answer:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place.env["GOCLAW_WEB__API"] = "true"
         place.env["GOCLAW_WEB__PORT"] = str(taken.getsockname()[1])
-        code, _ = place.goclaw("run")
+        code, _ = place.refused()
         assert code != 0
         return why(place)
 
@@ -55,7 +55,7 @@ def older_database(place: Home, postgres_url: str) -> Answer:
             await migrate.bring_to(one, len(migrate.known()) - 1, migrate.known())
 
     asyncio.run(bring_down())
-    code, _ = place.goclaw("run", "--no-migrate")
+    code, _ = place.refused("--no-migrate")
     assert code != 0
     return why(place)
 

@@ -5,6 +5,7 @@ Everything started here is ended by its process id, also when a test fails.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -12,21 +13,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import IO, Any, TypeVar
+from unittest import mock
 
+from goclaw_py.cli import entry
 from tests.botapi.control import Control
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_S = 0.02
-START_S = 120.0
-"""A guard against waiting for ever, no measure of how quickly a gateway starts."""
+GUARD_S = 120.0
+"""A guard against waiting for ever, no measure: the machine may be busy with other things."""
 
 T = TypeVar("T")
 
 
-def wait_for(look: Callable[[], T | None], what: str, *, limit_s: float = 20.0) -> T:
+def wait_for(look: Callable[[], T | None], what: str, *, limit_s: float = GUARD_S) -> T:
     """Look again and again until there is something; real time, bounded."""
     end = time.monotonic() + limit_s
     while True:
@@ -109,10 +112,10 @@ class Home:
     def state(self) -> Path:
         return self.folder / "state"
 
-    def start(self, *, ready: bool = True, **settings: str) -> Program:
+    def start(self, *options: str, ready: bool = True, **settings: str) -> Program:
         """Start ``goclaw run``; with ``ready`` wait until it answers."""
         log = self.folder / f"gateway-{len(self._started)}.log"
-        arguments = [sys.executable, "-m", "goclaw_py", "run"]
+        arguments = [sys.executable, "-m", "goclaw_py", "run", *options]
         program = Program(arguments, self.env | settings, log)
         self._started.append(program)
         if ready:
@@ -124,21 +127,26 @@ class Home:
             assert program.alive(), f"ended with {program.wait()}:\n{program.output}"
             return " is ready." in program.output
 
-        wait_for(look, f"readiness of the gateway:\n{program.output}", limit_s=START_S)
+        wait_for(look, f"readiness of the gateway:\n{program.output}")
 
-    def goclaw(self, *arguments: str, stdin: str = "", limit_s: float = 30.0) -> tuple[int, str]:
-        """Run a command of the CLI; its exit code and everything it printed."""
-        done = subprocess.run(
-            [sys.executable, "-m", "goclaw_py", *arguments],
-            cwd=ROOT,
-            env=self.env,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+    def goclaw(self, *arguments: str) -> tuple[int, str]:
+        """Run a command of the CLI in this process; its exit code and everything it printed.
+
+        A process of its own would import for a second what is loaded here.
+        """
+        said = io.StringIO()
+        with (
+            mock.patch.dict(os.environ, self.env, clear=True),
+            mock.patch.object(sys, "stdin", io.StringIO()),
+            redirect_stdout(said),
+            redirect_stderr(said),
+        ):
+            return entry.run(arguments), said.getvalue()
+
+    def refused(self, *options: str) -> tuple[int, str]:
+        """Start a gateway that does not come up; its exit code and everything it printed."""
+        program = self.start(*options, ready=False)
+        return program.wait(), program.output
 
     def rows(self, *arguments: str) -> list[dict[str, Any]]:
         """What a listing command prints with ``--json``."""

@@ -17,7 +17,7 @@ from tests.chaos.cluster.lines import State
 from tests.chaos.cluster.nodes import Node
 from tests.chaos.cluster.script import OF_DATABASE, Fault, Kind
 from tests.chaos.cluster.server import Server
-from tests.support.process import START_S
+from tests.support.process import GUARD_S
 
 ENDS_S: Final = 60.0
 """A guard: a process that was asked to end and has not by then does not end."""
@@ -123,7 +123,7 @@ class Faults:
     def _end(self, node: Node, kind: Kind) -> Callable[[], None]:
         if kind is Kind.END:
             # A program that is still being loaded knows of no signal.
-            self._wait(lambda: node.is_ready or not node.alive(), START_S)
+            self._wait(lambda: node.is_ready or not node.alive(), GUARD_S)
         waiting = self._waiting(node.pid, begun=kind is Kind.KILL)
         self.away.append(Away(kind, node.pid, time.monotonic(), waiting))
         program = node.program

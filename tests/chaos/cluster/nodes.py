@@ -18,7 +18,7 @@ from typing import Final
 
 from tests.chaos.cluster.lines import Line
 from tests.chaos.cluster.script import Kind
-from tests.support.process import ROOT, START_S, Home, Program, wait_for
+from tests.support.process import GUARD_S, ROOT, Home, Program, wait_for
 from tests.tools.debian_tools import path_of
 
 _DISK_MB: Final = 8
@@ -88,7 +88,7 @@ class Node:
             assert program.alive(), f"node {self.number} ended:\n{program.output}"
             return self.is_ready
 
-        wait_for(look, f"readiness of node {self.number}", limit_s=START_S)
+        wait_for(look, f"readiness of node {self.number}", limit_s=GUARD_S)
 
     @property
     def is_ready(self) -> bool:
