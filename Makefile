@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep chaos lint types layers lock schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-cluster bench-soak simulate chaos-cluster chaos-telegram clean
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-cluster bench-soak simulate chaos-cluster chaos-telegram clean
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -28,6 +28,10 @@ check: lint types layers tools  ## run everything that CI runs: linters, types, 
 
 check-deep: $(VENV)/.ready  ## compare the scheduler with its model in 24,000 random histories, on all CPUs
 	@GOCLAW_HYPOTHESIS=deep $(BIN)/python -m pytest -q -n auto --dist worksteal tests/property
+
+# For example: make faults ARGS="--count 50 --only goclaw_py/jobs --seed 7"
+faults: $(VENV)/.ready  ## plant 400 small faults in the product, one at a time; list those that no test finds
+	@$(BIN)/python -m tests.tools.faults $(ARGS)
 
 # For example: make simulate ARGS="--seeds 200 --seed 7"
 simulate: $(VENV)/.ready  ## simulate clusters of gateways in 10,000 random fault scenarios, in virtual time
