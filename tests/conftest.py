@@ -32,11 +32,23 @@ settings.load_profile(os.environ.get("GOCLAW_HYPOTHESIS", "quick"))
 pytest_plugins = ["tests.support.postgres", "tests.support.stores"]
 
 
-SLOW = ("browser", "chaos", "deploy", "e2e", "simulation", "unit/bench")
-"""Folders whose tests ``make test`` leaves to ``make check``, except those marked ``smoke``."""
+SLOW = (
+    "browser",
+    "chaos",
+    "deploy",
+    "e2e",
+    "integration/test_embedded.py",
+    "integration/test_embedded_places.py",
+    "integration/test_embedded_rights.py",
+    "integration/test_models_mcp.py",
+    "property/test_mutations.py",
+    "simulation",
+    "unit/bench",
+)
+"""Folders and files whose tests ``make test`` leaves to ``make check``, except ``smoke`` ones."""
 
 _TESTS = Path(__file__).parent
-_SLOW_FOLDERS = frozenset(_TESTS / name for name in SLOW)
+_SLOW_PATHS = frozenset(_TESTS / name for name in SLOW)
 
 
 def pytest_configure() -> None:
@@ -46,7 +58,7 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        is_slow = not _SLOW_FOLDERS.isdisjoint(item.path.parents)
+        is_slow = not _SLOW_PATHS.isdisjoint([item.path, *item.path.parents])
         if is_slow and item.get_closest_marker("smoke") is None:
             item.add_marker("slow")
 

@@ -39,6 +39,7 @@ def test_the_first_start_makes_a_database_that_answers(root: Path) -> None:
     assert not (root / "not" / "there" / "pg" / "data.new").exists()
 
 
+@pytest.mark.smoke
 def test_what_was_written_is_there_after_a_second_start(made: Path) -> None:
     with EmbeddedPostgres(made) as pg:
         query(pg, pg.start(), "create table t as select 41 as x")

@@ -362,97 +362,103 @@ async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(
 # ---------------------------------------------------------------------------- how it asks
 
 
-@pytest.mark.parametrize(
-    ("table", "query"),
-    [
-        ("inbox", "select session from inbox where state = 'pending'"),
-        ("inbox", "select from inbox where run_id = 'r' and state = 'pending'"),
+OPEN_ROWS = [
+    ("inbox", "select session from inbox where state = 'pending'"),
+    ("inbox", "select from inbox where run_id = 'r' and state = 'pending'"),
+    (
+        "inbox",
         (
-            "inbox",
-            (
-                "select * from inbox where session = 's' and state = 'done' "
-                "and kind = 'message' and outcome <> 'completed' order by id desc limit 9"
-            ),
+            "select * from inbox where session = 's' and state = 'done' "
+            "and kind = 'message' and outcome <> 'completed' order by id desc limit 9"
         ),
+    ),
+    (
+        "inbox",
         (
-            "inbox",
-            (
-                "select * from inbox where state = 'done' and kind = 'message' and not dismissed "
-                "and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', "
-                "'lost') order by id desc limit 9"
-            ),
+            "select * from inbox where state = 'done' and kind = 'message' and not dismissed "
+            "and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', "
+            "'lost') order by id desc limit 9"
         ),
+    ),
+    (
+        "inbox",
         (
-            "inbox",
-            (
-                "update inbox set session = 't' where (session = 's' and state = 'pending') or "
-                "(session = 's' and state = 'done' and kind = 'message' "
-                "and outcome <> 'completed')"
-            ),
+            "update inbox set session = 't' where (session = 's' and state = 'pending') or "
+            "(session = 's' and state = 'done' and kind = 'message' "
+            "and outcome <> 'completed')"
         ),
-        ("outbox", "select * from outbox_heads"),
-        ("outbox", "select * from outbox where state = 'dropped' order by id desc limit 9"),
-        ("outbox", "select * from outbox where state = 'dead' order by id desc limit 9"),
-        ("outbox", "select from outbox where owner = 'n'"),
-        ("runs", "select from runs where outcome is null and node = 'n'"),
-        ("runs", "select * from runs order by started_at desc, id desc limit 9"),
-        (
-            "runs",
-            "select * from runs where session = 's' order by started_at desc, id desc limit 9",
-        ),
-        ("runs", "update runs set payer = 'b' where payer = 'a'"),
-        ("history", "select from history where session = 's' and epoch = 0 order by id desc"),
-    ],
-)
+    ),
+    ("outbox", "select * from outbox_heads"),
+    ("outbox", "select * from outbox where state = 'dropped' order by id desc limit 9"),
+    ("outbox", "select * from outbox where state = 'dead' order by id desc limit 9"),
+    ("outbox", "select from outbox where owner = 'n'"),
+    ("runs", "select from runs where outcome is null and node = 'n'"),
+    ("runs", "select * from runs order by started_at desc, id desc limit 9"),
+    (
+        "runs",
+        "select * from runs where session = 's' order by started_at desc, id desc limit 9",
+    ),
+    ("runs", "update runs set payer = 'b' where payer = 'a'"),
+    ("history", "select from history where session = 's' and epoch = 0 order by id desc"),
+]
+
+
 async def test_open_rows_are_found_without_reading_the_finished_ones(
-    postgres_database: Database, table: str, query: str
+    postgres_database: Database,
 ) -> None:
-    filled = {
-        "inbox": "insert into inbox (channel, account, external_id, session, agent, kind, state, "
-        "message, received_at, finished_at, outcome, run_id) select 'c', 'a', n::text, 's' || n, "
-        "'x', 'message', 'done', '{}', 'epoch', 'epoch', 'completed', 'r' || n from n",
-        "outbox": "insert into outbox (channel, account, chat, message, state, created_at, "
-        "next_attempt_at, finished_at) select 'c', 'a', 'k' || n % 9, '{}', 'sent', 'epoch', "
-        "'epoch', 'epoch' from n",
-        "runs": "insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, "
-        "started_at, finished_at, outcome) select 'r' || n, 's' || n % 99, 'x', 'chat', 'main', "
-        "'n', 1, 0, '', timestamptz 'epoch' + n * interval '1 s', 'epoch', 'completed' from n",
-        "history": "insert into sessions (key, agent, created_at, last_active_at) values "
-        "('t', 'x', 'epoch', 'epoch'); with n as (select generate_series(1, 20000) as n) "
-        "insert into history (session, epoch, role, text, at) "
-        "select 't', 0, 'user', 'x', 'epoch' from n",
-    }[table]
+    filled = (
+        (
+            "insert into inbox (channel, account, external_id, session, agent, kind, state, "
+            "message, received_at, finished_at, outcome, run_id) select 'c', 'a', n::text, 's' || n, "
+            "'x', 'message', 'done', '{}', 'epoch', 'epoch', 'completed', 'r' || n from n"
+        ),
+        (
+            "insert into outbox (channel, account, chat, message, state, created_at, "
+            "next_attempt_at, finished_at) select 'c', 'a', 'k' || n % 9, '{}', 'sent', 'epoch', "
+            "'epoch', 'epoch' from n"
+        ),
+        (
+            "insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, "
+            "started_at, finished_at, outcome) select 'r' || n, 's' || n % 99, 'x', 'chat', 'main', "
+            "'n', 1, 0, '', timestamptz 'epoch' + n * interval '1 s', 'epoch', 'completed' from n"
+        ),
+        (
+            "insert into history (session, epoch, role, text, at) "
+            "select 't', 0, 'user', 'x', 'epoch' from n"
+        ),
+    )
+    session = "insert into sessions (key, agent, created_at, last_active_at) values "
     async with connection(postgres_database.address) as direct:
-        series = "" if table == "history" else "with n as (select generate_series(1, 20000) as n) "
-        await direct.script(series + filled)
-        await direct.script(f"analyze {table}")
-        plan = await direct.fetch("explain " + query)
-    assert f"Seq Scan on {table}" not in "\n".join(row["QUERY PLAN"] for row in plan)
+        await direct.script(session + "('t', 'x', 'epoch', 'epoch')")
+        for rows in filled:
+            await direct.script("with n as (select generate_series(1, 20000) as n) " + rows)
+        await direct.script("analyze")
+        for table, query in OPEN_ROWS:
+            plan = await direct.fetch("explain " + query)
+            lines = "\n".join(row["QUERY PLAN"] for row in plan)
+            assert f"Seq Scan on {table}" not in lines, query
+
+
+PLANNED_ONCE = [
+    ("runs", "begin"),
+    ("runs", "begun_before"),
+    ("runs", "finish"),
+    ("runs", "summarize"),
+    ("runs", "pin"),
+    ("records", "spent"),
+    ("records", "spent_by"),
+    ("records", "unannounced"),
+    ("usage", "usage"),
+    ("moves", "merge_history"),
+    ("moves", "rename_payers"),
+]
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["analyzed", "without statistics"])
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("runs", "begin"),
-        ("runs", "begun_before"),
-        ("runs", "finish"),
-        ("runs", "summarize"),
-        ("runs", "pin"),
-        ("records", "spent"),
-        ("records", "spent_by"),
-        ("records", "unannounced"),
-        ("usage", "usage"),
-        ("moves", "merge_history"),
-        ("moves", "rename_payers"),
-    ],
-)
 async def test_a_statement_that_is_planned_once_reads_no_large_table_as_a_whole(
-    postgres_database: Database, file: str, name: str, *, known: bool
+    postgres_database: Database, *, known: bool
 ) -> None:
     """Its plan is made for any values, as the store's connections make it."""
-    query = queries(file)[name]
-    nulls = ", ".join(["null"] * max(map(int, re.findall(r"\$(\d+)", query))))
     n = "with n as (select generate_series(1, 20000) as n) insert into "
     async with connection(postgres_database.address) as direct:
         await direct.script(
@@ -472,11 +478,14 @@ async def test_a_statement_that_is_planned_once_reads_no_large_table_as_a_whole(
         )
         if known:
             await direct.script("analyze")
-        await direct.script(f"prepare asked as {query}")
-        plan = await direct.fetch(f"explain execute asked({nulls})")
-    lines = "\n".join(row["QUERY PLAN"] for row in plan)
-    for table in ("sessions", "history", "runs", "inbox"):
-        assert f"Seq Scan on {table}" not in lines
+        for file, name in PLANNED_ONCE:
+            query = queries(file)[name]
+            nulls = ", ".join(["null"] * max(map(int, re.findall(r"\$(\d+)", query))))
+            await direct.script(f"prepare {name} as {query}")
+            plan = await direct.fetch(f"explain execute {name}({nulls})")
+            lines = "\n".join(row["QUERY PLAN"] for row in plan)
+            for table in ("sessions", "history", "runs", "inbox"):
+                assert f"Seq Scan on {table}" not in lines, name
 
 
 async def test_what_waits_in_a_session_is_read_once_however_many_messages_come(
