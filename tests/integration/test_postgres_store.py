@@ -409,8 +409,8 @@ async def test_open_rows_are_found_without_reading_the_finished_ones(
     filled = (
         (
             "insert into inbox (channel, account, external_id, session, agent, kind, state, "
-            "message, received_at, finished_at, outcome, run_id) select 'c', 'a', n::text, 's' || n, "
-            "'x', 'message', 'done', '{}', 'epoch', 'epoch', 'completed', 'r' || n from n"
+            "message, received_at, finished_at, outcome, run_id) select 'c', 'a', n::text, "
+            "'s' || n, 'x', 'message', 'done', '{}', 'epoch', 'epoch', 'completed', 'r' || n from n"
         ),
         (
             "insert into outbox (channel, account, chat, message, state, created_at, "
@@ -419,8 +419,9 @@ async def test_open_rows_are_found_without_reading_the_finished_ones(
         ),
         (
             "insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, "
-            "started_at, finished_at, outcome) select 'r' || n, 's' || n % 99, 'x', 'chat', 'main', "
-            "'n', 1, 0, '', timestamptz 'epoch' + n * interval '1 s', 'epoch', 'completed' from n"
+            "started_at, finished_at, outcome) select 'r' || n, 's' || n % 99, 'x', 'chat', "
+            "'main', 'n', 1, 0, '', timestamptz 'epoch' + n * interval '1 s', 'epoch', 'completed' "
+            "from n"
         ),
         (
             "insert into history (session, epoch, role, text, at) "
