@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.common.formatting import cost
 from goclaw_py.cli.context import AsJson, answer, cli, is_live
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.heartbeat import show
@@ -17,9 +16,9 @@ from goclaw_py.cli.heartbeat import texts as words
 from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentOption
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
+from goclaw_py.common.formatting import cost
 from goclaw_py.heartbeat import status_texts as said
-from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
-from goclaw_py.heartbeat.checklist.checklist import as_item, open_item
+from goclaw_py.heartbeat.checklist.checklist import Checklist, Item, as_item, open_item
 from goclaw_py.heartbeat.models import OPEN, Heartbeat, HeartbeatEvent, HeartbeatRun, Skip
 from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.status_texts import BY_SETTINGS, advice, outcome_words, rehearsal_lines

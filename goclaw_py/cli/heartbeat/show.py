@@ -14,6 +14,7 @@ from goclaw_py.cli.heartbeat import texts as words
 from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentsArgument
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_facts, show_json, show_table
+from goclaw_py.common.formatting import cost
 from goclaw_py.heartbeat import status_texts as said
 from goclaw_py.heartbeat.checklist.checklist import Checklist
 from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun, HeartbeatRunStatus, Skip
@@ -91,8 +92,8 @@ def _row(view: HeartbeatView) -> tuple[str, ...]:
         began,
         "" if last is None else words.outcome(last),
         display.cell(said.route_words(view.route, view.policy)),
-        words.cost(view.today),
-        words.cost(view.month),
+        cost(view.today),
+        cost(view.month),
     )
 
 

@@ -8,19 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from goclaw_py.common.formatting import cost
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.cron import texts
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import duration, one_line, show_table
+from goclaw_py.common.formatting import cost
 from goclaw_py.delivery.ok_token import without_token
 from goclaw_py.heartbeat.models import HeartbeatRun
 from goclaw_py.heartbeat.status_texts import is_undelivered, outcome_words
 from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.errors import HeartbeatError, UnknownAgent
 from goclaw_py.model.ids import MAIN_AGENT, AgentName
-from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.heartbeat import HeartbeatService
 
 _TEXT = 200
