@@ -63,18 +63,18 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         store: Store,
         clock: Clock,
         places: JobTargets,
-        shop: JobRunDeps,
+        deps: JobRunDeps,
         lane: LaneName = CRON_LANE,
     ) -> None:
-        super().__init__(store, clock, shop)
+        super().__init__(store, clock, deps)
         self._places = places
-        self._shop = shop
+        self._job_deps = deps
         self._lane = lane
 
     def connect_jobs(self, occurrences: JobExecutions, notifications: JobNotifications) -> None:
         """Give it what only jobs need, besides ``connect``."""
         self._occurrences = occurrences
-        self._telling = notifications
+        self._notifications = notifications
 
     # ------------------------------------------------------------------ looking
 
@@ -135,7 +135,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         # This one is in hand already.
         if policy.max_per_agent and self._occurrences.of_agent(agent) > policy.max_per_agent:
             return Why.AT_CAPACITY
-        limit = self._shop.limits.get(agent)
+        limit = self._job_deps.limits.get(agent)
         active = sum(run.agent == agent for run in self._dispatcher.runs()) if limit else 0
         if limit and active >= limit:
             return Why.AT_CAPACITY
@@ -177,7 +177,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             said = Attempt(Outcome.COMPLETED, text=spec.payload.text)
             await self._occurrences.ended(held, said, None)
             return
-        await self._shop.work.take(held)
+        await self._job_deps.work.take(held)
         job = held.claimed.job
         held.target = await retry_until_available(lambda: self._places.target_of(job))
         if self._occurrences.holds(held):
@@ -208,15 +208,15 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
         """See ``JobHandler``."""
-        return await self._telling.tell(held, end, update, attempt)
+        return await self._notifications.tell(held, end, update, attempt)
 
     async def told(
         self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
     ) -> None:
         """See ``JobHandler``."""
         job = held.claimed.job
-        await self._telling.remember(job, say, besides=held.session)
-        await self._shop.work.finish(held, end, attempt)
+        await self._notifications.remember(job, say, besides=held.session)
+        await self._job_deps.work.finish(held, end, attempt)
         await self._wake_heartbeat(held, end)
 
     async def _wake_heartbeat(self, held: JobExecution, end: Finish) -> None:
@@ -234,7 +234,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         """See ``service.Hand``."""
         if self._dispatcher.draining:
             return RunNow.OFF
-        policy = job.policy(self._shop.service.profile.policy)
+        policy = job.policy(self._job_deps.service.profile.policy)
         most = policy.max_per_agent
         if most and self._occurrences.of_agent(job.spec.agent) >= most:
             return RunNow.AT_CAPACITY
@@ -262,21 +262,21 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         """See ``ScheduledAgentRuns``."""
         job, policy = held.claimed.job, held.policy
         payload = job.spec.payload
-        loop = self._shop.program(payload.argv) if isinstance(payload, Program) else None
-        schedules = self._shop.service.enabled and may_schedule(
+        loop = self._job_deps.program(payload.argv) if isinstance(payload, Program) else None
+        schedules = self._job_deps.service.enabled and may_schedule(
             job, policy, item=held.item is not None
         )
         return AgentTask(
             run=run,
             parts=(TextPart(self.prompt(held)),),
             # Nobody could be told later: its conversation is not a chat.
-            children=self._shop.children.of(ParentRun(run.id, run.agent, run.session, None)),
+            children=self._deps.children.of(ParentRun(run.id, run.agent, run.session, None)),
             target=held.target,
-            system=(self._telling.system(held),),
+            system=(self._notifications.system(held),),
             budget=policy.budget,
             model=payload.model if isinstance(payload, Prompt) else "",
             loop=loop,
-            jobs=self._shop.service if schedules else None,
+            jobs=self._job_deps.service if schedules else None,
             asker=Requester(
                 job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer, job.creator
             ),
@@ -297,7 +297,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         if await self._occurrences.refused(held):
             # Whoever begins it takes an item of its own.
             busy = Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
-            await self._shop.work.finish(held, busy, NOTHING)
+            await self._job_deps.work.finish(held, busy, NOTHING)
 
 
 def _run_by_hand(held: JobExecution) -> RunId:

@@ -92,11 +92,11 @@ class JobModule:
         base = setup.rules.base
         self.occurrences = JobExecutions(store, clock, node, base, self.wake.call, by.meter)
         places = JobTargets(store, by.policies)
-        self._telling = JobNotifications(store, clock, by.channels, places, by.replies)
+        self._notifications = JobNotifications(store, clock, by.channels, places, by.replies)
         work = WorkItems(setup.sources)
-        deps = by.children, by.feed, by.budget_tracker
-        shop = JobRunDeps(*deps, self.service, work, setup.program, setup.limits)
-        self.runs = setup.runs(store, clock, places, shop)
+        of_runs = by.children, by.feed, by.budget_tracker
+        deps = JobRunDeps(*of_runs, self.service, work, setup.program, setup.limits)
+        self.runs = setup.runs(store, clock, places, deps)
 
     def connect(
         self,
@@ -110,9 +110,9 @@ class JobModule:
         ``owners`` finds the chats of the bot's owners; ``release_later`` is told of conversations
         that this node need not own any more.
         """
-        self._telling.connect(owners)
+        self._notifications.connect(owners)
         self.runs.connect(dispatcher, agent_executor, self.occurrences, release_later)
-        self.runs.connect_jobs(self.occurrences, self._telling)
+        self.runs.connect_jobs(self.occurrences, self._notifications)
         self.occurrences.connect(self.runs)
         self.service.connect(self.runs)
         self.loop = JobPoller(
@@ -129,7 +129,7 @@ class JobModule:
         """Tell results that reached nobody where that can be done, until cancelled."""
         while True:
             try:
-                self._untold = await self._telling.send_unreported()
+                self._untold = await self._notifications.send_unreported()
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"error": str(error), "part": "job_results"})
             await asyncio.sleep(_LOOK_S)

@@ -32,11 +32,11 @@ class PlayedRuns(JobRuns):
         store: Store,
         clock: Clock,
         places: JobTargets,
-        shop: JobRunDeps,
+        deps: JobRunDeps,
         *,
         takes: Callable[[Job], float],
     ) -> None:
-        super().__init__(store, clock, places, shop)
+        super().__init__(store, clock, places, deps)
         self._takes = takes
 
     async def work(self, run_id: RunId) -> None:
