@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from goclaw_py.common.text import count, first_words
 from goclaw_py.jobs.execution_models import LoggedOccurrence, Why
@@ -24,7 +24,7 @@ def plan(job: Job) -> str:
         return str(error)
 
 
-def kind_and_text(payload: Payload) -> tuple[str, str]:
+def kind_and_text(payload: Payload) -> tuple[Literal["prompt", "message", "command"], str]:
     """Return the kind of a job's task, such as ``prompt``, and its text."""
     match payload:
         case Prompt(text):

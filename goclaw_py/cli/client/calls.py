@@ -161,7 +161,7 @@ def query(**given: object) -> dict[str, Value]:
 
 
 def asker_params(by: Requester) -> dict[str, str]:
-    """Return who asks, as the parameters of ``web.api.job_json.asker_of``."""
+    """Return who asks, as the parameters of ``web.api.jobs.asker_of``."""
     params = {"maker": by.maker.value, "peer": by.peer.value}
     if by.owner is not None:
         params["asker"] = by.owner

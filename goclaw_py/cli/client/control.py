@@ -8,13 +8,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
 from goclaw_py.cli.client.calls import Params, Remote, call, query, segment
 from goclaw_py.model.errors import BadUsageQuery, GoclawError, StoreUnavailable
-from goclaw_py.model.ids import SessionKey
 from goclaw_py.ports.control import ChatEvent, Control, NoGateway, Submitted
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport
@@ -121,8 +120,8 @@ class RemoteControl(Remote):
         """Send a message to the agent in a session."""
         path = f"/api/sessions/{segment(key)}/messages"
         raw = await self.send("POST", path, {"prompt": text}, {"queue": queue})
-        sent = wire.read(wire.Sent, raw)
-        return Submitted(SessionKey(sent.sessionId), sent.runId)
+        sent = wire.read(dict[str, Any], raw)
+        return Submitted(sent["sessionId"], sent["runId"])
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """Return tokens and cost of runs. The gateway's clock may rule out days, too."""

@@ -17,12 +17,10 @@ from goclaw_py.jobs.cron.parser import MAX_CHARS
 from goclaw_py.jobs.job_json import plain, read_fields
 from goclaw_py.jobs.models import MAX_NAME_CHARS, JobState, Notify, TargetKind
 from goclaw_py.jobs.policy import Profile
-from goclaw_py.model.errors import BadJob
-from goclaw_py.model.ids import AgentName, OccurrenceId, Owner, RunId
+from goclaw_py.model.ids import OccurrenceId, RunId
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.owners import Maker
-from goclaw_py.model.targets import parse_target
-from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, RunNow, StartedNow
 from goclaw_py.web.api.wire import Body, ShortText, Text
 
 MAX_TIMES: Final = 100
@@ -240,34 +238,6 @@ def change_of(body: ChangeBody) -> JobChange:
     """The change that is meant. Raises as ``draft_of``."""
     given = body.model_dump(mode="json", exclude_unset=True, exclude={"revision"})
     return JobChange(**read_fields(JobChange, given), revision=body.revision)
-
-
-# ---------------------------------------------------------------------------- who asks
-
-
-def asker_of(
-    asker: str | None,
-    asker_agent: str | None,
-    maker: Maker | None,
-    chat: str | None,
-    peer: PeerKind,
-) -> Requester:
-    """Who asks: a person, if they ask as somebody and do not say as what.
-
-    Raises ``BadJob`` for a chat of another form.
-    """
-    if maker is None:
-        maker = Maker.OPERATOR if asker is None else Maker.PERSON
-    target = None if chat is None else parse_target(chat)
-    if chat is not None and target is None:
-        raise BadJob("chat", "must be a chat such as telegram:12345")
-    return Requester(
-        owner=None if asker is None else Owner(asker),
-        maker=maker,
-        agent=None if asker_agent is None else AgentName(asker_agent),
-        chat=target,
-        peer=peer,
-    )
 
 
 # ---------------------------------------------------------------------------- answers

@@ -39,7 +39,6 @@ from goclaw_py.web.api.job_json import (
     Times,
     ZoneBody,
     ZoneView,
-    asker_of,
     change_of,
     draft_of,
     ran_now,
@@ -60,17 +59,32 @@ _FAULTS: Final[dict[int | str, dict[str, Any]]] = {
 _KINDS: Final = ("at", "every", "cron")
 
 
-async def _asker(
+async def asker_of(
     asker: Part = None,
     asker_agent: Part = None,
     maker: Maker | None = None,
     chat: Part = None,
     peer: PeerKind = PeerKind.DIRECT,
 ) -> Requester:
-    return asker_of(asker, asker_agent, maker, chat, peer)
+    """Who asks: a person, if they ask as somebody and do not say as what.
+
+    Raises ``BadJob`` for a chat of another form.
+    """
+    if maker is None:
+        maker = Maker.OPERATOR if asker is None else Maker.PERSON
+    target = None if chat is None else parse_target(chat)
+    if chat is not None and target is None:
+        raise BadJob("chat", "must be a chat such as telegram:12345")
+    return Requester(
+        owner=None if asker is None else Owner(asker),
+        maker=maker,
+        agent=None if asker_agent is None else AgentName(asker_agent),
+        chat=target,
+        peer=peer,
+    )
 
 
-By = Annotated[Requester, Depends(_asker)]
+By = Annotated[Requester, Depends(asker_of)]
 
 
 async def _query(

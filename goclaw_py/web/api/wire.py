@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from goclaw_py.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.ids import RunId
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.ports.control import ChatEvent, TerminalMessage
 from goclaw_py.runs.live_events import LiveEvent
@@ -124,14 +123,6 @@ class ConfirmBody(Body):
     """The receipt of a message that was shown."""
 
     receipt: Name
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A message that is stored for a session; the names are those of the answer."""
-
-    sessionId: str  # noqa: N815
-    runId: RunId | None  # noqa: N815
 
 
 @cache

@@ -18,6 +18,7 @@ from fastapi.routing import APIRoute
 
 from goclaw_py.jobs.models import OPERATOR, SLUG, Job, JobState, Payload, Prompt
 from goclaw_py.jobs.policy import SessionKind
+from goclaw_py.jobs.view_texts import kind_and_text
 from goclaw_py.model.errors import (
     JobChanged,
     JobError,
@@ -49,10 +50,8 @@ from goclaw_py.web.caco.wire import (
     SessionConfig,
     Wire,
     Wrong,
-    kind_of,
     moment,
     schedule_from,
-    text_of,
     view_of,
 )
 from goclaw_py.web.content import NOT_JSON, is_json
@@ -285,10 +284,9 @@ def _payload(job: Job, body: PatchBody) -> Payload | Keep:
     given = body.session_config
     before = job.spec.payload
     if not isinstance(before, Prompt):
-        if body.prompt is not None and _prompt(body.prompt) != text_of(before):
-            raise Wrong(
-                f"prompt: this schedule runs a {kind_of(before)}, which stays as it is here"
-            )
+        kind, text = kind_and_text(before)
+        if body.prompt is not None and _prompt(body.prompt) != text:
+            raise Wrong(f"prompt: this schedule runs a {kind}, which stays as it is here")
         if given is not None and given.model:
             raise Wrong("sessionConfig.model: only a prompt is given to a model")
         return KEEP

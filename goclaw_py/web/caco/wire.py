@@ -5,7 +5,6 @@ The reference is ``docs/guide/profiles.md``. Instants are ``2026-01-30T09:00:00.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
@@ -27,13 +26,12 @@ from goclaw_py.jobs.models import (
     MAX_TEXT_CHARS,
     Job,
     JobState,
-    Payload,
-    Program,
     Prompt,
     session_for,
 )
 from goclaw_py.jobs.policy import Profile, SessionKind
 from goclaw_py.jobs.schedule import MAX_INTERVAL, At, Cron, Every, Schedule, schedule_of
+from goclaw_py.jobs.view_texts import kind_and_text
 from goclaw_py.web.caco.texts import SCHEDULE_REQUIRED, least_interval
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -329,10 +327,11 @@ def view_of(job: Job, profile: Profile) -> ScheduleView:
     payload = job.spec.payload
     policy = job.policy(profile.policy)
     model = payload.model if isinstance(payload, Prompt) else ""
+    kind, text = kind_and_text(payload)
     return ScheduleView(
         slug=job.spec.slug,
-        prompt=text_of(payload),
-        payload=kind_of(payload),
+        prompt=text,
+        payload=kind,
         enabled=job.state is JobState.ACTIVE,
         schedule=_shape(job.spec.schedule, job.spec.zone),
         session_config=SessionConfig(
@@ -345,22 +344,6 @@ def view_of(job: Job, profile: Profile) -> ScheduleView:
         session_id=session_for(job, policy, None),
         next_run=moment(job.next_run_at),
     )
-
-
-def text_of(payload: Payload) -> str:
-    """What is shown as the prompt of a schedule, whatever it is."""
-    return shlex.join(payload.argv) if isinstance(payload, Program) else payload.text
-
-
-def kind_of(payload: Payload) -> Literal["prompt", "message", "command"]:
-    """What the shown prompt is."""
-    match payload:
-        case Prompt():
-            return "prompt"
-        case Program():
-            return "command"
-        case _:
-            return "message"
 
 
 def _shape(schedule: Schedule, zone: str) -> ScheduleShape:

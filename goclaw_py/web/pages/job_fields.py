@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -19,12 +18,12 @@ from goclaw_py.jobs.models import (
     JobTarget,
     Notify,
     Payload,
-    Program,
     Prompt,
     TargetKind,
 )
 from goclaw_py.jobs.policy import SessionKind
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, interval_text, parse_interval
+from goclaw_py.jobs.view_texts import kind_and_text
 from goclaw_py.model.errors import BadJob, BadMoment
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind
@@ -73,6 +72,7 @@ def given(fields: Mapping[str, str]) -> dict[str, str]:
 def typed_of(job: Job) -> dict[str, str]:
     """The form for a job that there is."""
     spec, payload = job.spec, job.spec.payload
+    does, text = kind_and_text(payload)
     kind, expression = _schedule_text(spec.schedule, spec.zone)
     policy = {key: _plain(spec.policy[key]) for key in POLICY if key in spec.policy}
     return {
@@ -81,12 +81,14 @@ def typed_of(job: Job) -> dict[str, str]:
         "name": spec.name,
         "slug": spec.slug,
         "agent": spec.agent,
-        "does": _does(payload),
-        "text": shlex.join(payload.argv) if isinstance(payload, Program) else payload.text,
+        "does": does,
+        "text": text,
         "model": payload.model if isinstance(payload, Prompt) else "",
         "kind": kind,
         "expression": expression,
-        "target": _target_words(spec.target),
+        "target": (
+            spec.target.value if isinstance(spec.target, TargetKind) else target_text(spec.target)
+        ),
         "notify": spec.notify.value,
         "session": str(spec.policy.get("session", "")),
         "session_key": spec.session,
@@ -277,20 +279,6 @@ def _schedule_text(schedule: Schedule, zone: str) -> tuple[str, str]:
 def _clock_text(instant: datetime, zone: str) -> str:
     there = instant.astimezone(zone_or_utc(zone)[0])
     return f"{there:%Y-%m-%d %H:%M:%S}" if there.second else f"{there:%Y-%m-%d %H:%M}"
-
-
-def _does(payload: Payload) -> str:
-    match payload:
-        case Prompt():
-            return "prompt"
-        case FixedMessage():
-            return "message"
-        case Program():
-            return "command"
-
-
-def _target_words(target: JobTarget) -> str:
-    return target.value if isinstance(target, TargetKind) else target_text(target)
 
 
 def _plain(value: object) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from starlette.requests import Request
@@ -42,15 +40,6 @@ _GONE: Final = "Your input is below. You can create the job again."
 
 _Refusal = JobError | NotFound | StoreUnavailable
 """Why nothing was saved, so that the form comes back with what was typed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """When a job would run: the plan in words with its next times, or what is wrong with it."""
-
-    plan: str = ""
-    times: tuple[tuple[str, datetime], ...] = ()
-    error: str = ""
 
 
 def routes(service: PageServices) -> list[Route]:
@@ -115,8 +104,8 @@ async def _save(service: PageServices, job: Job, typed: job_fields.Typed) -> Non
     await jobs.edit(job.id, job_fields.change_of(job, typed, chats, now=jobs.now()), BY)
 
 
-async def _preview(service: PageServices, typed: job_fields.Typed) -> Preview | None:
-    """None while nothing is said of when it runs."""
+async def _preview(service: PageServices, typed: job_fields.Typed) -> Facts | None:
+    """When a job would run, or what is wrong; None while nothing is said of when it runs."""
     if not typed["expression"].strip():
         return None
     jobs = service.control.jobs
@@ -126,8 +115,8 @@ async def _preview(service: PageServices, typed: job_fields.Typed) -> Preview | 
         times = await jobs.preview(draft, BY, AHEAD)
         plan = describe(draft.schedule, draft.zone)
     except (JobError, StoreUnavailable) as error:
-        return Preview(error=_sentence(error))
-    return Preview(plan, tuple((at(each, draft.zone), each) for each in times))
+        return {"error": _sentence(error)}
+    return {"error": "", "plan": plan, "times": [(at(each, draft.zone), each) for each in times]}
 
 
 async def _answer(

@@ -51,12 +51,12 @@ from goclaw_py.web.api.error_json import Refused, error_json, error_of
 from goclaw_py.web.api.job_json import (
     ChangeBody,
     DraftBody,
-    asker_of,
     change_json,
     change_of,
     draft_json,
     draft_of,
 )
+from goclaw_py.web.api.jobs import asker_of
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.api.wire import dump, read
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
@@ -384,9 +384,9 @@ def test_a_change_keeps_what_it_changes_and_what_it_leaves(parts: dict[str, Any]
 
 
 @pytest.mark.parametrize("by", [OPERATOR, ANN, Requester(Owner("x"), Maker.PERSON)])
-def test_whoever_asks_arrives_as_they_are(by: Requester) -> None:
+async def test_whoever_asks_arrives_as_they_are(by: Requester) -> None:
     params = asker_params(by)
-    back = asker_of(
+    back = await asker_of(
         params.get("asker"),
         params.get("asker_agent"),
         Maker(params["maker"]),
