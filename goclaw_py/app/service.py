@@ -16,11 +16,10 @@ from goclaw_py.app.banner import banner
 from goclaw_py.app.cluster_settings import settings_digest
 from goclaw_py.app.database import Database
 from goclaw_py.app.gateway_config import heartbeat_setup, job_setup, scheduler, surroundings
-from goclaw_py.app.health import GatewayHealth
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.loop import end, unless
 from goclaw_py.app.parts import Parts
-from goclaw_py.app.status import Snapshots
+from goclaw_py.app.status import GatewayHealth, Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.cluster.rpc import DRAIN, Facts

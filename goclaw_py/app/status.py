@@ -1,10 +1,11 @@
-"""The status of a gateway, collected from its parts."""
+"""Status, readiness and metrics of a gateway, collected from its parts."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -15,8 +16,13 @@ from goclaw_py.common.text import count
 from goclaw_py.gateway.container import Container
 from goclaw_py.messages.provider_outage import OutageView
 from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.observability.loop_lag import LoopLag
+from goclaw_py.observability.prometheus import Metrics
+from goclaw_py.observability.readiness import Readiness, Vitals, judge
+from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Node
+from goclaw_py.ports.health import Exposition
+from goclaw_py.ports.store import Node, Place
 from goclaw_py.scheduler.snapshots import slow_waits
 from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, GatewayStatus, PeerView
 
@@ -101,6 +107,44 @@ class Snapshots:
             ),
             peers=tuple(_peer(one, self._clock.now()) for one in self._cluster.others()),
         )
+
+
+class GatewayHealth:
+    """Implements ``Health``."""
+
+    def __init__(
+        self,
+        works: Container,
+        channels: Mapping[Place, Channel],
+        database: Database,
+        snapshots: Snapshots,
+        metrics: Metrics,
+    ) -> None:
+        self._works = works
+        self._channels = channels
+        self._database = database
+        self._snapshots = snapshots
+        self._metrics = metrics
+        self.lag = LoopLag()
+
+    def readiness(self) -> Readiness:
+        """Return the readiness without a database query, because anyone may poll it often."""
+        views = self._works.supervisor.views()
+        return judge(
+            Vitals(
+                database=self._database.reachable,
+                channels=[
+                    view for view in views if not self._channels[view.name, view.account].trusted
+                ],
+                lag_s=self.lag.worst_s,
+                draining=self._works.dispatcher.draining,
+            )
+        )
+
+    async def metrics(self, *, openmetrics: bool) -> Exposition:
+        """See ``Health``."""
+        status = await self._snapshots.quick()
+        return self._metrics.exposition(status, openmetrics=openmetrics)
 
 
 def _peer(node: Node, now: datetime) -> PeerView:

@@ -79,20 +79,18 @@ class AccessRequests:
         policies: SessionSettings,
         access_control: AccessControl,
         channels: Mapping[Place, Channel],
+        owners_chats: Callable[[], Awaitable[Sequence[Target]]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._policies = policies
         self._doorkeeper = access_control
         self._channels = channels
+        self._owners_chats = owners_chats
         self._asked: defaultdict[Place, deque[datetime]] = defaultdict(deque)
         """When the owners of an account were asked, or told of more, in the last hour."""
         self._kept: LruCache[_Key, int] = LruCache(_REMEMBERED)
         """How many messages of a stranger were stored."""
-
-    def connect(self, owners_chats: Callable[[], Awaitable[Sequence[Target]]]) -> None:
-        """Give it who knows the last direct chat of each owner. Call it once, before anything."""
-        self._owners_chats = owners_chats
 
     # ------------------------------------------------------------------ asking
 

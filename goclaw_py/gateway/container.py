@@ -148,7 +148,13 @@ class Container:
         self._owners = (self.children, self.job_module.runs, self.heartbeats.runs, self.runner)
         self.dispatcher = Dispatcher(scheduler, RunHandlers(*self._owners))
         self.lane_permits = ClusterLanePermits(store, clock, self.dispatcher, node)
-        self.requests = AccessRequests(store, clock, policies, self.access_control, channels)
+        self.supervisor = ChannelSupervisor(store, clock, around.channels.values(), node)
+        self.incidents = incidents = IncidentAlerts(
+            store, clock, policies, self.access_control, self.supervisor.views
+        )
+        self.requests = AccessRequests(
+            store, clock, policies, self.access_control, channels, incidents.owners_chats
+        )
         self._build_ends(around, pacing)
         self._connect(self._equipment(around, received))
 
@@ -177,10 +183,6 @@ class Container:
             store, clock, channels, pacing, node, goes_last=self.access_control.is_unapproved_chat
         )
         self.outbox.connect(around.meter, self.access_control.is_topic_gone)
-        self.supervisor = ChannelSupervisor(store, clock, around.channels.values(), node)
-        self.incidents = IncidentAlerts(
-            store, clock, self.policies, self.access_control, self.supervisor.views
-        )
 
     def _means(self) -> CommandServices:
         return CommandServices(
@@ -201,7 +203,6 @@ class Container:
         self.runner.connect(dispatcher, agent_executor, self.outages)
         self.children.connect(dispatcher, agent_executor, self.gateway.bring)
         owners = self.incidents.owners_chats
-        self.requests.connect(owners)
         self.job_module.connect(dispatcher, agent_executor, owners, release_later)
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
         rights = StopRights(self.policies, self.access_control, self.channels)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from enum import StrEnum
+from functools import partial
 from itertools import accumulate
 
 from prometheus_client import (
@@ -66,54 +67,44 @@ class Metrics:
         self._gathering = _Gathering()
         registry.register(self._gathering)
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, labels, namespace="goclaw", registry=registry)
-
-        def histogram(name: str, text: str, *labels: str) -> Histogram:
-            return Histogram(
-                name, text, labels, namespace="goclaw", registry=registry, buckets=BOUNDS_S
-            )
-
+        counter = partial(Counter, namespace="goclaw", registry=registry)
+        histogram = partial(Histogram, namespace="goclaw", registry=registry, buckets=BOUNDS_S)
         self._runs = counter(
             "runs",
             "Requests for runs, by how they ended; some of them never began.",
-            "lane",
-            "trigger",
-            "outcome",
+            ("lane", "trigger", "outcome"),
         )
         self._tokens = counter(
             "tokens",
             "Tokens that runs have used, once these have ended; those in the cache are input too.",
-            "agent",
-            "kind",
+            ("agent", "kind"),
         )
         self._cost_usd = counter(
             "cost_usd",
             "Money that runs have cost, in US dollars, as far as prices are known.",
-            "agent",
+            ("agent",),
         )
         self._received = counter(
-            "messages_received", "Messages from people that were stored, each once.", "channel"
+            "messages_received", "Messages from people that were stored, each once.", ("channel",)
         )
         self._deliveries = counter(
             "deliveries",
             "What became of messages on their way out, each try counted.",
-            "channel",
-            "result",
+            ("channel", "result"),
         )
         self._delays = histogram(
             "delivery_delay_seconds",
             "From the making of a message to the channel's confirmation.",
-            "channel",
+            ("channel",),
         )
         self._occurrences = counter(
-            "occurrences", "Times that a job was due, by how they ended.", "status"
+            "occurrences", "Times that a job was due, by how they ended.", ("status",)
         )
         self._lag = histogram(
             "occurrence_lag_seconds",
             "From the time that a job was due to its begin; not of those run by hand.",
         )
-        self._beats = counter("beats", "Beats of agents, by how they ended.", "agent", "status")
+        self._beats = counter("beats", "Beats of agents, by how they ended.", ("agent", "status"))
         self._begin_at_nothing()
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from goclaw_py.app.health import GatewayHealth
-from goclaw_py.app.status import PATIENCE_S, Snapshots
+from goclaw_py.app.status import PATIENCE_S, GatewayHealth, Snapshots
 from goclaw_py.model.errors import ChannelRefused
 from goclaw_py.model.messages import InboundMessage, PeerKind
 from goclaw_py.observability.readiness import Condition
