@@ -74,22 +74,16 @@ def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int
         if not (runs or dropped or jobs):
             return f"⏹ Stopped. {rest}"
         return f"{stopped(runs, dropped, already=already, jobs=jobs)} {rest}"
-    if jobs:
-        tasks = f"{count(runs, 'task')} and " if runs else ""
-        did = f"Stopped {tasks}{count(jobs, 'job')}"
-        comma = "," if runs else ""
-        return (
-            f"{did}{comma} and dropped {count(dropped, 'waiting message')}."
-            if dropped
-            else f"{did}."
-        )
-    if runs and dropped:
-        return f"Stopped {count(runs, 'task')} and dropped {count(dropped, 'waiting message')}."
-    if runs:
-        return "Stopped." if runs == 1 else f"Stopped {runs} tasks."
-    if dropped:
-        return f"Dropped {count(dropped, 'waiting message')}."
-    return ALREADY_STOPPING if already else NOTHING_RUNNING
+    did = [count(number, what) for number, what in ((runs, "task"), (jobs, "job")) if number]
+    waiting = f"dropped {count(dropped, 'waiting message')}." if dropped else ""
+    if not did:
+        if waiting:
+            return waiting.capitalize()
+        return ALREADY_STOPPING if already else NOTHING_RUNNING
+    if did == ["1 task"] and not waiting:
+        return "Stopped."
+    comma = "," if len(did) > 1 else ""
+    return f"Stopped {' and '.join(did)}" + (f"{comma} and {waiting}" if waiting else ".")
 
 
 def not_yours(names: Sequence[str]) -> str:
