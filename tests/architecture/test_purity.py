@@ -50,7 +50,7 @@ PURE = {
     "delivery": "ok_token rate_limit texts",
     "heartbeat": (
         "active_hours chat_texts checklist.checklist checklist.intervals "
-        "checklist.lines checklist.marks checklist.parser decisions models mute "
+        "checklist.lines checklist.parser decisions models mute "
         "status_texts target texts views"
     ),
     "jobs": (

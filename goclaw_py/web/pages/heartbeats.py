@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.common.formatting import sentence
-from goclaw_py.heartbeat.checklist.marks import marks, without
+from goclaw_py.heartbeat.checklist.checklist import marks, without
 from goclaw_py.heartbeat.models import HeartbeatRun
 from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.views import HeartbeatView

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.heartbeat.checklist.checklist import parse
-from goclaw_py.heartbeat.checklist.marks import CheckboxItem, marks, without
+from goclaw_py.heartbeat.checklist.checklist import CheckboxItem, marks, parse, without
 from goclaw_py.model.errors import BadChecklist
 
 LIST = (
