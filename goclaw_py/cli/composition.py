@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +12,6 @@ from goclaw_py.app.loop import run
 from goclaw_py.app.progress import Tell
 from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.common.clock import SystemClock
-from goclaw_py.common.redaction import Redactor
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import ChannelError, NotSent
 from goclaw_py.ports.channel import Channel
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
     from goclaw_py.app.service import Front
-    from goclaw_py.app.simulation.simulation import Forecast, SimulationInput
     from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection
@@ -48,20 +44,6 @@ def run_gateway(
 
     log_the_uncaught()
     return run(gateway(settings, say=say, front=front, may_migrate=may_migrate))
-
-
-def simulate(
-    settings: Settings,
-    given: SimulationInput,
-    *,
-    since: datetime,
-    days: int,
-    tell: Callable[[float], None],
-) -> Forecast:
-    """Simulate jobs and heartbeats on a virtual clock."""
-    from goclaw_py.app.simulation.simulation import simulate as simulated  # noqa: PLC0415
-
-    return simulated(settings, given, since=since, days=days, tell=tell)
 
 
 async def check_parts(settings: Settings) -> None:
@@ -149,13 +131,6 @@ async def check_up(settings: Settings) -> Checkup:
         return await asked(await database.address(), SystemClock())
     finally:
         await database.close()
-
-
-def hider(settings: Settings) -> Redactor:
-    """Return a function that removes the secrets of the settings from texts."""
-    from goclaw_py.config.secrets import known_secrets  # noqa: PLC0415
-
-    return Redactor(known_secrets(settings, os.environ))
 
 
 async def migrate(settings: Settings) -> list[str]:

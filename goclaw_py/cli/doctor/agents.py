@@ -87,12 +87,8 @@ def _check_model(
 
 def check_budgets(world: DoctorFacts) -> Iterator[Finding]:
     """Check that budgets can be enforced: prices are known, limits reachable (SPEC AGENT-5)."""
-    is_well = True
-    for finding in (*_unpriced(world), *_hidden_limits(world)):
-        is_well = False
-        yield finding
-    if is_well:
-        yield Finding("budgets", "all limits can be enforced")
+    problems = [*_unpriced(world), *_hidden_limits(world)]
+    yield from problems or [Finding("budgets", "all limits can be enforced")]
 
 
 def _unpriced(world: DoctorFacts) -> Iterator[Finding]:
@@ -239,19 +235,13 @@ def check_checklists(world: DoctorFacts) -> Iterator[Finding]:
             fact = found.detail or f"{file} does not exist"
             yield Finding(subject, fact, cure, is_hint=is_missing)
             continue
-        wrong = [item for item in found.items if not item.every and _seems_timed(item.text)]
+        wrong = [
+            item for item in found.items if not item.every and _LIKE_AN_INTERVAL.match(item.text)
+        ]
         for item in wrong:
-            cure = f"use one of these forms: {_forms()}"
+            cure = f"use one of these forms: {FORMS}"
             fact = f"item {item.number}: the interval is not understood: {item.text[:60]}"
             yield Finding(subject, fact, cure, is_hint=True)
         if not wrong:
             many = len(found.items)
             yield Finding(subject, "empty" if found.is_empty else f"{many} open items")
-
-
-def _seems_timed(text: str) -> bool:
-    return _LIKE_AN_INTERVAL.match(text) is not None
-
-
-def _forms() -> str:
-    return FORMS

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from goclaw_py.cli import composition
 from goclaw_py.cli.context import Cli
 from goclaw_py.cli.doctor import agents, channels, database, machine, work
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding, Level, MachineFacts
 from goclaw_py.cli.doctor.gather import look_around, this_machine
 from goclaw_py.common.redaction import Redactor
 from goclaw_py.config import Settings
+from goclaw_py.config.secrets import known_secrets
 from goclaw_py.model.errors import SettingError
 
 
@@ -92,20 +92,16 @@ def examine(options: Cli) -> Iterator[DoctorReport]:
     try:
         settings = options.settings()
     except SettingError as error:
-        wrong = [Finding("settings", each, "fix this setting") for each in _lines(error)]
+        lines = str(error).splitlines()
+        wrong = [Finding("settings", each, "fix this setting") for each in lines]
         yield from _reports("settings", wrong)
         return
     yield from _examined(settings, here)
 
 
-def _lines(error: SettingError) -> list[str]:
-    return str(error).splitlines()
-
-
 def _examined(settings: Settings, here: MachineFacts) -> Iterator[DoctorReport]:
-
     # Answers of other programs may quote one of our secrets (SPEC SEC-2).
-    hide = composition.hider(settings)
+    hide = Redactor(known_secrets(settings, os.environ))
     shown = str(settings.file or "no file, using the defaults")
     yield from _reports("settings", [Finding("settings", shown)])
     yield from _reports("state-folder", [machine.check_folder(settings.state_folder)], hide)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli.context import AsJson, cli
-from goclaw_py.cli.keyboard import working
 from goclaw_py.cli.output import clock, duration, one_line, show_json, show_table
 from goclaw_py.cli.simulate.texts import beats_row, heart_name, reach, row, total
+from goclaw_py.cli.terminal import working
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, Totals
@@ -64,20 +64,15 @@ def simulate(
     Simulates them on a virtual clock and shows how often and how late they run. Nothing is sent
     or stored. Duration and cost of a run are the averages of the last 30 days.
     """
-    from goclaw_py.cli import composition  # noqa: PLC0415
+    from goclaw_py.app.simulation.simulation import simulate as forecast  # noqa: PLC0415
     from goclaw_py.cli.simulate.known import Guess, known  # noqa: PLC0415
 
     guess = Guess(seconds, None if usd is None else Decimal(str(usd)))
     settings = cli(ctx).settings()
     at_first = cli(ctx).ask(lambda control: known(control, tuple(settings.agents), guess))
     with working(f"simulating {days} {'day' if days == 1 else 'days'}", bar=True) as tell:
-        found = composition.simulate(
-            settings,
-            at_first.given,
-            since=at_first.now.replace(microsecond=0),
-            days=days,
-            tell=tell,
-        )
+        since = at_first.now.replace(microsecond=0)
+        found = forecast(settings, at_first.given, since=since, days=days, tell=tell)
     if html is not None:
         from goclaw_py.cli.simulate.page import page  # noqa: PLC0415
 
