@@ -1,4 +1,4 @@
-"""The command line as a whole: its commands, its global options, its errors."""
+"""The command line as a whole: its global options, its errors, and crashes without secrets."""
 
 from __future__ import annotations
 

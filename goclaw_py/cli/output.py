@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from io import StringIO
 from typing import Any, Generic, TypeVar
 from unicodedata import bidirectional, category
@@ -78,6 +78,11 @@ class Printer(Generic[T]):
             show_json(self.kind, found if self.document is None else self.document(found))
         else:
             self.show(found)
+
+
+def since(at: datetime, seconds: float) -> tuple[str, str]:
+    """Format when something began that has lasted for some seconds, and how long that is."""
+    return clock(at - timedelta(seconds=seconds)), duration(seconds)
 
 
 def show_json(kind: Any, value: object) -> None:

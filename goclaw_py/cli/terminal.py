@@ -1,7 +1,7 @@
-"""Standard input and output for asyncio: a terminal, a pipe or a file.
+"""Standard input and output: lines of a chat, a progress display, a reader that is gone.
 
-Daemon threads read and write. Ctrl-S in the terminal must not block the event loop of a gateway,
-and a thread that waits for a key must not keep the process alive.
+In a chat daemon threads read and write. Ctrl-S in the terminal must not block the event loop of a
+gateway, and a thread that waits for a key must not keep the process alive.
 """
 
 from __future__ import annotations
@@ -176,9 +176,18 @@ def cut_without_a_reader() -> Iterator[None]:
             loop.remove_reader(number)
 
 
-def forget_output() -> None:
-    """Discard further output. Otherwise Python reports an error when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+@contextmanager
+def until_interrupted() -> Iterator[None]:
+    """End the block quietly at Ctrl-C, or when the reader of standard output is gone."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        # The usual way to quit. End the line, on which the terminal has shown ^C.
+        if sys.stdout.isatty():
+            sys.stdout.write("\n")
+    except BrokenPipeError:
+        # Discard further output. Otherwise Python reports an error when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _pipe() -> int:

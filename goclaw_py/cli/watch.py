@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 import typer
 
 from goclaw_py.cli.context import Question
-from goclaw_py.cli.keyboard import cut_without_a_reader, forget_output
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, clock
+from goclaw_py.cli.terminal import cut_without_a_reader, until_interrupted
 from goclaw_py.model.errors import GoclawError, StoreUnavailable
 from goclaw_py.ports.control import Control, NoGateway
 from goclaw_py.web.sockets import is_answered, socket_path
@@ -221,19 +221,11 @@ def watch(
     screen: Screen = Display() if interactive else Paper()
     if output.as_json:
         screen, interactive = JsonDocuments(), False
-    try:
-        with Watching(settings, connect) as watching:
-            while True:
-                canvas = _Canvas(interactive=interactive)
-                _look(lambda: output.print(watching.ask(question)), screen, canvas)
-                watching.pause(every_s)
-    except KeyboardInterrupt:
-        # The usual way to quit. End the line, on which the terminal has shown ^C.
-        if isinstance(screen, Display):
-            typer.echo()
-    except BrokenPipeError:
-        # The reader of the pipe has closed it, which is not an error.
-        forget_output()
+    with until_interrupted(), Watching(settings, connect) as watching:
+        while True:
+            canvas = _Canvas(interactive=interactive)
+            _look(lambda: output.print(watching.ask(question)), screen, canvas)
+            watching.pause(every_s)
 
 
 def _look(show: Callable[[], None], screen: Screen, canvas: _Canvas) -> None:

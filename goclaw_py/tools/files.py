@@ -1,4 +1,4 @@
-"""Tools that read, list and send files of the workspace (SPEC SEC-4)."""
+"""Tools that read, list, send, write and edit files of the workspace (SPEC SEC-4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who serves models, and what each of them needs. Light: imports no library (SPEC AGENT-2a)."""
+"""Who serves models, what each of them needs, and whether a price is known (SPEC AGENT-2a).
+
+Light: imports no library, but ``genai_prices`` when it is asked for a price.
+"""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class LocalChat:
     async def __call__(self, control: Control, terminals: Terminals) -> None:
         """Chat until the user quits."""
         from goclaw_py.cli.chats.conversation import TerminalConversation, settled  # noqa: PLC0415
-        from goclaw_py.cli.keyboard import standard_terminal  # noqa: PLC0415
+        from goclaw_py.cli.terminal import standard_terminal  # noqa: PLC0415
 
         with standard_terminal() as terminal:
             conversation = TerminalConversation(terminals, terminal, self._chat)

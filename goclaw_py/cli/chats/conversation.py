@@ -10,7 +10,7 @@ from typing import Final
 from uuid import uuid4
 
 from goclaw_py.cli.chats.transcript import Transcript
-from goclaw_py.cli.keyboard import Terminal
+from goclaw_py.cli.terminal import Terminal
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.control import ChatEvent, Control, TerminalMessage, Terminals
 from goclaw_py.ports.store import OutboxState

@@ -52,9 +52,10 @@ def _set(ctx: typer.Context, job: str, state: JobState, *, as_json: bool) -> Non
 
 
 _REFUSED = {
-    "already_running": "the job is already running",
-    "at_capacity": "the maximum number of jobs is already running",
-    "no_work": "the work source of the job has no work",
+    RunNow.ALREADY_RUNNING: "the job is already running",
+    RunNow.AT_CAPACITY: "the maximum number of jobs is already running",
+    RunNow.NO_WORK: "the work source of the job has no work",
+    RunNow.OFF: "jobs are turned off (scheduler.enabled = false)",
 }
 
 
@@ -69,31 +70,21 @@ def run(ctx: typer.Context, job: JobName, *, as_json: AsJson = False) -> None:
         return await control.jobs.run_now(job, operator()), control.jobs.enabled
 
     found, enabled = cli(ctx).ask(ask)
-    _say_started(found, as_json=as_json)
-    word = getattr(found, "value", "")
-    if not word:
-        return
-    if word != "off":
-        typer.echo(f"goclaw: {_REFUSED[word]}", err=True)
-        raise typer.Exit(ExitCode.FAILED)
-    if enabled:
-        typer.echo("goclaw: no gateway is running here", err=True)
-        raise typer.Exit(ExitCode.UNREACHABLE)
-    typer.echo("goclaw: jobs are turned off (scheduler.enabled = false)", err=True)
-    raise typer.Exit(ExitCode.FAILED)
-
-
-def _say_started(found: StartedNow | RunNow, *, as_json: bool) -> None:
-    if not isinstance(found, StartedNow):
-        if as_json:
-            show_json(dict[str, str], {"status": found.value})
-        else:
-            typer.echo(found.value)
-    elif as_json:
-        said = {"status": "started", "run": found.run, "occurrence": found.occurrence}
-        show_json(dict[str, str | None], said)
+    document: dict[str, str | None]
+    if isinstance(found, StartedNow):
+        document = {"status": "started", "run": found.run, "occurrence": found.occurrence}
+        text, reason = found.run or "done", ""
     else:
-        typer.echo(found.run or "done")
+        document, text, reason = {"status": found.value}, found.value, _REFUSED[found]
+    if as_json:
+        show_json(dict[str, str | None], document)
+    else:
+        typer.echo(text)
+    if not reason:
+        return
+    is_away = found is RunNow.OFF and enabled
+    typer.echo(f"goclaw: {'no gateway is running here' if is_away else reason}", err=True)
+    raise typer.Exit(ExitCode.UNREACHABLE if is_away else ExitCode.FAILED)
 
 
 app.command("runs")(show.runs)

@@ -1,4 +1,4 @@
-"""``goclaw cron show`` and ``runs``: the details of a job, and its past runs."""
+"""``goclaw cron list``, ``show``, ``runs`` and ``next``: jobs, their past and coming runs."""
 
 from __future__ import annotations
 

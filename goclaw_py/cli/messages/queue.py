@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import typer
 
 from goclaw_py.cli.context import AsJson, SessionName, Watch, look
-from goclaw_py.cli.output import Printer, clock, duration, one_line, show_facts, show_table
+from goclaw_py.cli.output import Printer, clock, duration, one_line, show_facts, show_table, since
 from goclaw_py.model.messages import Sender
 from goclaw_py.ports.control import QueueView
 from goclaw_py.ports.store import Unanswered
 from goclaw_py.scheduler import texts as wording
-from goclaw_py.scheduler.views import RunView
 
 _RUNNING = ("RUN", "AGENT", "LANE", "STATE", "SINCE", "FOR", "MESSAGES")
 _WAITING = ("POSITION", "WAITING", "SINCE", "FOR", "MESSAGES", "WAITS FOR")
@@ -41,13 +38,26 @@ def _show(found: QueueView) -> None:
     show_facts(facts)
     typer.echo()
     running = [
-        (run.id, run.agent, run.lane, run.state.value, *_since(run, found), str(run.messages))
+        (
+            run.id,
+            run.agent,
+            run.lane,
+            run.state.value,
+            *since(found.at, run.for_s),
+            str(run.messages),
+        )
         for run in found.running
     ]
     show_table(_RUNNING, running, empty="nothing is running")
     typer.echo()
     waiting = [
-        (f"{place}.", run.id, *_since(run, found), str(run.messages), wording.waits_for(run))
+        (
+            f"{place}.",
+            run.id,
+            *since(found.at, run.for_s),
+            str(run.messages),
+            wording.waits_for(run),
+        )
         for place, run in enumerate(found.waiting, 1)
     ]
     nothing = "nothing is waiting" if found.live else "waiting runs are known only to a gateway"
@@ -65,10 +75,6 @@ def _show(found: QueueView) -> None:
             _message(row, wording.why(row.outcome, row.reason, row.run_id)) for row in newest_first
         ]
         show_table(("UNANSWERED", "FROM", "REASON", "TEXT"), rows, empty="")
-
-
-def _since(run: RunView, found: QueueView) -> tuple[str, str]:
-    return clock(found.at - timedelta(seconds=run.for_s)), duration(run.for_s)
 
 
 def _message(row: Unanswered, about: str) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Annotated, Final
 
 import typer
@@ -31,6 +30,7 @@ from goclaw_py.cli.output import (
     plain,
     show_facts,
     show_table,
+    since,
 )
 from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.outcomes import Outcome, Trigger
@@ -72,8 +72,7 @@ def _show_active(found: ActiveRuns) -> None:
             run.agent,
             run.lane,
             run.state.value,
-            clock(found.at - timedelta(seconds=run.for_s)),
-            duration(run.for_s),
+            *since(found.at, run.for_s),
             waits_for(run),
         )
         for run in found.runs

@@ -9,11 +9,9 @@ from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, assert_never
 
-import typer
-
 from goclaw_py.cli.context import connected
-from goclaw_py.cli.keyboard import cut_without_a_reader, forget_output
 from goclaw_py.cli.output import clock, duration, one_line
+from goclaw_py.cli.terminal import cut_without_a_reader, until_interrupted
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.run_events import Usage
 from goclaw_py.runs.live_events import (
@@ -41,15 +39,8 @@ _ALL: Final = sys.maxsize
 
 def follow_runs(settings: Settings, session: str | None, *, as_json: bool) -> None:
     """Show events until Ctrl-C. Raises ``NoGateway``, also when the gateway shuts down."""
-    try:
+    with until_interrupted():
         asyncio.run(_follow(settings, session, as_json=as_json))
-    except KeyboardInterrupt:
-        # The usual way to quit. End the line, on which the terminal has shown ^C.
-        if sys.stdout.isatty():
-            typer.echo()
-    except BrokenPipeError:
-        # The reader of the pipe has closed it, which is not an error.
-        forget_output()
 
 
 async def _follow(settings: Settings, session: str | None, *, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import isinf
 from typing import Annotated
 
@@ -12,7 +12,7 @@ import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, Watch, answer, look, named
-from goclaw_py.cli.output import Printer, clock, duration, plain, table_text
+from goclaw_py.cli.output import Printer, duration, plain, since, table_text
 from goclaw_py.common.histogram import HistogramView
 from goclaw_py.model.ids import CRON_LANE, LaneName
 from goclaw_py.ports.control import Control, Resized
@@ -183,5 +183,4 @@ def _people(use: LaneUse, at: datetime) -> Iterator[tuple[str, ...]]:
 
 
 def _one(run: RunView, state: str, at: datetime) -> tuple[str, ...]:
-    since = clock(at - timedelta(seconds=run.for_s))
-    return run.id, run.session, run.agent, state, since, duration(run.for_s)
+    return run.id, run.session, run.agent, state, *since(at, run.for_s)

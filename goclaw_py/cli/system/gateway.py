@@ -12,8 +12,8 @@ import typer
 import goclaw_py
 from goclaw_py.cli.context import AsJson, SessionName, Watch, answer, cli, look, waited_for
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.keyboard import working
 from goclaw_py.cli.output import Printer, duration, plain, show_facts, show_json, show_table
+from goclaw_py.cli.terminal import working
 from goclaw_py.common.text import count
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.ids import MAIN_AGENT

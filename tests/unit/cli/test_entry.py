@@ -17,8 +17,8 @@ import typer.main
 from goclaw_py.cli.context import waited_for
 from goclaw_py.cli.entry import app
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.keyboard import cut_without_a_reader
 from goclaw_py.cli.output import table_text
+from goclaw_py.cli.terminal import cut_without_a_reader
 from goclaw_py.cli.tree import PLACES, CommandTree
 from tests.unit.cli.conftest import Shell
 

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from goclaw_py.cli import composition
-from goclaw_py.cli.keyboard import working
+from goclaw_py.cli.terminal import working
 from goclaw_py.config import Settings
 from tests.unit.cli.conftest import Shell
 from tests.unit.web.fakes import FakeControl

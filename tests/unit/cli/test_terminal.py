@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.chats.transcript import PROMPT
-from goclaw_py.cli.keyboard import MAX_WAITING_LINES, StandardTerminal, standard_terminal
+from goclaw_py.cli.terminal import MAX_WAITING_LINES, StandardTerminal, standard_terminal
 from tests.unit.cli.conftest import ThreadGateway
 from tests.unit.web import fakes
 
