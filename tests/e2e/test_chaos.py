@@ -18,8 +18,7 @@ PTB, AIOGRAM = Library.PTB, Library.AIOGRAM
 # Fewer over aiogram: each start imports it, which takes seconds.
 CASES = [
     (PTB, Mode.POLLING, [Trigger.UNCONFIRMED, Trigger.POST_AFTER, Trigger.FINAL_AFTER]),
-    (PTB, Mode.WEBHOOK, [Trigger.UNCONFIRMED, Trigger.ENDED, Trigger.SEND_AFTER, Trigger.STOPPED]),
-    (AIOGRAM, Mode.POLLING, [Trigger.FINAL_AFTER]),
+    (PTB, Mode.WEBHOOK, [Trigger.ENDED, Trigger.SEND_AFTER, Trigger.STOPPED]),
     (AIOGRAM, Mode.WEBHOOK, [Trigger.POST_BEFORE]),
 ]
 

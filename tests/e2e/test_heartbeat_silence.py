@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.botapi.control import Control
 from tests.e2e.beating import (
     ANN,
@@ -194,33 +192,6 @@ target = "telegram:{CAT}"
     assert outcome(run(heart, FULL)) == "duplicate"
     assert len(api.texts(BEN)) == 2
     assert api.texts(ANN) == ["hello"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "path", "example"),
-    [
-        ('active_hours = { start = "8:00", end = "22:00" }', "active_hours.start", "08:00"),
-        ('active_hours = { start = "08:00", end = "08:00" }', "active_hours", "24:00"),
-        (
-            'active_hours = { start = "08:00", end = "22:00", timezone = "Berlin" }',
-            "active_hours.timezone",
-            "Europe/Berlin",
-        ),
-        ('interval = "soon"', "interval", "30m"),
-        ('target = "to me"', "target", "telegram:"),
-        ("budget = { day = { usd = -1 } }", "budget.day.usd", "0"),
-    ],
-)
-def test_a_setting_that_cannot_be_meant_stops_the_start(
-    place: Home, settings: str, path: str, example: str
-) -> None:
-    """HB-2: the key, and what could be written there."""
-    configure(place, f"[heartbeat]\n{settings}\n")
-    code, output = place.refused()
-    assert code == 2, output
-    assert f"heartbeat.{path}" in output
-    assert example in output
-    assert "Traceback" not in output
 
 
 def over(place: Home, agent: str) -> list[dict[str, Any]]:

@@ -44,8 +44,11 @@ def fill(place: Home, api: Control) -> Program:
     return gateway
 
 
-def test_a_full_lane_shows_who_is_in_it_and_who_waits(narrow: Home, api: Control) -> None:
-    fill(narrow, api)
+def test_a_full_lane_is_seen_and_resized_and_nobody_is_cancelled(
+    narrow: Home, api: Control
+) -> None:
+    """LANE-7, LANE-9: who is in it, who waits, and a word about a slow wait."""
+    gateway = fill(narrow, api)
     code, output = narrow.goclaw("lanes")
     assert code == 0
     lines = output.splitlines()
@@ -54,16 +57,23 @@ def test_a_full_lane_shows_who_is_in_it_and_who_waits(narrow: Home, api: Control
     (first,) = [line for line in lines if line.startswith("1.")]
     assert f"telegram:direct:{ANN}" in inside
     assert f"telegram:direct:{BOB}" in first
+    _, ann, bob = narrow.goclaw("runs", "--active")[1].splitlines()
+    assert "running" in ann
+    assert bob.rstrip().endswith("lane main: no slot is free")
 
+    wait_for(lambda: "lane_wait_slow" in gateway.output, "a word about the slow wait")
+    (line,) = [line for line in gateway.output.splitlines() if "lane_wait_slow" in line]
+    facts = json.loads(line)
+    assert str(BOB) in facts["session"]
+    assert str(ANN) in facts["occupants"][0]
+    (warning,) = seen(narrow, "status")["warnings"]
+    assert facts["occupants"][0] in warning
+    assert f"{facts['run_id']} ({facts['session']})" in warning
 
-def test_a_lane_is_resized_while_it_is_full_and_nobody_is_cancelled(
-    narrow: Home, api: Control
-) -> None:
-    """LANE-9."""
-    fill(narrow, api)
     code, output = narrow.goclaw("lanes", "set", "main", "2")
     assert (code, output.splitlines()[0]) == (0, "lane main: 1 → 2")
     wait_for(lambda: len(main_lane(narrow)["inside"]) == 2, "both runs in the lane")
+    assert seen(narrow, "status")["warnings"] == []
     code, output = narrow.goclaw("lanes", "set", "main", "1")
     assert "2 runs in the lane continue" in output
     use = main_lane(narrow)
@@ -72,21 +82,6 @@ def test_a_lane_is_resized_while_it_is_full_and_nobody_is_cancelled(
     code, output = narrow.goclaw("lanes", "set", "nine", "1")
     assert code == 2
     assert "main, subagent, delegate, cron" in output
-
-
-def test_active_runs_are_seen_while_the_lane_is_full(narrow: Home, api: Control) -> None:
-    gateway = fill(narrow, api)
-    code, output = narrow.goclaw("runs", "--active")
-    assert code == 0
-    _, ann, bob = output.splitlines()
-    assert "running" in ann
-    assert bob.rstrip().endswith("lane main: no slot is free")
-    gateway.kill()
-    code, output = narrow.goclaw("runs", "--active")
-    assert code == 0
-    assert "no gateway is running here" in output
-    assert str(ANN) in output
-    assert str(BOB) not in output
 
 
 def test_a_queue_tells_what_was_dropped_and_why(narrow: Home, api: Control) -> None:
@@ -104,6 +99,11 @@ def test_a_queue_tells_what_was_dropped_and_why(narrow: Home, api: Control) -> N
     assert "the queue was full, so the oldest message was dropped  echo too much" in output
     assert "an earlier message of its session" in output
     gateway.kill()
+    code, output = narrow.goclaw("runs", "--active")
+    assert code == 0
+    assert "no gateway is running here" in output
+    assert str(ANN) in output
+    assert str(BOB) not in output
     code, output = narrow.goclaw("queue", str(ANN))
     assert code == 0
     assert "showing the state in the database" in output
@@ -118,21 +118,6 @@ def until(place: Home, session: str, reached: Callable[[Any], object]) -> Any:
         return found if reached(found) else None
 
     return wait_for(look, f"the queue of {session}")
-
-
-def test_a_slow_wait_is_in_the_log_and_in_the_status_with_names(narrow: Home, api: Control) -> None:
-    """LANE-7."""
-    gateway = fill(narrow, api)
-    wait_for(lambda: "lane_wait_slow" in gateway.output, "a word about the slow wait")
-    (line,) = [line for line in gateway.output.splitlines() if "lane_wait_slow" in line]
-    facts = json.loads(line)
-    assert str(BOB) in facts["session"]
-    assert str(ANN) in facts["occupants"][0]
-    (warning,) = seen(narrow, "status")["warnings"]
-    assert facts["occupants"][0] in warning
-    assert f"{facts['run_id']} ({facts['session']})" in warning
-    narrow.goclaw("lanes", "set", "main", "2")
-    assert seen(narrow, "status")["warnings"] == []
 
 
 def test_runs_are_followed_while_they_work_until_the_gateway_ends(bot: Home, api: Control) -> None:
