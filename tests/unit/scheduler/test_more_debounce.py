@@ -30,27 +30,6 @@ def test_rapid_messages_of_one_sender_become_one_turn() -> None:
     assert shell.joined == {"b": "a", "c": "a"}
 
 
-def test_senders_of_one_session_are_collected_apart() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell()
-    says(shell, "a", sender="ann")
-    says(shell, "b", sender="bob")
-    shell.wait(1)
-    assert shell.joined == {}
-    assert shell.started == ["a"]
-    assert shell.state("b") is RunState.QUEUED
-
-
-def test_sessions_of_one_sender_are_collected_apart() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell()
-    says(shell, "a", "topic 1")
-    says(shell, "b", "topic 2")
-    shell.wait(1)
-    assert shell.joined == {}
-    assert shell.started == ["a", "b"]
-
-
 def test_a_steady_typist_is_served_after_four_windows() -> None:
     """SPEC QUEUE-6."""
     shell = Shell()
@@ -261,13 +240,6 @@ def test_the_cut_end_of_a_text_closes_the_queued_message() -> None:
     cut(shell, "2", more=False)
     cut(shell, "new", more=False)
     assert shell.joined == {"2": "1"}
-
-
-def test_a_cut_request_without_a_sender_is_not_collected() -> None:
-    """SPEC QUEUE-1."""
-    shell = Shell()
-    shell.submit("a", cut=True)
-    assert shell.started == ["a"]
 
 
 # ---------------------------------------------------------------------- stopped while collected

@@ -234,14 +234,6 @@ def test_a_long_text_that_the_channel_cut_interrupts_once() -> None:
 # ---------------------------------------------------------------------- capacity
 
 
-def test_capacity_counts_waiting_messages_only() -> None:
-    """SPEC QUEUE-5."""
-    shell = Shell()
-    for number in range(11):
-        shell.submit(str(number))
-    assert shell.ended == {}
-
-
 def test_the_default_capacity_is_ten_and_the_oldest_goes() -> None:
     """SPEC QUEUE-5."""
     shell = Shell()
@@ -302,18 +294,6 @@ def test_an_unknown_run_can_be_finished_without_effect() -> None:
     assert shell.finish("nobody") == []
     assert shell.release("nobody") == []
     assert shell.state("nobody") is RunState.DONE
-
-
-def test_idle_sessions_are_forgotten() -> None:
-    """SPEC QUEUE-1: memory stays flat over many one-shot sessions."""
-    shell = Shell()
-    for number in range(1000):
-        shell.submit(str(number), f"session {number}", run_timeout_s=1800, deadline_s=3600)
-        assert shell.scheduler.has_session(SessionKey(f"session {number}"))
-        shell.done(str(number))
-        assert not shell.scheduler.has_session(SessionKey(f"session {number}"))
-    assert len(shell.scheduler._machine.timers) < 200
-    shell.assert_nothing_left()
 
 
 def test_runs_are_shown_in_order_of_submission_with_their_age_in_the_state() -> None:

@@ -102,17 +102,6 @@ def test_stop_of_an_idle_session_takes_nothing() -> None:
     assert shell.cancelled == {}
 
 
-def test_one_request_being_stopped_leaves_a_later_one_alone() -> None:
-    """SPEC QUEUE-9: each request has its own cancellation."""
-    shell = Shell()
-    shell.submit("first", sender="ann")
-    shell.submit("second", sender="bob")
-    shell.stop()
-    shell.done("first")
-    shell.done("second")
-    assert shell.ended["second"] == (Outcome.COMPLETED, None)
-
-
 def test_a_run_that_completes_although_it_was_stopped_counts_as_cancelled() -> None:
     """SPEC QUEUE-2, QUEUE-10."""
     shell = Shell()

@@ -13,7 +13,6 @@ import pytest
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Drop, QueuePolicy
-from goclaw_py.scheduler.scheduler import DuplicateRequest
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, INTERRUPT, TYPING, Shell, told
 
@@ -38,16 +37,6 @@ def test_two_places_in_the_lane_three_in_the_group_and_a_window_do_not_deadlock(
         shell.done(chance.choice(shell.working))
     assert len(shell.ended) + len(shell.joined) == 40
     shell.assert_nothing_left()
-
-
-def test_five_messages_in_interrupt_mode_are_never_two_runs_at_once() -> None:
-    """SPEC QUEUE-2, QUEUE-3. Elsewhere a cancelled run was forgotten before it had ended."""
-    shell = Shell({"main": 9})
-    for number in range(5):
-        shell.submit(str(number), policy=INTERRUPT)
-        assert shell.working == ["0"]
-    shell.done("0")
-    assert shell.working == ["4"]
 
 
 def test_a_stop_takes_effect_in_its_own_step_while_every_lane_is_full() -> None:
@@ -92,17 +81,6 @@ def test_the_cancellation_of_one_request_leaves_a_later_users_message_alone(caus
     assert shell.ended["later"] == (Outcome.COMPLETED, None)
 
 
-def test_an_id_names_one_live_run_only_so_every_run_can_be_stopped() -> None:
-    """SPEC QUEUE-8, QUEUE-10. Elsewhere runs were kept by an id of the caller, used twice."""
-    shell = Shell({"main": 9})
-    shell.submit("a", "one")
-    with pytest.raises(DuplicateRequest):
-        shell.submit("a", "two")
-    shell.submit("b", "two")
-    assert shell.stop_all("one").stopped == ["a"]
-    assert shell.stop_all("two").stopped == ["b"]
-
-
 def test_sessions_and_all_that_belongs_to_them_are_evicted() -> None:
     """SPEC QUEUE-1. Elsewhere the map of sessions only grew."""
     shell = Shell({"main": 2}, agents={"main": 2})
@@ -117,40 +95,6 @@ def test_sessions_and_all_that_belongs_to_them_are_evicted() -> None:
     assert (machine.sessions, machine.kin, machine.requests, machine.aliases) == ({}, {}, {}, {})
     assert len(machine.timers) < 200
     assert len(machine.collector.timers) < 200
-
-
-def test_a_queued_follow_up_is_not_debounced_again() -> None:
-    """SPEC QUEUE-6. Elsewhere each waiting message cost one more window."""
-    shell = Shell()
-    for sender in ("ann", "bob", "cat"):
-        shell.submit(sender, sender=sender, policy=TYPING)
-    shell.wait(0.8)
-    shell.submit("dan", sender="dan", policy=TYPING)
-    for name in ("ann", "bob", "cat", "dan"):
-        assert shell.working == [name]
-        shell.done(name)
-    assert shell.now == pytest.approx(0.8)
-
-
-def test_steady_typing_does_not_starve_a_session() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell()
-    for number in range(100):
-        shell.submit(str(number), sender="ann", policy=TYPING)
-        shell.wait(0.1)
-        if shell.started:
-            break
-    assert shell.now <= 4 * 0.8 + 0.1
-
-
-def test_stopall_reaches_a_message_whose_window_is_still_open() -> None:
-    """SPEC QUEUE-8. Elsewhere it answered "nothing running", and then the message ran."""
-    shell = Shell()
-    shell.submit("typed", sender="ann", policy=TYPING)
-    stop = shell.stop_all()
-    assert stop.dropped == ["typed"]
-    shell.wait(60)
-    assert shell.started == []
 
 
 def test_a_shutdown_has_a_time_limit_even_if_a_run_never_ends() -> None:
@@ -190,18 +134,6 @@ def test_each_way_to_lose_a_message_has_a_reason_of_its_own() -> None:
         "job": Reason.LANE_CLOSED,
         "after": Reason.DRAINING,
     }
-
-
-def test_a_failed_run_does_not_kill_the_queue() -> None:
-    """SPEC QUEUE-10."""
-    shell = Shell()
-    for name in "abc":
-        shell.submit(name)
-    for name in "abc":
-        assert shell.working == [name]
-        shell.done(name, Outcome.FAILED)
-    assert shell.lane().failed == 3
-    shell.assert_nothing_left()
 
 
 def test_the_throttle_is_a_number_that_the_queue_is_told() -> None:
