@@ -72,10 +72,12 @@ def lists(rows: int) -> dict[str, Asked]:
         "chats": Asked("/api/chats", {}, 3),
         "heard": Asked("/api/heard", {}, 6),
         "people": Asked("/api/people", {}, 3),
-        "beats": Asked("/api/beats", {}),
-        "beats?outcome=ok": Asked("/api/beats", {"outcome": "ok"}),
-        "beats?outcome=skipped:budget": Asked("/api/beats", {"outcome": "skipped:budget"}),
-        "beats?outcome, few": Asked("/api/beats", {"outcome": "failed"}),
+        "heartbeat_runs": Asked("/api/heartbeat-runs", {}),
+        "heartbeat_runs?outcome=ok": Asked("/api/heartbeat-runs", {"outcome": "ok"}),
+        "heartbeat_runs?outcome=skipped:budget": Asked(
+            "/api/heartbeat-runs", {"outcome": "skipped:budget"}
+        ),
+        "heartbeat_runs?outcome, few": Asked("/api/heartbeat-runs", {"outcome": "failed"}),
         "occurrences": Asked("/api/occurrences", {}),
         "occurrences?status, few": Asked("/api/occurrences", {"status": "timed_out"}),
         "occurrences of a job": Asked("/api/jobs/j7/log", {}),

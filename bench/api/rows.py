@@ -108,7 +108,7 @@ select 'o' || lpad(n::text, 9, '0'), 'j' || n % 100, 'job-' || n % 100, 'operato
 from generate_series(1, $1::integer) as n,
     lateral (select $2::timestamptz + n * interval '1 second' as t) as o
 """,
-    "beats": """
+    "heartbeat_runs": """
 insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, started_at, finished_at,
     status, skip)
 select 'b' || lpad(n::text, 9, '0'), 'a' || n % 100, 'interval', t, t, t, t,

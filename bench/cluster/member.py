@@ -58,7 +58,7 @@ class Kind:
     cron: int = 1
     main: int = 100
     capacity: int = 1_000
-    beats_s: int = 0
+    heartbeats_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +131,9 @@ def _around(kind: Kind, channel: PeopleChannel, agent: Instant, folder: str) -> 
 
 
 def _heartbeats(kind: Kind, workspaces: Mapping[AgentName, Path]) -> HeartbeatSetup:
-    if not kind.beats_s:
+    if not kind.heartbeats_s:
         return HeartbeatSetup()
-    every = timedelta(seconds=kind.beats_s)
+    every = timedelta(seconds=kind.heartbeats_s)
     return HeartbeatSetup(
         policies={MAIN_AGENT: HeartbeatPolicy(every)},
         plans={MAIN_AGENT: HeartbeatConfig(MAIN_AGENT, every, timedelta())},

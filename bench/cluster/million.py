@@ -35,11 +35,11 @@ _DATABASE: Final = "bench_million"
 _JOBS: Final = 20
 _JOBS_FAR: Final = 10_000
 _JOB_EVERY: Final = timedelta(seconds=2)
-_BEAT_S: Final = 2
+_HEARTBEAT_S: Final = 2
 _BATCH: Final = 100
 _TICK_S: Final = 0.05
 _WARM: Final = 5
-_KIND: Final = Kind(shared_cron=True, cron=4, beats_s=_BEAT_S)
+_KIND: Final = Kind(shared_cron=True, cron=4, heartbeats_s=_HEARTBEAT_S)
 _SETTLE_S: Final = 12.0
 """A dead node is recovered once everybody had the time to renew."""
 
@@ -218,8 +218,8 @@ def lists(rows: int) -> dict[str, Asked]:
         "heard": Asked("/api/heard", {}, 6),
         "people": Asked("/api/people", {}, 3),
         "pairing": Asked("/api/pairing", {}, None),
-        "beats": Asked("/api/beats", {}),
-        "beats?outcome": Asked("/api/beats", {"outcome": "ok"}),
+        "heartbeat_runs": Asked("/api/heartbeat-runs", {}),
+        "heartbeat_runs?outcome": Asked("/api/heartbeat-runs", {"outcome": "ok"}),
         "occurrences": Asked("/api/occurrences", {}),
         "occurrences?status": Asked("/api/occurrences", {"status": "failed"}),
         "occurrences of a job": Asked("/api/jobs/far-7/log", {}),

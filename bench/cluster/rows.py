@@ -94,7 +94,7 @@ select 'o' || lpad(n::text, 9, '0'), 'far-' || n % 1000, 'far-' || n % 1000, 'fa
 from generate_series(1, {logs}) as n,
     lateral (select now() - (1 - n / {logs}.0) * interval '{months} days' as t) as o
 """,
-    "beats": """
+    "heartbeat_runs": """
 insert into heartbeat_runs (id, agent, kind, due_at, claimed_at, started_at, finished_at,
     status, skip)
 select 'b' || lpad(n::text, 9, '0'), 'a' || n % 100, 'interval', t, t, t, t,
@@ -129,7 +129,7 @@ from generate_series(2, {left} + 1) as n, (select message from outbox limit 1) a
 async def fill(address: Address, rows: int) -> None:
     """Put so many rows of each kind into a database in which one message has been answered.
 
-    A fifth as many logs of jobs and of beats, and conversations of single beats.
+    A fifth as many logs of jobs and of heartbeat runs, and conversations of single beats.
     """
     facts = {
         "rows": rows,

@@ -1,11 +1,11 @@
-"""Heartbeats: what a beat costs that is skipped, and how late beats are with many agents.
+"""Heartbeats: what a heartbeat run costs that is skipped, and how late beats are with many agents.
 
 All on an embedded server with fsync. Nobody else has heartbeats to compare with, so the ratio is to
 the least that one row can cost: a loop that does nothing but insert it.
 
     python -m bench.heartbeat [skips|process|leaks] [--rounds 3] [--quick]
 
-``skips`` is what a beat costs by itself, ``process`` a whole gateway process with its agents at the
+``skips`` is what a run costs by itself, ``process`` a whole gateway process with its agents at the
 offsets that they have, in real time, ``leaks`` the search for HEARTBEAT_OK in what is delivered.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from bench.embedded import server
 from bench.heartbeat import leaks, measure, process
-from bench.heartbeat.measure import Beats, Cost
+from bench.heartbeat.measure import Cost, HeartbeatTimes
 from bench.heartbeat.process import Load, Stretch
 from bench.options import asked
 from bench.scheduler.child import in_child
@@ -65,19 +65,21 @@ SINGLY = (Skip.EMPTY.value, Skip.QUIET_HOURS.value)
 
 
 def skips(sizes: Sizes) -> Report:
-    """What a beat costs, whatever its cause, all at once and singly."""
-    at_once = Beats(sizes.agents, sizes.agents)
-    singly = Beats(sizes.agents, sizes.singly, sizes.apart_ms)
+    """What a heartbeat run costs, whatever its cause, all at once and singly."""
+    at_once = HeartbeatTimes(sizes.agents, sizes.agents)
+    singly = HeartbeatTimes(sizes.agents, sizes.singly, sizes.apart_ms)
     kinds = {"at once": (at_once, measure.CAUSES), "singly": (singly, SINGLY)}
     found: defaultdict[tuple[str, str], list[Cost]] = defaultdict(list)
     with server() as address:
         for done in range(sizes.rounds):
             progress("heartbeat skips", done, sizes.rounds)
-            for how, (beats, causes) in kinds.items():
-                found[how, BARE].append(in_child(measure.bare, address, beats))
+            for how, (heartbeat_runs, causes) in kinds.items():
+                found[how, BARE].append(in_child(measure.bare, address, heartbeat_runs))
                 for cause in causes:
-                    found[how, cause].append(in_child(measure.skips, address, cause, beats))
-                found[how, ASKED].append(in_child(measure.asked, address, beats))
+                    found[how, cause].append(
+                        in_child(measure.skips, address, cause, heartbeat_runs)
+                    )
+                found[how, ASKED].append(in_child(measure.asked, address, heartbeat_runs))
     report = Report(
         "heartbeat skips",
         f"beats of {sizes.agents:,} agents, due at once, or {sizes.singly} of them singly, every "
@@ -141,7 +143,12 @@ def _process_line(loads: Sequence[Load], *, asks: bool) -> Line:
         Figure("CPU over the half-hour", [100 * one.mean for one in loads], "%", CPU),
         Figure("in the 5 minutes", [100 * one.busy for one in loads], "%"),
         Figure("idle", [100 * one.idle for one in loads], "%"),
-        Figure("each beat", [one.beat_ms for one in loads], "ms", None if asks else CPU_MS),
+        Figure(
+            "each heartbeat run",
+            [one.heartbeat_ms for one in loads],
+            "ms",
+            None if asks else CPU_MS,
+        ),
         Figure("latest", [one.late_s for one in loads], "s", LATE_S),
     ]
     if asks:

@@ -75,7 +75,7 @@ def write_checklists(folders: Iterable[Path], text: str | None) -> None:
 
 @dataclass(slots=True)
 class Heard:
-    """Ends of beats that are stored, each with when that was heard, in seconds since 1970."""
+    """Ends of runs that are stored, each with when that was heard, in seconds since 1970."""
 
     ends: list[tuple[HeartbeatRunEnd, float]] = field(default_factory=list)
     _wanted: int = 0
@@ -102,7 +102,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Beating:
+class HeartbeatLoad:
     """Heartbeats at work, over a database of their own."""
 
     works: Container
@@ -115,11 +115,11 @@ class Beating:
         async with connection(self.address) as one:
             await one.script(statement)
 
-    async def fall_due(self, at: datetime, apart: timedelta, beats: int) -> None:
-        """Let so many beats be due then, the one so much after the other; the others much later."""
+    async def fall_due(self, at: datetime, apart: timedelta, heartbeat_runs: int) -> None:
+        """Let so many runs be due then, the one so much after the other; the others much later."""
         await self.run_sql(
             f"update heartbeats as h set next_at = '{at.isoformat()}'::timestamptz"
-            f" + case when n.number < {beats} then n.number * {apart // _US}"
+            f" + case when n.number < {heartbeat_runs} then n.number * {apart // _US}"
             f" else {EVERY // _US} end * interval '1 microsecond'"
             " from (select agent, row_number() over (order by agent) - 1 as number"
             " from heartbeats) as n where n.agent = h.agent"
@@ -128,15 +128,15 @@ class Beating:
 
 
 @asynccontextmanager
-async def beats_of(
+async def heartbeat_runs_of(
     store: PostgresStore,
     address: Address,
     workspaces: Mapping[AgentName, Path],
     policy: HeartbeatPolicy,
     *,
     lane: int,
-) -> AsyncIterator[Beating]:
-    """What a gateway runs for heartbeats, at work; a beat of each agent is due at once."""
+) -> AsyncIterator[HeartbeatLoad]:
+    """What a gateway runs for heartbeats, at work; a heartbeat run of each agent is due at once."""
     lost = asyncio.Event()
     cluster = Membership(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
     await cluster.join()
@@ -157,7 +157,7 @@ async def beats_of(
     scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane})
     works = Container(store, CLOCK, scheduler, around, lambda: cluster.node.id)
     heartbeats = works.heartbeats
-    heartbeats.beats.note = heard.note
+    heartbeats.heartbeat_runs.note = heard.note
 
     def hear(notice: Notice) -> None:
         if notice is Notice.CRON:
@@ -169,7 +169,7 @@ async def beats_of(
         for duty in (cluster.keep(), heartbeats.run(), heartbeats.retry_notifications())
     ]
     try:
-        yield Beating(works, heard, agent, address)
+        yield HeartbeatLoad(works, heard, agent, address)
     finally:
         await works.drain(5, asyncio.Event())
         for duty in duties:

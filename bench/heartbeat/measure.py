@@ -14,7 +14,7 @@ from pathlib import Path
 
 import asyncpg
 
-from bench.heartbeat.gateway import Beating, beats_of, names, own, write_checklists
+from bench.heartbeat.gateway import HeartbeatLoad, heartbeat_runs_of, names, own, write_checklists
 from bench.jobs.gateway import CLOCK, fresh_store
 from bench.scheduler.child import loops, run_on
 from goclaw_py.app.loop import collect_less_often
@@ -76,12 +76,12 @@ def _causes() -> dict[str, Cause]:
 
 
 CAUSES = tuple(_causes())
-"""Those that a beat by the grid meets; ``disabled`` needs somebody who asks for one."""
+"""Those that a heartbeat run by the grid meets; ``disabled`` needs somebody who asks for one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beats:
-    """How many beats are measured, of how many agents, and how long it is from one to the next.
+class HeartbeatTimes:
+    """How many runs are measured, of how many agents, and how long it is from one to the next.
 
     Args:
         apart_ms: 0: all are due at once.
@@ -115,34 +115,38 @@ class Cost:
     asked_ms: float = 0.0
 
 
-def skips(address: Address, cause: str, beats: Beats) -> Cost:
+def skips(address: Address, cause: str, heartbeat_runs: HeartbeatTimes) -> Cost:
     """Beats that are skipped, each of another agent."""
     collect_less_often()
-    return run_on(loops()[-1], _beats(address, _causes()[cause], beats))
+    return run_on(loops()[-1], _heartbeat_runs(address, _causes()[cause], heartbeat_runs))
 
 
-def asked(address: Address, beats: Beats) -> Cost:
+def asked(address: Address, heartbeat_runs: HeartbeatTimes) -> Cost:
     """Beats that ask an agent that takes no time, in a lane for all of them."""
     collect_less_often()
-    return run_on(loops()[-1], _beats(address, None, beats))
+    return run_on(loops()[-1], _heartbeat_runs(address, None, heartbeat_runs))
 
 
-async def _beats(address: Address, cause: Cause | None, beats: Beats) -> Cost:
-    name, agents = "bench_beats", beats.agents
+async def _heartbeat_runs(
+    address: Address, cause: Cause | None, heartbeat_runs: HeartbeatTimes
+) -> Cost:
+    name, agents = "bench_beats", heartbeat_runs.agents
     with tempfile.TemporaryDirectory(prefix="goclaw-bench-") as folder:
         workspaces = {agent: Path(folder) / agent for agent in names(agents)}
         write_checklists(workspaces.values(), TASK if cause is None else cause.checklist)
         policy = HeartbeatPolicy() if cause is None else cause.policy
         async with (
             fresh_store(address, name) as store,
-            beats_of(store, own(address, name), workspaces, policy, lane=agents) as beating,
+            heartbeat_runs_of(
+                store, own(address, name), workspaces, policy, lane=agents
+            ) as heartbeat_gateway,
         ):
-            # The first beat of each reads its file, the second finds all as it will be.
-            await beating.heard.until(agents, _PATIENCE_S)
-            await beating.run_sql(f"{'' if cause is None else cause.sql}; analyze")
-            await _once(store, beating, Beats(agents, agents))
-            cost = await _once(store, beating, beats)
-        found = {(end.status, end.skip) for end, _ in beating.heard.ends}
+            # The first heartbeat run of each reads its file, the second finds all as it will be.
+            await heartbeat_gateway.heard.until(agents, _PATIENCE_S)
+            await heartbeat_gateway.run_sql(f"{'' if cause is None else cause.sql}; analyze")
+            await _once(store, heartbeat_gateway, HeartbeatTimes(agents, agents))
+            cost = await _once(store, heartbeat_gateway, heartbeat_runs)
+        found = {(end.status, end.skip) for end, _ in heartbeat_gateway.heard.ends}
     wanted = (
         (HeartbeatRunStatus.OK, None) if cause is None else (HeartbeatRunStatus.SKIPPED, cause.skip)
     )
@@ -151,18 +155,23 @@ async def _beats(address: Address, cause: Cause | None, beats: Beats) -> Cost:
     return cost
 
 
-async def _once(store: PostgresStore, beating: Beating, beats: Beats) -> Cost:
-    heard, asked_at = beating.heard, beating.agent.asked
+async def _once(
+    store: PostgresStore, heartbeat_gateway: HeartbeatLoad, heartbeat_runs: HeartbeatTimes
+) -> Cost:
+    heard, asked_at = heartbeat_gateway.heard, heartbeat_gateway.agent.asked
     heard.expect()
     asked_at.clear()
-    before = len(await store.beats(limit=_ALL))
+    before = len(await store.heartbeat_runs(limit=_ALL))
     at = CLOCK.now() + _SETTLE
-    await beating.fall_due(at, beats.apart, beats.count)
+    await heartbeat_gateway.fall_due(at, heartbeat_runs.apart, heartbeat_runs.count)
     await asyncio.sleep((at - CLOCK.now()).total_seconds() - 0.02)
     used = time.process_time()
-    await heard.until(beats.count, _PATIENCE_S + (beats.apart * beats.count).total_seconds())
+    await heard.until(
+        heartbeat_runs.count,
+        _PATIENCE_S + (heartbeat_runs.apart * heartbeat_runs.count).total_seconds(),
+    )
     used = time.process_time() - used
-    rows = await store.beats(limit=_ALL)
+    rows = await store.heartbeat_runs(limit=_ALL)
     claimed = {row.id: row for row in rows}
     took = [
         1000 * (heard_at - claimed[end.id].claimed_at.timestamp()) for end, heard_at in heard.ends
@@ -172,8 +181,8 @@ async def _once(store: PostgresStore, beating: Beating, beats: Beats) -> Cost:
     due = sorted(row.due_at.timestamp() for row in mine)
     waited = [1000 * (one - due_at) for one, due_at in zip(sorted(asked_at), due, strict=False)]
     return Cost(
-        cpu_ms=1000 * used / beats.count,
-        rows=(len(rows) - before) / beats.count,
+        cpu_ms=1000 * used / heartbeat_runs.count,
+        rows=(len(rows) - before) / heartbeat_runs.count,
         p50_ms=statistics.median(took),
         p99_ms=statistics.quantiles(took, n=100, method="inclusive")[98],
         late_ms=max(late),
@@ -190,13 +199,13 @@ _ROW = (
 )
 
 
-def bare(address: Address, beats: Beats) -> Cost:
-    """One row for each beat, a commit each, by a loop that does nothing else."""
+def bare(address: Address, heartbeat_runs: HeartbeatTimes) -> Cost:
+    """One row for each heartbeat run, a commit each, by a loop that does nothing else."""
     collect_less_often()
-    return run_on(loops()[-1], _bare(address, beats))
+    return run_on(loops()[-1], _bare(address, heartbeat_runs))
 
 
-async def _bare(address: Address, beats: Beats) -> Cost:
+async def _bare(address: Address, heartbeat_runs: HeartbeatTimes) -> Cost:
     name = "bench_bare"
     async with fresh_store(address, name), AsyncExitStack() as ending:
         place = {"host": address.host, "user": address.user, "database": name}
@@ -206,38 +215,40 @@ async def _bare(address: Address, beats: Beats) -> Cost:
             ending.push_async_callback(one.close)
         took: list[float] = []
 
-        async def beat(number: int) -> None:
+        async def heartbeat_run(number: int) -> None:
             begin = time.perf_counter()
             mine = free.pop()
             await mine.execute(_ROW, f"beat-{number}", "agent", CLOCK.now())
             free.append(mine)
             took.append(1000 * (time.perf_counter() - begin))
 
-        await asyncio.gather(*(beat(-1 - number) for number in range(CONNECTIONS)))
+        await asyncio.gather(*(heartbeat_run(-1 - number) for number in range(CONNECTIONS)))
         took.clear()
         used = time.process_time()
-        await _one_by_one(beat, beats.count, beats.apart_ms / 1000)
+        await _one_by_one(heartbeat_run, heartbeat_runs.count, heartbeat_runs.apart_ms / 1000)
         used = time.process_time() - used
         rows = await free[0].fetchval("select count(*) from heartbeat_runs")
     return Cost(
-        cpu_ms=1000 * used / beats.count,
-        rows=(rows - CONNECTIONS) / beats.count,
+        cpu_ms=1000 * used / heartbeat_runs.count,
+        rows=(rows - CONNECTIONS) / heartbeat_runs.count,
         p50_ms=statistics.median(took),
         p99_ms=statistics.quantiles(took, n=100, method="inclusive")[98],
     )
 
 
-async def _one_by_one(beat: Callable[[int], Awaitable[None]], beats: int, apart_s: float) -> None:
+async def _one_by_one(
+    heartbeat_run: Callable[[int], Awaitable[None]], heartbeat_runs: int, apart_s: float
+) -> None:
     if not apart_s:
-        line = iter(range(beats))
+        line = iter(range(heartbeat_runs))
 
         async def work() -> None:
             for number in line:
-                await beat(number)
+                await heartbeat_run(number)
 
         await asyncio.gather(*(work() for _ in range(CONNECTIONS)))
         return
     begin = time.perf_counter()
-    for number in range(beats):
+    for number in range(heartbeat_runs):
         await asyncio.sleep(max(0.0, begin + number * apart_s - time.perf_counter()))
-        await beat(number)
+        await heartbeat_run(number)

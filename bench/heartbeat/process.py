@@ -39,8 +39,8 @@ class Load:
     """What was found. CPU is that of the gateway process, as a part of one processor.
 
     Args:
-        busy: Within the minutes over which the beats of a half-hour are spread.
-        idle: While no beat is due.
+        busy: Within the minutes over which the heartbeat runs of a half-hour are spread.
+        idle: While no heartbeat run is due.
         beat_ms: What one adds to that.
         late_s: The longest from when one was due to its claim.
         began_s: The same to the beginning of its run, 0 if there was none.
@@ -48,7 +48,7 @@ class Load:
 
     busy: float
     idle: float
-    beat_ms: float
+    heartbeat_ms: float
     late_s: float
     began_s: float
 
@@ -63,7 +63,7 @@ def measure(address: Address, agents: int, stretch: Stretch, *, asks: bool) -> L
     """Run one on the database of a server, with a lane for all agents.
 
     Its first beats come within five minutes after the start, at the offsets of its agents; of these
-    minutes a stretch is measured. ``asks``: each beat asks an agent that takes no time, else it is
+    minutes a stretch is measured. ``asks``: each run asks an agent that takes no time, else it is
     skipped.
     """
     return asyncio.run(_measure(address, agents, stretch, asks=asks))
@@ -76,9 +76,11 @@ async def _measure(address: Address, agents: int, stretch: Stretch, *, asks: boo
         with _place(agents, url, asks=asks) as place:
             gateway = await asyncio.to_thread(place.start)
             await asyncio.sleep(stretch.rest_s)
-            before = {beat.id for beat in await store.beats(limit=agents)}
+            before = {
+                heartbeat_run.id for heartbeat_run in await store.heartbeat_runs(limit=agents)
+            }
             busy, took_s = await _cpu(gateway.pid, stretch.busy_s)
-            rows = await store.beats(limit=agents)
+            rows = await store.heartbeat_runs(limit=agents)
             async with connection(own(address, database)) as one:
                 await one.script(_FAR)
             await asyncio.sleep(stretch.rest_s / 5)
@@ -130,7 +132,7 @@ def _load(
     return Load(
         busy=busy,
         idle=idle,
-        beat_ms=1000 * (busy - idle) * took_s / len(ended),
+        heartbeat_ms=1000 * (busy - idle) * took_s / len(ended),
         late_s=max(late),
         began_s=max(began, default=0.0),
     )

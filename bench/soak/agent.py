@@ -16,7 +16,7 @@ _PAUSE_S: Final = 0.15
 
 
 async def run(request: RunRequest, emit: Emit) -> str:
-    """Answer a message with its marks; in a beat all is well."""
+    """Answer a message with its marks; in a heartbeat run all is well."""
     if request.trigger is Trigger.HEARTBEAT:
         return "HEARTBEAT_OK"
     said = [f"About {' '.join(MARK.findall(request.prompt))}: "]

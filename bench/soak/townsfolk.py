@@ -69,7 +69,7 @@ class Clerk:
     day_s: float
     mean_s: float = 2.0
     runs: int = 0
-    _beats: Iterator[int] = field(default_factory=count)
+    _heartbeat_runs: Iterator[int] = field(default_factory=count)
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Do what the first word says."""
@@ -78,7 +78,7 @@ class Clerk:
             raise AgentError("Please wait.", "the provider is down", retryable=True)
         if request.trigger is Trigger.HEARTBEAT:
             # Each alert is another one, or it would not be told again.
-            number = next(self._beats)
+            number = next(self._heartbeat_runs)
             text = f"Look at entry {number}." if number % 5 == 0 else "HEARTBEAT_OK"
             return AgentResult(text, usage=Usage(requests=1, input_tokens=10, output_tokens=2))
         await self._work(request)

@@ -165,7 +165,7 @@ class _Played:
     def _process(self, database: MemoryDatabase) -> GatewayProcess:
         names = (MAIN_AGENT, *_OTHERS)
         policy = HeartbeatPolicy(interval=timedelta(minutes=5))
-        beats = HeartbeatSetup(
+        heartbeat_runs = HeartbeatSetup(
             policies=dict.fromkeys(names, policy),
             plans={
                 name: HeartbeatConfig(name, policy.interval, timedelta(seconds=20 * number))
@@ -173,7 +173,11 @@ class _Played:
             },
         )
         ways = Ways(
-            main_lane=8, cron_lane=4, groups=GroupPolicy.OPEN, mention=False, heartbeats=beats
+            main_lane=8,
+            cron_lane=4,
+            groups=GroupPolicy.OPEN,
+            mention=False,
+            heartbeats=heartbeat_runs,
         )
         (self._folder / "HEARTBEAT.md").write_text("# Checklist\n\n- [ ] look at the calendar\n")
         return GatewayProcess(

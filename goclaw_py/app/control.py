@@ -27,9 +27,9 @@ async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Con
         if (there := await store.time()) is not None:
             clock.read(there, begun_s)
         jobs = GatewayJobService(store, clock, job_rules(settings), chats=store)
-        beats = desk_of(store, clock, heartbeat_setup(settings), account_places(settings))
+        heartbeat_runs = desk_of(store, clock, heartbeat_setup(settings), account_places(settings))
         rules = partial(_chat_rules, settings)
-        yield StoreControl(store, clock, jobs, beats, chat_rules=rules)
+        yield StoreControl(store, clock, jobs, heartbeat_runs, chat_rules=rules)
 
 
 def _chat_rules(settings: Settings) -> Mapping[Place, ChatRules]:

@@ -280,11 +280,11 @@ def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
             mcp={key: _mcp(server) for key, server in section.mcp.items()},
         )
         agents[name] = build_agent(spec)
-    _check_models_of_beats(settings)
+    _check_models_of_heartbeats(settings)
     return agents
 
 
-def _check_models_of_beats(settings: Settings) -> None:
+def _check_models_of_heartbeats(settings: Settings) -> None:
     """Check that heartbeat models are set only for agents with a language model."""
     models = {name for name, agent in settings.agents.items() if is_model(agent.model)}
     _check_model("heartbeat.model", settings.heartbeat.model, may_be=bool(models))

@@ -93,10 +93,10 @@ class Service:
             on_lost=self._on_lost,
             state=self._state,
         )
-        jobs, beats = job_setup(settings, store, clock), heartbeat_setup(settings)
+        jobs, heartbeat_runs = job_setup(settings, store, clock), heartbeat_setup(settings)
         metrics = Metrics({name for name, _ in parts.channels}, settings.agents)
         around = replace(surroundings(settings, parts), spans=spans, meter=metrics)
-        around = replace(around, jobs=jobs, heartbeats=beats, live=self._cluster.live)
+        around = replace(around, jobs=jobs, heartbeats=heartbeat_runs, live=self._cluster.live)
         self._works = works = Container(store, clock, scheduler(settings), around, self._node)
         snapshots = Snapshots(clock, works, database, self._cluster)
         self._health = GatewayHealth(works, parts.channels, database, snapshots, metrics)

@@ -1,6 +1,6 @@
 """Log context of a task (SPEC OPS-5).
 
-Bound once where a task begins with a run, an occurrence, a beat or a delivery. Whatever it calls
+Bound once where a task begins with a run, an occurrence, a run or a delivery. Whatever it calls
 inherits it: libraries, tools and threads too, which know nothing of runs.
 """
 

@@ -490,7 +490,7 @@ def _work_on(row: OutboxRow) -> None:
         run_id=message.run_id,
         session=row.session,
         occurrence=message.occurrence,
-        heartbeat_run=message.beat,
+        heartbeat_run=message.heartbeat_run,
     )
 
 

@@ -31,7 +31,7 @@ def refusal_told(row: OutboxRow, error: ChannelError) -> tuple[OutboundMessage, 
     Return nothing if the chat is gone, or for heartbeats and jobs, which have their own notices.
     """
     message = row.message
-    of_others = message.beat is not None or message.occurrence is not None
+    of_others = message.heartbeat_run is not None or message.occurrence is not None
     if message.run_id is None or of_others or not isinstance(error, Undeliverable):
         return ()
     if isinstance(error, ChatGone | TopicGone):

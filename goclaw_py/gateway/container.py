@@ -294,7 +294,7 @@ class Container:
         """Start nothing more and let work end; see ``Dispatcher.drain``."""
         # What is kept goes to others with its session; nobody here may decide about it then.
         self.outages.forget()
-        # Beside each other: jobs and beats that wait are given back while runs end.
+        # Beside each other: jobs and heartbeat runs that wait are given back while runs end.
         async with asyncio.TaskGroup() as group:
             group.create_task(self.job_module.close())
             group.create_task(self.heartbeats.close())

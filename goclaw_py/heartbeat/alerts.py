@@ -87,7 +87,9 @@ class Alerts:
             return HeartbeatOutcome(HeartbeatRunStatus.DUPLICATE, detail, said.text, target)
         say = self._messages(held, target, self._whole(text, found), key)
         attached = [
-            OutboundMessage(target, "", run_id=held.run, file=file, beat=held.id, alert=key)
+            OutboundMessage(
+                target, "", run_id=held.run, file=file, heartbeat_run=held.id, alert=key
+            )
             for file in files
         ]
         say += in_albums(attached, self._channels.get((target.channel, target.account)))
@@ -112,7 +114,9 @@ class Alerts:
         self, held: HeartbeatExecution, target: Target, text: str, key: str
     ) -> list[OutboundMessage]:
         return [
-            OutboundMessage(target, part, run_id=held.run, rich=rich, beat=held.id, alert=key)
+            OutboundMessage(
+                target, part, run_id=held.run, rich=rich, heartbeat_run=held.id, alert=key
+            )
             for part, rich in self._parts(target, text)
         ]
 
@@ -130,7 +134,7 @@ class Alerts:
     async def told(
         self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
     ) -> None:
-        """The end of a beat is stored: let the chat know what it was told, and owners of trouble.
+        """The end of a run is stored: let the chat know what it was told, and owners of trouble.
 
         What was said is in the outbox; a database that is away keeps only the history from it.
         """
@@ -196,8 +200,8 @@ class Alerts:
             head = wording_heartbeat.undelivered(place, lost.why, texts[0] if texts else "")
             parts = [head, *filter(None, texts[1:])]
             say = [OutboundMessage(target, part, alert=key) for part in parts]
-        if await self._store.tell_undelivered(lost.beat, say, now=now):
-            facts = {"heartbeat_run": lost.beat, "agent": lost.agent, "error": lost.why}
+        if await self._store.tell_undelivered(lost.heartbeat_run, say, now=now):
+            facts = {"heartbeat_run": lost.heartbeat_run, "agent": lost.agent, "error": lost.why}
             log.warning("alert_redirected", extra=facts)
             await self._store.tell_topic_gone(lost.target, (), now=now)
             if say:

@@ -59,7 +59,7 @@ class ChecklistFiles:
         """The checklist as it stands; whatever lies there, it raises nothing else."""
         workspace = self._workspace(agent)
         try:
-            # At every beat: a look at a file that has not changed, or is not there, takes no time.
+            # At every run: a look at a file that has not changed, or is not there, takes no time.
             return self._read(agent, workspace, may_load=False)
         except _Changed:
             return await asyncio.to_thread(self._read, agent, workspace, may_load=True)
@@ -111,7 +111,7 @@ class ChecklistFiles:
         except WorkspaceError as error:
             return _trouble(error)
         found = _checklist(content.data)
-        # Two beats may read it at once: then the same is noted twice.
+        # Two heartbeat runs may read it at once: then the same is noted twice.
         self._known[agent] = content.version, found
         return found
 

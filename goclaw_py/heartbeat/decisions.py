@@ -1,7 +1,7 @@
 """Decides whether a heartbeat run asks its agent (SPEC HB-1 to HB-4, HB-12).
 
 Pure, and lazy: the checks are in the order of what they cost, and ``decide`` asks for a fact only
-when everything before it has let the beat pass. Whoever runs it finds the fact out and asks again.
+when everything before it has let the run pass. Whoever runs it finds the fact out and asks again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 
 BUSY_RETRY: Final = timedelta(seconds=30)
-"""How long a beat of a busy agent waits before it looks again (SPEC HB-4)."""
+"""How long a heartbeat run of a busy agent waits before it looks again (SPEC HB-4)."""
 
-BEATS_OF_A_DAY: Final = Budget(tokens=200_000, usd=Decimal(1))
-"""What the beats of an agent may use on one day (SPEC HB-12)."""
+HEARTBEATS_OF_A_DAY: Final = Budget(tokens=200_000, usd=Decimal(1))
+"""What the heartbeat runs of an agent may use on one day (SPEC HB-12)."""
 
-A_BEAT: Final = Budget(turns=10, usd=Decimal("0.50"))
+A_HEARTBEAT_RUN: Final = Budget(turns=10, usd=Decimal("0.50"))
 """What one may use (SPEC AGENT-5)."""
 
 
@@ -64,9 +64,9 @@ class HeartbeatPolicy:
         interval: None: it is off.
         hours: None: always.
         zone: Of the times that the agent and people read.
-        day: What its beats may use on one day, in UTC: ``usd`` where the price of all of it is
+        day: What its runs may use on one day, in UTC: ``usd`` where the price of all of it is
             known, else ``tokens``.
-        run: What one beat may use.
+        run: What one heartbeat run may use.
         model: What answers instead of the agent's own model, "" keeps that.
     """
 
@@ -78,8 +78,8 @@ class HeartbeatPolicy:
     ack_max_chars: int = 300
     ack_position: AckPosition = AckPosition.ANYWHERE
     lane: LaneName = CRON_LANE
-    day: Budget = BEATS_OF_A_DAY
-    run: Budget = A_BEAT
+    day: Budget = HEARTBEATS_OF_A_DAY
+    run: Budget = A_HEARTBEAT_RUN
     model: str = ""
 
 
@@ -98,8 +98,8 @@ class HeartbeatFacts:
     """The known facts about a heartbeat run, or about a dry run.
 
     Args:
-        is_on: Whether the heartbeat beats, by people and settings.
-        next_at: The next beat by the grid; from then on it waits for no busy agent.
+        is_on: Whether the heartbeat is on, by people and settings.
+        next_at: The next heartbeat run by the grid; from then on it waits for no busy agent.
         checklist: What was read, or why nothing could be; None: not looked at yet.
         looks: What the database says; None: not asked yet.
     """
@@ -139,9 +139,9 @@ Verdict = Skipped | Deferred | AskAgent
 
 
 def decide(facts: HeartbeatFacts) -> Need | Verdict:
-    """Decide whether a beat comes to its agent, cheapest check first, or ask for what is missing.
+    """Decide whether a run comes to its agent, cheapest check first, or ask for what is missing.
 
-    A beat by hand heeds neither mute nor quiet hours. Waiting events are told even where there is
+    A run by hand heeds neither mute nor quiet hours. Waiting events are told even where there is
     no checklist. Source: SPEC HB-1.
     """
     policy = facts.policy
@@ -181,7 +181,7 @@ def _with(facts: HeartbeatFacts, checklist: Checklist | Skip, looks: Preconditio
 
 
 def is_used_up(day: Budget, spent: Usage | None) -> bool:
-    """Whether the beats of an agent have used what they may on one day (SPEC HB-12).
+    """Whether the heartbeat runs of an agent have used what they may on one day (SPEC HB-12).
 
     Money counts where the price of what was used is known, else tokens.
     """
@@ -198,7 +198,7 @@ def priced(day: Budget, spent: Usage | None) -> Budget:
 
 
 def for_one(policy: HeartbeatPolicy, spent: Usage | None) -> Budget:
-    """What the next beat may use: as much as one may, and what is left of the day."""
+    """What the next heartbeat run may use: as much as one may, and what is left of the day."""
     left = priced(policy.day, spent)
     left = left if spent is None else left.less(spent)
     return Budget(

@@ -50,10 +50,10 @@ from goclaw_py.scheduled_work.models import Attempt, Next
 log = logging.getLogger(__name__)
 
 _FRESH: Final = timedelta(seconds=1)
-"""So long after a beat was decided it begins without another look: its lane may be full."""
+"""So long after a run was decided it begins without another look: its lane may be full."""
 
 RETRIES: Final = 2
-"""How often a beat is tried again whose run has failed (SPEC HB-10)."""
+"""How often a heartbeat run is tried again whose run has failed (SPEC HB-10)."""
 
 
 class HeartbeatExecutions(
@@ -96,17 +96,23 @@ class HeartbeatExecutions(
     # ------------------------------------------------------------------ beginning
 
     async def claim_by_hand(self, agent: AgentName) -> HeartbeatExecution | None:
-        """Claim a beat because somebody asks for it, and begin it; None if one is not over.
+        """Claim a run because somebody asks for it, and begin it; None if one is not over.
 
-        Waits for the database: if an answer is lost the beat may be claimed, and nobody else could
+        Waits for the database: if an answer is lost the run may be claimed, and nobody else could
         run it any more. Raises ``Fenced``.
         """
         return await self._side.run_shielded(self._claim_by_hand(agent))
 
     async def _claim_by_hand(self, agent: AgentName) -> HeartbeatExecution | None:
-        beat, node, now = HeartbeatRunId(new_id(self._clock)), self.node(), self._clock.now()
+        heartbeat_run, node, now = (
+            HeartbeatRunId(new_id(self._clock)),
+            self.node(),
+            self._clock.now(),
+        )
         claimed = await retry_until_available(
-            lambda: self._store.claim_heartbeat_now(node, agent, now=now, beat=beat)
+            lambda: self._store.claim_heartbeat_now(
+                node, agent, now=now, heartbeat_run=heartbeat_run
+            )
         )
         if claimed is None:
             return None
@@ -207,7 +213,7 @@ class HeartbeatExecutions(
         try:
             return await retry_until_available(lambda: self._alerts.of(held, reply))
         except Exception as bug:
-            # A boundary: a reply that cannot be written must not keep its beat open.
+            # A boundary: a reply that cannot be written must not keep its heartbeat run open.
             log.exception("heartbeat_reply_failed", extra=held.facts)
             detail = f"{type(bug).__name__}: {bug}"
             return HeartbeatOutcome(HeartbeatRunStatus.FAILED, detail, reply.text)
@@ -247,7 +253,7 @@ class HeartbeatExecutions(
 
     def run_end(self, run: RunEnd, end: HeartbeatRunEnd) -> RunEnd:
         """See ``ExecutionEngine``."""
-        return replace(run, beat=end)
+        return replace(run, heartbeat_run=end)
 
     async def store(self, end: HeartbeatRunEnd, say: Messages, node: NodeId | None) -> None:
         """See ``ExecutionEngine``."""
@@ -306,4 +312,4 @@ _FAILED: Final = {
 _UNHEARD: Final = frozenset(
     {HeartbeatRunStatus.FAILED, HeartbeatRunStatus.CANCELLED, HeartbeatRunStatus.NO_ROUTE}
 )
-"""Ends of which nobody has heard: the next beat carries the same events and items again."""
+"""Ends of which nobody has heard: the next run carries the same events and items again."""

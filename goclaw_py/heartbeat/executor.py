@@ -8,7 +8,7 @@ from goclaw_py.common.clock import new_run_id
 from goclaw_py.heartbeat import texts
 from goclaw_py.heartbeat.execution import HeartbeatExecution
 from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.session_keys import beat_session
+from goclaw_py.model.session_keys import heartbeat_session
 from goclaw_py.ports.agent import TextPart
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, Store
@@ -36,7 +36,7 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
         agent, run_id, now = held.claimed.agent, new_run_id(self._clock), self._clock.now()
         run = NewRun(
             id=run_id,
-            session=beat_session(agent, run_id),
+            session=heartbeat_session(agent, run_id),
             agent=agent,
             trigger=Trigger.HEARTBEAT,
             lane=held.policy.lane,
@@ -44,7 +44,7 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
             target=None,
             started_at=now,
             submitted_at=now,
-            beat=held.id,
+            heartbeat_run=held.id,
         )
         held.done = None
         self.submit(held, run, QueuePolicy(), self._run_timeout_s)
@@ -52,7 +52,7 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
     def prompt(self, held: HeartbeatExecution) -> str:
         """See ``ScheduledAgentRuns``."""
         assert held.go is not None, "it was decided that it comes to its agent"
-        return texts.beat_prompt(held.go.due.text, held.go.events, held.policy.zone)
+        return texts.heartbeat_prompt(held.go.due.text, held.go.events, held.policy.zone)
 
     def task(self, held: HeartbeatExecution, run: NewRun) -> AgentTask:
         """See ``ScheduledAgentRuns``."""
@@ -65,10 +65,10 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
             parts=(TextPart(self.prompt(held)),),
             # Nobody could be told later: its conversation is not a chat.
             children=self._deps.children.of(ParentRun(run.id, run.agent, run.session, None)),
-            system=(texts.beat_run(self._clock.now(), held.policy.zone),),
+            system=(texts.heartbeat_run_run(self._clock.now(), held.policy.zone),),
             budget=budget,
             model=held.policy.model,
-            beat_done=partial(_note_done, held),
+            heartbeat_run_done=partial(_note_done, held),
         )
 
 

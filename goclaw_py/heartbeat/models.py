@@ -15,7 +15,7 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 
 WAKES_APART: Final = timedelta(seconds=30)
-"""A wake waits until so long after the beginning of the last beat of its agent (SPEC HB-11)."""
+"""A wake waits until so long after the beginning of the last run of its agent (SPEC HB-11)."""
 
 MAX_EVENTS: Final = 20
 """How many events of an agent wait at most (SPEC HB-13)."""
@@ -84,12 +84,12 @@ class Heartbeat:
     Args:
         interval: None: the settings switch it off.
         anchor: Where its grid begins; None: it was never enabled.
-        next_at: The next beat by the grid, None while it is off.
+        next_at: The next heartbeat run by the grid, None while it is off.
         wake_at: From when on a wake that waits may come, None if none does.
         switched: What people have chosen with ``on`` and ``off``; None: the settings hold.
-        began_at: When the last beat was claimed.
-        failures: How many beats in a row have failed.
-        beat: The beat that is not over.
+        began_at: When the last heartbeat run was claimed.
+        failures: How many heartbeat runs in a row have failed.
+        heartbeat_run: The heartbeat run that is not over.
         node: The process that has claimed it; None: whoever comes first takes it up.
     """
 
@@ -103,12 +103,12 @@ class Heartbeat:
     muted_until: datetime | None = None
     began_at: datetime | None = None
     failures: int = 0
-    beat: HeartbeatRunId | None = None
+    heartbeat_run: HeartbeatRunId | None = None
     node: NodeId | None = None
 
     @property
     def is_on(self) -> bool:
-        """Whether it beats: by what people have chosen, else by the settings."""
+        """Whether it is on: by what people have chosen, else by the settings."""
         return self.interval is not None and self.switched is not False
 
 
@@ -153,7 +153,7 @@ class HeartbeatRunEnd:
             keeps it.
         events: Events that it has carried; they leave.
         done: Keys of items with an interval of their own that it has carried.
-        noted_at: When it looked at them, and at all that was due by then: the next beat by the grid
+        noted_at: When it looked at them, and at all that was due by then: the next run by the grid
             lies behind it. None: when it ended, and it answers nothing else.
         usage: What it used over all its attempts.
     """
@@ -182,7 +182,7 @@ class HeartbeatRun:
     Args:
         runs: Its attempts, each with a run id of its own, the first one first.
         delivery: ``pending``, ``sent`` or ``dead`` (as the worst of its messages stands: dead,
-            then pending), "" if there was nothing to deliver. ``dead`` makes an ``ALERTED`` beat
+            then pending), "" if there was nothing to deliver. ``dead`` makes an ``ALERTED`` run
             a ``DELIVERY_FAILED`` one.
         undelivered: Why, if the channel will not take it.
     """
@@ -226,7 +226,7 @@ class Undelivered:
         why: What the channel said.
     """
 
-    beat: HeartbeatRunId
+    heartbeat_run: HeartbeatRunId
     agent: AgentName
     target: Target
     said: tuple[OutboundMessage, ...]
@@ -241,7 +241,7 @@ class PreconditionQuery:
         events: Those that wait, the oldest first.
         done: When items with an interval of their own were carried last, by their keys.
         is_busy: Whether a run of the agent for a chat or the API waits or runs anywhere.
-        spent: What its beats have used since the instant that was asked for.
+        spent: What its heartbeat runs have used since the instant that was asked for.
     """
 
     events: tuple[HeartbeatEvent, ...] = ()

@@ -93,9 +93,11 @@ class HeartbeatModule:
             store, clock, policies, setup.plans, checklists, routes
         )
         checks = Checks(store, clock, policies, checklists)
-        self.beats = HeartbeatExecutions(store, clock, node, policies, checks, freed=self._freed)
+        self.heartbeat_runs = HeartbeatExecutions(
+            store, clock, node, policies, checks, freed=self._freed
+        )
         self.runs = HeartbeatRunExecutor(store, clock, by, setup.run_timeout_s)
-        self.loop = HeartbeatPoller(store, clock, tuple(policies), self.beats, self.wake)
+        self.loop = HeartbeatPoller(store, clock, tuple(policies), self.heartbeat_runs, self.wake)
         self._problems: dict[AgentName, str] = {}
         self._untold: Sequence[Undelivered] = ()
 
@@ -112,14 +114,14 @@ class HeartbeatModule:
         self._alerts = Alerts(
             self._store, self._clock, by.channels, self._routes, by.replies, incidents
         )
-        self.runs.connect(dispatcher, agent_executor, self.beats, release_later)
-        self.beats.connect(self.runs, self._alerts, self._note, by.meter)
+        self.runs.connect(dispatcher, agent_executor, self.heartbeat_runs, release_later)
+        self.heartbeat_runs.connect(self.runs, self._alerts, self._note, by.meter)
         self.service.connect(self)
 
     # ------------------------------------------------------------------ duties
 
     async def run(self) -> None:
-        """Beat as the settings want it, until cancelled."""
+        """Run heartbeats as the settings say, until cancelled."""
         if self._setup.plans:
             plans = tuple(self._setup.plans.values())
             await retry_until_available(
@@ -146,7 +148,7 @@ class HeartbeatModule:
         await run_retention(lambda: self._store.sweep_heartbeat_runs(now=self._clock.now()))
 
     def _freed(self, over: HeartbeatClaim) -> None:
-        """Look for the next beat of an agent if the loop may sleep past it.
+        """Look for the next heartbeat run of an agent if the loop may sleep past it.
 
         It was not looked for as long as this one was in hand. Of a wake that waits, and of what is
         due already, the store tells.
@@ -161,13 +163,13 @@ class HeartbeatModule:
         """See ``service.Hand``."""
         if self._dispatcher.draining:
             return NoHeartbeat.OFF
-        held = await self.beats.claim_by_hand(agent)
+        held = await self.heartbeat_runs.claim_by_hand(agent)
         return NoHeartbeat.ALREADY_RUNNING if held is None else HeartbeatStarted(held.id)
 
     # ------------------------------------------------------------------ looking
 
     def _note(self, end: HeartbeatRunEnd) -> None:
-        """Know what an operator should know of the last beat of an agent."""
+        """Know what an operator should know of the last heartbeat run of an agent."""
         if end.status in _PROBLEMS:
             self._problems[end.agent] = f"{end.status}: {end.detail}"
         elif end.status is not HeartbeatRunStatus.SKIPPED:
@@ -186,11 +188,11 @@ class HeartbeatModule:
     async def close(self) -> None:
         """Claim nothing more, and give back what waits. What runs ends with the dispatcher."""
         self.loop.close()
-        await self.beats.close()
+        await self.heartbeat_runs.close()
 
     def forget(self) -> None:
         """This node was declared dead: what it had in hand belongs to others."""
-        self.beats.forget()
+        self.heartbeat_runs.forget()
         self.wake.call()
 
 

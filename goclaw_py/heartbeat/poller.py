@@ -50,7 +50,7 @@ class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
 
     Args:
         agents: Those that this process knows.
-        wake: Called when a heartbeat was changed, or when a beat is over.
+        wake: Called when a heartbeat was changed, or when a heartbeat run is over.
     """
 
     def __init__(

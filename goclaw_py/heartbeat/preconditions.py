@@ -19,7 +19,7 @@ from goclaw_py.ports.store import HeartbeatStore
 _UNASKED = PreconditionQuery()
 
 _LOOKS: Final = 4
-"""How many beats ask the database at a time: chats want its connections too."""
+"""How many heartbeat runs ask the database at a time: chats want its connections too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Checks:
     async def check(
         self, kind: HeartbeatRunKind, heartbeat: Heartbeat, next_at: datetime | None
     ) -> Checked:
-        """Decide about a beat. Raises ``StoreUnavailable``."""
+        """Decide about a heartbeat run. Raises ``StoreUnavailable``."""
         agent, now = heartbeat.agent, self._clock.now()
         policy = self._policies[agent]
         facts = HeartbeatFacts(

@@ -43,7 +43,7 @@ class ManualHeartbeats(Protocol):
     """Runs heartbeats on request."""
 
     async def run_heartbeat_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
-        """Claim a beat and begin it. Raises ``StoreUnavailable``."""
+        """Claim a heartbeat run and begin it. Raises ``StoreUnavailable``."""
 
 
 class GatewayHeartbeatService:
@@ -73,7 +73,7 @@ class GatewayHeartbeatService:
         self._hand: ManualHeartbeats | None = None
 
     def connect(self, hand: ManualHeartbeats) -> None:
-        """Give it who carries out beats by hand; without, nobody does."""
+        """Give it who carries out runs by hand; without, nobody does."""
         self._hand = hand
 
     @property
@@ -87,7 +87,7 @@ class GatewayHeartbeatService:
         """See ``ports.heartbeat.HeartbeatService``."""
         policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
         now = self._clock.now()
-        log_ = await self._store.beats(agent, limit=_LOOKED_AT)
+        log_ = await self._store.heartbeat_runs(agent, limit=_LOOKED_AT)
         today = day_of(now)
         wake_from = heartbeat.wake_at
         if wake_from is not None and heartbeat.began_at is not None:
@@ -97,8 +97,12 @@ class GatewayHeartbeatService:
             policy=policy,
             route=(await self._routes.find(agent, policy)).route,
             now=now,
-            last=next((beat for beat in log_ if beat.status not in OPEN), None),
-            current=next((beat for beat in log_ if beat.status in OPEN), None),
+            last=next(
+                (heartbeat_run for heartbeat_run in log_ if heartbeat_run.status not in OPEN), None
+            ),
+            current=next(
+                (heartbeat_run for heartbeat_run in log_ if heartbeat_run.status in OPEN), None
+            ),
             today=await self._store.heartbeat_usage(agent, since=today),
             month=await self._store.heartbeat_usage(agent, since=today.replace(day=1)),
             events=len(await self._store.events(agent)),
@@ -116,11 +120,11 @@ class GatewayHeartbeatService:
         """See ``ports.heartbeat.HeartbeatService``."""
         if agent is not None:
             self._policy(agent)
-        return await self._store.beats(agent, limit=limit, outcome=outcome, before=before)
+        return await self._store.heartbeat_runs(agent, limit=limit, outcome=outcome, before=before)
 
-    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
         """See ``ports.heartbeat.HeartbeatService``."""
-        return await self._store.beat(beat)
+        return await self._store.heartbeat_run(heartbeat_run)
 
     async def rehearse(self, agent: AgentName) -> DryRunReport:
         """See ``ports.heartbeat.HeartbeatService``."""
@@ -134,7 +138,7 @@ class GatewayHeartbeatService:
                 detail = texts.IS_BUSY
                 return DryRunReport(HeartbeatRunStatus.DEFERRED, None, detail, "", route)
             case AskAgent(due, events):
-                prompt = texts.beat_prompt(due.text, events, policy.zone)
+                prompt = texts.heartbeat_prompt(due.text, events, policy.zone)
                 return DryRunReport(HeartbeatRunStatus.RUNNING, None, checked.detail, prompt, route)
 
     # ------------------------------------------------------------------ doing

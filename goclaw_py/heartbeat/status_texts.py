@@ -86,13 +86,15 @@ _SKIP_ADVICE: Final = {
 }
 
 
-def outcome_words(beat: HeartbeatRun) -> str:
+def outcome_words(heartbeat_run: HeartbeatRun) -> str:
     """Return the result of a heartbeat run and its reason, as a clause without a full stop."""
-    if beat.status is HeartbeatRunStatus.DUPLICATE:
-        return SAME_WAITS if beat.detail == SAME_WAITS else _WORDS[beat.status]
-    if beat.status is HeartbeatRunStatus.OK and beat.detail:
-        return f"{_WORDS[beat.status]}; {_short(beat.detail)}"
-    return _told(beat) or _with_detail(_clause(beat), _cause(beat.skip, beat.detail))
+    if heartbeat_run.status is HeartbeatRunStatus.DUPLICATE:
+        return SAME_WAITS if heartbeat_run.detail == SAME_WAITS else _WORDS[heartbeat_run.status]
+    if heartbeat_run.status is HeartbeatRunStatus.OK and heartbeat_run.detail:
+        return f"{_WORDS[heartbeat_run.status]}; {_short(heartbeat_run.detail)}"
+    return _told(heartbeat_run) or _with_detail(
+        _clause(heartbeat_run), _cause(heartbeat_run.skip, heartbeat_run.detail)
+    )
 
 
 def _cause(skip: Skip | None, detail: str) -> str:
@@ -100,45 +102,51 @@ def _cause(skip: Skip | None, detail: str) -> str:
     return "" if skip is Skip.NO_FILE else detail.removeprefix("HEARTBEAT.md: ")
 
 
-def _clause(beat: HeartbeatRun) -> str:
-    if beat.status is not HeartbeatRunStatus.SKIPPED:
-        return _WORDS[beat.status]
-    return "it was skipped" if beat.skip is None else f"it was skipped: {_SKIPPED[beat.skip]}"
+def _clause(heartbeat_run: HeartbeatRun) -> str:
+    if heartbeat_run.status is not HeartbeatRunStatus.SKIPPED:
+        return _WORDS[heartbeat_run.status]
+    return (
+        "it was skipped"
+        if heartbeat_run.skip is None
+        else f"it was skipped: {_SKIPPED[heartbeat_run.skip]}"
+    )
 
 
-def _told(beat: HeartbeatRun) -> str:
+def _told(heartbeat_run: HeartbeatRun) -> str:
     """Return the delivery state of an alert, "" if the run has sent none."""
-    if is_undelivered(beat):
-        where = f" to {_place(beat.target)}" if beat.target else ""
+    if is_undelivered(heartbeat_run):
+        where = f" to {_place(heartbeat_run.target)}" if heartbeat_run.target else ""
         said = f"it had an alert, but the message could not be delivered{where}"
-        return _with_detail(said, beat.undelivered or beat.detail)
-    if beat.status is not HeartbeatRunStatus.ALERTED:
+        return _with_detail(said, heartbeat_run.undelivered or heartbeat_run.detail)
+    if heartbeat_run.status is not HeartbeatRunStatus.ALERTED:
         return ""
-    if beat.target is None:
-        return _with_detail("it had an alert, which was only written to the log", beat.detail)
-    where = _place(beat.target)
-    if beat.delivery == "pending":
+    if heartbeat_run.target is None:
+        return _with_detail(
+            "it had an alert, which was only written to the log", heartbeat_run.detail
+        )
+    where = _place(heartbeat_run.target)
+    if heartbeat_run.delivery == "pending":
         return f"it had an alert, which waits to be sent to {where}"
-    found = f" ({_short(beat.detail)})" if beat.detail else ""
+    found = f" ({_short(heartbeat_run.detail)})" if heartbeat_run.detail else ""
     return f"it sent an alert to {where}{found}"
 
 
-def is_undelivered(beat: HeartbeatRun) -> bool:
+def is_undelivered(heartbeat_run: HeartbeatRun) -> bool:
     """Whether the run had an alert that could not be delivered."""
-    died = beat.status is HeartbeatRunStatus.ALERTED and beat.delivery == "dead"
-    return died or beat.status is HeartbeatRunStatus.DELIVERY_FAILED
+    died = heartbeat_run.status is HeartbeatRunStatus.ALERTED and heartbeat_run.delivery == "dead"
+    return died or heartbeat_run.status is HeartbeatRunStatus.DELIVERY_FAILED
 
 
-def advice(beat: HeartbeatRun, heartbeat: Heartbeat | None = None) -> str:
+def advice(heartbeat_run: HeartbeatRun, heartbeat: Heartbeat | None = None) -> str:
     """Return what to do about a result, as a sentence; "" if there is nothing to do.
 
     ``heartbeat``: its current state, if known; one that is off in the settings needs other advice.
     """
-    if is_undelivered(beat):
+    if is_undelivered(heartbeat_run):
         return _ADVICE[HeartbeatRunStatus.DELIVERY_FAILED]
-    if beat.skip is not None:
-        return _skip_advice(beat.skip, heartbeat)
-    return _ADVICE.get(beat.status, "")
+    if heartbeat_run.skip is not None:
+        return _skip_advice(heartbeat_run.skip, heartbeat)
+    return _ADVICE.get(heartbeat_run.status, "")
 
 
 def _skip_advice(skip: Skip, heartbeat: Heartbeat | None) -> str:
@@ -163,16 +171,16 @@ def why(view: HeartbeatView) -> tuple[str, str]:
 
 
 def _last(view: HeartbeatView) -> str:
-    beat = view.last
-    if beat is None:
+    heartbeat_run = view.last
+    if heartbeat_run is None:
         return "No heartbeat has run yet."
     # The line about the next run says whether the heartbeat is off or muted now.
-    advised = "" if beat.skip in (Skip.DISABLED, Skip.MUTED) else advice(beat)
-    when = named(beat.claimed_at, view.policy.zone, view.now)
-    row = view.heartbeat.failures if beat.status is HeartbeatRunStatus.FAILED else 0
+    advised = "" if heartbeat_run.skip in (Skip.DISABLED, Skip.MUTED) else advice(heartbeat_run)
+    when = named(heartbeat_run.claimed_at, view.policy.zone, view.now)
+    row = view.heartbeat.failures if heartbeat_run.status is HeartbeatRunStatus.FAILED else 0
     again = f"It has failed {row} times in a row." if row > 1 else ""
     parts = [
-        f"Last heartbeat run, {when}{_ASKED[beat.kind]}: {sentence(outcome_words(beat))}",
+        f"Last run, {when}{_ASKED[heartbeat_run.kind]}: {sentence(outcome_words(heartbeat_run))}",
         advised,
     ]
     return " ".join(filter(None, [*parts, again]))
@@ -187,17 +195,17 @@ def _coming(view: HeartbeatView) -> list[str]:
 
 
 def _current(view: HeartbeatView) -> str:
-    beat, zone = view.current, view.policy.zone
-    if beat is None:
+    heartbeat_run, zone = view.current, view.policy.zone
+    if heartbeat_run is None:
         return ""
-    if beat.status is not HeartbeatRunStatus.DEFERRED:
+    if heartbeat_run.status is not HeartbeatRunStatus.DEFERRED:
         return (
-            f"A heartbeat run has been in progress since {named(beat.claimed_at, zone, view.now)}."
+            f"A run has been in progress since {named(heartbeat_run.claimed_at, zone, view.now)}."
         )
-    cause = _short(beat.detail) or _BUSY
+    cause = _short(heartbeat_run.detail) or _BUSY
     latest = view.heartbeat.next_at
     bound = "" if latest is None else f", at the latest {named(latest, zone, view.now)}"
-    due = named(beat.due_at, zone, view.now)
+    due = named(heartbeat_run.due_at, zone, view.now)
     return f"The run that was due {due} is waiting: {cause}. It starts when that is over{bound}."
 
 

@@ -16,9 +16,9 @@ class HeartbeatView:
     """The status of an agent's heartbeat.
 
     Args:
-        last: The last beat that ended, None if there was none.
+        last: The last heartbeat run that ended, None if there was none.
         current: The one that is not over.
-        today: What its beats have used on this day, in UTC.
+        today: What its heartbeat runs have used on this day, in UTC.
         month: The same for this month.
         events: How many wait.
         wake_from: When a wake that waits comes at the earliest, None if none does.

@@ -37,7 +37,7 @@ from goclaw_py.scheduler.views import RunState
 log = logging.getLogger(__name__)
 
 _WAKING = frozenset({OccurrenceStatus.OK, OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT})
-"""Ends that a beat follows if the job says so (SPEC CRON-20)."""
+"""Ends that a heartbeat run follows if the job says so (SPEC CRON-20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         await self._wake_heartbeat(held, end)
 
     async def _wake_heartbeat(self, held: JobExecution, end: Finish) -> None:
-        """Let a beat follow if the job says so (SPEC CRON-20)."""
+        """Let a heartbeat run follow if the job says so (SPEC CRON-20)."""
         spec = held.claimed.job.spec
         if spec.wake_heartbeat and end.status in _WAKING:
             agent, now = spec.agent, self._clock.now()

@@ -126,7 +126,7 @@ class HeartbeatCommands:
         except HeartbeatError as error:
             return words.refused(error)
 
-    # ------------------------------------------------------------------ beats
+    # ------------------------------------------------------------------ heartbeat runs
 
     async def _status(self, asked: _Asked) -> str:
         return "\n".join([*status_lines(await asked.view()), words.HOW])
@@ -219,10 +219,12 @@ class HeartbeatCommands:
 
 
 def _has_begun(view: HeartbeatView, *, since: datetime) -> bool:
-    """Whether a beat by hand has begun since: this command was carried out before."""
+    """Whether a heartbeat run by hand has begun since: this command was carried out before."""
     return any(
-        beat is not None and beat.kind is HeartbeatRunKind.MANUAL and beat.claimed_at >= since
-        for beat in (view.current, view.last)
+        heartbeat_run is not None
+        and heartbeat_run.kind is HeartbeatRunKind.MANUAL
+        and heartbeat_run.claimed_at >= since
+        for heartbeat_run in (view.current, view.last)
     )
 
 

@@ -212,7 +212,9 @@ class TooManyEvents(HeartbeatError):
     """As many events of an agent wait as are allowed."""
 
     def __init__(self, agent: str, most: int) -> None:
-        super().__init__(f"{most} events wait for the next beat of {agent}; no more are taken")
+        super().__init__(
+            f"{most} events wait for the next heartbeat run of {agent}; no more are taken"
+        )
         self.agent = agent
         self.most = most
 

@@ -26,7 +26,7 @@ OccurrenceId = NewType("OccurrenceId", str)
 """One time that a job was due, or was run by hand: a UUIDv7 in text form."""
 
 HeartbeatRunId = NewType("HeartbeatRunId", str)
-"""One beat of an agent's heartbeat: a UUIDv7 in text form."""
+"""One heartbeat run of an agent's heartbeat: a UUIDv7 in text form."""
 
 Owner = NewType("Owner", str)
 """Whose a job is: a chat, or whoever operates the gateway (``jobs.models.OPERATOR``)."""

@@ -242,7 +242,7 @@ class OutboundMessage:
         lost: A draft that this message finishes, if it is in the chat. Without ``text`` and
             ``draft`` nothing is sent: the draft is only removed.
         occurrence: The time of a job of which it tells, if it tells of one (SPEC CRON-13).
-        beat: The beat of which it tells, if it tells of one.
+        heartbeat_run: The heartbeat run of which it tells, if it tells of one.
         alert: Equal for alerts that say the same there (SPEC HB-7), and for messages by which
             owners are asked about one request for access (SPEC CHAN-5); "" for all others.
         album: Equal for files that are sent together as one album (SPEC CHAN-6), "" for the rest.
@@ -258,7 +258,7 @@ class OutboundMessage:
     buttons: tuple[tuple[Button, ...], ...] = ()
     lost: LostDraft | None = None
     occurrence: OccurrenceId | None = None
-    beat: HeartbeatRunId | None = None
+    heartbeat_run: HeartbeatRunId | None = None
     alert: str = ""
     album: str = ""
 

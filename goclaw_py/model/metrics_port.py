@@ -41,7 +41,7 @@ class MetricsRecorder(Protocol):
         """The end of an occurrence is stored; ``lag_s``: how late it began."""
 
     def heartbeat_ended(self, agent: AgentName, status: StrEnum) -> None:
-        """The end of a beat is stored."""
+        """The end of a heartbeat run is stored."""
 
 
 class NoMetrics:

@@ -10,7 +10,7 @@ from goclaw_py.model.ids import RunId
 
 
 class HeartbeatRunKind(StrEnum):
-    """Why there is a beat."""
+    """Why there is a heartbeat run."""
 
     INTERVAL = "interval"
     MANUAL = "manual"

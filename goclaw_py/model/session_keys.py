@@ -62,8 +62,8 @@ def child_session(agent: AgentName, trigger: Trigger, run: RunId) -> SessionKey:
     return SessionKey(f"agent:{agent}:{trigger.value}:{run}")
 
 
-def beat_session(agent: AgentName, run: RunId) -> SessionKey:
-    """The session key of a beat: each works in one of its own (SPEC HB-5)."""
+def heartbeat_session(agent: AgentName, run: RunId) -> SessionKey:
+    """The session key of a heartbeat run: each works in one of its own (SPEC HB-5)."""
     return SessionKey(f"agent:{agent}:heartbeat:{run}")
 
 

@@ -104,7 +104,9 @@ class Metrics:
             "occurrence_lag_seconds",
             "From the time that a job was due to its begin; not of those run by hand.",
         )
-        self._beats = counter("beats", "Beats of agents, by how they ended.", ("agent", "status"))
+        self._heartbeat_runs = counter(
+            "heartbeat_runs", "Heartbeat runs of agents, by how they ended.", ("agent", "status")
+        )
         self._begin_at_nothing()
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
@@ -164,8 +166,8 @@ class Metrics:
         name = _one_of(self._agents, agent)
         for one in HeartbeatRunStatus:
             if one not in _NEVER_STORED:
-                self._beats.labels(name, one)
-        self._beats.labels(name, status).inc()
+                self._heartbeat_runs.labels(name, one)
+        self._heartbeat_runs.labels(name, status).inc()
 
     def exposition(self, status: GatewayStatus, *, openmetrics: bool) -> Exposition:
         """All figures as text, with how things stand by ``status``."""

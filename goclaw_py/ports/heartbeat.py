@@ -26,7 +26,7 @@ class NoHeartbeat(StrEnum):
 class HeartbeatStarted:
     """A heartbeat run was started on request."""
 
-    beat: HeartbeatRunId
+    heartbeat_run: HeartbeatRunId
 
 
 class HeartbeatService(Protocol):
@@ -51,13 +51,13 @@ class HeartbeatService(Protocol):
         outcome: str | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
-        """Its beats, or those of all agents, the newest first; see ``HeartbeatRun.outcome``."""
+        """Its runs, or those of all agents, the newest first; see ``HeartbeatRun.outcome``."""
 
-    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
         """One of them."""
 
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
-        """Let it beat now (SPEC HB-11): neither interval nor quiet hours count, the budget does."""
+        """Let it run now (SPEC HB-11): neither interval nor quiet hours count, the budget does."""
 
     async def rehearse(self, agent: AgentName) -> DryRunReport:
         """What that would do."""
@@ -69,7 +69,7 @@ class HeartbeatService(Protocol):
         """Let it be silent until then; None ends that."""
 
     async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
-        """Tell it something with its next beat, with ``wake`` as soon as may be.
+        """Tell it something with its next heartbeat run, with ``wake`` as soon as may be.
 
         Raises ``TooManyEvents``, and ``HeartbeatError`` for a text that is blank or too long.
         """

@@ -127,7 +127,8 @@ class ToolContext:
         jobs: Where jobs are made and changed; None: this run may not.
         asker: As whom it asks there.
         heartbeats: Where its agent's checklist is kept; None: there are no heartbeats here.
-        beat_done: Takes whether people are to be told of this heartbeat, and what; None: it is no
+        heartbeat_run_done: Takes whether people are to be told of this heartbeat, and what; None:
+        it is no
             heartbeat.
         attaching: Held from the look at a file until it is attached: calls of a model run beside
             each other, and people read its files in the order of the calls.
@@ -146,7 +147,7 @@ class ToolContext:
     jobs: JobService | None = None
     asker: Requester | None = None
     heartbeats: HeartbeatService | None = None
-    beat_done: Callable[[bool, str], None] | None = None
+    heartbeat_run_done: Callable[[bool, str], None] | None = None
     attaching: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

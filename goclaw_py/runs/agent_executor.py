@@ -57,7 +57,7 @@ class AgentTask:
         loop: What works instead of the agent's loop.
         jobs: Where it may make and change jobs, None if it may not.
         asker: As whom it asks there.
-        beat_done: See ``ToolContext``.
+        heartbeat_run_done: See ``ToolContext``.
     """
 
     run: NewRun
@@ -71,7 +71,7 @@ class AgentTask:
     jobs: JobService | None = None
     asker: Requester | None = None
     take_messages: TakeMessages = no_messages
-    beat_done: Callable[[bool, str], None] | None = None
+    heartbeat_run_done: Callable[[bool, str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class AgentExecutor:
             jobs=job.jobs,
             asker=job.asker,
             heartbeats=use.heartbeats,
-            beat_done=job.beat_done,
+            heartbeat_run_done=job.heartbeat_run_done,
         )
         journal = Journal(self._store, run.id, await self._live_node(), progress)
         cut = told_of(progress.begun.cut_calls)

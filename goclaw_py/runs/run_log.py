@@ -42,7 +42,7 @@ class RunLog:
             facts |= {
                 "parent": run.parent,
                 "occurrence": run.occurrence,
-                "heartbeat_run": run.beat,
+                "heartbeat_run": run.heartbeat_run,
             }
         # A job's run may be submitted a moment before it is due.
         waited_s = max(0.0, round((now - asked_at).total_seconds(), 3))

@@ -22,7 +22,7 @@ KEPT_ROWS: Final = 1000
 """So many rows of the log each agent keeps."""
 
 COUNTED: Final = timedelta(days=32)
-"""Of beats that used something more rows are kept: budgets and a month's costs are their sums."""
+"""Of runs that used something more rows are kept: budgets and a month's costs are their sums."""
 
 KEPT: Final = timedelta(days=90)
 """How long ended rows of the log are kept (SPEC DB-5)."""
@@ -31,13 +31,13 @@ MOST_SWEPT: Final = 250
 """So many rows of the log one sweep deletes."""
 
 SKEW: Final = timedelta(minutes=5)
-"""A beat that began further ahead than this was written by a clock that was wrong."""
+"""A heartbeat run that began further ahead than this was written by a clock that was wrong."""
 
 ITEMS_KEPT: Final = timedelta(days=800)
 """How long it is known when an item was carried last: longer than any interval of one."""
 
 LOST: Final = "its process died while its agent worked"
-"""The detail of a lost beat."""
+"""The detail of a lost run."""
 
 TALKS: Final = (Trigger.CHAT, Trigger.API)
 """What makes an agent busy while it runs (SPEC HB-4)."""
@@ -75,7 +75,7 @@ def switched(known: Heartbeat, *, on: bool | None, now: datetime) -> Heartbeat:
 
 
 def _timed(heartbeat: Heartbeat, next_at: datetime | None, now: datetime) -> Heartbeat:
-    """With its next beat: the one it had, or the first that is not over."""
+    """With its next heartbeat run: the one it had, or the first that is not over."""
     if not heartbeat.is_on:
         next_at = None
     elif next_at is None or _is_beyond(heartbeat, next_at, now):
@@ -86,8 +86,8 @@ def _timed(heartbeat: Heartbeat, next_at: datetime | None, now: datetime) -> Hea
 def _over(heartbeat: Heartbeat, now: datetime) -> datetime:
     """Up to when the points of a grid are over: a point at this very instant is not.
 
-    Whoever had to wait for the row comes with an older time than that of its last beat, and would
-    let it beat twice for one point.
+    Whoever had to wait for the row comes with an older time than that of its last run, and would
+    let it run twice for one point.
     """
     over = now - timedelta.resolution
     began = heartbeat.began_at
@@ -97,21 +97,21 @@ def _over(heartbeat: Heartbeat, now: datetime) -> datetime:
 
 
 def _is_beyond(heartbeat: Heartbeat, next_at: datetime, now: datetime) -> bool:
-    """Whether a beat lies further ahead than any can: a clock was wrong when it was written."""
+    """Whether a run lies further ahead than any can: a clock was wrong when it was written."""
     if heartbeat.interval is None or heartbeat.anchor is None:
         return False
     return next_at > max(heartbeat.anchor, now + heartbeat.interval)
 
 
 def woken(known: Heartbeat, kind: HeartbeatRunKind, now: datetime) -> Heartbeat:
-    """A heartbeat that is to beat as soon as may be; a wake that waits already is enough."""
+    """A heartbeat that is to run as soon as may be; a wake that waits already is enough."""
     if known.wake_at is not None:
         return known
     return replace(known, wake_at=now, wake_kind=kind)
 
 
 def is_moved(before: Heartbeat, after: Heartbeat) -> bool:
-    """Whether a beat is due at another time."""
+    """Whether a heartbeat run is due at another time."""
     return (before.next_at, before.wake_at) != (after.next_at, after.wake_at)
 
 
@@ -126,10 +126,10 @@ def wake_from(heartbeat: Heartbeat) -> datetime | None:
 
 
 def due_from(heartbeat: Heartbeat, *, wakes: bool) -> datetime | None:
-    """When a beat of it can be claimed; None if one is in hand or nothing lies ahead."""
+    """When a heartbeat run of it can be claimed; None if one is in hand or nothing lies ahead."""
     if heartbeat.node is not None:
         return None
-    if heartbeat.beat is not None:
+    if heartbeat.heartbeat_run is not None:
         return heartbeat.began_at
     times = (heartbeat.next_at, wake_from(heartbeat) if wakes else None)
     return min((time for time in times if time is not None), default=None)
@@ -137,7 +137,7 @@ def due_from(heartbeat: Heartbeat, *, wakes: bool) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class DueCause:
-    """Why a beat that is not in hand is due: by the grid, or by a wake."""
+    """Why a heartbeat run that is not in hand is due: by the grid, or by a wake."""
 
     kind: HeartbeatRunKind
     at: datetime
@@ -145,7 +145,7 @@ class DueCause:
 
 
 def due(heartbeat: Heartbeat, now: datetime) -> DueCause | None:
-    """What is due of a heartbeat without a beat, the grid before a wake."""
+    """What is due of a heartbeat without a heartbeat run, the grid before a wake."""
     if heartbeat.next_at is not None and heartbeat.next_at <= now:
         return DueCause(HeartbeatRunKind.INTERVAL, heartbeat.next_at, is_wake=False)
     wake = wake_from(heartbeat)
@@ -155,9 +155,9 @@ def due(heartbeat: Heartbeat, now: datetime) -> DueCause | None:
 
 
 def claimed(heartbeat: Heartbeat, why: DueCause, now: datetime) -> Heartbeat:
-    """A heartbeat when a new beat of it was claimed, but for which and by whom.
+    """A heartbeat when a new heartbeat run of it was claimed, but for which and by whom.
 
-    A wake that was asked for by now is answered by any beat; one for later waits.
+    A wake that was asked for by now is answered by any run; one for later waits.
     """
     if not why.is_wake and why.kind is HeartbeatRunKind.INTERVAL:
         heartbeat = replace(heartbeat, next_at=point_after(heartbeat, now))
@@ -169,7 +169,7 @@ def claimed(heartbeat: Heartbeat, why: DueCause, now: datetime) -> Heartbeat:
 
 
 def answered(heartbeat: Heartbeat, now: datetime) -> Heartbeat:
-    """A heartbeat one beat of which answers what is due by the grid at an instant."""
+    """A heartbeat one heartbeat run of which answers what is due by the grid at an instant."""
     if heartbeat.next_at is None or heartbeat.next_at > now:
         return heartbeat
     return replace(heartbeat, next_at=point_after(heartbeat, now))
@@ -179,7 +179,7 @@ def answered(heartbeat: Heartbeat, now: datetime) -> Heartbeat:
 
 
 def delivery(states: Sequence[OutboxState]) -> str:
-    """What became of the messages of a beat, together: see ``HeartbeatRun.delivery``."""
+    """What became of the messages of a heartbeat run, together: see ``HeartbeatRun.delivery``."""
     seen = Counter(states)
     if any(seen[state] for state in GIVEN_UP):
         return "dead"
@@ -189,16 +189,16 @@ def delivery(states: Sequence[OutboxState]) -> str:
 
 
 def shown(
-    beat: HeartbeatRun, states: Sequence[OutboxState], errors: Sequence[str | None]
+    heartbeat_run: HeartbeatRun, states: Sequence[OutboxState], errors: Sequence[str | None]
 ) -> HeartbeatRun:
     """A row of the log with what became of its messages; ``errors`` are theirs, in order."""
     became = delivery(states)
     pairs = zip(states, errors, strict=True)
     why = next((error or "" for state, error in pairs if state in GIVEN_UP), "")
-    status = beat.status
+    status = heartbeat_run.status
     if status is HeartbeatRunStatus.ALERTED and became == "dead":
         status = HeartbeatRunStatus.DELIVERY_FAILED
-    return replace(beat, status=status, delivery=became, undelivered=why)
+    return replace(heartbeat_run, status=status, delivery=became, undelivered=why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,11 +142,15 @@ def marked(
     messages: Iterable[OutboundMessage],
     *,
     occurrence: OccurrenceId | None = None,
-    beat: HeartbeatRunId | None = None,
+    heartbeat_run: HeartbeatRunId | None = None,
 ) -> tuple[OutboundMessage, ...]:
     """The messages, each as one of what it tells of."""
     return tuple(
-        replace(one, occurrence=one.occurrence or occurrence, beat=one.beat or beat)
+        replace(
+            one,
+            occurrence=one.occurrence or occurrence,
+            heartbeat_run=one.heartbeat_run or heartbeat_run,
+        )
         for one in messages
     )
 

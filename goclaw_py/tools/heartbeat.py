@@ -118,11 +118,11 @@ class HeartbeatDone(Tool[DoneArguments]):
 
     async def call(self, arguments: DoneArguments, here: ToolContext) -> str:
         """Store the decision for the end of the run."""
-        if here.beat_done is None:
+        if here.heartbeat_run_done is None:
             raise ToolFailed("this is not a heartbeat run")
         if arguments.notify and not arguments.text.strip():
             raise ToolFailed("text: is required if notify is true")
-        here.beat_done(arguments.notify, arguments.text)
+        here.heartbeat_run_done(arguments.notify, arguments.text)
         return (
             "Done. A message will be sent."
             if arguments.notify

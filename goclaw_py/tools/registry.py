@@ -68,19 +68,23 @@ class Registry:
         found = desk_of(here)
         # The figures come from the settings, so the cache stays small.
         figures = None if found is None else Figures.of(found[0].profile)
-        beats, ends = here.heartbeats is not None, here.beat_done is not None
-        key = here.agent, figures, beats, ends
+        heartbeat_runs, ends = here.heartbeats is not None, here.heartbeat_run_done is not None
+        key = here.agent, figures, heartbeat_runs, ends
         if key not in self._offers:
             permissions = self._permissions[here.agent]
-            self._offers[key] = _offer(permissions, figures, beats=beats, ends=ends)
+            self._offers[key] = _offer(
+                permissions, figures, heartbeat_runs=heartbeat_runs, ends=ends
+            )
         return _Box(self._offers[key], here)
 
 
-def _offer(permissions: Permissions, figures: Figures | None, *, beats: bool, ends: bool) -> _Offer:
+def _offer(
+    permissions: Permissions, figures: Figures | None, *, heartbeat_runs: bool, ends: bool
+) -> _Offer:
     there = [*_ALWAYS]
     if figures is not None:
         there += schedule_tools(figures)
-    if beats:
+    if heartbeat_runs:
         there.append(_HEARTBEAT)
     if ends:
         there.append(_DONE)

@@ -103,18 +103,21 @@ class Dashboard:
         return self.codes[user]
 
     def idle(self) -> None:
-        """Wait until nothing runs: a beat waits for an agent that somebody talks to."""
+        """Wait until nothing runs: a heartbeat run waits for an agent that somebody talks to."""
         wait_for(lambda: not self.get("/api/runs/active")["runs"], "the agent to be idle")
 
-    def beat(self) -> None:
+    def heartbeat_run(self) -> None:
         """Let the heart beat by hand, and wait for the end of that."""
         self.idle()
         self.post("/api/heartbeats/main/run")
 
         def look() -> bool:
-            return all(beat["finished_at"] for beat in self.get("/api/beats", agent="main"))
+            return all(
+                heartbeat_run["finished_at"]
+                for heartbeat_run in self.get("/api/heartbeat-runs", agent="main")
+            )
 
-        wait_for(look, "the end of a beat")
+        wait_for(look, "the end of a heartbeat run")
 
     def undelivered(self, text: str) -> int:
         """A message that could not be sent, as Ann has blocked the bot; its number."""
@@ -172,7 +175,7 @@ def _fill(made: Dashboard) -> None:
     made.client.put(
         "/api/heartbeats/main/checklist", json={"text": f"- [ ] {ATTACK}\n- [ ] {LONG}\n"}
     )
-    made.beat()
+    made.heartbeat_run()
     for text in (f"echo {ATTACK}\n{TURNED}", f"write {LONG}.txt {ATTACK}", "error " + ATTACK):
         known = len(made.runs("seed"))
         made.say(text)

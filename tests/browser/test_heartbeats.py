@@ -78,30 +78,30 @@ def test_of_two_who_edit_the_same_list_the_second_sees_both_and_loses_nothing(
 
 
 def test_a_dry_run_tells_each_check_and_does_nothing(page: Page, dash: Dashboard) -> None:
-    known = dash.get("/api/beats", agent="main")
+    known = dash.get("/api/heartbeat-runs", agent="main")
     page.goto("/heartbeats/main")
     page.get_by_role("link", name="Dry run").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Dry run")
     expect(page.get_by_role("listitem").filter(has_text="Is it on?")).to_contain_text("passed")
-    assert dash.get("/api/beats", agent="main") == known
+    assert dash.get("/api/heartbeat-runs", agent="main") == known
 
 
-def test_a_beat_by_hand_joins_the_strip_and_a_click_tells_what_came_of_it(
+def test_a_heartbeat_run_by_hand_joins_the_strip_and_a_click_tells_what_came_of_it(
     page: Page, dash: Dashboard
 ) -> None:
     dash.idle()
     # Something new: what was told before is not told again.
     dash.client.put(CHECKLIST, json={"text": "- [ ] is the cat in?\n"})
     page.goto("/heartbeats/main")
-    beats = page.get_by_role(
+    heartbeat_runs = page.get_by_role(
         "list", name=re.compile("The last heartbeat runs of main")
     ).get_by_role("link")
-    expect(beats.first).to_be_visible()
-    known = beats.count()
+    expect(heartbeat_runs.first).to_be_visible()
+    known = heartbeat_runs.count()
     page.get_by_role("button", name="Run now").click()
-    expect(beats).to_have_count(known + 1)
-    expect(beats.last).to_contain_text("alerted")
-    beats.last.click()
+    expect(heartbeat_runs).to_have_count(known + 1)
+    expect(heartbeat_runs.last).to_contain_text("alerted")
+    heartbeat_runs.last.click()
     chosen = page.get_by_role("region", name="The selected heartbeat run")
     expect(chosen).to_contain_text("alerted")
     expect(chosen).to_contain_text("is the cat in?")

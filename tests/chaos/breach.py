@@ -31,7 +31,7 @@ class Rule(StrEnum):
     OCCURRENCE_MISSED = "a time of a job never came"
     OCCURRENCE_SKIPPED = "a time of a job did not wait"
     ALERT_ONCE = "an alert came twice"
-    ALERT_TOLD = "an alert and its beat do not agree"
+    ALERT_TOLD = "an alert and its heartbeat run do not agree"
     SEEN_TWICE = "seen twice without a record"
     SEEN_UNSAID = "seen, but nobody said it"
     UNSEEN = "sent, but nobody saw it"

@@ -52,7 +52,7 @@ class Message:
 class Run:
     """A stored run; ``ended`` and ``outcome`` are None while it works.
 
-    ``occurrence`` and ``beat`` are what it works for, if it works for one.
+    ``occurrence`` and ``heartbeat_run`` are what it works for, if it works for one.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Run:
     ended: float | None
     outcome: str | None
     occurrence: str | None = None
-    beat: str | None = None
+    heartbeat_run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Post:
     Without text it only closes a draft; with one and ``draft`` it finishes that by an edit.
 
     Args:
-        beat: The one that it tells of.
+        heartbeat_run: The one that it tells of.
         sends: How often its request may have left.
     """
 
@@ -106,7 +106,7 @@ class Post:
     alert: str = ""
     created: float = 0.0
     draft: bool = False
-    beat: str | None = None
+    heartbeat_run: str | None = None
     sends: int = 1
 
 
@@ -152,7 +152,7 @@ class Timetable:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class HeartbeatFact:
     """One heartbeat of an agent. ``ended``: for good."""
 
     id: str
@@ -188,7 +188,7 @@ class Facts:
     posts: tuple[Post, ...] = ()
     seen: tuple[Seen, ...] = ()
     occurrences: tuple[Occurrence, ...] = ()
-    beats: tuple[Beat, ...] = ()
+    heartbeat_runs: tuple[HeartbeatFact, ...] = ()
     claims: tuple[Claim, ...] = ()
     timetables: tuple[Timetable, ...] = ()
     nobody_fell: bool = False

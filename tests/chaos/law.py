@@ -181,7 +181,7 @@ def _runs_overlap(facts: Facts) -> Iterator[Breach]:
         # What the agent tells is not cut to microseconds, as the database does with the end.
         return min(max(run.started, noted.get(run.id, 0.0)), run.ended or inf)
 
-    for about in (_session, _occurrence, _beat):
+    for about in (_session, _occurrence, _heartbeat_run):
         for key, runs in grouped(facts.runs, about).items():
             if key is not None:
                 spans = _in_order((run, began(run), run.ended) for run in runs)
@@ -197,8 +197,8 @@ def _occurrence(run: Run) -> str | None:
     return run.occurrence
 
 
-def _beat(run: Run) -> str | None:
-    return run.beat
+def _heartbeat_run(run: Run) -> str | None:
+    return run.heartbeat_run
 
 
 def _work_overlaps(facts: Facts) -> Iterator[Breach]:
@@ -329,7 +329,7 @@ def _left_behind(facts: Facts) -> Iterator[Breach]:
     for post in facts.posts:
         if post.state in _UNSENT:
             yield Breach(Rule.LEFT_BEHIND, post.chat, str(post))
-    for of in (facts.occurrences, facts.beats):
+    for of in (facts.occurrences, facts.heartbeat_runs):
         for one in of:
             if not one.ended:
                 yield Breach(Rule.LEFT_BEHIND, one.id, str(one))

@@ -1,4 +1,4 @@
-"""The part of the law about what comes by itself: times of jobs, and beats. Pure."""
+"""The part of the law about what comes by itself: times of jobs, and heartbeat runs. Pure."""
 
 from __future__ import annotations
 
@@ -93,10 +93,19 @@ def alert_once(facts: Facts) -> Iterator[Breach]:
 
 
 def alert_told(facts: Facts) -> Iterator[Breach]:
-    """SPEC HB-6, 9: a beat that alerted has one alert, and no other beat has any."""
-    alerts = Counter(post.beat for post in facts.posts if post.alert and post.beat is not None)
-    known = defaultdict(lambda: "?", {beat.id: beat.agent for beat in facts.beats})
-    alerted = {beat.id for beat in facts.beats if beat.status == "alerted"}
+    """SPEC HB-6, 9: a heartbeat run that alerted has one alert, and no other beat has any."""
+    alerts = Counter(
+        post.heartbeat_run for post in facts.posts if post.alert and post.heartbeat_run is not None
+    )
+    known = defaultdict(
+        lambda: "?",
+        {heartbeat_run.id: heartbeat_run.agent for heartbeat_run in facts.heartbeat_runs},
+    )
+    alerted = {
+        heartbeat_run.id
+        for heartbeat_run in facts.heartbeat_runs
+        if heartbeat_run.status == "alerted"
+    }
     for key in sorted(alerted | alerts.keys()):
         if alerts[key] != (key in alerted):
             words = f"{key} alerted: {key in alerted}, alerts: {alerts[key]}"

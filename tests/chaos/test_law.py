@@ -8,9 +8,9 @@ import pytest
 
 from goclaw_py.delivery import texts
 from tests.chaos.facts import (
-    Beat,
     Claim,
     Facts,
+    HeartbeatFact,
     Message,
     Occurrence,
     Post,
@@ -41,9 +41,9 @@ def post(key: int, text: str, run: str | None = None, *, state: str = "sent") ->
     return Post(key, ANN, text, state, run=run)
 
 
-def alert(key: int, created: float, beat: str | None = None) -> Post:
+def alert(key: int, created: float, heartbeat_run: str | None = None) -> Post:
     words = "the disk is full"
-    return Post(key, ANN, words, "sent", alert="disk", created=created, beat=beat)
+    return Post(key, ANN, words, "sent", alert="disk", created=created, heartbeat_run=heartbeat_run)
 
 
 FIRST = Message(1, SESSION, ANN, "m1", "completed", run="r1")
@@ -70,7 +70,7 @@ GOOD = Facts(
         Seen(ANN, "21", "an hour is over", 61.1),
     ),
     occurrences=(HOURLY,),
-    beats=(Beat("b1", "main", "ok", ended=True),),
+    heartbeat_runs=(HeartbeatFact("b1", "main", "ok", ended=True),),
     timetables=(Timetable("hourly", 60.0, 3600.0),),
     nobody_fell=True,
 )
@@ -105,7 +105,7 @@ def alerted(*posts: Post, status: str = "alerted") -> Facts:
     """Beat ``b1`` ended so, with these alerts."""
     return replace(
         GOOD,
-        beats=(Beat("b1", "main", status, ended=True),),
+        heartbeat_runs=(HeartbeatFact("b1", "main", status, ended=True),),
         posts=(*GOOD.posts, *posts),
         seen=(
             *GOOD.seen,
@@ -207,9 +207,12 @@ BREACHES = {
     ),
     "a time between two that never came": (Rule.OCCURRENCE_MISSED, later("o3", 60 + 7200)),
     "a time that is not one of its job": (Rule.OCCURRENCE_MISSED, later("o3", 60 + 3700)),
-    "a beat that alerted nobody": (Rule.ALERT_TOLD, alerted()),
-    "an alert of a beat that has none": (Rule.ALERT_TOLD, alerted(alert(4, 50, "b1"), status="ok")),
-    "one alert too many of a beat": (
+    "a heartbeat run that alerted nobody": (Rule.ALERT_TOLD, alerted()),
+    "an alert of a heartbeat run that has none": (
+        Rule.ALERT_TOLD,
+        alerted(alert(4, 50, "b1"), status="ok"),
+    ),
+    "one alert too many of a heartbeat run": (
         Rule.ALERT_TOLD,
         alerted(alert(4, 50, "b1"), replace(alert(5, 60, "b1"), alert="too", text="and dusty")),
     ),
@@ -390,9 +393,9 @@ BREACHES = {
         Rule.LEFT_BEHIND,
         replace(GOOD, occurrences=(replace(HOURLY, status="running", ended=False),)),
     ),
-    "a beat that has not ended": (
+    "a heartbeat run that has not ended": (
         Rule.LEFT_BEHIND,
-        replace(GOOD, beats=(Beat("b2", "main", "deferred", ended=False),)),
+        replace(GOOD, heartbeat_runs=(HeartbeatFact("b2", "main", "deferred", ended=False),)),
     ),
     "a session of a node that has ended": (
         Rule.LEFT_BEHIND,
@@ -446,7 +449,7 @@ ALLOWED = {
         later("o3", 60 + 7200),
         occurrences=(HOURLY, Occurrence("o3", "hourly", 7260.0, "lost", ended=True)),
     ),
-    "a beat that alerted": alerted(alert(4, 50, "b1")),
+    "a heartbeat run that alerted": alerted(alert(4, 50, "b1")),
     "an alert that is told elsewhere": alerted(
         replace(alert(4, 50, "b1"), state="dead"), alert(5, 60)
     ),

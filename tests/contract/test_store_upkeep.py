@@ -20,8 +20,8 @@ from goclaw_py.ports.store import (
     RetentionReport,
 )
 from goclaw_py.store import upkeep_rules
-from tests.support import store_beats, store_jobs
-from tests.support.store_beats import alert, alerted, by_hand, planned
+from tests.support import store_heartbeats, store_jobs
+from tests.support.store_heartbeats import alert, alerted, by_hand, planned
 from tests.support.store_jobs import a_job, added, claim_one
 from tests.support.stores import (
     ANN,
@@ -260,18 +260,20 @@ async def test_what_a_job_has_said_is_kept_as_long_as_its_log_tells_of_it(world:
     assert await world.a.sweep_runs(now=YEARS) == 1
 
 
-async def test_an_alert_is_kept_as_long_as_the_log_of_beats_tells_of_it(world: World) -> None:
+async def test_an_alert_is_kept_as_long_as_the_log_of_heartbeats_tells_of_it(world: World) -> None:
     await planned(world.a)
     claimed = await by_hand(world.a)
     assert claimed
-    await world.a.begin_run(store_beats.run_for("r", claimed), node=A)
-    ended = replace(end("r"), beat=alerted(claimed), say=(alert("fire", "key"),), finished_at=T0)
+    await world.a.begin_run(store_heartbeats.run_for("r", claimed), node=A)
+    ended = replace(
+        end("r"), heartbeat_run=alerted(claimed), say=(alert("fire", "key"),), finished_at=T0
+    )
     await world.a.finish_run(ended, node=A)
     await world.a.mark_dead(await world.claimed(now=at(9)), "blocked", now=T0)
-    before = await world.a.beat(claimed.id)
+    before = await world.a.heartbeat_run(claimed.id)
     assert (await world.a.sweep_outbox(now=YEARS)).rows == 0
     assert await world.a.sweep_runs(now=YEARS) == 0
-    assert await world.b.beat(claimed.id) == before
+    assert await world.b.heartbeat_run(claimed.id) == before
     assert before
     assert (before.status, before.runs) == (HeartbeatRunStatus.DELIVERY_FAILED, (RunId("r"),))
     assert await world.a.sweep_heartbeat_runs(now=YEARS) == 1

@@ -10,17 +10,17 @@ import pytest
 from goclaw_py.heartbeat.models import WAKES_APART, HeartbeatClaim
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.outcomes import HeartbeatRunKind
-from tests.support.store_beats import (
+from tests.support.store_heartbeats import (
     HALF_HOUR,
     OFFSET,
-    a_beat,
-    beating,
+    a_heartbeat_run,
     by_hand,
     claim,
     claim_one,
     end,
     fresh,
     planned,
+    running_heartbeat,
 )
 from tests.support.stores import AGENT, T0, A, B, World, at
 
@@ -32,7 +32,7 @@ ANNA, BERT, CLEO = (AgentName(name) for name in ("anna", "bert", "cleo"))
 # ---------------------------------------------------------------------------- wakes
 
 
-async def test_a_wake_brings_a_beat_and_moves_nothing(world: World) -> None:
+async def test_a_wake_brings_a_heartbeat_run_and_moves_nothing(world: World) -> None:
     """HB-11, HB-1: the grid stays."""
     before = await planned(world.a, now=at(1))
     assert await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=T0)
@@ -40,21 +40,23 @@ async def test_a_wake_brings_a_beat_and_moves_nothing(world: World) -> None:
     assert await world.b.next_heartbeat_due([AGENT], wakes=False) == at(1)
     claimed = await claim_one(world.b, node=B, now=at(0.5))
     assert (claimed.kind, claimed.due_at, claimed.next_at) == (HeartbeatRunKind.EVENT, T0, at(1))
-    assert await beating(world.a) == replace(before, began_at=at(0.5), beat=claimed.id, node=B)
+    assert await running_heartbeat(world.a) == replace(
+        before, began_at=at(0.5), heartbeat_run=claimed.id, node=B
+    )
 
 
 async def test_a_wake_that_waits_already_is_enough(world: World) -> None:
     await planned(world.a, now=at(500))
     await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.JOB, now=at(1))
     assert await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(2))
-    found = await beating(world.a)
+    found = await running_heartbeat(world.a)
     assert (found.wake_at, found.wake_kind) == (at(1), HeartbeatRunKind.JOB)
 
 
-async def test_wakes_are_thirty_seconds_apart_from_any_beat(world: World) -> None:
+async def test_wakes_are_thirty_seconds_apart_from_any_heartbeat_run(world: World) -> None:
     """HB-11."""
     await planned(world.a, now=at(500))
-    await a_beat(world.a, now=at(10))
+    await a_heartbeat_run(world.a, now=at(10))
     await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(11))
     earliest = at(10) + WAKES_APART
     assert await world.a.next_heartbeat_due([AGENT]) == earliest
@@ -62,7 +64,7 @@ async def test_wakes_are_thirty_seconds_apart_from_any_beat(world: World) -> Non
     assert (await claim_one(world.a, now=earliest)).due_at == at(11)
 
 
-async def test_a_beat_by_the_grid_takes_a_wake_along(world: World) -> None:
+async def test_a_heartbeat_run_by_the_grid_takes_a_wake_along(world: World) -> None:
     """Also one that would have to wait: there is nothing left to tell."""
     await planned(world.a, interval=timedelta(seconds=20))
     await end(world.a, await claim_one(world.a))
@@ -70,7 +72,7 @@ async def test_a_beat_by_the_grid_takes_a_wake_along(world: World) -> None:
     claimed = await claim_one(world.a, now=at(20))
     assert claimed.kind is HeartbeatRunKind.INTERVAL
     await end(world.a, claimed)
-    assert (await beating(world.a)).wake_at is None
+    assert (await running_heartbeat(world.a)).wake_at is None
 
 
 async def test_no_more_wakes_are_claimed_than_are_wanted(world: World) -> None:
@@ -101,35 +103,39 @@ async def test_a_wake_of_a_heartbeat_that_is_off_is_claimed_too(world: World) ->
 
 
 @pytest.mark.parametrize("interval", [HALF_HOUR, None])
-async def test_a_beat_by_hand_comes_whatever_is_due(
+async def test_a_heartbeat_run_by_hand_comes_whatever_is_due(
     world: World, interval: timedelta | None
 ) -> None:
     """HB-11: also of a heartbeat that is off, and at once; the grid stays."""
     before = await planned(world.a, interval=interval, offset=OFFSET)
-    first = await a_beat(world.a, now=at(1))
-    (beat,) = fresh(1)
-    claimed = await world.a.claim_heartbeat_now(A, AGENT, now=at(2), beat=beat)
-    after = replace(before, began_at=at(2), beat=beat, node=A)
+    first = await a_heartbeat_run(world.a, now=at(1))
+    (heartbeat_run,) = fresh(1)
+    claimed = await world.a.claim_heartbeat_now(A, AGENT, now=at(2), heartbeat_run=heartbeat_run)
+    after = replace(before, began_at=at(2), heartbeat_run=heartbeat_run, node=A)
     assert claimed == HeartbeatClaim(
-        beat, AGENT, HeartbeatRunKind.MANUAL, at(2), at(2), before.next_at, after
+        heartbeat_run, AGENT, HeartbeatRunKind.MANUAL, at(2), at(2), before.next_at, after
     )
-    assert [one.id for one in await world.b.beats()] == [beat, first.id]
+    assert [one.id for one in await world.b.heartbeat_runs()] == [heartbeat_run, first.id]
 
 
-async def test_a_wake_that_waits_is_answered_by_a_beat_by_hand(world: World) -> None:
+async def test_a_wake_that_waits_is_answered_by_a_heartbeat_run_by_hand(world: World) -> None:
     await planned(world.a, now=at(500))
     await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(1))
-    await a_beat(world.a, now=at(2))
-    assert (await beating(world.a)).wake_at is None
+    await a_heartbeat_run(world.a, now=at(2))
+    assert (await running_heartbeat(world.a)).wake_at is None
     assert await claim(world.a, now=at(99)) == []
 
 
 async def test_a_claim_by_hand_can_be_repeated(world: World) -> None:
     """Its answer was lost. Any other is refused while it works."""
     await planned(world.a)
-    (beat,) = fresh(1)
-    first = await world.a.claim_heartbeat_now(A, AGENT, now=at(1), beat=beat)
-    assert await world.a.claim_heartbeat_now(A, AGENT, now=at(2), beat=beat) == first
-    assert await world.b.claim_heartbeat_now(B, AGENT, now=at(2), beat=beat) is None
+    (heartbeat_run,) = fresh(1)
+    first = await world.a.claim_heartbeat_now(A, AGENT, now=at(1), heartbeat_run=heartbeat_run)
+    assert (
+        await world.a.claim_heartbeat_now(A, AGENT, now=at(2), heartbeat_run=heartbeat_run) == first
+    )
+    assert (
+        await world.b.claim_heartbeat_now(B, AGENT, now=at(2), heartbeat_run=heartbeat_run) is None
+    )
     assert await by_hand(world.a) is None
-    assert [one.id for one in await world.a.beats()] == [beat]
+    assert [one.id for one in await world.a.heartbeat_runs()] == [heartbeat_run]

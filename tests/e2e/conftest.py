@@ -11,7 +11,7 @@ import pytest
 
 from channels.telegram.settings import Library
 from tests.botapi.control import Control
-from tests.e2e.beating import with_heartbeat
+from tests.e2e.heartbeat_gateway import with_heartbeat
 from tests.e2e.loopback_model import Model, model_server
 from tests.support.postgres import Server, run_sql
 from tests.support.process import Home, emulator, home, telegram

@@ -64,8 +64,8 @@ def test_a_gateway_goes_on_elsewhere_from_a_backup(bot: Home, api: Control, tmp_
         assert len(keys) == 2
         jobs = {row["spec"]["slug"]: row for row in there.rows("cron", "list")}
         assert jobs["news"]["state"] == "active"
-        (beating,) = there.rows("heartbeat", "status")
-        assert beating["heartbeat"]["switched"] is False
+        (heartbeat_gateway,) = there.rows("heartbeat", "status")
+        assert heartbeat_gateway["heartbeat"]["switched"] is False
         texts = [unmarked(text) for who in (ANN, BOB) for text in api.texts(who)]
         for words in ("hello", "undelivered", "it is time", "again"):
             assert sum(words in text for text in texts) == 1, texts

@@ -53,4 +53,4 @@ def test_nobody_notices_what_befalls_a_cluster(opened: Stage) -> None:
     assert played.counts["nodes that answered"] >= NODES
     assert played.counts["messages"] >= len(sayings)
     assert played.counts["occurrences"] > 0
-    assert played.counts["beats"] > 0
+    assert played.counts["heartbeat_runs"] > 0

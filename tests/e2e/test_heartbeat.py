@@ -12,19 +12,19 @@ import pytest
 
 from tests.botapi.control import Control
 from tests.botapi.faults import Fault, FaultKind
-from tests.e2e.beating import (
+from tests.e2e.heartbeat_gateway import (
     ANN,
     GROUP,
     TOPIC,
     a_day_later,
     ask,
     asked,
-    beats,
     begin,
     checklist,
     configure,
     ended,
     exactly,
+    heartbeat_runs,
     leaked,
     outcome,
     run,
@@ -53,7 +53,7 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.smoke
-def test_nothing_of_a_beat_that_finds_all_well_comes_to_a_chat(
+def test_nothing_of_a_heartbeat_run_that_finds_all_well_comes_to_a_chat(
     heart: Home, api: Control, model: Model
 ) -> None:
     """HB-6: no message, no draft, no typing; and an alert comes without the token."""
@@ -151,7 +151,7 @@ def test_an_alert_comes_once_although_its_process_was_killed(
     assert [unmarked(text) for text in api.texts(ANN)] == ["hello", "the disk is full"]
 
 
-def test_two_gateways_beat_as_one(
+def test_two_gateways_heartbeat_run_as_one(
     tmp_path: Path, api: Control, model: Model, postgres_url: str
 ) -> None:
     """HB-12, HB-1: one row for a point of the grid, no two at once, one alert; one may die."""
@@ -170,7 +170,7 @@ def test_two_gateways_beat_as_one(
         first.kill()
         before = len(told(two))
         wait_for(lambda: len(told(two)) >= before + 3, "beats of the other one")
-        rows = [row for row in beats(two) if row["finished_at"]]
+        rows = [row for row in heartbeat_runs(two) if row["finished_at"]]
         grid = ask(two, "GET", "heartbeats/main")["heartbeat"]
 
     anchor = instant(grid["anchor"])
@@ -184,8 +184,8 @@ def test_two_gateways_beat_as_one(
 
 
 def told(place: Home) -> list[dict[str, Any]]:
-    """The beats that had something to say."""
-    return [row for row in beats(place) if outcome(row) in ("alerted", "duplicate")]
+    """The heartbeat runs that had something to say."""
+    return [row for row in heartbeat_runs(place) if outcome(row) in ("alerted", "duplicate")]
 
 
 def instant(text: str) -> datetime:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.botapi.control import Control
-from tests.e2e.beating import (
+from tests.e2e.heartbeat_gateway import (
     ANN,
     BEN,
     SETTINGS,
     asked,
-    beats,
     configure,
+    heartbeat_runs,
     outcome,
     say,
     start,
@@ -35,12 +35,17 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
     assert ITEM in (workspace(heart) / "HEARTBEAT.md").read_text()
     say(api, "/mute 1h", "The heartbeat is muted until")
     tell(heart, "the bell rings")
-    wait_for(lambda: [outcome(row) for row in beats(heart)] == ["skipped:muted"], "its beat")
+    wait_for(
+        lambda: [outcome(row) for row in heartbeat_runs(heart)] == ["skipped:muted"],
+        "its heartbeat run",
+    )
     assert "it is muted until" in say(api, "/heartbeat why", "Last heartbeat run")
     assert model.seen() == []
 
     api.say(ANN, "/heartbeat now")
-    wait_for(lambda: heard("A heartbeat has started."), "a beat by hand, which heeds no silence")
+    wait_for(
+        lambda: heard("A heartbeat has started."), "a heartbeat run by hand, which heeds no silence"
+    )
     (alert,) = wait_for(lambda: heard("you said:"), "its alert")
     assert ITEM in alert
     assert "the bell rings" in alert
@@ -76,8 +81,10 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     assert "there is no HEARTBEAT.md" in heartbeat("run", "--dry-run")
     code, output = heart.goclaw("event", "the build is red", "--now")
     assert code == 0, output
-    wait_for(lambda: asked(model, "the build is red"), "a beat with the event")
-    (row,) = wait_for(lambda: [one for one in beats(heart) if one["finished_at"]], "its end")
+    wait_for(lambda: asked(model, "the build is red"), "a heartbeat run with the event")
+    (row,) = wait_for(
+        lambda: [one for one in heartbeat_runs(heart) if one["finished_at"]], "its end"
+    )
     assert (outcome(row), row["kind"]) == ("no_route", "event")
     assert "no chat to send it to" in heartbeat("why")
 

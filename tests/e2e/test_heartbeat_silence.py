@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.botapi.control import Control
-from tests.e2e.beating import (
+from tests.e2e.heartbeat_gateway import (
     ANN,
     BEN,
     SETTINGS,
     asked,
-    beats,
     begin,
     checklist,
     configure,
     ended,
+    heartbeat_runs,
     outcome,
     run,
     say,
@@ -95,22 +95,22 @@ def test_no_model_is_asked_where_there_is_nothing_to_ask(
 
     checklist(heart, FULL, "night")
     tell(heart, "it is dark", "night")
-    (row,) = wait_for(lambda: over(heart, "night"), "the end of its beat")
+    (row,) = wait_for(lambda: over(heart, "night"), "the end of its heartbeat run")
     assert (outcome(row), row["kind"]) == ("skipped:quiet_hours", "event")
     assert len(model.seen()) == requests == 1
     say(api, "say hello", "hello")
 
     file.unlink()
     file = checklist(heart, "slow 20 0.05")
-    beat = begin(heart)
+    heartbeat_run = begin(heart)
     wait_for(lambda: len(model.seen()) == 3, "the agent at work")
     file.unlink()
-    assert outcome(ended(heart, beat)) == "alerted"
+    assert outcome(ended(heart, heartbeat_run)) == "alerted"
     assert gateway.alive()
     assert "Traceback" not in gateway.output
 
 
-def test_a_beat_of_a_busy_agent_runs_beside_its_chat_when_the_next_one_is_due(
+def test_a_heartbeat_run_of_a_busy_agent_runs_beside_its_chat_when_the_next_one_is_due(
     heart: Home, api: Control, model: Model
 ) -> None:
     """HB-4: one row, which waits until then."""
@@ -119,17 +119,17 @@ def test_a_beat_of_a_busy_agent_runs_beside_its_chat_when_the_next_one_is_due(
     api.say(ANN, "slow 600 0.1")
     wait_for(model.seen, "the chat's run")
     checklist(heart, "say HEARTBEAT_OK")
-    deferred = wait_for(lambda: only(heart, "deferred"), "a beat that waits")
+    deferred = wait_for(lambda: only(heart, "deferred"), "a heartbeat run that waits")
     row = ended(heart, deferred["id"])
     assert outcome(row) == "ok"
     assert seconds(row["due_at"], row["started_at"]) >= 4
     assert model.seen()[0]["hung_up_at"] is None
-    due = [one["due_at"] for one in beats(heart)]
+    due = [one["due_at"] for one in heartbeat_runs(heart)]
     assert len(set(due)) == len(due)
     stop(api)
 
 
-def test_a_beat_of_a_busy_agent_comes_when_the_agent_is_idle(
+def test_a_heartbeat_run_of_a_busy_agent_comes_when_the_agent_is_idle(
     heart: Home, api: Control, model: Model
 ) -> None:
     """HB-4, HB-13: after half a minute at most, with the event that it is for."""
@@ -138,13 +138,13 @@ def test_a_beat_of_a_busy_agent_comes_when_the_agent_is_idle(
     api.say(ANN, "slow 600 0.1")
     wait_for(model.seen, "the chat's run")
     tell(heart, "the build is red")
-    deferred = wait_for(lambda: only(heart, "deferred"), "a beat that waits")
+    deferred = wait_for(lambda: only(heart, "deferred"), "a heartbeat run that waits")
     assert "someone is talking to the agent" in heart.goclaw("heartbeat", "why")[1]
     stop(api)
     assert asked(model, "the build is red") == []
     row = ended(heart, deferred["id"])
     assert (outcome(row), row["kind"], row["attempts"]) == ("ok", "event", 1)
-    assert [one["id"] for one in beats(heart)] == [deferred["id"]]
+    assert [one["id"] for one in heartbeat_runs(heart)] == [deferred["id"]]
     assert len(asked(model, "the build is red")) == 1
 
 
@@ -195,11 +195,11 @@ target = "telegram:{CAT}"
 
 
 def over(place: Home, agent: str) -> list[dict[str, Any]]:
-    return [row for row in beats(place, agent) if row["finished_at"]]
+    return [row for row in heartbeat_runs(place, agent) if row["finished_at"]]
 
 
 def only(place: Home, status: str) -> dict[str, Any] | None:
-    return next((row for row in beats(place) if row["status"] == status), None)
+    return next((row for row in heartbeat_runs(place) if row["status"] == status), None)
 
 
 def seconds(earlier: str, later: str) -> float:

@@ -6,7 +6,7 @@ import json
 
 from tests.botapi.control import Control
 from tests.botapi.files import png
-from tests.e2e.beating import ANN, BEN, GROUP, TOPIC, outcome, run, say, start, workspace
+from tests.e2e.heartbeat_gateway import ANN, BEN, GROUP, TOPIC, outcome, run, say, start, workspace
 from tests.support.process import Home, wait_for
 
 FULL = "say the disk is full"

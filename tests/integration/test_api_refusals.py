@@ -33,7 +33,7 @@ UNKNOWN = {
     "row_id": "987654321",
     "number": "99",
     "occurrence": "nobody",
-    "beat": "nobody",
+    "heartbeat_run": "nobody",
 }
 """Ids that nothing has; elsewhere ``nobody``."""
 

@@ -190,8 +190,8 @@ def test_a_time_is_due_exactly_when_a_job_with_it_would_have_run(
     st.integers(1, 200),
     st.lists(st.integers(0, 90), min_size=1, max_size=60),
 )
-def test_an_interval_is_kept_on_any_grid_of_beats(minutes: int, gaps: list[int]) -> None:
-    """Never earlier than its tolerance allows, and never later than the first beat after it."""
+def test_an_interval_is_kept_on_any_grid_of_heartbeat_runs(minutes: int, gaps: list[int]) -> None:
+    """Never earlier than its tolerance allows, and never later than the first run after it."""
     checklist = parse(f"- every {minutes} minutes: look")
     length = timedelta(minutes=minutes)
     slack = min(length / 10, timedelta(minutes=5))

@@ -75,7 +75,7 @@ class NotingAgent:
         del emit
         journal, prompt = self.journal, request.prompt
         if request.trigger is Trigger.HEARTBEAT:
-            prompt = "beat"
+            prompt = "heartbeat_run"
         journal.asked[prompt] += 1
         chance = Random(f"{journal.seed} {prompt} {journal.asked[prompt]}")
         work = journal.given.get(prompt) or _by_chance(chance)

@@ -106,7 +106,7 @@ class Plan:
     shared: bool
     main_lane: int
     job_every_s: float | None
-    beat_every_s: float | None
+    heartbeat_every_s: float | None
     forced: tuple[Forced, ...] = ()
     job_in_chat: bool = False
     work: Mapping[str, Work] = field(default_factory=dict)
@@ -125,7 +125,7 @@ def plan(seed: int) -> Plan:
         shared=chance.random() < 0.5,
         main_lane=chance.choice((1, 2, 8)),
         job_every_s=chance.choice((None, 5.0, 11.0)),
-        beat_every_s=chance.choice((None, None, 13.0)),
+        heartbeat_every_s=chance.choice((None, None, 13.0)),
         forced=_halts(chance),
         job_in_chat=chance.random() < 0.5,
     )

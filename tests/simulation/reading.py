@@ -10,12 +10,12 @@ from goclaw_py.ports.store import InboxKind
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.store.memory.tables import InboxRecord, OutboxRecord, RunRow
 from goclaw_py.testing.clock import START
-from tests.chaos.facts import Beat, Claim, Facts, Message, Occurrence, Post, Run
+from tests.chaos.facts import Claim, Facts, HeartbeatFact, Message, Occurrence, Post, Run
 
 
 def facts(database: MemoryDatabase) -> Facts:
     """All that the tables tell."""
-    jobs, beats = database.cron, database.beats
+    jobs, heartbeat_runs = database.cron, database.heartbeat_runs
     return Facts(
         messages=tuple(map(_message, database.inbox.values())),
         runs=tuple(map(_run, database.runs.values())),
@@ -31,9 +31,9 @@ def facts(database: MemoryDatabase) -> Facts:
             )
             for row in jobs.logs.values()
         ),
-        beats=tuple(
-            Beat(row.id, row.agent, row.status.value, row.status not in OPEN)
-            for row in beats.rows.values()
+        heartbeat_runs=tuple(
+            HeartbeatFact(row.id, row.agent, row.status.value, row.status not in OPEN)
+            for row in heartbeat_runs.rows.values()
         ),
         claims=tuple(_claims(database)),
     )
@@ -64,7 +64,7 @@ def _run(row: RunRow) -> Run:
         None if end is None else _seconds(end.finished_at),
         None if end is None else end.outcome,
         new.occurrence,
-        new.beat,
+        new.heartbeat_run,
     )
 
 
@@ -80,7 +80,7 @@ def _post(row: OutboxRecord) -> Post:
         message.occurrence,
         message.alert,
         _seconds(row.created_at),
-        beat=message.beat,
+        heartbeat_run=message.heartbeat_run,
         sends=max(1, row.attempts),
     )
 
@@ -91,7 +91,10 @@ def _claims(database: MemoryDatabase) -> Iterator[Claim]:
         *(("lease", name, one.owner) for name, one in database.leases.items()),
         *(("node", node, node) for node in database.nodes),
         *(("call", str(key), one.node) for key, one in database.calls.rows.items()),
-        *(("beat", one.agent, one.node) for one in database.beats.heartbeats.values()),
+        *(
+            ("heartbeat_run", one.agent, one.node)
+            for one in database.heartbeat_runs.heartbeats.values()
+        ),
     )
     for kind, key, node in owned:
         if node is not None:

@@ -32,7 +32,7 @@ def scene(
         shared=shared,
         main_lane=2,
         job_every_s=job_every_s,
-        beat_every_s=None,
+        heartbeat_every_s=None,
         forced=mishaps,
         job_in_chat=job_in_chat,
         work={**texts, **(work or {})},

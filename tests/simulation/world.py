@@ -17,7 +17,7 @@ from unittest.mock import patch
 from goclaw_py.common import clock as clocks
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.heartbeat.models import OPEN
-from goclaw_py.heartbeat.models import HeartbeatConfig as BeatPlan
+from goclaw_py.heartbeat.models import HeartbeatConfig as HeartbeatPlan
 from goclaw_py.heartbeat.module import HeartbeatSetup
 from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.models import JobState
@@ -344,7 +344,7 @@ class _World:
         service = up[0].works.works
         if any(job.state is JobState.ACTIVE for job in self._database.cron.jobs.values()):
             await service.job_module.service.edit("job", JobChange(state=JobState.PAUSED), OPERATOR)
-        if self.plan.beat_every_s is not None:
+        if self.plan.heartbeat_every_s is not None:
             await service.heartbeats.service.switch(MAIN_AGENT, on=False)
         await self._wait(self._is_quiet)
 
@@ -363,7 +363,7 @@ class _World:
             or any(database.unsent.values())
             or any(run.end is None for run in database.runs.values())
             or _open(database.cron.logs)
-            or any(row.status in OPEN for row in database.beats.rows.values())
+            or any(row.status in OPEN for row in database.heartbeat_runs.rows.values())
             or any(one.process.frozen or one.draining for one in self._live())
             or not self._has_recovered()
         )
@@ -438,14 +438,14 @@ def _open(logs: Mapping[OccurrenceId, LoggedOccurrence]) -> list[LoggedOccurrenc
 
 
 def _ways(planned: Plan) -> Ways:
-    beats = HeartbeatSetup()
-    if planned.beat_every_s is not None:
-        policy = HeartbeatPolicy(interval=timedelta(seconds=planned.beat_every_s))
-        beat = BeatPlan(MAIN_AGENT, policy.interval, timedelta(seconds=3))
-        beats = HeartbeatSetup({MAIN_AGENT: policy}, {MAIN_AGENT: beat})
+    heartbeat_runs = HeartbeatSetup()
+    if planned.heartbeat_every_s is not None:
+        policy = HeartbeatPolicy(interval=timedelta(seconds=planned.heartbeat_every_s))
+        heartbeat_run = HeartbeatPlan(MAIN_AGENT, policy.interval, timedelta(seconds=3))
+        heartbeat_runs = HeartbeatSetup({MAIN_AGENT: policy}, {MAIN_AGENT: heartbeat_run})
     return Ways(
         direct=QueuePolicy(mode=planned.mode, debounce_s=0.8),
         main_lane=planned.main_lane,
-        heartbeats=beats,
+        heartbeats=heartbeat_runs,
         shared=frozenset({MAIN_LANE, CRON_LANE}) if planned.shared else frozenset(),
     )

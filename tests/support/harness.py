@@ -313,7 +313,7 @@ class GatewayProcess:
         await self._cancel(
             *self.commands.stop_answers._tasks, *self.runner.notices._tasks, *self._tasks
         )
-        side = self.works.job_module.occurrences._side, self.works.heartbeats.beats._side
+        side = self.works.job_module.occurrences._side, self.works.heartbeats.heartbeat_runs._side
         await self._cancel(*self.runner._drafts._late, *(one for s in side for one in s._tasks))
 
     async def _cancel(self, *tasks: asyncio.Task[Any]) -> None:

@@ -39,7 +39,7 @@ class FakeHeartbeats:
     interval: timedelta | None = HALF_HOUR
     zone: str = "UTC"
     route: Route = field(default_factory=lambda: Route(Target("telegram", "default", "ann")))
-    no_beat: NoHeartbeat | None = None
+    no_heartbeat_run: NoHeartbeat | None = None
     ran: list[AgentName] = field(default_factory=list)
     broken: GoclawError | None = None
     breaks_after: GoclawError | None = None
@@ -83,20 +83,26 @@ class FakeHeartbeats:
             return []
         return [self.last] if outcome in (None, self.last.outcome) else []
 
-    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
-        return self.last if self.last is not None and self.last.id == beat else None
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
+        return self.last if self.last is not None and self.last.id == heartbeat_run else None
 
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         self.heart(agent)
-        if self.no_beat is not None:
-            return self.no_beat
+        if self.no_heartbeat_run is not None:
+            return self.no_heartbeat_run
         self.ran.append(agent)
-        now, beat = self.clock.now(), HeartbeatRunId(f"beat-{len(self.ran)}")
+        now, heartbeat_run = self.clock.now(), HeartbeatRunId(f"beat-{len(self.ran)}")
         self.last = HeartbeatRun(
-            beat, agent, HeartbeatRunKind.MANUAL, now, now, HeartbeatRunStatus.OK, finished_at=now
+            heartbeat_run,
+            agent,
+            HeartbeatRunKind.MANUAL,
+            now,
+            now,
+            HeartbeatRunStatus.OK,
+            finished_at=now,
         )
         self._after()
-        return HeartbeatStarted(beat)
+        return HeartbeatStarted(heartbeat_run)
 
     async def rehearse(self, agent: AgentName) -> DryRunReport:
         self.heart(agent)

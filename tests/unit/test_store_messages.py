@@ -79,7 +79,7 @@ OUTBOUND = {
     ).map(tuple),
     "lost": st.none() | st.builds(LostDraft, words, maybe, maybe),
     "occurrence": maybe,
-    "beat": maybe,
+    "heartbeat_run": maybe,
     "alert": words,
     "album": words,
 }

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from goclaw_py.agents.offline.phrases import BEATING, TALKING, TOOLING, announced, beat, say
+from goclaw_py.agents.offline.phrases import (
+    HEARTBEAT_ANSWERS,
+    TALKING,
+    TOOLING,
+    announced,
+    heartbeat_run,
+    say,
+)
 from goclaw_py.agents.offline.scheduling import SCHEDULING
 from goclaw_py.agents.offline.turn import Answer, OfflineTurn, phrase, quote
 from goclaw_py.model.errors import ToolFailed
@@ -42,7 +49,7 @@ PHRASES = (
     *TALKING,
     *TOOLING,
     *SCHEDULING,
-    *BEATING,
+    *HEARTBEAT_ANSWERS,
 )
 """In the order in which they are tried."""
 
@@ -54,7 +61,7 @@ def _understands(text: str) -> bool:
 def _find(request: RunRequest, prompt: str) -> tuple[Answer, str, str]:
     """What answers a request, and what it works with."""
     if request.trigger is Trigger.HEARTBEAT:
-        return beat, prompt, ""
+        return heartbeat_run, prompt, ""
     if any(isinstance(part, FilePart) for part in request.parts):
         return _thank, prompt, ""
     if results := announced(prompt):

@@ -224,7 +224,7 @@ _EVENTS = re.compile(rf"^Events:\n(?={_AT})", re.MULTILINE | re.ASCII)
 _EVENT = re.compile(rf"^(?={_AT})", re.MULTILINE | re.ASCII)
 
 
-async def beat(turn: OfflineTurn) -> str:
+async def heartbeat_run(turn: OfflineTurn) -> str:
     """Name what needs attention, or say that nothing does (SPEC HB-5)."""
     found = needs_attention(turn.request.prompt)
     if not found:
@@ -236,7 +236,7 @@ async def beat(turn: OfflineTurn) -> str:
 
 
 def needs_attention(prompt: str) -> list[str]:
-    """The open items and the events in the message of a beat, as they are written."""
+    """The open items and the events in the message of a heartbeat run, as they are written."""
     checklist, *events = _EVENTS.split(prompt, maxsplit=1)
     found = [match["text"] for match in _OPEN.finditer(_CODE.sub("", checklist))]
     for section in events:
@@ -258,7 +258,7 @@ async def _status(turn: OfflineTurn) -> str:
     return await turn.report("heartbeat", action="status")
 
 
-BEATING = (
+HEARTBEAT_ANSWERS = (
     phrase(
         "add to the checklist: TEXT",
         "adds an item to HEARTBEAT.md",

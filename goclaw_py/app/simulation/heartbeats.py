@@ -1,4 +1,4 @@
-"""The heartbeats of a simulation: how they stand, and what becomes of their beats (SPEC OPS-6)."""
+"""The heartbeats of a simulation: how they stand, and what becomes of their runs (SPEC OPS-6)."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from goclaw_py.ports.store import RunEnd
 from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.memory import MemoryStore
 
-MOST_BEATS = 100_000
-"""A simulation ends after so many beats, also if nearly all are skipped: it takes minutes."""
+MOST_HEARTBEAT_RUNS = 100_000
+"""A simulation ends after so many runs, also if nearly all are skipped: it takes minutes."""
 
 ASKS_ONCE = Usage(requests=1)
-"""What a beat uses of which nothing is known."""
+"""What a heartbeat run uses of which nothing is known."""
 
 _TIDY_EVERY = 500
 
 
 @dataclass(frozen=True, slots=True)
 class KnownHeartbeat:
-    """How a heartbeat stands, and what is assumed of its beats that come to their agent.
+    """How a heartbeat stands, and what is assumed of its heartbeat runs that come to their agent.
 
     Args:
-        events: What waits to be told with its next beat.
-        today: What its beats have used on this day, in UTC; None: nothing.
+        events: What waits to be told with its next heartbeat run.
+        today: What its heartbeat runs have used on this day, in UTC; None: nothing.
         seconds: How long one takes.
         usage: What one uses.
     """
@@ -62,7 +62,7 @@ class KnownHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedHeartbeatEvent:
-    """A beat as it went.
+    """A heartbeat run as it went.
 
     Args:
         due_at: By the grid, or when it was asked for.
@@ -110,29 +110,29 @@ class Totals:
 
 @dataclass(slots=True)
 class ForecastHeartbeats(Totals):
-    """What became of the beats of one agent. One that has not ended does not count.
+    """What became of the heartbeat runs of one agent. One that has not ended does not count.
 
     Args:
-        is_on: Whether it beats at all.
-        beats: All of them, those that were skipped too.
-        failed: Beats that asked a model and came to nothing.
+        is_on: Whether it is on at all.
+        heartbeat_runs: All of them, those that were skipped too.
+        failed: Heartbeat runs that asked a model and came to nothing.
     """
 
     agent: AgentName
     is_on: bool = True
-    beats: int = 0
+    heartbeat_runs: int = 0
     failed: int = 0
 
-    def count(self, beat: SimulatedHeartbeatEvent) -> None:
+    def count(self, heartbeat_run: SimulatedHeartbeatEvent) -> None:
         """One more."""
-        self.beats += 1
-        if beat.skip is not None:
-            self.skipped[beat.skip] += 1
-        self.failed += beat.status is HeartbeatRunStatus.FAILED
-        self.model_calls += beat.model_calls
-        self.add_cost(beat.usd)
-        if beat.started_at is not None:
-            self.add_run(beat.due_at, beat.started_at, beat.finished_at)
+        self.heartbeat_runs += 1
+        if heartbeat_run.skip is not None:
+            self.skipped[heartbeat_run.skip] += 1
+        self.failed += heartbeat_run.status is HeartbeatRunStatus.FAILED
+        self.model_calls += heartbeat_run.model_calls
+        self.add_cost(heartbeat_run.usd)
+        if heartbeat_run.started_at is not None:
+            self.add_run(heartbeat_run.due_at, heartbeat_run.started_at, heartbeat_run.finished_at)
 
 
 def played_setup(settings: Settings, known: Iterable[KnownHeartbeat]) -> HeartbeatSetup:
@@ -147,13 +147,15 @@ def played_setup(settings: Settings, known: Iterable[KnownHeartbeat]) -> Heartbe
 
 
 async def all_is_well(known: KnownHeartbeat) -> AgentResult:
-    """Answer a beat, after the time and at the cost that are assumed."""
+    """Answer a heartbeat run, after the time and at the cost that are assumed."""
     await asyncio.sleep(known.seconds)
     return AgentResult(HEARTBEAT_OK, usage=known.usage)
 
 
 def foreseen(
-    setup: HeartbeatSetup, known: Iterable[KnownHeartbeat], beats: Iterable[SimulatedHeartbeatEvent]
+    setup: HeartbeatSetup,
+    known: Iterable[KnownHeartbeat],
+    heartbeat_runs: Iterable[SimulatedHeartbeatEvent],
 ) -> tuple[ForecastHeartbeats, ...]:
     """What becomes of each heartbeat, in the order in which they are known."""
     found = {}
@@ -161,19 +163,19 @@ def foreseen(
         if (plan := setup.plans.get(one.agent)) is not None:
             heart = replace(one.heartbeat, interval=plan.interval)
             found[one.agent] = ForecastHeartbeats(one.agent, heart.is_on)
-    for beat in beats:
-        found[beat.agent].count(beat)
+    for heartbeat_run in heartbeat_runs:
+        found[heartbeat_run.agent].count(heartbeat_run)
     return tuple(found.values())
 
 
 class ObservedHeartbeats(MemoryStore):
-    """Notes what becomes of beats, and keeps no more rows of them than it must."""
+    """Notes what becomes of heartbeat runs, and keeps no more rows of them than it must."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.beat_events: list[SimulatedHeartbeatEvent] = []
-        self.beats_asked = 0
-        """How many beats came to their agents."""
+        self.heartbeat_events: list[SimulatedHeartbeatEvent] = []
+        self.heartbeat_runs_asked = 0
+        """How many heartbeat runs came to their agents."""
         self.full = asyncio.Event()
         """There is more than anybody reads."""
         self._used: dict[tuple[AgentName, date], Usage] = {}
@@ -182,9 +184,11 @@ class ObservedHeartbeats(MemoryStore):
     def enter_heartbeat(self, known: KnownHeartbeat, now: datetime) -> None:
         """Let a heartbeat stand as it does; what it has in hand stays out of it."""
         agent = known.agent
-        self._db.beats.heartbeats[agent] = replace(known.heartbeat, beat=None, node=None)
+        self._db.heartbeat_runs.heartbeats[agent] = replace(
+            known.heartbeat, heartbeat_run=None, node=None
+        )
         for text in known.events:
-            self._db.beats.enter_event(agent, text, now)
+            self._db.heartbeat_runs.enter_event(agent, text, now)
         if known.today is not None:
             self._used[agent, _day(now)] = known.today
 
@@ -195,9 +199,9 @@ class ObservedHeartbeats(MemoryStore):
         return self._used.get((agent, _day(since)))
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """Its beat is noted."""
-        if end.beat is not None:
-            self._note_beat(end.beat, end.usage)
+        """Its run is noted."""
+        if end.heartbeat_run is not None:
+            self._note_heartbeat_run(end.heartbeat_run, end.usage)
         await super().finish_run(end, node=node)
         await self._tidy()
 
@@ -205,15 +209,15 @@ class ObservedHeartbeats(MemoryStore):
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
         """It is noted."""
-        self._note_beat(end)
+        self._note_heartbeat_run(end)
         await super().end_heartbeat_run(end, say, node=node)
         await self._tidy()
 
-    def _note_beat(self, end: HeartbeatRunEnd, usage: Usage | None = None) -> None:
-        row = self._db.beats.rows[end.id]
+    def _note_heartbeat_run(self, end: HeartbeatRunEnd, usage: Usage | None = None) -> None:
+        row = self._db.heartbeat_runs.rows[end.id]
         if row.finished_at is not None:
             return
-        self.beat_events.append(
+        self.heartbeat_events.append(
             SimulatedHeartbeatEvent(
                 end.agent,
                 row.due_at,
@@ -225,7 +229,7 @@ class ObservedHeartbeats(MemoryStore):
                 None if usage is None else usage.cost_usd,
             )
         )
-        self.beats_asked += end.started_at is not None
+        self.heartbeat_runs_asked += end.started_at is not None
         if usage is not None:
             day = end.agent, _day(row.claimed_at)
             self._used[day] = self._used.get(day, NO_USAGE).plus(usage)
@@ -233,15 +237,15 @@ class ObservedHeartbeats(MemoryStore):
 
     def look_if_full(self) -> None:
         """See ``full``."""
-        if len(self.beat_events) >= MOST_BEATS:
+        if len(self.heartbeat_events) >= MOST_HEARTBEAT_RUNS:
             self.full.set()
 
     async def _tidy(self) -> None:
-        if len(self.beat_events) >= self._tidy_at:
-            # The log of an agent is slow where it holds thousands of beats that used something.
-            self._tidy_at = len(self.beat_events) + _TIDY_EVERY
+        if len(self.heartbeat_events) >= self._tidy_at:
+            # The log of an agent is slow where it holds thousands of runs that used something.
+            self._tidy_at = len(self.heartbeat_events) + _TIDY_EVERY
             await self.sweep_heartbeat_runs(
-                now=self.beat_events[-1].finished_at + heartbeat_rules.KEPT
+                now=self.heartbeat_events[-1].finished_at + heartbeat_rules.KEPT
             )
 
 

@@ -50,8 +50,8 @@ from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 
 MOST_RUNS = 2_000_000
-"""A simulation ends after so many runs, those of beats included: each of them takes some memory.
-Beats that are skipped do not count; see ``MOST_BEATS``."""
+"""A simulation ends after so many runs, those of runs included: each of them takes some memory.
+Heartbeat runs that are skipped do not count; see ``MOST_HEARTBEAT_RUNS``."""
 
 _STEPS = 200
 """How often the progress of a simulation is told."""
@@ -104,10 +104,10 @@ class Foreseen(Totals):
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """All of it. ``until`` is earlier than asked for if there were too many runs or beats.
+    """All of it. ``until`` is earlier than asked for if there were too many runs or runs.
 
     Args:
-        beats: Each beat of ``heartbeats``, in the order of their due times.
+        heartbeat_runs: Each heartbeat run of ``heartbeats``, in the order of their due times.
     """
 
     since: datetime
@@ -116,7 +116,7 @@ class Forecast:
     events: tuple[SimulatedOccurrence, ...]
     cut: bool = False
     heartbeats: tuple[ForecastHeartbeats, ...] = ()
-    beats: tuple[SimulatedHeartbeatEvent, ...] = ()
+    heartbeat_runs: tuple[SimulatedHeartbeatEvent, ...] = ()
 
 
 def simulate(
@@ -127,7 +127,7 @@ def simulate(
     days: int,
     tell: Callable[[float], None] | None = None,
 ) -> Forecast:
-    """Let jobs run and agents beat for so many days from ``since`` on.
+    """Let jobs run and heartbeats run for so many days from ``since`` on.
 
     Jobs that are paused or over do nothing, nor do heartbeats that are off, that are not named, or
     whose agents the settings do not have. Blocks until it is done: give it a thread. Only errors of
@@ -169,7 +169,7 @@ def _quiet() -> Iterator[None]:
 
 
 class _Watched(ObservedHeartbeats):
-    """Counts what becomes of occurrences as they end, and of beats."""
+    """Counts what becomes of occurrences as they end, and of heartbeat runs."""
 
     def __init__(self, jobs: Sequence[Job], assumed: Mapping[JobId, Assumed]) -> None:
         super().__init__()
@@ -205,12 +205,12 @@ class _Watched(ObservedHeartbeats):
     def look_if_full(self) -> None:
         """See ``MOST_RUNS``."""
         super().look_if_full()
-        if len(self.job_events) + self.beats_asked >= MOST_RUNS:
+        if len(self.job_events) + self.heartbeat_runs_asked >= MOST_RUNS:
             self.full.set()
 
 
 class _Pretender:
-    """An agent whose beats take what is assumed."""
+    """An agent whose runs take what is assumed."""
 
     def __init__(self, heartbeats: Mapping[AgentName, KnownHeartbeat]) -> None:
         self._heartbeats = heartbeats
@@ -286,8 +286,8 @@ class _Simulation:
         settings = self._settings
         names = [AgentName(name) for name in settings.agents]
         names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
-        beating = {one.agent: one for one in self._heartbeats}
-        pretender: AgentLoop = _Pretender(beating)
+        heartbeat_gateway = {one.agent: one for one in self._heartbeats}
+        pretender: AgentLoop = _Pretender(heartbeat_gateway)
         limits = agent_limits(settings)
         rules = replace(job_rules(settings), enabled=True)
         around = GatewayDependencies(
@@ -309,22 +309,25 @@ class _Simulation:
 
     def _forecast(self, store: _Watched, until: datetime) -> Forecast:
         # Files are read in threads: what is due together may end in any order.
-        beats = sorted(store.beat_events, key=lambda beat: (beat.due_at, beat.agent))
+        heartbeat_runs = sorted(
+            store.heartbeat_events,
+            key=lambda heartbeat_run: (heartbeat_run.due_at, heartbeat_run.agent),
+        )
         return Forecast(
             self._since,
             until,
             tuple(store.seen.values()),
             tuple(store.job_events),
             store.full.is_set(),
-            foreseen(self._setup, self._heartbeats, beats),
-            tuple(beats),
+            foreseen(self._setup, self._heartbeats, heartbeat_runs),
+            tuple(heartbeat_runs),
         )
 
 
 async def _until_full(
     works: Container, store: _Watched, limit_s: float, tell: Callable[[float], None] | None
 ) -> None:
-    """Let jobs run and agents beat for so long, or until there is enough of it."""
+    """Let jobs run and heartbeats run for so long, or until there is enough of it."""
     running = [
         asyncio.create_task(works.job_module.loop.run()),
         asyncio.create_task(works.heartbeats.run()),

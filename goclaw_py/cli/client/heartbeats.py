@@ -41,7 +41,9 @@ class RemoteHeartbeatService(Remote):
         return self._agents
 
     view = call(HeartbeatService.view, "GET /api/heartbeats/{agent}")
-    log = call(HeartbeatService.log, "GET /api/heartbeats/{agent}/beats", without="/api/beats")
+    log = call(
+        HeartbeatService.log, "GET /api/heartbeats/{agent}/runs", without="/api/heartbeat-runs"
+    )
     rehearse = call(HeartbeatService.rehearse, "GET /api/heartbeats/{agent}/rehearsal")
     run_now = call(
         HeartbeatService.run_now,
@@ -73,10 +75,10 @@ class RemoteHeartbeatService(Remote):
         expected="version",
     )
 
-    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
         """See ``HeartbeatService``."""
         try:
-            raw = await self.send("GET", f"/api/beats/{segment(beat)}")
+            raw = await self.send("GET", f"/api/heartbeat-runs/{segment(heartbeat_run)}")
         except NotFound:
             return None
         return wire.read(HeartbeatRun, raw)

@@ -81,9 +81,9 @@ def run(
         service = control.heartbeats
         name = await words.chosen(service, agent)
         begun = await service.run_now(name)
-        beat = await _ended(service, begun, patience)
-        is_off = beat is not None and beat.skip is Skip.DISABLED
-        return _Ran(begun, beat, (await service.view(name)).heartbeat if is_off else None)
+        heartbeat_run = await _ended(service, begun, patience)
+        is_off = heartbeat_run is not None and heartbeat_run.skip is Skip.DISABLED
+        return _Ran(begun, heartbeat_run, (await service.view(name)).heartbeat if is_off else None)
 
     _say(cli(ctx).ask(ask), waited=not no_wait, as_json=as_json)
 
@@ -109,7 +109,7 @@ class _Ran:
     """
 
     begun: HeartbeatStarted | NoHeartbeat
-    beat: HeartbeatRun | None
+    heartbeat_run: HeartbeatRun | None
     heartbeat: Heartbeat | None
 
 
@@ -122,31 +122,31 @@ async def _ended(
 
     clock = asyncio.get_running_loop().time
     give_up_at = clock() + patience
-    found = await service.beat(begun.beat)
+    found = await service.heartbeat_run(begun.heartbeat_run)
     while found is not None and clock() < give_up_at:
         if found.status not in OPEN:
             if found.delivery != "pending":
                 break
             give_up_at = min(give_up_at, clock() + _DELIVERY_S)
         await asyncio.sleep(min(_LOOK_EVERY_S, max(0.0, give_up_at - clock())))
-        found = await service.beat(begun.beat)
+        found = await service.heartbeat_run(begun.heartbeat_run)
     return found
 
 
 def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
-    begun, beat = ran.begun, ran.beat
+    begun, heartbeat_run = ran.begun, ran.heartbeat_run
     if not isinstance(begun, HeartbeatStarted):
         _refuse(begun, as_json=as_json)
-    elif beat is None:
+    elif heartbeat_run is None:
         if as_json:
-            show_json(dict[str, str], {"status": "running", "beat": begun.beat})
+            show_json(dict[str, str], {"status": "running", "heartbeat_run": begun.heartbeat_run})
         else:
-            typer.echo(begun.beat)
+            typer.echo(begun.heartbeat_run)
         if waited:
             typer.echo("goclaw: this heartbeat run is no longer stored", err=True)
             raise typer.Exit(ExitCode.FAILED)
     else:
-        _say_beat(beat, ran.heartbeat, as_json=as_json)
+        _say_heartbeat_run(heartbeat_run, ran.heartbeat, as_json=as_json)
 
 
 def _refuse(refused: NoHeartbeat, *, as_json: bool) -> None:
@@ -157,20 +157,26 @@ def _refuse(refused: NoHeartbeat, *, as_json: bool) -> None:
     raise typer.Exit(ExitCode.UNREACHABLE if is_off else ExitCode.FAILED)
 
 
-def _say_beat(beat: HeartbeatRun, heartbeat: Heartbeat | None, *, as_json: bool) -> None:
-    outcome = words.outcome(beat)
+def _say_heartbeat_run(
+    heartbeat_run: HeartbeatRun, heartbeat: Heartbeat | None, *, as_json: bool
+) -> None:
+    outcome = words.outcome(heartbeat_run)
     if as_json:
-        show_json(HeartbeatRun, beat)
+        show_json(HeartbeatRun, heartbeat_run)
     else:
-        facts = ", ".join(filter(None, [words.took(beat), cost(beat.usage)]))
-        typer.echo(plain(f"{outcome}{f' ({facts})' if facts else ''}: {outcome_words(beat)}"))
-        if todo := advice(beat, heartbeat):
+        facts = ", ".join(filter(None, [words.took(heartbeat_run), cost(heartbeat_run.usage)]))
+        typer.echo(
+            plain(f"{outcome}{f' ({facts})' if facts else ''}: {outcome_words(heartbeat_run)}")
+        )
+        if todo := advice(heartbeat_run, heartbeat):
             typer.echo(todo)
-        if beat.status in _SPEAKS and (said := words.said(beat)):
+        if heartbeat_run.status in _SPEAKS and (said := words.said(heartbeat_run)):
             typer.echo("Reply:")
             typer.echo(plain(said))
-    if beat.status in OPEN:
-        typer.echo(f"goclaw: still in progress; see: goclaw heartbeat logs {beat.agent}", err=True)
+    if heartbeat_run.status in OPEN:
+        typer.echo(
+            f"goclaw: still in progress; see: goclaw heartbeat logs {heartbeat_run.agent}", err=True
+        )
     if outcome not in _FINE:
         raise typer.Exit(ExitCode.FAILED)
 

@@ -22,7 +22,7 @@ from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.control import Control
 
-_LAST_BEATS = 5
+_LAST_HEARTBEAT_RUNS = 5
 _COLUMNS = ("AGENT", "STATE", "NEXT RUN", "LAST RUN", "OUTCOME", "ALERTS TO", "TODAY", "MONTH")
 OUTCOMES = (
     *(status for status in HeartbeatRunStatus if status is not HeartbeatRunStatus.SKIPPED),
@@ -53,7 +53,7 @@ def status(
         service = control.heartbeats
         agents = await words.some(service, agent)
         views = [await service.view(one) for one in agents]
-        log = await service.log(agents[0], limit=_LAST_BEATS) if len(agents) == 1 else []
+        log = await service.log(agents[0], limit=_LAST_HEARTBEAT_RUNS) if len(agents) == 1 else []
         return _Seen(views, log, await is_live(control))
 
     look(ctx, ask, _output(_show_status, one=agent is not None, as_json=as_json), watch)
@@ -68,7 +68,7 @@ def _show_status(found: _Seen) -> None:
     view = found.views[0]
     show_facts(_facts(view))
     typer.echo()
-    words.show_beats(found.log, {view.heartbeat.agent: view.policy.zone}, with_agent=False)
+    words.show_heartbeat_runs(found.log, {view.heartbeat.agent: view.policy.zone}, with_agent=False)
 
 
 def _output(show: Callable[[_Seen], None], *, one: bool, as_json: bool) -> Printer[_Seen]:
@@ -156,15 +156,17 @@ def logs(
     async def ask(control: Control) -> tuple[list[HeartbeatRun], dict[str, str]]:
         service = control.heartbeats
         name = None if agent is None else AgentName(agent)
-        beats = await service.log(name, limit=limit, outcome=outcome)
-        seen = {beat.agent for beat in beats}.intersection(await words.every(service))
-        return beats, {one: (await service.view(one)).policy.zone for one in seen}
+        heartbeat_runs = await service.log(name, limit=limit, outcome=outcome)
+        seen = {heartbeat_run.agent for heartbeat_run in heartbeat_runs}.intersection(
+            await words.every(service)
+        )
+        return heartbeat_runs, {one: (await service.view(one)).policy.zone for one in seen}
 
-    beats, zones = cli(ctx).ask(ask)
+    heartbeat_runs, zones = cli(ctx).ask(ask)
     if as_json:
-        show_json(list[HeartbeatRun], beats)
+        show_json(list[HeartbeatRun], heartbeat_runs)
         return
-    words.show_beats(beats, zones, with_agent=agent is None)
+    words.show_heartbeat_runs(heartbeat_runs, zones, with_agent=agent is None)
 
 
 # ---------------------------------------------------------------------------- show

@@ -88,13 +88,13 @@ def text_of(given: Sequence[str]) -> str:
     return text
 
 
-# ---------------------------------------------------------------------------- beats
+# ---------------------------------------------------------------------------- heartbeat runs
 
 _KINDS = {"interval": "schedule", "manual": "manual", "event": "event", "job": "job"}
 
 
-def show_beats(
-    beats: Sequence[HeartbeatRun], zones: Mapping[str, str], *, with_agent: bool
+def show_heartbeat_runs(
+    heartbeat_runs: Sequence[HeartbeatRun], zones: Mapping[str, str], *, with_agent: bool
 ) -> None:
     """Print heartbeat runs, with times in the time zones of their agents."""
     columns = (
@@ -103,42 +103,44 @@ def show_beats(
     )
     rows = [
         (
-            *((display.cell(beat.agent),) if with_agent else ()),
-            texts.local(beat.claimed_at, zones.get(beat.agent, "UTC")),
-            _KINDS[beat.kind.value],
-            took(beat),
-            outcome(beat),
-            str(beat.attempts or ""),
-            beat.delivery,
-            cost(beat.usage),
-            remark(beat),
-            one_line(said(beat), _TEXT),
+            *((display.cell(heartbeat_run.agent),) if with_agent else ()),
+            texts.local(heartbeat_run.claimed_at, zones.get(heartbeat_run.agent, "UTC")),
+            _KINDS[heartbeat_run.kind.value],
+            took(heartbeat_run),
+            outcome(heartbeat_run),
+            str(heartbeat_run.attempts or ""),
+            heartbeat_run.delivery,
+            cost(heartbeat_run.usage),
+            remark(heartbeat_run),
+            one_line(said(heartbeat_run), _TEXT),
         )
-        for beat in beats
+        for heartbeat_run in heartbeat_runs
     ]
     show_table((*(("AGENT",) if with_agent else ()), *columns), rows, empty="no heartbeat runs yet")
 
 
-def outcome(beat: HeartbeatRun) -> str:
+def outcome(heartbeat_run: HeartbeatRun) -> str:
     """Return the outcome of a run; ``delivery_failed`` if its alert cannot arrive."""
-    return "delivery_failed" if is_undelivered(beat) else beat.outcome
+    return "delivery_failed" if is_undelivered(heartbeat_run) else heartbeat_run.outcome
 
 
-def remark(beat: HeartbeatRun) -> str:
+def remark(heartbeat_run: HeartbeatRun) -> str:
     """Return the outcome in words."""
-    return one_line(outcome_words(beat), _TEXT)
+    return one_line(outcome_words(heartbeat_run), _TEXT)
 
 
-def said(beat: HeartbeatRun) -> str:
+def said(heartbeat_run: HeartbeatRun) -> str:
     """Return the reply of the agent as people read it, "" if there is none."""
-    return without_token(beat.reply).strip()
+    return without_token(heartbeat_run.reply).strip()
 
 
-def took(beat: HeartbeatRun) -> str:
+def took(heartbeat_run: HeartbeatRun) -> str:
     """Return how long the agent ran, "" if it did not run or is still running."""
-    if beat.started_at is None or beat.finished_at is None:
+    if heartbeat_run.started_at is None or heartbeat_run.finished_at is None:
         return ""
-    return duration(max(0.0, (beat.finished_at - beat.started_at).total_seconds()))
+    return duration(
+        max(0.0, (heartbeat_run.finished_at - heartbeat_run.started_at).total_seconds())
+    )
 
 
 def due(view: HeartbeatView) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.output import clock, duration, one_line, show_json, show_table
-from goclaw_py.cli.simulate.texts import beats_row, heart_name, reach, row, total
+from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
 from goclaw_py.cli.terminal import working
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _show(found: Forecast) -> None:
     show_table(_JOBS, [row(one) for one in found.jobs], empty="no jobs")
     if found.heartbeats:
         typer.echo("")
-        show_table(_HEARTBEATS, [beats_row(one) for one in found.heartbeats], empty="")
+        show_table(_HEARTBEATS, [heartbeat_runs_row(one) for one in found.heartbeats], empty="")
     if not found.jobs and not found.heartbeats:
         return
     typer.echo("")
@@ -136,9 +136,9 @@ def _lanes(found: Forecast) -> list[tuple[str, list[datetime]]]:
         if event.started_at is not None:
             jobs[event.job].append(event.started_at)
     hearts: dict[str, list[datetime]] = {one.agent: [] for one in found.heartbeats}
-    for beat in found.beats:
-        if beat.started_at is not None:
-            hearts[beat.agent].append(beat.started_at)
+    for heartbeat_run in found.heartbeat_runs:
+        if heartbeat_run.started_at is not None:
+            hearts[heartbeat_run.agent].append(heartbeat_run.started_at)
     lanes = [(one.job.spec.slug, jobs[one.job.id]) for one in found.jobs if one.runs]
     lanes += [(heart_name(one), hearts[one.agent]) for one in found.heartbeats]
     return [(name, starts) for name, starts in lanes if starts]
@@ -172,7 +172,12 @@ def _job(one: Foreseen) -> dict[str, object]:
 
 
 def _heartbeat(one: ForecastHeartbeats) -> dict[str, object]:
-    facts = {"agent": one.agent, "on": one.is_on, "beats": one.beats, "failed": one.failed}
+    facts = {
+        "agent": one.agent,
+        "on": one.is_on,
+        "heartbeat_runs": one.heartbeat_runs,
+        "failed": one.failed,
+    }
     return facts | _totals(one)
 
 

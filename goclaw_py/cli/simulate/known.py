@@ -23,7 +23,7 @@ from goclaw_py.ports.store import JobQuery
 
 _PAST = timedelta(days=30)
 _MOST_JOBS = 1000
-_MOST_BEATS = 1000
+_MOST_HEARTBEAT_RUNS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +80,26 @@ async def _heartbeat(
     try:
         view = await service.view(agent)
         events = await service.events(agent) if view.events else []
-        log = [] if view.last is None else await service.log(agent, limit=_MOST_BEATS)
+        log = [] if view.last is None else await service.log(agent, limit=_MOST_HEARTBEAT_RUNS)
     except UnknownAgent:
         # The agent was added to the settings after the gateway started.
-        seconds, usage = _beat_taken([], guess)
+        seconds, usage = _heartbeat_run_taken([], guess)
         return KnownHeartbeat(Heartbeat(agent, None), seconds=seconds, usage=usage)
-    seconds, usage = _beat_taken([beat for beat in log if beat.claimed_at >= now - _PAST], guess)
+    seconds, usage = _heartbeat_run_taken(
+        [heartbeat_run for heartbeat_run in log if heartbeat_run.claimed_at >= now - _PAST], guess
+    )
     texts = tuple(event.text for event in events)
     return KnownHeartbeat(view.heartbeat, texts, view.today, seconds, usage)
 
 
-def _beat_taken(log: Sequence[HeartbeatRun], guess: Guess) -> tuple[float, Usage]:
+def _heartbeat_run_taken(log: Sequence[HeartbeatRun], guess: Guess) -> tuple[float, Usage]:
     """Return the average duration and usage of heartbeat runs that asked the model."""
     took = [
-        (beat.finished_at - beat.started_at).total_seconds()
-        for beat in log
-        if beat.started_at is not None and beat.finished_at is not None
+        (heartbeat_run.finished_at - heartbeat_run.started_at).total_seconds()
+        for heartbeat_run in log
+        if heartbeat_run.started_at is not None and heartbeat_run.finished_at is not None
     ]
-    used = [beat.usage for beat in log if beat.usage is not None]
+    used = [heartbeat_run.usage for heartbeat_run in log if heartbeat_run.usage is not None]
     costs = [usage.cost_usd for usage in used if usage.cost_usd is not None]
     seconds = sum(took) / len(took) if took else guess.seconds
     tokens = sum(usage.tokens for usage in used) // len(used) if used else 0

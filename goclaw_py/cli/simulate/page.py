@@ -16,7 +16,7 @@ from jinja2 import Environment
 
 from goclaw_py.app.simulation.simulation import Forecast
 from goclaw_py.cli.output import one_line
-from goclaw_py.cli.simulate.texts import beats_row, heart_name, reach, row, total
+from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
 from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.jobs.execution_models import OccurrenceStatus
 
@@ -26,7 +26,7 @@ _MOST_LINES = 15
 _STEPS = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 48, 168, 720, 2160, 8760))
 
 _HEAD = ("Job", "State", "Runs", "Coalesced", "Skipped", "Model calls", "USD", "Latest start")
-_BEATS_HEAD = ("Agent", "Heartbeat runs", "Model calls", "Skipped", "USD")
+_HEARTBEAT_RUNS_HEAD = ("Agent", "Heartbeat runs", "Model calls", "Skipped", "USD")
 _NUMBERS = ("Runs", "Coalesced", "Heartbeat runs", "Model calls", "USD", "Latest start")
 
 _Span = tuple[datetime, datetime]
@@ -36,7 +36,9 @@ def page(found: Forecast) -> str:
     """The page as HTML that is XML too. It asks nobody for anything: no script, no other host."""
     cut = f" Stopped at the limit of the simulation, after {reach(found)}." if found.cut else ""
     jobs = [(one_line(one.job.spec.title, 200), *row(one)[1:]) for one in found.jobs]
-    beats = [tuple(one_line(cell, 200) for cell in beats_row(one)) for one in found.heartbeats]
+    heartbeat_runs = [
+        tuple(one_line(cell, 200) for cell in heartbeat_runs_row(one)) for one in found.heartbeats
+    ]
     environment = Environment(autoescape=True, keep_trailing_newline=True)
     template = environment.from_string(Path(__file__).with_name("page.html").read_text("utf-8"))
     return template.render(
@@ -44,7 +46,7 @@ def page(found: Forecast) -> str:
         summary=f"{total(found)}.{cut}",
         days=list(_days(found)),
         lanes=_lanes(found),
-        tables=[(_HEAD, jobs), (_BEATS_HEAD, beats)],
+        tables=[(_HEAD, jobs), (_HEARTBEAT_RUNS_HEAD, heartbeat_runs)],
         numbers=_NUMBERS,
     )
 
@@ -76,11 +78,11 @@ def _lanes(found: Forecast) -> list[_Lane]:
         span = event.started_at or event.due_at, event.finished_at
         jobs[event.job].spans[kind].append(span)
     hearts = {one.agent: _Lane(found, heart_name(one)) for one in found.heartbeats}
-    for beat in found.beats:
-        kind = "bad" if beat.status is HeartbeatRunStatus.FAILED else "ok"
-        kind = "idle" if beat.skip is not None else kind
-        span = beat.started_at or beat.due_at, beat.finished_at
-        hearts[beat.agent].spans[kind].append(span)
+    for heartbeat_run in found.heartbeat_runs:
+        kind = "bad" if heartbeat_run.status is HeartbeatRunStatus.FAILED else "ok"
+        kind = "idle" if heartbeat_run.skip is not None else kind
+        span = heartbeat_run.started_at or heartbeat_run.due_at, heartbeat_run.finished_at
+        hearts[heartbeat_run.agent].spans[kind].append(span)
     return [lane for lane in (*jobs.values(), *hearts.values()) if lane.spans]
 
 

@@ -25,13 +25,13 @@ def row(one: Foreseen) -> tuple[str, ...]:
     )
 
 
-def beats_row(one: ForecastHeartbeats) -> tuple[str, ...]:
+def heartbeat_runs_row(one: ForecastHeartbeats) -> tuple[str, ...]:
     """Return agent, heartbeat runs, model calls, skipped and cost."""
-    beats = str(one.beats) if one.is_on or one.beats else "off"
+    heartbeat_runs = str(one.heartbeat_runs) if one.is_on or one.heartbeat_runs else "off"
     failed = f" ({one.failed} failed)" if one.failed else ""
     return (
         one.agent,
-        beats + failed,
+        heartbeat_runs + failed,
         str(one.model_calls),
         _skipped(one),
         _usd(one),
@@ -63,5 +63,5 @@ def total(found: Forecast) -> str:
 def reach(found: Forecast) -> str:
     """Return how many runs there were when the simulation stopped at its limit."""
     runs = f"{len(found.events)} job runs" if found.events else ""
-    beats = f"{len(found.beats)} heartbeat runs" if found.beats else ""
-    return " and ".join(filter(None, (runs, beats)))
+    heartbeat_runs = f"{len(found.heartbeat_runs)} heartbeat runs" if found.heartbeat_runs else ""
+    return " and ".join(filter(None, (runs, heartbeat_runs)))

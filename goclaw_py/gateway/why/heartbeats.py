@@ -27,11 +27,16 @@ async def explain(src: Sources, agent: AgentName) -> Explanation:
     # What holds now goes before the past: a heartbeat that is off has no better answer.
     stands = _state(view)
     answer = coming if stands or view.last is None else last
-    beats = await service.log(agent, limit=_SHOWN)
-    steps = [*map(_step, reversed(beats)), ExplanationStep(None, "next", coming)]
+    heartbeat_runs = await service.log(agent, limit=_SHOWN)
+    steps = [*map(_step, reversed(heartbeat_runs)), ExplanationStep(None, "next", coming)]
     code = f"heartbeat.{stands or _result(view)}"
     return Explanation(
-        subject(agent), src.now(), code, answer, tuple(steps), tuple(_cures(view, stands, beats))
+        subject(agent),
+        src.now(),
+        code,
+        answer,
+        tuple(steps),
+        tuple(_cures(view, stands, heartbeat_runs)),
     )
 
 
@@ -58,14 +63,16 @@ def _result(view: HeartbeatView) -> str:
     return (view.last.skip or view.last.status).value
 
 
-def _step(beat: HeartbeatRun) -> ExplanationStep:
-    run = f" (run {short(beat.runs[-1])})" if beat.runs else ""
+def _step(heartbeat_run: HeartbeatRun) -> ExplanationStep:
+    run = f" (run {short(heartbeat_run.runs[-1])})" if heartbeat_run.runs else ""
     return ExplanationStep(
-        beat.claimed_at, beat.outcome.replace(":", "_"), wording.outcome_words(beat) + run
+        heartbeat_run.claimed_at,
+        heartbeat_run.outcome.replace(":", "_"),
+        wording.outcome_words(heartbeat_run) + run,
     )
 
 
-def _cures(view: HeartbeatView, stands: str, beats: list[HeartbeatRun]) -> list[Cure]:
+def _cures(view: HeartbeatView, stands: str, heartbeat_runs: list[HeartbeatRun]) -> list[Cure]:
     agent, last = view.heartbeat.agent, view.last
     if stands:
         words, command = _BY_STATE[stands]
@@ -78,8 +85,8 @@ def _cures(view: HeartbeatView, stands: str, beats: list[HeartbeatRun]) -> list[
         found.append(Cure(advice))
         if wording.is_undelivered(last):
             found.append(Cure("The message, and why", "goclaw outbox list --state dead"))
-    if beats and beats[0].runs:
-        found.append(Cure("The last run", f"goclaw why run:{beats[0].runs[-1]}"))
+    if heartbeat_runs and heartbeat_runs[0].runs:
+        found.append(Cure("The last run", f"goclaw why run:{heartbeat_runs[0].runs[-1]}"))
     found.append(Cure("What a run would do now", f"goclaw heartbeat run {agent} --dry-run"))
     return found
 

@@ -38,7 +38,7 @@ class Item:
     Args:
         number: Its place among them, from 1, as people are shown it.
         text: What it says, without bullet and box, with its interval.
-        every: That interval in the words of the file, "" if it is looked at with every beat.
+        every: That interval in the words of the file, "" if it is looked at with every run.
         key: Names an item with an interval where it is noted that it was looked at; else "".
     """
 
@@ -55,7 +55,7 @@ class DueItems:
     Args:
         text: The list without comments and without what is not due; "" if nothing is.
         keys: Of the items with an interval that it carries, and of those that are seen for the
-            first time and wait for their hour: all are noted with the beat.
+            first time and wait for their hour: all are noted with the heartbeat run.
     """
 
     text: str
@@ -81,7 +81,7 @@ class Checklist:
         return self._tree.is_empty
 
     def due(self, done: Mapping[str, datetime], *, now: datetime, zone: str) -> DueItems:
-        """What a beat at ``now`` carries. ``done``: when keys were noted last.
+        """What a heartbeat run at ``now`` carries. ``done``: when keys were noted last.
 
         What is inside of an item that is not due is not due either. An item with a time of the day
         that was never noted waits for its next time, unless that was a moment ago

@@ -21,7 +21,7 @@ FORMS: Final = (
 """What ``read_interval`` understands, by example."""
 
 FRESH: Final = timedelta(minutes=30)
-"""The usual time between two beats. Where an item is seen for the first time it may have been
+"""The usual time between two runs. Where an item is seen for the first time it may have been
 written since the last one: then a time that was in between counts."""
 
 _MOST_SLACK: Final = timedelta(minutes=5)
@@ -72,7 +72,7 @@ class FixedInterval:
     def is_due(self, last: datetime | None, *, now: datetime, zone: ZoneInfo) -> bool:  # noqa: ARG002
         """Whether it is to be looked at, for the first time at once.
 
-        A little early too, at most a tenth of it and five minutes: beats come on a grid, and what
+        A little early too, at most a tenth of it and five minutes: runs come on a grid, and what
         misses one by a second would wait for the next.
         """
         if last is None:

@@ -27,8 +27,8 @@ from goclaw_py.ports.store.outbox import OutboxState
 class HeartbeatStore(Protocol):
     """Heartbeats, heartbeat runs, and the events that wait for them.
 
-    A change that makes a beat due, or due at another time, sends ``Notice.CRON``. A heartbeat has
-    at most one beat that is not over.
+    A change that makes a run due, or due at another time, sends ``Notice.CRON``. A heartbeat has
+    at most one heartbeat run that is not over.
     """
 
     async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
@@ -45,9 +45,9 @@ class HeartbeatStore(Protocol):
         """How they stand, by name."""
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
-        """Choose whether it beats; None: the settings decide. False: it is not planned.
+        """Choose whether it is on; None: the settings decide. False: it is not planned.
 
-        Choosing what holds already changes nothing. A beat that is in hand goes on.
+        Choosing what holds already changes nothing. A heartbeat run that is in hand goes on.
         """
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
@@ -56,7 +56,7 @@ class HeartbeatStore(Protocol):
     async def wake_heartbeat(
         self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
     ) -> bool:
-        """Ask for a beat as soon as may be. False: it is not planned.
+        """Ask for a heartbeat run as soon as may be. False: it is not planned.
 
         A wake that waits already is enough: it keeps its time and kind.
         """
@@ -66,11 +66,11 @@ class HeartbeatStore(Protocol):
     async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
-        """The earliest time at which a beat of these can be claimed; it may be over.
+        """The earliest time at which a heartbeat run of these can be claimed; it may be over.
 
         That is one that was given back (when it was given back), ``next_at``, and with ``wakes``
         ``wake_at``, but not before ``WAKES_APART`` after ``began_at``; not of those of which a
-        beat is in hand.
+        run is in hand.
         """
 
     async def claim_heartbeats(
@@ -94,31 +94,33 @@ class HeartbeatStore(Protocol):
         """
 
     async def claim_heartbeat_now(
-        self, node: NodeId, agent: AgentName, *, now: datetime, beat: HeartbeatRunId
+        self, node: NodeId, agent: AgentName, *, now: datetime, heartbeat_run: HeartbeatRunId
     ) -> HeartbeatClaim | None:
-        """Claim a beat by hand (``MANUAL``), whatever is due; None if one is not over.
+        """Claim a heartbeat run by hand (``MANUAL``), whatever is due; None if one is not over.
 
         Also of a heartbeat that is off. May be repeated after an unknown outcome. A wake that waits
         is answered by it. None if the agent is not planned either. Raises ``Fenced``.
         """
 
-    async def defer_heartbeat(self, beat: HeartbeatRunId, *, node: NodeId, detail: str) -> None:
-        """A beat in hand is ``DEFERRED``: its agent is busy. Raises ``Fenced``."""
+    async def defer_heartbeat(
+        self, heartbeat_run: HeartbeatRunId, *, node: NodeId, detail: str
+    ) -> None:
+        """A heartbeat run in hand is ``DEFERRED``: its agent is busy. Raises ``Fenced``."""
 
     async def end_heartbeat_run(
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """End a beat that had no run, or whose last run has ended before, and say something.
+        """End a run that had no run, or whose last run has ended before, and say something.
 
         One that has ended already stays as it is, and what is said about it falls out. Raises
-        ``Fenced`` if it is another node's by now; then nothing happens. ``RunEnd.beat`` does the
-        same together with the end of a run. Of each agent the log keeps the newest 1000.
+        ``Fenced`` if it is another node's by now; then nothing happens. ``RunEnd.heartbeat_run``
+        does the same together with the end of a run. Of each agent the log keeps the newest 1000.
         """
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
-        """Let beats in hand be claimed again, by whoever comes first; they are ``DEFERRED``.
+        """Let runs in hand be claimed again, by whoever comes first; they are ``DEFERRED``.
 
-        What a dead node leaves is given back in the same way, but for a beat a run of which had
+        What a dead node leaves is given back in the same way, but for a run a run of which had
         begun: that one ends ``LOST``. A node that leaves gives all back.
         """
 
@@ -131,13 +133,13 @@ class HeartbeatStore(Protocol):
         lives.
         """
 
-    # ---------------------------------------------------------------- what a beat looks at
+    # ---------------------------------------------------------------- what a heartbeat run looks at
 
     async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
-        """What the checks of a beat want to know."""
+        """What the checks of a heartbeat run want to know."""
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
-        """What the beats that were claimed since then have used; None: nothing."""
+        """What the heartbeat runs that were claimed since then have used; None: nothing."""
 
     async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
         """``SENT`` if an alert with this key was confirmed since then, ``PENDING`` if one waits.
@@ -148,7 +150,7 @@ class HeartbeatStore(Protocol):
     async def add_event(
         self, agent: AgentName, text: str, *, now: datetime, wake: bool
     ) -> HeartbeatEvent:
-        """Keep an event for the next beat, with ``wake`` one that comes soon.
+        """Keep an event for the next heartbeat run, with ``wake`` one that comes soon.
 
         Raises ``TooManyEvents`` if ``MAX_EVENTS`` wait, and ``UnknownAgent`` if its heartbeat is
         not planned.
@@ -159,7 +161,7 @@ class HeartbeatStore(Protocol):
 
     # ---------------------------------------------------------------- what became of them
 
-    async def beats(
+    async def heartbeat_runs(
         self,
         agent: AgentName | None = None,
         *,
@@ -169,7 +171,7 @@ class HeartbeatStore(Protocol):
     ) -> list[HeartbeatRun]:
         """The log of an agent, or of all, the newest first; only one ``outcome`` as it is shown."""
 
-    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
         """One of them."""
 
     async def undelivered(
@@ -178,7 +180,7 @@ class HeartbeatStore(Protocol):
         """Alerts that have died since then and of which nobody was told, the oldest first."""
 
     async def tell_undelivered(
-        self, beat: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
+        self, heartbeat_run: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
         """Tell it somewhere else, once. False: it was told already, and nothing is said.
 

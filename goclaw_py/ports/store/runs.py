@@ -49,8 +49,8 @@ class NewRun:
     """When it was asked for; None: when it started."""
     occurrence: OccurrenceId | None = None
     """The time of a job for which it works."""
-    beat: HeartbeatRunId | None = None
-    """The beat for which it works."""
+    heartbeat_run: HeartbeatRunId | None = None
+    """The heartbeat run for which it works."""
     dropped: tuple[DroppedMessage, ...] = ()
     """Rows of its session that were dropped before it; nobody has been told yet (SPEC QUEUE-5)."""
 
@@ -132,7 +132,7 @@ class RunEnd:
         summary: What stands for the older part of its session's history from now on.
         occurrence: The end of what it worked for, in the same transaction. ``Fenced`` if that is
             another node's by now. If it has ended already, ``say`` falls out.
-        beat: The same of the beat that it worked for.
+        heartbeat_run: The same of the heartbeat run that it worked for.
     """
 
     id: RunId
@@ -149,7 +149,7 @@ class RunEnd:
     first_text_at: datetime | None = None
     summary: Summary | None = None
     occurrence: OccurrenceEnd | None = None
-    beat: HeartbeatRunEnd | None = None
+    heartbeat_run: HeartbeatRunEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)

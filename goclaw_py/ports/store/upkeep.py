@@ -24,7 +24,8 @@ class UpkeepStore(Protocol):
 
     Nothing that has not ended goes, nor what something that is kept still needs. Several processes
     may call at once: what somebody else has locked is passed over, nobody waits. The log of jobs is
-    forgotten by ``JobStore.sweep_jobs``, that of beats by ``HeartbeatStore.sweep_beats``.
+    forgotten by ``JobStore.sweep_jobs``, that of heartbeat runs by
+    ``HeartbeatStore.sweep_heartbeat_runs``.
     """
 
     async def sweep_inbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
@@ -37,20 +38,20 @@ class UpkeepStore(Protocol):
     async def sweep_outbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
         """Forget messages that were sent or dropped, of a stretch of rows behind ``after``.
 
-        Seven days after their end, dead ones after thirty. One that tells of a job or a beat stays
+        Seven days after their end, dead ones after thirty. One that tells of a job or a run stays
         as long as the row of the log that says what became of it.
         """
 
     async def sweep_runs(self, *, now: datetime) -> int:
         """Forget runs that ended ninety days ago, with their tool calls; how many.
 
-        One that the log of a job or a beat names, or of which a draft is left, stays.
+        One that the log of a job or a heartbeat run names, or of which a draft is left, stays.
         """
 
     async def sweep_sessions(self, *, now: datetime) -> int:
         """Forget conversations in which nothing has happened for thirty days.
 
-        Only those of a single beat, subagent, delegate or fresh run of a job, and those of jobs
+        Only those of a single run, subagent, delegate or fresh run of a job, and those of jobs
         that are deleted. Returns how many entries of histories and how many sessions went: a
         session goes after the last entry of its history.
         """

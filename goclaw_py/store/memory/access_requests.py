@@ -77,7 +77,7 @@ async def close(
     db: MemoryDatabase, request: PairingRequest, verdict: AccessVerdict, by: str, now: datetime
 ) -> None:
     """Let the messages that asked owners say who has decided, or not be sent any more."""
-    asked = [db.outbox[row] for row in db.beats.alerts.get(about_request(request.id), ())]
+    asked = [db.outbox[row] for row in db.heartbeat_runs.alerts.get(about_request(request.id), ())]
     waiting = [row for row in asked if row.state is OutboxState.PENDING]
     await MemoryOutbox(db).drop_outbox([row.id for row in waiting], now=now)
     for row in waiting:

@@ -65,20 +65,21 @@ def end_left(database: MemoryDatabase, job: JobId) -> None:
 
 
 def end_heartbeat_run(database: MemoryDatabase, ended: HeartbeatRunEnd) -> bool:
-    """End a beat. False: it has ended before, or is not kept any more."""
+    """End a heartbeat run. False: it has ended before, or is not kept any more."""
     ended = storable(ended)
-    row = database.beats.rows.get(ended.id)
+    row = database.heartbeat_runs.rows.get(ended.id)
     if row is None or row.finished_at is not None:
         return False
-    database.beats.end(
+    database.heartbeat_runs.end(
         row,
         replace(
             ended,
             usage=_used(database, row.id) if ended.usage is None else ended.usage,
-            started_at=ended.started_at or database.began(database.beats.runs.get(row.id, ())),
+            started_at=ended.started_at
+            or database.began(database.heartbeat_runs.runs.get(row.id, ())),
         ),
     )
-    heartbeat = database.beats.heartbeats[row.agent]
+    heartbeat = database.heartbeat_runs.heartbeats[row.agent]
     next_at = heartbeat_rules.due_from(heartbeat, wakes=False)
     if heartbeat.wake_at is not None or (next_at is not None and next_at <= ended.finished_at):
         database.notify(Notice.CRON)
@@ -86,9 +87,9 @@ def end_heartbeat_run(database: MemoryDatabase, ended: HeartbeatRunEnd) -> bool:
 
 
 def give_back(database: MemoryDatabase, rows: Collection[HeartbeatRun]) -> None:
-    """Let beats in hand be claimed again, and tell everybody."""
+    """Let runs in hand be claimed again, and tell everybody."""
     for row in rows:
-        database.beats.give_back(row, _used(database, row.id))
+        database.heartbeat_runs.give_back(row, _used(database, row.id))
     if rows:
         database.notify(Notice.CRON)
 
@@ -96,11 +97,13 @@ def give_back(database: MemoryDatabase, rows: Collection[HeartbeatRun]) -> None:
 def release_claims(
     database: MemoryDatabase, nodes: Collection[NodeId], now: datetime, *, died: bool
 ) -> None:
-    """Let others claim what these nodes did not end; a beat is lost if they ``died`` at work."""
+    """Let others claim what these nodes did not end; a run is lost if they ``died`` at work."""
     left = database.cron.claimed_by(nodes)
     let_go(database, left, OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED, now)
-    rows = database.beats.claimed_by(nodes)
-    began = {row.id: database.attempts(database.beats.runs.get(row.id, ())) for row in rows}
+    rows = database.heartbeat_runs.claimed_by(nodes)
+    began = {
+        row.id: database.attempts(database.heartbeat_runs.runs.get(row.id, ())) for row in rows
+    }
     lost = [row for row in rows if died and began[row.id]]
     for row in lost:
         last = HeartbeatRunEnd(
@@ -112,7 +115,10 @@ def release_claims(
         database.notify(Notice.CRON)
 
 
-def _used(database: MemoryDatabase, beat: HeartbeatRunId) -> Usage | None:
+def _used(database: MemoryDatabase, heartbeat_run: HeartbeatRunId) -> Usage | None:
     """What its runs, and those they asked for, have used; None if that is known of none."""
-    runs = database.beats.runs.get(beat, ()), database.beats.paid.get(beat, ())
+    runs = (
+        database.heartbeat_runs.runs.get(heartbeat_run, ()),
+        database.heartbeat_runs.paid.get(heartbeat_run, ()),
+    )
     return database.used([*runs[0], *runs[1]])

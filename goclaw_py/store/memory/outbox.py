@@ -238,6 +238,6 @@ def _is_answer(row: OutboxRecord, session: SessionKey) -> bool:
     """Whether it waits, and is a part of an answer in a session."""
     said = row.message
     waits = row.state is OutboxState.PENDING and row.session == session
-    is_others = said.run_id is None or said.occurrence is not None or said.beat is not None
+    is_others = said.run_id is None or said.occurrence is not None or said.heartbeat_run is not None
     # What finishes a growing reply is sent, or that would stay open.
     return waits and not is_others and said.draft is None and said.lost is None

@@ -53,7 +53,7 @@ class MemoryRuns(MemoryPart):
             )
             if run.occurrence is not None:
                 self._db.cron.runs.setdefault(run.occurrence, []).append(run.id)
-            self._db.beats.began(run)
+            self._db.heartbeat_runs.began(run)
             session.active.add(run.id)
             session.last_active_at = max(session.last_active_at, run.started_at)
             for row_id in set(run.inbox) & self._db.pending.keys():
@@ -80,13 +80,13 @@ class MemoryRuns(MemoryPart):
         )
 
     def _last(self, run: NewRun) -> RunId | None:
-        """The newest run before it for the same messages, time of a job, or beat."""
+        """The newest run before it for the same messages, time of a job, or run."""
         rows = [self._db.inbox[row] for row in run.inbox if row in self._db.inbox]
         known = [row.last_run for row in rows if row.last_run is not None]
         if not known and run.occurrence is not None:
             known = self._db.cron.runs.get(run.occurrence, [])
-        if not known and run.beat is not None:
-            known = self._db.beats.runs.get(run.beat, [])
+        if not known and run.heartbeat_run is not None:
+            known = self._db.heartbeat_runs.runs.get(run.heartbeat_run, [])
         return max(known, default=None)
 
     def _cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
@@ -126,7 +126,7 @@ class MemoryRuns(MemoryPart):
         self._db.end_run(run, end)
         # After the run, since its usage counts. Only who ends an occurrence speaks of it.
         ended_before = end.occurrence is not None and not end_occurrence(self._db, end.occurrence)
-        if end.beat is not None and not end_heartbeat_run(self._db, end.beat):
+        if end.heartbeat_run is not None and not end_heartbeat_run(self._db, end.heartbeat_run):
             ended_before = True
         if ended_before:
             end = replace(end, say=())
@@ -148,7 +148,9 @@ class MemoryRuns(MemoryPart):
             for one in end.history
         )
         self._db.remember(session, run.epoch, written)
-        said = rules.marked(end.say, occurrence=run.new.occurrence, beat=run.new.beat)
+        said = rules.marked(
+            end.say, occurrence=run.new.occurrence, heartbeat_run=run.new.heartbeat_run
+        )
         self._db.enqueue(said, session=session.key, now=end.finished_at)
         if draft is not None or end.taken_in:
             self._db.close_forsaken_drafts(end.finished_at)
@@ -216,8 +218,10 @@ class MemoryRuns(MemoryPart):
             raise Fenced(f"session {session.key} has changed hands since {end.id} began")
         if end.occurrence is not None:
             check_holder("occurrence", self._db.cron.logs.get(end.occurrence.id), node)
-        if end.beat is not None:
-            check_holder("beat", self._db.beats.rows.get(end.beat.id), node)
+        if end.heartbeat_run is not None:
+            check_holder(
+                "heartbeat_run", self._db.heartbeat_runs.rows.get(end.heartbeat_run.id), node
+            )
         return run
 
     def _asked(self, run: NewRun) -> rules.RunOrigin:
@@ -240,10 +244,10 @@ class MemoryRuns(MemoryPart):
         return None if subagent is None else subagent.asked.sender
 
     def _has_time(self, run: NewRun, node: NodeId) -> bool:
-        """Whether the time of a job, or the beat, for which a run works is this node's."""
-        if run.beat is not None:
-            beat = self._db.beats.rows.get(run.beat)
-            if beat is None or beat.node != node:
+        """Whether the time of a job, or the heartbeat run, for which a run works is this node's."""
+        if run.heartbeat_run is not None:
+            heartbeat_run = self._db.heartbeat_runs.rows.get(run.heartbeat_run)
+            if heartbeat_run is None or heartbeat_run.node != node:
                 return False
         if run.occurrence is None:
             return True

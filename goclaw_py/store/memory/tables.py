@@ -258,7 +258,7 @@ class MemoryDatabase:
         """What the senders of requests wrote."""
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
         self.cron = JobTables()
-        self.beats = HeartbeatTables()
+        self.heartbeat_runs = HeartbeatTables()
         self.work: dict[int, StoredWorkItem] = {}
 
     def present_key(self, key: SessionKey) -> SessionKey:
@@ -366,7 +366,7 @@ class MemoryDatabase:
             model=end.model or known.model,
         )
         self.sessions[run.new.session].active.discard(run.new.id)
-        self.beats.is_over(run.new)
+        self.heartbeat_runs.is_over(run.new)
 
     def end_runs_of(
         self, nodes: Collection[NodeId], outcome: Outcome, reason: Reason, now: datetime
@@ -417,7 +417,7 @@ class MemoryDatabase:
             row = OutboxRecord(self.last_outbox_id, message, session, now, now)
             self.outbox[row.id] = row
             self.unsent.setdefault(row.chat, {})[row.id] = row
-            self.beats.queued(row.id, message)
+            self.heartbeat_runs.queued(row.id, message)
         if messages:
             self.notify(Notice.OUTBOX)
 

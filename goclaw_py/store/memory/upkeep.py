@@ -45,7 +45,7 @@ class MemoryUpkeep(MemoryPart):
         gone = [row for row in looked if _is_done_with(row, now) and not self._is_told_of(row)]
         for row in gone:
             del self._db.outbox[row.id]
-            self._db.beats.forget_message(row.id, row.message)
+            self._db.heartbeat_runs.forget_message(row.id, row.message)
         last = (looked[-1].id, looked[-1].created_at) if looked else None
         return upkeep_rules.swept(len(gone), len(looked), last, now)
 
@@ -57,7 +57,7 @@ class MemoryUpkeep(MemoryPart):
         for run in old[: upkeep_rules.MOST_SWEPT]:
             del self._db.runs[run.new.id]
             self._db.cron.forget_run(run.new)
-            self._db.beats.forget_run(run.new)
+            self._db.heartbeat_runs.forget_run(run.new)
         return len(old[: upkeep_rules.MOST_SWEPT])
 
     async def sweep_sessions(self, *, now: datetime) -> int:
@@ -116,7 +116,10 @@ class MemoryUpkeep(MemoryPart):
         """Whether a run is too old, and nothing tells of it."""
         if run.end is None or max(run.new.started_at, run.end.finished_at) >= before:
             return False
-        is_told_of = run.new.occurrence in self._db.cron.logs or run.new.beat in self._db.beats.rows
+        is_told_of = (
+            run.new.occurrence in self._db.cron.logs
+            or run.new.heartbeat_run in self._db.heartbeat_runs.rows
+        )
         return not is_told_of and run.new.id not in self._db.drafts
 
     def _is_idle(self, session: SessionRecord, before: datetime) -> bool:
@@ -143,7 +146,10 @@ class MemoryUpkeep(MemoryPart):
     def _is_told_of(self, row: OutboxRecord) -> bool:
         """Whether a log says what became of a message."""
         message = row.message
-        return message.occurrence in self._db.cron.logs or message.beat in self._db.beats.rows
+        return (
+            message.occurrence in self._db.cron.logs
+            or message.heartbeat_run in self._db.heartbeat_runs.rows
+        )
 
     def _forget_letter(self, row: InboxRecord) -> None:
         target = row.message.target

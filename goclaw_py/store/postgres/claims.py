@@ -17,7 +17,7 @@ from goclaw_py.model.ids import HeartbeatRunId, JobId, NodeId, OccurrenceId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.store import Notice, RunEnd
 from goclaw_py.store import heartbeat_rules
-from goclaw_py.store.postgres.heartbeat import rows as beat_rows
+from goclaw_py.store.postgres.heartbeat import rows as heartbeat_run_rows
 from goclaw_py.store.postgres.jobs import rows as job_rows
 from goclaw_py.store.postgres.part import enqueue_each, notify
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
@@ -26,7 +26,7 @@ from goclaw_py.store.text import storable
 
 _SQL = queries("claims")
 _JOBS = queries("occurrences")
-_BEATS = queries("heartbeat_runs")
+_HEARTBEAT_RUNS = queries("heartbeat_runs")
 
 
 class EndOfClaim(Protocol):
@@ -192,9 +192,9 @@ async def _lock(
 
 
 class LockedHeartbeatRuns(LockedClaims[HeartbeatRunEnd]):
-    """Beats that are about to end, locked with their heartbeats."""
+    """Heartbeat runs that are about to end, locked with their heartbeats."""
 
-    what = "beat"
+    what = "heartbeat_run"
 
     @classmethod
     async def of(cls, connection: Connection, ends: Iterable[HeartbeatRunEnd]) -> Self:
@@ -203,7 +203,7 @@ class LockedHeartbeatRuns(LockedClaims[HeartbeatRunEnd]):
         if not agents:
             return cls({})
         locked = await connection.fetch(
-            _BEATS["lock_heartbeat_runs"], list(agents), list(set(agents.values()))
+            _HEARTBEAT_RUNS["lock_heartbeat_runs"], list(agents), list(set(agents.values()))
         )
         return cls({row["id"]: row for row in locked})
 
@@ -217,17 +217,17 @@ async def end_heartbeat_runs(
     ends: Collection[HeartbeatRunEnd],
     holders: Sequence[NodeId | None] | None = None,
 ) -> set[HeartbeatRunId]:
-    """End beats that are open, each of another heartbeat; nothing is said of them.
+    """End runs that are open, each of another heartbeat; nothing is said of them.
 
     Those that name a holder which does not hold them are refused. Returns these.
     """
     if not ends:
         return set()
     told = await connection.row(
-        _BEATS["end"],
+        _HEARTBEAT_RUNS["end"],
         orjson.dumps(
             [
-                beat_rows.end_line(*one)
+                heartbeat_run_rows.end_line(*one)
                 for one in zip(ends, holders or [None] * len(ends), strict=True)
             ]
         ).decode(),
@@ -242,10 +242,10 @@ async def end_heartbeat_runs(
 
 
 async def give_back(connection: Connection, held: Sequence[Row]) -> None:
-    """Let the beats of locked heartbeats be claimed again, and tell everybody."""
+    """Let the heartbeat runs of locked heartbeats be claimed again, and tell everybody."""
     if held:
         await connection.fetch(
-            _BEATS["give_back"],
+            _HEARTBEAT_RUNS["give_back"],
             [row["heartbeat_run"] for row in held],
             [row["agent"] for row in held],
         )
@@ -260,17 +260,19 @@ async def release_claims(
 ) -> None:
     """Let others claim what some locked nodes did not end. The runs of the nodes have ended.
 
-    A beat of a node that ``died`` while its agent worked is lost.
+    A heartbeat run of a node that ``died`` while its agent worked is lost.
     """
     pairs = await connection.fetch(_JOBS["claimed_by"], nodes)
     status = OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED
     await let_go(connection, pairs, nodes, status, now)
-    held = await connection.fetch(_BEATS["lock_held"], list(nodes), None)
+    held = await connection.fetch(_HEARTBEAT_RUNS["lock_held"], list(nodes), None)
     if not held:
         return
     attempts: dict[str, int] = {}
     if died:
-        found = await connection.fetch(_BEATS["attempts"], [row["heartbeat_run"] for row in held])
+        found = await connection.fetch(
+            _HEARTBEAT_RUNS["attempts"], [row["heartbeat_run"] for row in held]
+        )
         attempts = {row["heartbeat_run"]: row["attempts"] for row in found}
     lost = {
         row["heartbeat_run"]: HeartbeatRunEnd(
@@ -290,14 +292,17 @@ async def release_claims(
 
 
 class RunSubjects:
-    """Occurrences of jobs and beats that end with runs, locked until the transaction does."""
+    """Occurrences of jobs and runs that end with runs, locked until the transaction does."""
 
     def __init__(
-        self, ends: Sequence[RunEnd], of_jobs: LockedOccurrences, of_beats: LockedHeartbeatRuns
+        self,
+        ends: Sequence[RunEnd],
+        of_jobs: LockedOccurrences,
+        of_heartbeat_runs: LockedHeartbeatRuns,
     ) -> None:
         self._runs = {storable(end.id) for end in ends}
         self._of_jobs = of_jobs
-        self._of_beats = of_beats
+        self._of_heartbeat_runs = of_heartbeat_runs
 
     @classmethod
     async def of(cls, connection: Connection, ends: Sequence[RunEnd]) -> Self:
@@ -307,14 +312,18 @@ class RunSubjects:
             await LockedOccurrences.of(
                 connection, [end.occurrence for end in ends if end.occurrence]
             ),
-            await LockedHeartbeatRuns.of(connection, [end.beat for end in ends if end.beat]),
+            await LockedHeartbeatRuns.of(
+                connection, [end.heartbeat_run for end in ends if end.heartbeat_run]
+            ),
         )
 
     def refusal(self, end: RunEnd, node: NodeId) -> StoreError | None:
         """Why a node cannot end what its run worked for; None if it can, or if it has ended."""
         if storable(end.id) not in self._runs:
             return None
-        return self._of_jobs.refusal(end.occurrence, node) or self._of_beats.refusal(end.beat, node)
+        return self._of_jobs.refusal(end.occurrence, node) or self._of_heartbeat_runs.refusal(
+            end.heartbeat_run, node
+        )
 
     def silenced(self, ends: Iterable[RunEnd]) -> list[RunEnd]:
         """The ends without what is said of what ends otherwise, or has ended before."""
@@ -325,8 +334,10 @@ class RunSubjects:
             ending = set[str]()
             if storable(end.id) in self._runs and (job := end.occurrence):
                 (ending if self._of_jobs.is_open(job) else over).add(storable(job.id))
-            if storable(end.id) in self._runs and (beat := end.beat):
-                (ending if self._of_beats.is_open(beat) else over).add(storable(beat.id))
+            if storable(end.id) in self._runs and (heartbeat_run := end.heartbeat_run):
+                (ending if self._of_heartbeat_runs.is_open(heartbeat_run) else over).add(
+                    storable(heartbeat_run.id)
+                )
             silenced.append(replace(end, say=()) if over or ending & seen else end)
             seen |= ending
         return silenced
@@ -335,4 +346,6 @@ class RunSubjects:
         """End it. After the runs, since their usage counts."""
         mine = [end for end in ends if storable(end.id) in self._runs]
         await self._of_jobs.end(connection, [end.occurrence for end in mine if end.occurrence])
-        await self._of_beats.end(connection, [end.beat for end in mine if end.beat])
+        await self._of_heartbeat_runs.end(
+            connection, [end.heartbeat_run for end in mine if end.heartbeat_run]
+        )

@@ -7,7 +7,7 @@ insert into outbox (
 )
 select
     m.channel, m.account, m.chat, m.message, $1, m.message ->> 'occurrence',
-    m.message ->> 'beat', m.message ->> 'alert', $2, $2
+    m.message ->> 'heartbeat_run', m.message ->> 'alert', $2, $2
 from unnest($3::text[], $4::text[], $5::text[], $6::jsonb[])
     with ordinality as m (channel, account, chat, message, ordinal)
 order by m.ordinal;
@@ -21,7 +21,7 @@ with said as (
     )
     select
         m.channel, m.account, m.chat, m.message, m.message ->> 'occurrence',
-        m.message ->> 'beat', m.message ->> 'alert', m.at, m.at
+        m.message ->> 'heartbeat_run', m.message ->> 'alert', m.at, m.at
     from unnest($2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::jsonb[])
         with ordinality as m (at, channel, account, chat, message, ordinal)
     order by m.ordinal

@@ -398,7 +398,7 @@ with asked as (
     )
     select
         m.channel, m.account, m.chat, m.message, ended.session, m.message ->> 'occurrence',
-        m.message ->> 'beat', m.message ->> 'alert', ended.finished_at, ended.finished_at
+        m.message ->> 'heartbeat_run', m.message ->> 'alert', ended.finished_at, ended.finished_at
     from messages as m
     join ended on ended.id = m.run_id
     order by m.ordinal

@@ -24,7 +24,7 @@ from goclaw_py.web.api.wire import Body, ShortText, Text
 
 
 class EventBody(Body):
-    """Something that an agent is told with its next beat; with ``now`` as soon as may be."""
+    """Something that an agent is told with its next run; with ``now`` as soon as may be."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "The build is red."}]})
 
@@ -33,7 +33,7 @@ class EventBody(Body):
 
 
 class SwitchBody(Body):
-    """Whether a heartbeat beats; null: the settings decide again."""
+    """Whether a heartbeat is on; null: the settings decide again."""
 
     on: StrictBool | None
 
@@ -124,9 +124,9 @@ class HeartbeatAnswer(HeartbeatView):
     """How a heartbeat stands, and the same in words.
 
     Args:
-        on: Whether it beats: by what people have chosen, else by the settings.
+        on: Whether it is on: by what people have chosen, else by the settings.
         state: That in words, with interval, hours and silence.
-        why: One line that explains the last beat, and one about the next.
+        why: One line that explains the last heartbeat run, and one about the next.
     """
 
     on: bool = False
@@ -161,23 +161,25 @@ def checklist_answer(found: Checklist) -> ChecklistAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RanHeartbeat:
-    """What a beat by hand came to: the beat that began, or why there is none."""
+    """What a heartbeat run by hand came to: the heartbeat run that began, or why there is none."""
 
-    beat: HeartbeatRunId | None = None
+    heartbeat_run: HeartbeatRunId | None = None
     refused: NoHeartbeat | None = None
 
 
-def ran_beat(result: HeartbeatStarted | NoHeartbeat) -> RanHeartbeat:
-    """The answer to a beat by hand."""
+def ran_heartbeat_run(result: HeartbeatStarted | NoHeartbeat) -> RanHeartbeat:
+    """The answer to a heartbeat run by hand."""
     return (
         RanHeartbeat(refused=result)
         if isinstance(result, NoHeartbeat)
-        else RanHeartbeat(result.beat)
+        else RanHeartbeat(result.heartbeat_run)
     )
 
 
 def begun_of(answer: RanHeartbeat) -> HeartbeatStarted | NoHeartbeat:
-    """What was answered to a beat by hand."""
+    """What was answered to a heartbeat run by hand."""
     return (
-        answer.refused or NoHeartbeat.OFF if answer.beat is None else HeartbeatStarted(answer.beat)
+        answer.refused or NoHeartbeat.OFF
+        if answer.heartbeat_run is None
+        else HeartbeatStarted(answer.heartbeat_run)
     )

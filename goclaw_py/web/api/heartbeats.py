@@ -27,7 +27,7 @@ from goclaw_py.web.api.heartbeat_json import (
     answer_of,
     checklist_answer,
     muted_until,
-    ran_beat,
+    ran_heartbeat_run,
 )
 from goclaw_py.web.api.paging import LINK, Before, Limit, Page
 
@@ -35,7 +35,7 @@ Outcome = Annotated[
     str | None, Query(max_length=64, pattern=r"^[a-z_:]+$", examples=["ok", "skipped:empty"])
 ]
 Agent = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["main"])]
-Beats = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+HeartbeatTimes = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
 Number = Annotated[int, Path(ge=1, le=100_000)]
 
 _NOBODY: Final = {
@@ -67,14 +67,14 @@ def _looking(api: APIRouter, control: Control) -> None:
 
     @api.get("/{agent}")
     async def one(agent: Agent) -> HeartbeatAnswer:
-        """How one stands, why its last beat came to what it did, and when the next is due."""
+        """How one stands, why its last run came to what it did, and when the next is due."""
         return await _view(control.heartbeats.view(AgentName(agent)))
 
-    @api.get("/{agent}/beats", responses=LINK)
-    async def beats(
+    @api.get("/{agent}/runs", responses=LINK)
+    async def heartbeat_runs(
         page: Page, agent: Agent, before: Before, limit: Limit = 50, outcome: Outcome = None
     ) -> list[HeartbeatRun]:
-        """What became of its beats, the newest first; `outcome` as in `skipped:empty`."""
+        """What became of its heartbeat runs, the newest first; `outcome` as in `skipped:empty`."""
         name = AgentName(agent)
         rows = await control.heartbeats.log(name, limit=limit + 1, outcome=outcome, before=before)
         return page.of(rows, limit)
@@ -88,8 +88,8 @@ def _looking(api: APIRouter, control: Control) -> None:
 def _changing(api: APIRouter, control: Control) -> None:
     @api.post("/{agent}/run")
     async def run(agent: Agent) -> RanHeartbeat:
-        """Let it beat now; its beat is found below ``/api/beats``."""
-        return ran_beat(await control.heartbeats.run_now(AgentName(agent)))
+        """Let it run now; its heartbeat run is found below ``/api/heartbeat-runs``."""
+        return ran_heartbeat_run(await control.heartbeats.run_now(AgentName(agent)))
 
     @api.put("/{agent}/switch")
     async def switch(agent: Agent, body: SwitchBody) -> HeartbeatAnswer:
@@ -129,24 +129,24 @@ def _checklist(api: APIRouter, control: Control) -> None:
         return await _list(service.complete_item(name, number, expected=seen))
 
 
-def beat_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/beats``."""
+def heartbeat_run_routes(control: Control) -> APIRouter:
+    """The routes below ``/api/heartbeat-runs``."""
     api = APIRouter(tags=["heartbeats"])
 
     @api.get("", responses=LINK)
     async def log(
         page: Page, before: Before, limit: Limit = 50, outcome: Outcome = None
     ) -> list[HeartbeatRun]:
-        """What became of the beats of all agents, the newest first."""
+        """What became of the heartbeat runs of all agents, the newest first."""
         rows = await control.heartbeats.log(None, limit=limit + 1, outcome=outcome, before=before)
         return page.of(rows, limit)
 
-    @api.get("/{beat}")
-    async def one(beat: Beats) -> HeartbeatRun:
+    @api.get("/{heartbeat_run}")
+    async def one(heartbeat_run: HeartbeatTimes) -> HeartbeatRun:
         """One of them, by its whole id."""
-        found = await control.heartbeats.beat(HeartbeatRunId(beat))
+        found = await control.heartbeats.heartbeat_run(HeartbeatRunId(heartbeat_run))
         if found is None:
-            raise NotFound(f"there is no heartbeat run {beat!r}")
+            raise NotFound(f"there is no heartbeat run {heartbeat_run!r}")
         return found
 
     return api
@@ -163,12 +163,12 @@ def agent_routes(control: Control) -> APIRouter:
 
     @api.get("/{agent}/events")
     async def events(agent: Agent) -> list[HeartbeatEvent]:
-        """What it is told with its next beat, the oldest first."""
+        """What it is told with its next heartbeat run, the oldest first."""
         return await control.heartbeats.events(AgentName(agent))
 
     @api.post("/{agent}/events", status_code=201)
     async def tell(agent: Agent, body: EventBody) -> HeartbeatEvent:
-        """Tell it something with its next beat, with ``now`` as soon as may be."""
+        """Tell it something with its next heartbeat run, with ``now`` as soon as may be."""
         return await control.heartbeats.add_event(AgentName(agent), body.text, wake=body.now)
 
     return api

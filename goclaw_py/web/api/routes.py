@@ -24,7 +24,7 @@ from goclaw_py.ports.settings import Setting
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
-from goclaw_py.web.api.heartbeats import agent_routes, beat_routes, heartbeat_routes
+from goclaw_py.web.api.heartbeats import agent_routes, heartbeat_routes, heartbeat_run_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.api.messages import inbox_routes, outbox_routes, people_routes
 from goclaw_py.web.api.openapi import describe
@@ -84,7 +84,7 @@ def make_api(
     _include(app, occurrence_routes(control), "/api/occurrences")
     _include(app, scheduler_routes(control), "/api/scheduler")
     _include(app, heartbeat_routes(control), "/api/heartbeats")
-    _include(app, beat_routes(control), "/api/beats")
+    _include(app, heartbeat_run_routes(control), "/api/heartbeat-runs")
     _include(app, agent_routes(control), "/api/agents")
     if terminals is not None:
         chat = terminal_routes(terminals, app.state.closing)

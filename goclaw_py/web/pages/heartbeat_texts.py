@@ -1,4 +1,4 @@
-"""What the pages about heartbeats say of beats, cards, and a run that is only rehearsed."""
+"""What the pages about heartbeats say of runs, cards, and a run that is only rehearsed."""
 
 from __future__ import annotations
 
@@ -30,19 +30,23 @@ OUTCOMES: Final = (
 """What a log may be asked for; see ``HeartbeatRun.outcome``."""
 
 
-def _status(beat: HeartbeatRun) -> HeartbeatRunStatus:
-    return HeartbeatRunStatus.DELIVERY_FAILED if is_undelivered(beat) else beat.status
+def _status(heartbeat_run: HeartbeatRun) -> HeartbeatRunStatus:
+    return (
+        HeartbeatRunStatus.DELIVERY_FAILED
+        if is_undelivered(heartbeat_run)
+        else heartbeat_run.status
+    )
 
 
-def _took_s(beat: HeartbeatRun) -> float | None:
+def _took_s(heartbeat_run: HeartbeatRun) -> float | None:
     """How long its agent worked, in seconds; None if it did not, or still does."""
-    if beat.started_at is None or beat.finished_at is None:
+    if heartbeat_run.started_at is None or heartbeat_run.finished_at is None:
         return None
-    return max(0.0, (beat.finished_at - beat.started_at).total_seconds())
+    return max(0.0, (heartbeat_run.finished_at - heartbeat_run.started_at).total_seconds())
 
 
-def _said(beat: HeartbeatRun) -> str:
-    return without_token(beat.reply).strip()
+def _said(heartbeat_run: HeartbeatRun) -> str:
+    return without_token(heartbeat_run.reply).strip()
 
 
 def _state(view: HeartbeatView) -> str:
@@ -91,7 +95,7 @@ _CHECKS: Final = (
     ("Is nobody talking to the agent?", None),
     ("Is some of its daily budget left?", frozenset({Skip.BUDGET})),
 )
-"""The checks in their order, with what they end in; None: the one that lets a beat wait."""
+"""The checks in their order, with what they end in; None: the one that lets a run wait."""
 
 
 def steps_of(rehearsal: DryRunReport, view: HeartbeatView) -> tuple[CheckLine, ...]:
@@ -115,7 +119,7 @@ def steps_of(rehearsal: DryRunReport, view: HeartbeatView) -> tuple[CheckLine, .
 
 
 def _unheeded(view: HeartbeatView) -> list[CheckLine]:
-    """What skips regular beats only: a beat by hand comes all the same."""
+    """What skips regular runs only: a heartbeat run by hand comes all the same."""
     muted, hours = view.heartbeat.muted_until, view.policy.hours
     is_muted = muted is not None and muted > view.now
     is_out = hours is not None and not hours.holds(view.now)

@@ -1,4 +1,4 @@
-"""Heartbeats: a card with the last beats of each agent, buttons, and the editor of HEARTBEAT.md.
+"""Heartbeats: a card with the last runs of each agent, buttons, and the editor of HEARTBEAT.md.
 
 Whoever saves the file has seen some version of it. If it is another one by now, nothing is
 changed, and they see both (SPEC HB-3, HB-9, HB-11).
@@ -38,7 +38,7 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 
 STRIP: Final = 100
 SHOWN: Final = 15
-_BEAT_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_HEARTBEAT_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _REFUSED: Final = {
     NoHeartbeat.ALREADY_RUNNING: "A heartbeat is already running.",
     NoHeartbeat.OFF: "No gateway runs heartbeats at the moment. Start one with: goclaw run.",
@@ -74,7 +74,7 @@ class _Hearts:
 
     def __init__(self, service: PageServices) -> None:
         self._desk = service
-        params = ("agent", "beat", "outcome", "before")
+        params = ("agent", "heartbeat_run", "outcome", "before")
         self.one = Page("/heartbeats/-/view", "heartbeat", "Heartbeat", self.look_at, params, 2.0)
 
     # ------------------------------------------------------------------ looking
@@ -89,7 +89,7 @@ class _Hearts:
         agent = self._known(query.get("agent", ""))
         outcome = next((one for one in OUTCOMES if one == query.get("outcome")), None)
         before = place(query.get("before"))
-        view, beats = await self._card(agent)
+        view, heartbeat_runs = await self._card(agent)
         rows = await self._desk.control.heartbeats.log(
             agent, limit=SHOWN + 1, outcome=outcome, before=before
         )
@@ -97,9 +97,9 @@ class _Hearts:
             **_title(agent),
             **WORDS,
             "view": view,
-            "beats": beats,
-            "beat": query.get("beat", ""),
-            "chosen": await self._chosen(view, query.get("beat", "")),
+            "heartbeat_runs": heartbeat_runs,
+            "heartbeat_run": query.get("heartbeat_run", ""),
+            "chosen": await self._chosen(view, query.get("heartbeat_run", "")),
             "rows": rows[:SHOWN],
             "next": rows[SHOWN - 1].cursor if len(rows) > SHOWN else None,
             "later": before is not None,
@@ -114,7 +114,7 @@ class _Hearts:
         return await self._page(request, ChecklistDraft())
 
     async def rehearse(self, request: Request) -> Response:
-        """What a beat by hand would do now; nothing happens, and no model is asked."""
+        """What a heartbeat run by hand would do now; nothing happens, and no model is asked."""
         agent = self._known(request.path_params["agent"])
         hearts = self._desk.control.heartbeats
         view, rehearsal = await asyncio.gather(hearts.view(agent), hearts.rehearse(agent))
@@ -133,7 +133,7 @@ class _Hearts:
         agent = self._known(request.path_params["agent"])
         # After an action that failed there is no list to be looked for in the address.
         given = request.query_params if request.method in ("GET", "HEAD") else {}
-        params = ("beat", "outcome", "before")
+        params = ("heartbeat_run", "outcome", "before")
         query = {key: str(given[key])[:512] for key in params if given.get(key)}
         down, standing = "", _title(agent)
         try:
@@ -157,11 +157,11 @@ class _Hearts:
         hearts = self._desk.control.heartbeats
         return await asyncio.gather(hearts.view(agent), hearts.log(agent, limit=STRIP))
 
-    async def _chosen(self, view: HeartbeatView, beat: str) -> HeartbeatRun | None:
-        """The beat that was clicked on, if this agent has one of that id."""
-        if not _BEAT_ID.fullmatch(beat):
+    async def _chosen(self, view: HeartbeatView, heartbeat_run: str) -> HeartbeatRun | None:
+        """The heartbeat run that was clicked on, if this agent has one of that id."""
+        if not _HEARTBEAT_RUN_ID.fullmatch(heartbeat_run):
             return None
-        found = await self._desk.control.heartbeats.beat(HeartbeatRunId(beat))
+        found = await self._desk.control.heartbeats.heartbeat_run(HeartbeatRunId(heartbeat_run))
         return found if found is not None and found.agent == view.heartbeat.agent else None
 
     def _known(self, name: str) -> AgentName:
@@ -212,7 +212,7 @@ class _Hearts:
         begun = await self._desk.control.heartbeats.run_now(agent)
         if isinstance(begun, NoHeartbeat):
             return await self._page(request, ChecklistDraft(), _REFUSED[begun], 409)
-        return back_to(f"/heartbeats/{agent}", "asked", beat=begun.beat)
+        return back_to(f"/heartbeats/{agent}", "asked", heartbeat_run=begun.heartbeat_run)
 
     async def _switch(self, agent: AgentName, on: str) -> str:
         if on not in _CHOSEN:

@@ -57,7 +57,7 @@ def note(event: str, **what: object) -> None:
 async def _work(request: RunRequest, emit: Emit) -> str:
     if request.trigger is Trigger.HEARTBEAT:
         await asyncio.sleep(0.2)
-        return beat(request.agent, request.run_id)
+        return heartbeat_run(request.agent, request.run_id)
     if request.trigger is Trigger.CRON:
         found = _WORK.search(request.prompt)
         await asyncio.sleep(int(found[1]) / 1000 if found else 0)
@@ -65,7 +65,7 @@ async def _work(request: RunRequest, emit: Emit) -> str:
     return await chat.run(request, emit)
 
 
-def beat(agent: str, run: str) -> str:
+def heartbeat_run(agent: str, run: str) -> str:
     """What a heart says: one thing in three that is new, one that was told before, or nothing."""
     match zlib.crc32(run.encode()) % 3:
         case 0:

@@ -14,9 +14,9 @@ from goclaw_py.store.postgres import Address, connection
 from goclaw_py.store.postgres.pool import Connection
 from tests.botapi.records import Sighting
 from tests.chaos.facts import (
-    Beat,
     Claim,
     Facts,
+    HeartbeatFact,
     Message,
     Occurrence,
     Post,
@@ -47,7 +47,7 @@ _OCCURRENCES: Final = """
 select id, job, scheduled_at, status, finished_at, by_hand
 from job_runs
 """
-_BEATS: Final = """
+_HEARTBEAT_RUNS: Final = """
 select id, agent, status, finished_at
 from heartbeat_runs
 """
@@ -142,9 +142,11 @@ class Books:
                 )
                 for row in await fetch(_OCCURRENCES)
             ),
-            beats=tuple(
-                Beat(row["id"], row["agent"], row["status"], row["finished_at"] is not None)
-                for row in await fetch(_BEATS)
+            heartbeat_runs=tuple(
+                HeartbeatFact(
+                    row["id"], row["agent"], row["status"], row["finished_at"] is not None
+                )
+                for row in await fetch(_HEARTBEAT_RUNS)
             ),
             claims=tuple(
                 Claim(row["kind"], row["key"], row["node"]) for row in await fetch(_CLAIMS)

@@ -37,7 +37,7 @@ _CALM_LOOKS: Final = 3
 """So often nothing is left before it counts: what has just ended may ask for more."""
 _FIRST_CHAT_OF_JOBS: Final = FIRST_USER - 1000
 _CHAT_OF_ALERTS: Final = FIRST_USER - 1
-_BEATING: Final = ("ada", "ben")
+_HEARTBEAT_ANSWERS: Final = ("ada", "ben")
 _TEMPLATE: Final = "cluster_template"
 _FALLS: Final = frozenset([Kind.KILL, Kind.END, Kind.FREEZE])
 """After which a process may owe somebody the answer to a stop."""
@@ -189,7 +189,9 @@ class _Game:
                 node.start()
         for node in self._nodes:
             node.wait_ready()
-        hands.quieten(self._nodes[0].home, _BEATING, [f"job{n}" for n in range(self._script.jobs)])
+        hands.quieten(
+            self._nodes[0].home, _HEARTBEAT_ANSWERS, [f"job{n}" for n in range(self._script.jobs)]
+        )
         end = time.monotonic() + _SETTLE_S
         calm = 0
         while calm < _CALM_LOOKS and time.monotonic() < end:
@@ -251,7 +253,7 @@ class _Game:
             "messages": len(facts.messages),
             "runs": len(facts.runs),
             "occurrences": len(facts.occurrences),
-            "beats": len(facts.beats),
+            "heartbeat_runs": len(facts.heartbeat_runs),
             "posts": len(facts.posts),
             "possible duplicates": sum(post.possible_duplicate for post in facts.posts),
             "lost runs": sum(run.outcome == "lost" for run in facts.runs),
@@ -359,7 +361,7 @@ def _hooked(api: Control, settings: Sequence[dict[str, str]]) -> list[dict[str, 
 def _equip(node: Node) -> None:
     """Two more agents, whose hearts beat, the one quickly."""
     text = ""
-    for name, interval in zip(_BEATING, ("2s", "5s"), strict=True):
+    for name, interval in zip(_HEARTBEAT_ANSWERS, ("2s", "5s"), strict=True):
         folder = node.home / "workspaces" / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "HEARTBEAT.md").write_text("# Checklist\n\n- [ ] look at the sky\n")

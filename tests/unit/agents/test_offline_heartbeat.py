@@ -1,4 +1,4 @@
-"""The offline agent in a beat, and with its checklist (SPEC AGENT-2d, HB-5)."""
+"""The offline agent in a heartbeat run, and with its checklist (SPEC AGENT-2d, HB-5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from goclaw_py.agents.offline.phrases import needs_attention
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK, AckPosition, judge
 from goclaw_py.heartbeat.checklist.checklist import parse, with_done, with_item
 from goclaw_py.heartbeat.models import HeartbeatEvent
-from goclaw_py.heartbeat.texts import beat_prompt
+from goclaw_py.heartbeat.texts import heartbeat_prompt
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.outcomes import Trigger
 from tests.support.heartbeats import FakeHeartbeats
@@ -33,10 +33,10 @@ def happened(*texts: str) -> list[HeartbeatEvent]:
     ]
 
 
-async def beat(checklist: str, *events: str, zone: str = "UTC") -> str:
-    """What it says in a beat. What was streamed is the same."""
+async def heartbeat_run(checklist: str, *events: str, zone: str = "UTC") -> str:
+    """What it says in a heartbeat run. What was streamed is the same."""
     heard = Events()
-    asked = request(beat_prompt(checklist, happened(*events), zone))
+    asked = request(heartbeat_prompt(checklist, happened(*events), zone))
     result = await OfflineAgent().run(replace(asked, trigger=Trigger.HEARTBEAT), heard)
     assert heard.text == result.text
     return result.text
@@ -62,7 +62,7 @@ async def beat(checklist: str, *events: str, zone: str = "UTC") -> str:
     ],
 )
 async def test_without_an_unchecked_box_all_is_well(checklist: str) -> None:
-    assert await beat(checklist) == HEARTBEAT_OK
+    assert await heartbeat_run(checklist) == HEARTBEAT_OK
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ async def test_without_an_unchecked_box_all_is_well(checklist: str) -> None:
     ],
 )
 async def test_an_unchecked_box_needs_attention(line: str) -> None:
-    said = await beat(f"# Each time\n\n- [x] Tea\n{line}\n- Look around")
+    said = await heartbeat_run(f"# Each time\n\n- [x] Tea\n{line}\n- Look around")
     assert said == "These need your attention:\n- Mail of Ann"
 
 
 async def test_every_open_item_is_named_in_its_order_with_its_interval() -> None:
-    said = await beat("- [ ] every 2h: Mail\n- [x] Tea\n\n## More\n- [ ] Milk")
+    said = await heartbeat_run("- [ ] every 2h: Mail\n- [x] Tea\n\n## More\n- [ ] Milk")
     assert said == "These need your attention:\n- every 2h: Mail\n- Milk"
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/St_Johns"])
 async def test_every_event_needs_attention_also_without_a_checklist(zone: str) -> None:
     """SPEC HB-13."""
-    said = await beat("", "The disk is full", "- [x] done: really", zone=zone)
+    said = await heartbeat_run("", "The disk is full", "- [x] done: really", zone=zone)
     first, *lines = said.splitlines()
     assert first == "These need your attention:"
     assert len(lines) == 2
@@ -98,14 +98,14 @@ async def test_every_event_needs_attention_also_without_a_checklist(zone: str) -
 
 
 async def test_items_come_before_events() -> None:
-    said = await beat("- [ ] Mail\n- [x] Tea", "The disk\nis full")
+    said = await heartbeat_run("- [ ] Mail\n- [x] Tea", "The disk\nis full")
     assert said == (
         "These need your attention:\n- Mail\n- Fri 2 Jan 2026, 03:04:05: The disk is full"
     )
 
 
 async def test_a_fence_that_nobody_closes_hides_no_item() -> None:
-    said = await beat("```\nx\n```\n- [ ] Mail\n```\n- [ ] Tea")
+    said = await heartbeat_run("```\nx\n```\n- [ ] Mail\n```\n- [ ] Tea")
     assert said == "These need your attention:\n- Mail\n- Tea"
 
 
@@ -115,14 +115,14 @@ async def test_what_was_added_to_a_list_is_named_as_it_was_said() -> None:
     for item in said:
         text = with_item(text, item)
     due = parse(text).due({}, now=NOW, zone="UTC").text
-    assert await beat(due) == "\n- ".join(["These need your attention:", *said])
+    assert await heartbeat_run(due) == "\n- ".join(["These need your attention:", *said])
     for _ in said:
         text = with_done(text, 1)
-    assert await beat(parse(text).due({}, now=NOW, zone="UTC").text) == HEARTBEAT_OK
+    assert await heartbeat_run(parse(text).due({}, now=NOW, zone="UTC").text) == HEARTBEAT_OK
 
 
 async def test_a_very_long_list_is_cut() -> None:
-    said = await beat("\n".join(f"- [ ] n{number} " + "x" * 900 for number in range(70)))
+    said = await heartbeat_run("\n".join(f"- [ ] n{number} " + "x" * 900 for number in range(70)))
     lines = said.splitlines()
     assert len(lines) == 52
     assert lines[-1] == "- … and 20 more"
@@ -142,7 +142,7 @@ async def test_an_item_that_speaks_of_the_token_silences_nothing(
     checklist: str, position: AckPosition
 ) -> None:
     """SPEC HB-6."""
-    said = await beat(checklist)
+    said = await heartbeat_run(checklist)
     assert HEARTBEAT_OK not in said
     assert not judge(said, ack_max_chars=300, position=position).is_ok
 
@@ -155,11 +155,11 @@ def test_any_message_can_be_read(text: str) -> None:
 @given(st.lists(st.from_regex(r"[A-Za-z0-9 .:!-]{0,20}[A-Za-z]", fullmatch=True), max_size=5))
 def test_as_many_events_as_waited_are_named(texts: list[str]) -> None:
     """SPEC HB-13."""
-    prompt = beat_prompt("- [x] Tea", happened(*texts), "UTC")
+    prompt = heartbeat_prompt("- [x] Tea", happened(*texts), "UTC")
     assert len(needs_attention(prompt)) == len(texts)
 
 
-async def test_the_same_words_in_a_chat_are_no_beat() -> None:
+async def test_the_same_words_in_a_chat_are_no_heartbeat_run() -> None:
     result = await OfflineAgent().run(request("- [ ] Mail"), Events())
     assert "I am the offline agent" in result.text
 
@@ -176,13 +176,13 @@ async def said(service: Desk, text: str) -> str:
 
 
 @pytest.fixture
-def beats() -> FakeHeartbeats:
+def heartbeat_runs() -> FakeHeartbeats:
     return FakeHeartbeats()
 
 
 @pytest.fixture
-def service(tmp_path: Path, beats: FakeHeartbeats) -> Desk:
-    return Desk(tmp_path, heartbeats=beats)
+def service(tmp_path: Path, heartbeat_runs: FakeHeartbeats) -> Desk:
+    return Desk(tmp_path, heartbeats=heartbeat_runs)
 
 
 @pytest.mark.parametrize(
@@ -194,23 +194,25 @@ def service(tmp_path: Path, beats: FakeHeartbeats) -> Desk:
         "add to your checklist:\nLook at the mail",
     ],
 )
-async def test_an_item_is_added(service: Desk, beats: FakeHeartbeats, phrase: str) -> None:
+async def test_an_item_is_added(service: Desk, heartbeat_runs: FakeHeartbeats, phrase: str) -> None:
     assert await said(service, phrase) == "On the checklist: “Look at the mail”."
-    assert beats.items[MAIN_AGENT] == ["Look at the mail"]
+    assert heartbeat_runs.items[MAIN_AGENT] == ["Look at the mail"]
 
 
 @pytest.mark.parametrize("phrase", ["show the checklist", "Show checklist", "my checklist"])
-async def test_the_list_is_shown(service: Desk, beats: FakeHeartbeats, phrase: str) -> None:
-    beats.items[MAIN_AGENT] = ["Mail", "Tea"]
+async def test_the_list_is_shown(
+    service: Desk, heartbeat_runs: FakeHeartbeats, phrase: str
+) -> None:
+    heartbeat_runs.items[MAIN_AGENT] = ["Mail", "Tea"]
     assert "\n2. Tea\n" in await said(service, phrase)
 
 
-async def test_an_item_is_ticked_off(service: Desk, beats: FakeHeartbeats) -> None:
-    beats.items[MAIN_AGENT] = ["Mail", "Tea"]
+async def test_an_item_is_ticked_off(service: Desk, heartbeat_runs: FakeHeartbeats) -> None:
+    heartbeat_runs.items[MAIN_AGENT] = ["Mail", "Tea"]
     assert await said(service, "Done 2") == "Ticked off: “Tea”."
     assert (await said(service, "done 2")).startswith("That did not work: there is no such item")
     assert (await said(service, "done 0")).startswith("That did not work: invalid arguments")
-    assert beats.items[MAIN_AGENT] == ["Mail"]
+    assert heartbeat_runs.items[MAIN_AGENT] == ["Mail"]
 
 
 async def test_how_the_heartbeat_stands_is_told(service: Desk) -> None:
@@ -219,11 +221,11 @@ async def test_how_the_heartbeat_stands_is_told(service: Desk) -> None:
 
 @pytest.mark.parametrize("phrase", ["done", "done two", "add to the checklist:", "checklists"])
 async def test_what_is_no_phrase_changes_nothing(
-    service: Desk, beats: FakeHeartbeats, phrase: str
+    service: Desk, heartbeat_runs: FakeHeartbeats, phrase: str
 ) -> None:
-    beats.items[MAIN_AGENT] = ["Mail", "Tea"]
+    heartbeat_runs.items[MAIN_AGENT] = ["Mail", "Tea"]
     assert "I am the offline agent" in await said(service, phrase)
-    assert beats.items[MAIN_AGENT] == ["Mail", "Tea"]
+    assert heartbeat_runs.items[MAIN_AGENT] == ["Mail", "Tea"]
 
 
 async def test_where_there_are_no_heartbeats_it_says_so(tmp_path: Path) -> None:

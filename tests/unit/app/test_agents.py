@@ -84,7 +84,7 @@ def test_what_no_loop_can_do_stops_the_start(tmp_path: Path, text: str, key: str
         ),
     ],
 )
-def test_a_model_for_beats_that_nobody_could_ask_is_refused(
+def test_a_model_for_heartbeat_runs_that_nobody_could_ask_is_refused(
     tmp_path: Path, settings: str, key: str
 ) -> None:
     (tmp_path / "goclaw.toml").write_text(settings)
@@ -94,7 +94,7 @@ def test_a_model_for_beats_that_nobody_could_ask_is_refused(
     assert "openai:gpt-4o" in refused.value.allowed
 
 
-def test_a_model_for_all_beats_leaves_programs_alone(tmp_path: Path) -> None:
+def test_a_model_for_all_heartbeat_runs_leaves_programs_alone(tmp_path: Path) -> None:
     text = '[agents.main]\nmodel = "openai:a"\n[agents.ann]\n[heartbeat]\nmodel = "b"\n'
     (tmp_path / "goclaw.toml").write_text(text)
     assert len(build_agents(load(env={"GOCLAW_HOME": str(tmp_path)}))) == 2

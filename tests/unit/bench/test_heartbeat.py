@@ -9,7 +9,7 @@ import pytest
 
 from bench.heartbeat import __main__ as heartbeat
 from bench.heartbeat import measure, process
-from bench.heartbeat.measure import Beats, Cost
+from bench.heartbeat.measure import Cost, HeartbeatTimes
 from bench.heartbeat.process import Load, Stretch
 from bench.scheduler.report import Report
 from goclaw_py.heartbeat.models import Skip
@@ -38,11 +38,11 @@ def wanted(report: Report) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("cause", measure.CAUSES)
-def test_a_beat_is_skipped_for_the_cause_that_is_measured(
+def test_a_heartbeat_run_is_skipped_for_the_cause_that_is_measured(
     cause: str, postgres_server: Server
 ) -> None:
     """SPEC HB-9: and leaves one row."""
-    cost = measure.skips(postgres_server.address, cause, Beats(3, 2, 5.0))
+    cost = measure.skips(postgres_server.address, cause, HeartbeatTimes(3, 2, 5.0))
     assert cost.rows == 1
     assert cost.cpu_ms > 0
     assert cost.late_ms >= 0
@@ -50,15 +50,15 @@ def test_a_beat_is_skipped_for_the_cause_that_is_measured(
     assert cost.asked_ms == 0
 
 
-def test_beats_that_ask_their_agents_are_measured(postgres_server: Server) -> None:
-    cost = measure.asked(postgres_server.address, Beats(3, 3))
+def test_heartbeat_runs_that_ask_their_agents_are_measured(postgres_server: Server) -> None:
+    cost = measure.asked(postgres_server.address, HeartbeatTimes(3, 3))
     assert cost.rows == 1
     assert cost.asked_ms > 0
 
 
-def test_the_bare_loop_leaves_one_row_for_each_beat(postgres_server: Server) -> None:
+def test_the_bare_loop_leaves_one_row_for_each_heartbeat_run(postgres_server: Server) -> None:
     for apart_ms in (0.0, 1.0):
-        assert measure.bare(postgres_server.address, Beats(3, 3, apart_ms)).rows == 1
+        assert measure.bare(postgres_server.address, HeartbeatTimes(3, 3, apart_ms)).rows == 1
 
 
 def test_all_causes_but_one_are_measured() -> None:
@@ -77,7 +77,7 @@ def test_each_cause_has_a_bound_and_a_ratio(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_half_hour_is_mostly_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = Load(busy=0.07, idle=0.01, beat_ms=1.0, late_s=0.5, began_s=0.6)
+    load = Load(busy=0.07, idle=0.01, heartbeat_ms=1.0, late_s=0.5, began_s=0.6)
     monkeypatch.setattr(heartbeat, "server", no_server)
     monkeypatch.setattr(process, "measure", lambda *_, **__: load)
     report = heartbeat.processes(TINY)
@@ -89,7 +89,7 @@ def test_a_half_hour_is_mostly_idle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("asks", [False, True])
-def test_a_gateway_process_beats(postgres_server: Server, *, asks: bool) -> None:
+def test_a_gateway_process_heartbeat_runs(postgres_server: Server, *, asks: bool) -> None:
     # So many that some of their offsets are within these seconds.
     load = process.measure(postgres_server.address, 1_000, Stretch(3.0, 0.2, 0.2), asks=asks)
     assert load.busy > 0

@@ -62,19 +62,19 @@ class HeartControl(JobControl):
 
         async def rows() -> object:
             found = await self.store.heartbeats()
-            return found, await self.store.beats(), await self.store.events(MAIN_AGENT)
+            return found, await self.store.heartbeat_runs(), await self.store.events(MAIN_AGENT)
 
         return asyncio.run(rows())
 
-    def beat(self, seconds: float, usd: str, agent: AgentName = MAIN_AGENT) -> None:
-        """Let an agent have been asked by a beat."""
+    def heartbeat_run(self, seconds: float, usd: str, agent: AgentName = MAIN_AGENT) -> None:
+        """Let an agent have been asked by a heartbeat run."""
 
-        async def beat() -> None:
+        async def heartbeat_run() -> None:
             now = self.clock.now()
             await self.heartbeats.switch(agent, on=True)
             await self.store.join(Node(NODE, "host", 1, "0", now, now + timedelta(days=1)))
             claimed = await self.store.claim_heartbeat_now(
-                NODE, agent, now=now, beat=HeartbeatRunId(new_id(self.clock))
+                NODE, agent, now=now, heartbeat_run=HeartbeatRunId(new_id(self.clock))
             )
             assert claimed is not None
             end = HeartbeatRunEnd(claimed.id, agent, HeartbeatRunStatus.OK, now, attempts=1)
@@ -83,4 +83,4 @@ class HeartControl(JobControl):
             end = replace(end, started_at=began, usage=used)
             await self.store.end_heartbeat_run(end, node=NODE)
 
-        asyncio.run(beat())
+        asyncio.run(heartbeat_run())

@@ -45,7 +45,7 @@ def service(database: FakeControl) -> FakeHeartbeats:
 
 @pytest.fixture
 def hand(database: FakeControl, monkeypatch: pytest.MonkeyPatch) -> FakeHeartbeats:
-    """A gateway, seen as directly; a beat by hand is looked at without pause."""
+    """A gateway, seen as directly; a heartbeat run by hand is looked at without pause."""
     monkeypatch.setattr(heartbeat_run, "_LOOK_EVERY_S", 0.001)
     database.gateway = True
     return database.hearts
@@ -75,18 +75,18 @@ def test_the_status_of_all_is_a_table_in_the_zone_of_each(
     assert " delivery_failed " in helper
 
 
-def test_the_status_of_one_has_its_last_beats_and_the_reasons(
+def test_the_status_of_one_has_its_last_heartbeat_runs_and_the_reasons(
     goclaw: Shell, service: FakeHeartbeats
 ) -> None:
     """SPEC HB-9, OPS-4."""
     got = goclaw("heartbeat", "status", "main")
-    facts, _, beats = got.out.partition("\n\n")
+    facts, _, heartbeat_runs = got.out.partition("\n\n")
     assert got.code == 0
     assert "last       Last heartbeat run, today 08:30 (Europe/Berlin): Nothing needed" in facts
     assert "next       The next run is due today 09:27 (Europe/Berlin), in 27 min" in facts
     assert "alerts     to telegram.work:-1005:7" in facts
     assert "used       Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day" in facts
-    head, skipped, ok = lines(beats)
+    head, skipped, ok = lines(heartbeat_runs)
     assert head == "STARTED TRIGGER TOOK OUTCOME TRIES DELIVERY COST RESULT REPLY"
     assert skipped == (
         "Tue 2026-03-03 08:30:00 schedule skipped:unreadable it was skipped: "
@@ -115,8 +115,12 @@ def test_programs_get_what_the_api_answers(goclaw: Shell, service: FakeHeartbeat
     assert [each["heartbeat"]["agent"] for each in both] == ["main", "helper"]
     assert (one["on"], tuple(one["why"])) == (True, why(view(MAIN)))
     assert json.loads(goclaw("heartbeat", "why", "main", "--json").out) == one
-    beats = json.loads(goclaw("heartbeat", "logs", "--json").out)
-    assert [beat["id"] for beat in beats] == ["019b-skipped", "019b-ok", "019b-dead"]
+    heartbeat_runs = json.loads(goclaw("heartbeat", "logs", "--json").out)
+    assert [heartbeat_run["id"] for heartbeat_run in heartbeat_runs] == [
+        "019b-skipped",
+        "019b-ok",
+        "019b-dead",
+    ]
     shown = json.loads(goclaw("heartbeat", "show", "--json").out)
     assert set(shown) == {"text", "items", "version"}
     assert shown["items"][0]["number"] == 1
@@ -158,10 +162,10 @@ def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, service: FakeHe
     assert goclaw("heartbeat", "logs", "--outcome", "lost").out == "no heartbeat runs yet\n"
 
 
-def test_beats_of_an_agent_that_is_gone_are_shown_in_utc(
+def test_heartbeat_runs_of_an_agent_that_is_gone_are_shown_in_utc(
     goclaw: Shell, service: FakeHeartbeats
 ) -> None:
-    service.beats = [replace(OK, agent=AgentName("gone"))]
+    service.heartbeat_runs = [replace(OK, agent=AgentName("gone"))]
     assert "gone   Tue 2026-03-03 07:30:00" in goclaw("heartbeat", "logs").out
 
 
@@ -210,7 +214,7 @@ def came_to(
         (came_to(HeartbeatRunStatus.ALERTED, delivery="dead"), 1, "delivery_failed"),
     ],
 )
-def test_a_beat_by_hand_is_waited_for_and_its_end_is_the_exit_code(
+def test_a_heartbeat_run_by_hand_is_waited_for_and_its_end_is_the_exit_code(
     goclaw: Shell, hand: FakeHeartbeats, coming: list[HeartbeatRun], code: int, words: str
 ) -> None:
     """SPEC HB-11, OPS-1."""
@@ -218,7 +222,7 @@ def test_a_beat_by_hand_is_waited_for_and_its_end_is_the_exit_code(
     got = goclaw("heartbeat", "run")
     assert (got.code, got.err) == (code, "")
     assert got.out.startswith(words)
-    assert hand.calls[-4:].count(("beat", RUNNING.id)) >= 3
+    assert hand.calls[-4:].count(("heartbeat_run", RUNNING.id)) >= 3
 
 
 SAID = "**HEARTBEAT_OK**\nThe backup is *missing*.\nLook at it\x1b[2J."
@@ -253,7 +257,7 @@ def test_what_the_agent_had_to_say_is_below_the_outcome(
         came_to(HeartbeatRunStatus.FAILED, reply="HEARTBEAT_OK"),
     ],
 )
-def test_a_beat_without_anything_to_say_quotes_nothing(
+def test_a_heartbeat_run_without_anything_to_say_quotes_nothing(
     goclaw: Shell, hand: FakeHeartbeats, coming: list[HeartbeatRun]
 ) -> None:
     hand.coming = coming
@@ -263,7 +267,7 @@ def test_a_beat_without_anything_to_say_quotes_nothing(
 def test_the_log_ends_with_what_was_said_in_one_line(
     goclaw: Shell, service: FakeHeartbeats
 ) -> None:
-    service.beats = [replace(OK, reply=SAID), replace(OK, reply="word " * 1000), OK]
+    service.heartbeat_runs = [replace(OK, reply=SAID), replace(OK, reply="word " * 1000), OK]
     head, said, long, silent = lines(goclaw("heartbeat", "logs", "main").out)
     assert head.endswith(" RESULT REPLY")
     assert said.endswith(" was sent The backup is *missing*. Look at it[2J.")
@@ -307,20 +311,24 @@ def test_an_alert_is_shown_once_it_is_sent(goclaw: Shell, hand: FakeHeartbeats) 
     assert (got.code, json.loads(got.out)["delivery"]) == (0, "sent")
 
 
-def test_a_beat_that_outlasts_patience_is_left_alone(goclaw: Shell, hand: FakeHeartbeats) -> None:
+def test_a_heartbeat_that_outlasts_patience_is_left_alone(
+    goclaw: Shell, hand: FakeHeartbeats
+) -> None:
     hand.coming = [RUNNING]
     got = goclaw("heartbeat", "run", "--wait", "0.01")
     assert got.code == 1
     assert got.err == "goclaw: still in progress; see: goclaw heartbeat logs main\n"
 
 
-def test_a_beat_that_is_not_waited_for_is_only_begun(goclaw: Shell, hand: FakeHeartbeats) -> None:
+def test_a_heartbeat_that_is_not_waited_for_is_only_begun(
+    goclaw: Shell, hand: FakeHeartbeats
+) -> None:
     got = goclaw("heartbeat", "run", "helper", "--no-wait")
     assert (got.code, got.out) == (0, f"{RUNNING.id}\n")
     assert ("run_now", HELPER) in hand.calls
-    assert not any(call[0] == "beat" for call in hand.calls)
+    assert not any(call[0] == "heartbeat_run" for call in hand.calls)
     asked = goclaw("heartbeat", "run", "--no-wait", "--json").out
-    assert json.loads(asked) == {"status": "running", "beat": RUNNING.id}
+    assert json.loads(asked) == {"status": "running", "heartbeat_run": RUNNING.id}
 
 
 @pytest.mark.parametrize(
@@ -330,7 +338,7 @@ def test_a_beat_that_is_not_waited_for_is_only_begun(goclaw: Shell, hand: FakeHe
         (NoHeartbeat.OFF, 3, "no gateway is running here"),
     ],
 )
-def test_a_beat_that_cannot_begin_says_why(
+def test_a_heartbeat_run_that_cannot_begin_says_why(
     goclaw: Shell, hand: FakeHeartbeats, refused: NoHeartbeat, code: int, words: str
 ) -> None:
     hand.hand = refused
@@ -518,7 +526,7 @@ def test_no_more_events_wait_than_are_allowed(goclaw: Shell, service: FakeHeartb
     got = goclaw("event", "x")
     assert (got.code, got.err) == (
         1,
-        "goclaw: 20 events wait for the next beat of main; no more are taken\n",
+        "goclaw: 20 events wait for the next heartbeat run of main; no more are taken\n",
     )
 
 

@@ -22,7 +22,7 @@ from goclaw_py.cli.system import gateway as setup
 from goclaw_py.cli.system.gateway import SETTINGS_EXAMPLE
 from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
 from goclaw_py.config.lanes import DEFAULT_LANES
-from goclaw_py.heartbeat.decisions import A_BEAT, HeartbeatPolicy
+from goclaw_py.heartbeat.decisions import A_HEARTBEAT_RUN, HeartbeatPolicy
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.model.errors import (
     ChannelError,
@@ -127,7 +127,7 @@ def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
         ("enabled = false\ntarget = 'telegram.work'", ("off", "")),
     ],
 )
-def test_the_doctor_says_how_an_agent_beats_and_where_no_alert_arrives(
+def test_the_doctor_says_how_an_agent_heartbeat_runs_and_where_no_alert_arrives(
     tmp_path: Path, text: str, expected: tuple[str, str]
 ) -> None:
     """SPEC HB-8."""
@@ -337,8 +337,8 @@ def test_the_example_with_every_line_switched_on_is_valid(tmp_path: Path) -> Non
     given = tomllib.loads(file.read_text())
     kinds = {"queue": got.queue, "runs": got.runs, "shutdown": got.shutdown, "log": got.log}
     more = {"state": got.state, "database": got.database, "scheduler": got.scheduler}
-    beats = {"heartbeat": got.heartbeat}
-    for section, model in {**kinds, **more, **beats}.items():
+    heartbeat_runs = {"heartbeat": got.heartbeat}
+    for section, model in {**kinds, **more, **heartbeat_runs}.items():
         fields = type(model).model_fields.items()
         assert set(given[section]) == {field.alias or name for name, field in fields}
     for section in ("active_hours", "budget"):
@@ -347,9 +347,9 @@ def test_the_example_with_every_line_switched_on_is_valid(tmp_path: Path) -> Non
     day = type(got.heartbeat.budget.day).model_fields
     assert set(given["heartbeat"]["budget"]["day"]) == set(day)
     shown = heartbeat_policy(got, MAIN_AGENT)
-    plain = replace(shown, hours=None, zone="UTC", model="", run=A_BEAT)
+    plain = replace(shown, hours=None, zone="UTC", model="", run=A_HEARTBEAT_RUN)
     assert plain == HeartbeatPolicy()
-    assert replace(shown.run, tokens=None) == A_BEAT
+    assert replace(shown.run, tokens=None) == A_HEARTBEAT_RUN
     assert set(given["lanes"]) == set(DEFAULT_LANES)
     assert job_profile(got) == DEFAULT_PROFILE
     assert set(given["web"]) == {*type(got.web).model_fields} - {"token", "token_file"}

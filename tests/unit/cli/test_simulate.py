@@ -1,6 +1,6 @@
 """``goclaw simulate``: what the jobs will do, as a table, a plot, a page and for programs.
 
-Heartbeats are off here: see ``test_simulate_beats``.
+Heartbeats are off here: see ``test_simulate_heartbeat_runs``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EVIL = '<script src="https://evil.example/x.js">alert(1)</script> & "co"'
 
 
 @pytest.fixture(autouse=True)
-def _no_beats(home: Path) -> None:
+def _no_heartbeat_runs(home: Path) -> None:
     (home / "goclaw.toml").write_text("[heartbeat]\nenabled = false\n", "utf-8")
 
 

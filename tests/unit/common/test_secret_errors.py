@@ -8,8 +8,8 @@ from goclaw_py.common.redaction import HIDDEN, Redactor
 from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.testing.agents import Do, Fail, ScriptedAgent
-from tests.support.beats import beating, saying, until_ended, write
 from tests.support.harness import Ways, a_process, here, until
+from tests.support.heartbeat_gateway import heartbeat_gateway, saying, until_ended, write
 from tests.support.jobs import Wanted, every, log_of, make
 
 SECRET = "hunter2-hunter2"
@@ -49,10 +49,10 @@ async def test_of_a_job_and_its_time() -> None:
         assert stored.last_error == TOLD
 
 
-async def test_of_a_beat() -> None:
-    async with a_process(saying(BROKEN), replace(beating(), hide=HIDING)) as gateway:
+async def test_of_a_heartbeat_run() -> None:
+    async with a_process(saying(BROKEN), replace(heartbeat_gateway(), hide=HIDING)) as gateway:
         write(gateway)
-        (beat,) = await until_ended(gateway, 1)
+        (heartbeat_run,) = await until_ended(gateway, 1)
         assert [run.error for run in await gateway.store.runs()] == [TOLD]
-        assert beat.status is HeartbeatRunStatus.FAILED
-        assert SECRET not in str(beat)
+        assert heartbeat_run.status is HeartbeatRunStatus.FAILED
+        assert SECRET not in str(heartbeat_run)

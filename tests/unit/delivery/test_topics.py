@@ -24,8 +24,16 @@ from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.beats import EVERY, beating, log_of, outcomes, saying, until_ended, write
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.heartbeat_gateway import (
+    EVERY,
+    heartbeat_gateway,
+    log_of,
+    outcomes,
+    saying,
+    until_ended,
+    write,
+)
 
 AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
 FAMILY = Target("telegram", "default", "-7")
@@ -213,7 +221,7 @@ async def test_the_answer_to_a_stop_comes_in_the_general_topic() -> None:
 async def test_the_same_alert_comes_once_in_the_general_topic() -> None:
     """SPEC HB-7: five beats, one alert, one note; the dead topic is tried once."""
     channel = Forum()
-    async with a_process(saying(ALERT), beating(), channels=(channel,)) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway(), channels=(channel,)) as gateway:
         write(gateway)
         await speak(gateway, "-7", "5", CREATED)
         channel.closed_topics["5"] = True
@@ -227,7 +235,7 @@ async def test_the_same_alert_comes_once_in_the_general_topic() -> None:
 async def test_an_alert_in_the_general_topic_is_in_the_history_that_is_read_there() -> None:
     """SPEC AGENT-7: an answer to it is understood."""
     channel = Forum()
-    async with a_process(saying(ALERT), beating(), channels=(channel,)) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway(), channels=(channel,)) as gateway:
         write(gateway)
         await speak(gateway, "-7", None)
         await speak(gateway, "-7", "5", CREATED)
@@ -249,7 +257,7 @@ async def test_an_alert_that_no_topic_takes_is_told_once_in_the_chat_before(
     policy = HeartbeatPolicy(interval=EVERY)
     if wanted == "explicit":
         policy = replace(policy, target=PLANS)
-    async with a_process(saying(ALERT), beating(policy), channels=(channel,)) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway(policy), channels=(channel,)) as gateway:
         write(gateway)
         await speak(gateway, "bob", None)
         await speak(gateway, "-7", "5", CREATED)
@@ -272,7 +280,7 @@ async def test_an_alert_that_no_topic_takes_is_told_once_in_the_chat_before(
 async def test_only_the_first_alert_tells_why_it_comes_here() -> None:
     channel = Forum()
     alerts = saying(*(f"{ALERT} {number}" for number in range(3)))
-    async with a_process(alerts, beating(), channels=(channel,)) as gateway:
+    async with a_process(alerts, heartbeat_gateway(), channels=(channel,)) as gateway:
         write(gateway)
         await speak(gateway, "bob", None)
         await speak(gateway, "-7", "5", CREATED)
@@ -300,7 +308,7 @@ async def test_an_alert_that_its_general_topic_refuses_is_told_once_elsewhere(
             return await super().send(message)
 
     channel = Refusing()
-    async with a_process(saying(ALERT), beating(), channels=(channel,)) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway(), channels=(channel,)) as gateway:
         write(gateway)
         await speak(gateway, "bob", None)
         await speak(gateway, "-7", "5", CREATED)
@@ -322,7 +330,7 @@ async def test_what_a_channel_has_written_is_told_elsewhere_as_people_read_it() 
             return part.replace("<b>", "").replace("</b>", "")
 
     channel = Marking()
-    async with a_process(saying(ALERT), beating(), channels=(channel,)) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway(), channels=(channel,)) as gateway:
         write(gateway)
         await speak(gateway, "bob", None)
         await speak(gateway, "cat", None)
@@ -332,8 +340,8 @@ async def test_what_a_channel_has_written_is_told_elsewhere_as_people_read_it() 
         last = channel.sent[-1]
         assert last.text.endswith(ALERT.replace("**", ""))
         assert not last.rich
-        (beat,) = await log_of(gateway)
-        assert beat.outcome == "delivery_failed"
+        (heartbeat_run,) = await log_of(gateway)
+        assert heartbeat_run.outcome == "delivery_failed"
 
 
 async def test_what_happens_in_the_groups_of_strangers_is_not_stored() -> None:

@@ -18,12 +18,19 @@ from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import AgentResult
 from goclaw_py.testing.agents import Block, Fail, Return, Say, ScriptedAgent
-from tests.support.beats import CHECKLIST, EVERY, beating, saying, until_ended, write
 from tests.support.harness import GatewayProcess, a_process
+from tests.support.heartbeat_gateway import (
+    CHECKLIST,
+    EVERY,
+    heartbeat_gateway,
+    saying,
+    until_ended,
+    write,
+)
 from tests.support.why import EXTRA, Case, ask, check
 
 
-async def after_beats(
+async def after_heartbeat_runs(
     agent: ScriptedAgent,
     number: int,
     *,
@@ -32,7 +39,7 @@ async def after_beats(
     first: Callable[[GatewayProcess], Awaitable[object]] | None = None,
 ) -> Explanation:
     """Ask after so many heartbeats."""
-    async with a_process(agent, beating(policy)) as gateway:
+    async with a_process(agent, heartbeat_gateway(policy)) as gateway:
         write(gateway, checklist)
         if first is not None:
             await first(gateway)
@@ -45,18 +52,18 @@ async def hello(gateway: GatewayProcess) -> object:
 
 
 async def switched_off() -> Explanation:
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=False)
         return await ask(gateway, "main")
 
 
 async def off_by_settings() -> Explanation:
-    async with a_process(saying("HEARTBEAT_OK"), beating(interval=None)) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(interval=None)) as gateway:
         return await ask(gateway, "main")
 
 
 async def muted() -> Explanation:
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         until = gateway.clock.now() + timedelta(hours=2)
         await gateway.works.heartbeats.service.mute(MAIN_AGENT, until)
         return await ask(gateway, "main")
@@ -64,38 +71,38 @@ async def muted() -> Explanation:
 
 async def at_night() -> Explanation:
     policy = HeartbeatPolicy(interval=EVERY, hours=ActiveHours(8 * 60, 22 * 60, "UTC"))
-    return await after_beats(saying("HEARTBEAT_OK"), 1, policy=policy)
+    return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1, policy=policy)
 
 
 async def empty_checklist() -> Explanation:
-    return await after_beats(saying("HEARTBEAT_OK"), 1, checklist="# Checklist\n")
+    return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1, checklist="# Checklist\n")
 
 
 async def all_well() -> Explanation:
-    return await after_beats(saying("HEARTBEAT_OK"), 1)
+    return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1)
 
 
 async def said_before() -> Explanation:
-    return await after_beats(saying("The house burns."), 2, first=hello)
+    return await after_heartbeat_runs(saying("The house burns."), 2, first=hello)
 
 
 async def no_chat() -> Explanation:
-    return await after_beats(saying("The house burns."), 1)
+    return await after_heartbeat_runs(saying("The house burns."), 1)
 
 
 async def broken() -> Explanation:
-    return await after_beats(saying(Fail(AgentError("Sorry.", "400 no such model"))), 1)
+    return await after_heartbeat_runs(saying(Fail(AgentError("Sorry.", "400 no such model"))), 1)
 
 
 async def used_up() -> Explanation:
     result = AgentResult("HEARTBEAT_OK", usage=Usage(1, 1000, 10, 0, Decimal(2)))
     policy = HeartbeatPolicy(interval=EVERY, day=Budget(usd=Decimal(1)))
-    return await after_beats(saying(Return(result)), 2, policy=policy)
+    return await after_heartbeat_runs(saying(Return(result)), 2, policy=policy)
 
 
 async def agent_is_busy() -> Explanation:
     agent = ScriptedAgent(Block(), otherwise=lambda _: Say("HEARTBEAT_OK"))
-    async with a_process(agent, beating()) as gateway:
+    async with a_process(agent, heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.say("long")
         await asyncio.sleep(90)

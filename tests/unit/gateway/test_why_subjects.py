@@ -13,8 +13,8 @@ from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
 from goclaw_py.ports.control import NotFound
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.beats import beating
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of
+from tests.support.heartbeat_gateway import heartbeat_gateway
 from tests.support.jobs import IN_CHAT, Wanted, every, make
 from tests.support.why import ask
 from tests.unit.chats.test_pairing import code_in
@@ -23,7 +23,7 @@ WAYS = Ways(
     QueuePolicy(),
     QueuePolicy(),
     groups=GroupPolicy.OPEN,
-    heartbeats=beating(interval=None).heartbeats,
+    heartbeats=heartbeat_gateway(interval=None).heartbeats,
 )
 GROUP = "-100200"
 

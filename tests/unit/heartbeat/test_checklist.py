@@ -27,7 +27,7 @@ def texts(file: str) -> list[str]:
 
 
 def carried(file: str, now: datetime = NOON) -> str:
-    """What a beat carries if nothing was ever noted."""
+    """What a heartbeat run carries if nothing was ever noted."""
     return parse(file).due({}, now=now, zone="UTC").text
 
 
@@ -297,7 +297,7 @@ def test_an_item_says_at_what_time_it_is_looked_at(words: str, days: str, times:
         "",
     ],
 )
-def test_what_is_no_interval_is_text_and_due_with_every_beat(words: str) -> None:
+def test_what_is_no_interval_is_text_and_due_with_every_heartbeat_run(words: str) -> None:
     file = f"- {words}: look"
     (item,) = parse(file).items
     assert (item.text, item.every, item.key) == (f"{words}: look", "", "")
@@ -393,7 +393,7 @@ def test_an_item_with_a_time_that_is_new_is_noted_and_waits_for_it() -> None:
 
 
 def test_a_time_that_a_new_item_has_just_missed_counts() -> None:
-    """It was written before that time, and after the last beat."""
+    """It was written before that time, and after the last heartbeat run."""
     checklist = parse("- daily 12:00: look")
     for late, is_due in ((timedelta(), True), (FRESH - MINUTE, True), (FRESH, False)):
         due = checklist.due({}, now=NOON + late, zone="UTC")

@@ -1,4 +1,4 @@
-"""HEARTBEAT.md on a disk: whatever lies there, a beat gets a list or a reason (SPEC HB-3, HB-9)."""
+"""HEARTBEAT.md on a disk: whatever lies there, a run gets a list or a reason (SPEC HB-3, HB-9)."""
 
 from __future__ import annotations
 

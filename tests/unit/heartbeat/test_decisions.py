@@ -1,4 +1,4 @@
-"""Whether a beat comes to its agent (SPEC HB-1 to HB-4, HB-12)."""
+"""Whether a heartbeat run comes to its agent (SPEC HB-1 to HB-4, HB-12)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ALL_WELL = HeartbeatFacts(
 )
 
 
-def test_a_beat_with_something_to_do_comes_to_its_agent() -> None:
+def test_a_heartbeat_run_with_something_to_do_comes_to_its_agent() -> None:
     decided = decide(ALL_WELL)
     assert decided == AskAgent(DueItems("- [ ] look at the calendar"), ())
 
@@ -62,14 +62,14 @@ def test_a_beat_with_something_to_do_comes_to_its_agent() -> None:
         ({"looks": PreconditionQuery(spent=LONG)}, Skip.BUDGET),
     ],
 )
-def test_each_check_alone_stops_a_beat(change: dict[str, object], skip: Skip) -> None:
+def test_each_check_alone_stops_a_heartbeat_run(change: dict[str, object], skip: Skip) -> None:
     """SPEC HB-1."""
     decided = decide(replace(ALL_WELL, **change))  # type: ignore[arg-type]
     assert isinstance(decided, Skipped)
     assert decided.skip is skip
 
 
-def test_the_first_check_that_stops_a_beat_is_its_reason() -> None:
+def test_the_first_check_that_stops_a_heartbeat_run_is_its_reason() -> None:
     """SPEC HB-1: cheapest first."""
     stops: list[tuple[dict[str, object], Skip]] = [
         ({"is_on": False}, Skip.DISABLED),
@@ -91,7 +91,7 @@ def test_the_first_check_that_stops_a_beat_is_its_reason() -> None:
             assert isinstance(decided, AskAgent)
 
 
-def test_nothing_is_found_out_for_a_beat_that_is_stopped_before() -> None:
+def test_nothing_is_found_out_for_a_heartbeat_run_that_is_stopped_before() -> None:
     unknown = replace(ALL_WELL, checklist=None, looks=None)
     assert decide(replace(unknown, is_on=False)) == Skipped(Skip.DISABLED)
     assert decide(unknown) is Need.CHECKLIST
@@ -113,7 +113,7 @@ def test_an_item_that_is_seen_for_the_first_time_is_noted_though_nothing_is_due(
     assert len(decided.noted) == 1
 
 
-def test_a_beat_by_hand_heeds_neither_mute_nor_quiet_hours() -> None:
+def test_a_heartbeat_run_by_hand_heeds_neither_mute_nor_quiet_hours() -> None:
     """SPEC HB-11."""
     facts = replace(
         ALL_WELL,
@@ -133,7 +133,7 @@ def test_wakes_heed_quiet_hours(kind: HeartbeatRunKind) -> None:
     assert decide(facts) == Skipped(Skip.QUIET_HOURS)
 
 
-def test_a_busy_agent_is_waited_for_until_the_next_beat_is_due() -> None:
+def test_a_busy_agent_is_waited_for_until_the_next_heartbeat_run_is_due() -> None:
     """SPEC HB-4."""
     busy = replace(
         ALL_WELL, looks=PreconditionQuery(is_busy=True), next_at=NOON + timedelta(minutes=1)
@@ -174,7 +174,7 @@ def test_without_limits_a_day_is_never_used_up(spent: Usage | None) -> None:
     assert not is_used_up(Budget(), spent)
 
 
-def test_a_beat_may_use_what_is_left_of_the_day() -> None:
+def test_a_heartbeat_run_may_use_what_is_left_of_the_day() -> None:
     """SPEC HB-12, AGENT-5."""
     assert for_one(POLICY, None) == Budget(turns=10, tokens=200_000, usd=Decimal("0.50"))
     cheap = replace(DEAR, cost_usd=Decimal("0.8"))

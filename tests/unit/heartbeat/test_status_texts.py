@@ -44,7 +44,7 @@ DAY = ActiveHours(8 * 60, 22 * 60, BERLIN)
 NIGHT = ActiveHours(22 * 60, 6 * 60, BERLIN)
 
 
-def beat(
+def heartbeat_run(
     status: HeartbeatRunStatus = HeartbeatRunStatus.OK, skip: Skip | None = None, **facts: Any
 ) -> HeartbeatRun:
     made = HeartbeatRun(
@@ -68,14 +68,16 @@ def view(**facts: Any) -> HeartbeatView:
             heartbeat = replace(heartbeat, **{name: facts.pop(name)})
         elif name in HeartbeatPolicy.__slots__:
             policy = replace(policy, **{name: facts.pop(name)})
-    return replace(HeartbeatView(heartbeat, policy, Route(CHAT), NINE, last=beat()), **facts)
+    return replace(
+        HeartbeatView(heartbeat, policy, Route(CHAT), NINE, last=heartbeat_run()), **facts
+    )
 
 
 def last(status: HeartbeatRunStatus, skip: Skip | None = None, **facts: Any) -> str:
-    return why(view(last=beat(status, skip, **facts)))[0]
+    return why(view(last=heartbeat_run(status, skip, **facts)))[0]
 
 
-# ---------------------------------------------------------------------------- the last beat
+# ---------------------------------------------------------------------------- the last run
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def last(status: HeartbeatRunStatus, skip: Skip | None = None, **facts: Any) -> 
         ),
     ],
 )
-def test_the_first_line_says_what_came_of_the_last_beat(
+def test_the_first_line_says_what_came_of_the_last_heartbeat_run(
     status: HeartbeatRunStatus, facts: dict[str, Any], words: str
 ) -> None:
     """SPEC HB-9."""
@@ -197,7 +199,7 @@ ADD = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
         ),
     ],
 )
-def test_the_first_line_says_why_a_beat_was_skipped_and_what_to_do(
+def test_the_first_line_says_why_a_heartbeat_run_was_skipped_and_what_to_do(
     skip: Skip, detail: str, words: str
 ) -> None:
     """SPEC HB-9."""
@@ -215,7 +217,9 @@ def test_the_first_line_says_why_a_beat_was_skipped_and_what_to_do(
 def test_there_are_words_for_whatever_a_row_holds(
     status: HeartbeatRunStatus, skip: Skip | None, detail: str, target: Target | None, delivery: str
 ) -> None:
-    row = beat(status, skip, detail=detail, target=target, delivery=delivery, undelivered=detail)
+    row = heartbeat_run(
+        status, skip, detail=detail, target=target, delivery=delivery, undelivered=detail
+    )
     words = outcome_words(row)
     assert words
     assert "\n" not in words
@@ -224,7 +228,7 @@ def test_there_are_words_for_whatever_a_row_holds(
     assert all("\n" not in line for line in why(view(last=row, current=row)))
 
 
-def test_without_a_beat_the_first_line_says_so() -> None:
+def test_without_a_heartbeat_run_the_first_line_says_so() -> None:
     assert why(view(last=None))[0] == "No heartbeat has run yet."
 
 
@@ -236,12 +240,17 @@ def test_without_a_beat_the_first_line_says_so() -> None:
         (HeartbeatRunKind.JOB, ", after a job: "),
     ],
 )
-def test_the_first_line_says_who_asked_for_the_beat(kind: HeartbeatRunKind, words: str) -> None:
+def test_the_first_line_says_who_asked_for_the_heartbeat(
+    kind: HeartbeatRunKind, words: str
+) -> None:
     assert words in last(HeartbeatRunStatus.OK, kind=kind)
 
 
-def test_failures_in_a_row_are_counted_for_a_failed_beat_only() -> None:
-    failed, skipped = beat(HeartbeatRunStatus.FAILED), beat(HeartbeatRunStatus.SKIPPED, Skip.EMPTY)
+def test_failures_in_a_row_are_counted_for_a_failed_heartbeat_run_only() -> None:
+    failed, skipped = (
+        heartbeat_run(HeartbeatRunStatus.FAILED),
+        heartbeat_run(HeartbeatRunStatus.SKIPPED, Skip.EMPTY),
+    )
     assert why(view(last=failed, failures=3))[0].endswith(" It has failed 3 times in a row.")
     assert "in a row" not in why(view(last=failed, failures=1))[0]
     assert "in a row" not in why(view(last=skipped, failures=3))[0]
@@ -251,7 +260,7 @@ def test_a_long_cause_is_cut() -> None:
     assert len(last(HeartbeatRunStatus.FAILED, detail="x" * 100_000)) < 500
 
 
-# ---------------------------------------------------------------------------- the next beat
+# ---------------------------------------------------------------------------- the next run
 
 
 @pytest.mark.parametrize(
@@ -354,7 +363,7 @@ def test_the_second_line_says_when_the_next_is_due_or_why_none_is(
     muted=st.none() | st.integers(0, 400_000),
 )
 @settings(deadline=None)
-def test_no_earlier_beat_would_have_been_heard(
+def test_no_earlier_heartbeat_run_would_have_been_heard(
     start: int, length: int, interval: int, muted: int | None
 ) -> None:
     """The one that is named is on the grid, in the hours, after the silence, and the first."""
@@ -371,8 +380,8 @@ def test_no_earlier_beat_would_have_been_heard(
         assert named(next(heard), "UTC", NINE) in line
 
 
-def test_a_beat_at_work_is_told_of() -> None:
-    working = beat(HeartbeatRunStatus.RUNNING, claimed_at=NINE - timedelta(minutes=1))
+def test_a_heartbeat_run_at_work_is_told_of() -> None:
+    working = heartbeat_run(HeartbeatRunStatus.RUNNING, claimed_at=NINE - timedelta(minutes=1))
     found = why(view(current=working))[1]
     assert found.startswith(
         "A heartbeat run has been in progress since today 08:59 (Europe/Berlin). The next "
@@ -394,11 +403,11 @@ def test_a_beat_at_work_is_told_of() -> None:
         ("the gateway was stopped", None, "the gateway was stopped. It starts when that is over."),
     ],
 )
-def test_a_beat_that_waits_for_its_agent_is_told_of(
+def test_a_heartbeat_run_that_waits_for_its_agent_is_told_of(
     detail: str, next_at: datetime | None, words: str
 ) -> None:
     """SPEC HB-4."""
-    waiting = beat(HeartbeatRunStatus.DEFERRED, detail=detail)
+    waiting = heartbeat_run(HeartbeatRunStatus.DEFERRED, detail=detail)
     found = why(view(current=waiting, next_at=next_at))[1]
     due = "The run that was due today 08:30 (Europe/Berlin) is waiting: "
     assert found.startswith(due + words)
@@ -596,7 +605,7 @@ def test_a_rehearsal_says_what_would_happen(
 
 
 def test_only_the_settings_switch_on_what_they_switch_off() -> None:
-    row = beat(HeartbeatRunStatus.SKIPPED, Skip.DISABLED)
+    row = heartbeat_run(HeartbeatRunStatus.SKIPPED, Skip.DISABLED)
     rehearsal = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
     by_settings = view(interval=None, next_at=None).heartbeat
     by_people = view(switched=False, next_at=None).heartbeat
@@ -620,7 +629,7 @@ def test_only_the_settings_switch_on_what_they_switch_off() -> None:
 def test_the_file_is_named_once(skip: Skip, detail: str, words: str) -> None:
     detail = f"HEARTBEAT.md: {detail}"
     assert (
-        outcome_words(beat(HeartbeatRunStatus.SKIPPED, skip, detail=detail))
+        outcome_words(heartbeat_run(HeartbeatRunStatus.SKIPPED, skip, detail=detail))
         == f"it was skipped: {words}"
     )
     rehearsal = DryRunReport(HeartbeatRunStatus.SKIPPED, skip, detail, "", Route(CHAT))

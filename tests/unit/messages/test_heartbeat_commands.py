@@ -271,7 +271,7 @@ async def test_what_the_settings_switch_off_no_chat_switches_on() -> None:
     assert chats.service.ran == []
 
 
-async def test_a_beat_begins_at_once_and_is_answered_at_once() -> None:
+async def test_a_heartbeat_run_begins_at_once_and_is_answered_at_once() -> None:
     """SPEC HB-11."""
     chats = Chats()
     assert await chats.ask("/heartbeat now") == (
@@ -298,20 +298,20 @@ async def test_nobody_is_promised_an_alert_that_would_not_arrive(route: Route) -
         (NoHeartbeat.OFF, "This gateway does not run heartbeats at the moment."),
     ],
 )
-async def test_why_no_beat_begins_is_told(reason: NoHeartbeat, answer: str) -> None:
+async def test_why_no_heartbeat_run_begins_is_told(reason: NoHeartbeat, answer: str) -> None:
     chats = Chats()
-    chats.service.no_beat = reason
+    chats.service.no_heartbeat_run = reason
     assert await chats.ask("/heartbeat now") == answer
 
 
-async def test_no_beat_begins_while_it_is_switched_off() -> None:
+async def test_no_heartbeat_run_begins_while_it_is_switched_off() -> None:
     chats = Chats()
     await chats.ask("/heartbeat off")
     assert await chats.ask("/heartbeat now") == words.OFF
     assert chats.service.ran == []
 
 
-async def test_a_beat_that_was_asked_for_once_is_not_begun_twice() -> None:
+async def test_a_heartbeat_run_that_was_asked_for_once_is_not_begun_twice() -> None:
     """SPEC IO-2: the command comes again after a crash."""
     chats = Chats()
     row = chats.row("/heartbeat now")
@@ -327,7 +327,7 @@ async def test_a_beat_that_was_asked_for_once_is_not_begun_twice() -> None:
     assert len(chats.service.ran) == 2, "asked for anew, it begins anew"
 
 
-async def test_a_beat_of_the_interval_does_not_stand_for_one_by_hand() -> None:
+async def test_a_heartbeat_run_of_the_interval_does_not_stand_for_one_by_hand() -> None:
     chats = Chats()
     row = chats.row("/heartbeat now")
     await asyncio.sleep(1)

@@ -19,7 +19,6 @@ from goclaw_py.ports.store import OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.beats import beating, saying, until_ended, write
 from tests.support.figures import Scraped, a_meter
 from tests.support.harness import (
     GatewayProcess,
@@ -29,6 +28,7 @@ from tests.support.harness import (
     message,
     until,
 )
+from tests.support.heartbeat_gateway import heartbeat_gateway, saying, until_ended, write
 from tests.support.jobs import OPERATOR, Wanted, at, ends, every, make, service
 
 AT_ONCE = Ways(QueuePolicy())
@@ -260,7 +260,7 @@ async def test_a_mark_that_met_a_bug_is_no_delivery() -> None:
         del made.gateway.store.mark_sent
 
 
-# ---------------------------------------------------------------------------- jobs and beats
+# ---------------------------------------------------------------------------- jobs and runs
 
 
 async def test_each_occurrence_is_counted_by_its_status_with_its_lag() -> None:
@@ -303,10 +303,10 @@ async def test_what_is_run_by_hand_has_no_lag() -> None:
         assert (await made.all())["goclaw_occurrence_lag_seconds_count"] == 0
 
 
-async def test_beats_are_counted_by_agent_and_status() -> None:
+async def test_heartbeat_runs_are_counted_by_agent_and_status() -> None:
     meter = a_meter()
     agent = saying("HEARTBEAT_OK", "the meeting begins in ten minutes, and its room was changed")
-    async with a_process(agent, beating(), meter=meter) as gateway:
+    async with a_process(agent, heartbeat_gateway(), meter=meter) as gateway:
         write(gateway)
         await gateway.ask("hello")
         await until_ended(gateway, 2)
@@ -314,13 +314,13 @@ async def test_beats_are_counted_by_agent_and_status() -> None:
         await until_ended(gateway, 3)
         await settled(gateway)
         made = Scraped(gateway, meter)
-        assert await made.some("goclaw_beats_total") == {
+        assert await made.some("goclaw_heartbeat_runs_total") == {
             '{agent="main",status="ok"}': 1,
             '{agent="main",status="alerted"}': 1,
             '{agent="main",status="skipped"}': 1,
         }
-        beats = '{lane="cron",outcome="completed",trigger="heartbeat"}'
-        assert (await made.some("goclaw_runs_total"))[beats] == 2
+        heartbeat_runs = '{lane="cron",outcome="completed",trigger="heartbeat"}'
+        assert (await made.some("goclaw_runs_total"))[heartbeat_runs] == 2
 
 
 # ---------------------------------------------------------------------------- labels

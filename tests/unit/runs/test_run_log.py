@@ -14,8 +14,8 @@ from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent
-from tests.support.beats import beating, saying, until_ended, write
 from tests.support.harness import GatewayProcess, Ways, a_process, here, session_of, until
+from tests.support.heartbeat_gateway import heartbeat_gateway, saying, until_ended, write
 from tests.support.jobs import Wanted, at, make
 
 RESEARCHER = AgentName("researcher")
@@ -148,7 +148,7 @@ async def test_a_jobs_run_has_the_lines_and_names_its_time(
 
 
 async def test_a_heartbeats_run_has_the_lines(caplog: pytest.LogCaptureFixture) -> None:
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await until_ended(gateway, 1)
     assert pairs(caplog) == [("heartbeat", "completed")]

@@ -20,7 +20,7 @@ WRITER = AgentName("writer")
 
 
 @pytest.fixture
-def beats(service: Desk) -> FakeHeartbeats:
+def heartbeat_runs(service: Desk) -> FakeHeartbeats:
     """The heartbeats of two agents, at the desk of the first."""
     service.heartbeats = made = FakeHeartbeats(items={MAIN_AGENT: [], WRITER: []})
     return made
@@ -36,7 +36,7 @@ async def test_without_heartbeats_there_is_no_such_tool(service: Desk) -> None:
         await use(service, "show")
 
 
-def test_the_settings_can_take_it_away(service: Desk, beats: FakeHeartbeats) -> None:
+def test_the_settings_can_take_it_away(service: Desk, heartbeat_runs: FakeHeartbeats) -> None:
     denied = Permissions(deny=frozenset({"heartbeat"}))
     assert "heartbeat" not in {spec.name for spec in service.tools(denied).specs}
     assert "heartbeat" in {spec.name for spec in service.tools().specs}
@@ -52,7 +52,9 @@ def test_one_toolmaker_serves_runs_with_and_without_heartbeats(service: Desk) ->
         assert ("heartbeat" in names) is offered
 
 
-def test_its_schema_is_strict_and_explains_itself(service: Desk, beats: FakeHeartbeats) -> None:
+def test_its_schema_is_strict_and_explains_itself(
+    service: Desk, heartbeat_runs: FakeHeartbeats
+) -> None:
     (spec,) = [spec for spec in service.tools().specs if spec.name == "heartbeat"]
     assert spec.side_effects, "to tick off the same number twice ticks off two items"
     assert "HEARTBEAT.md" in spec.description
@@ -66,27 +68,31 @@ def test_its_schema_is_strict_and_explains_itself(service: Desk, beats: FakeHear
 
 
 @pytest.mark.parametrize("trigger", list(Trigger))
-def test_no_run_can_begin_or_wake_a_beat_with_it(
-    service: Desk, beats: FakeHeartbeats, trigger: Trigger
+def test_no_run_can_begin_or_wake_a_heartbeat_run_with_it(
+    service: Desk, heartbeat_runs: FakeHeartbeats, trigger: Trigger
 ) -> None:
-    """SPEC HB-11: a beat's own actions never wake it."""
+    """SPEC HB-11: a heartbeat run's own actions never wake it."""
     service.trigger = trigger
     (spec,) = [spec for spec in service.tools().specs if spec.name == "heartbeat"]
     schema = json.loads(json.dumps(spec.parameters))
     assert schema["properties"]["action"]["enum"] == ["show", "add", "done", "status"]
 
 
-async def test_a_beat_shows_adds_and_ticks_off(service: Desk, beats: FakeHeartbeats) -> None:
+async def test_a_heartbeat_shows_adds_and_ticks_off(
+    service: Desk, heartbeat_runs: FakeHeartbeats
+) -> None:
     """SPEC HB-11."""
     service.trigger = Trigger.HEARTBEAT
     assert await use(service, "show") != ""
     await use(service, "add", text="Look at the mail")
     await use(service, "done", number=1)
-    assert (beats.ticked, beats.ran) == (["Look at the mail"], [])
+    assert (heartbeat_runs.ticked, heartbeat_runs.ran) == (["Look at the mail"], [])
 
 
-async def test_it_shows_open_items_with_their_numbers(service: Desk, beats: FakeHeartbeats) -> None:
-    beats.items[MAIN_AGENT] = ["Mail", "every 2h: " + "x" * 300]
+async def test_it_shows_open_items_with_their_numbers(
+    service: Desk, heartbeat_runs: FakeHeartbeats
+) -> None:
+    heartbeat_runs.items[MAIN_AGENT] = ["Mail", "every 2h: " + "x" * 300]
     assert (await use(service, "show")).splitlines() == [
         "Open items on the checklist of main:",
         "1. Mail",
@@ -95,54 +101,58 @@ async def test_it_shows_open_items_with_their_numbers(service: Desk, beats: Fake
     ]
 
 
-async def test_a_long_list_is_cut(service: Desk, beats: FakeHeartbeats) -> None:
-    beats.items[MAIN_AGENT] = ["y" * 900] * 500
+async def test_a_long_list_is_cut(service: Desk, heartbeat_runs: FakeHeartbeats) -> None:
+    heartbeat_runs.items[MAIN_AGENT] = ["y" * 900] * 500
     shown = await use(service, "show")
     assert "… and 450 more." in shown
     assert len(shown) < 30_000
 
 
 async def test_an_item_is_added_on_one_line_and_only_once(
-    service: Desk, beats: FakeHeartbeats
+    service: Desk, heartbeat_runs: FakeHeartbeats
 ) -> None:
     for text in ("Look at\nthe  mail", "Look at the mail"):
         assert await use(service, "add", text=text) == "On the checklist: “Look at the mail”."
-    assert beats.items == {MAIN_AGENT: ["Look at the mail"], WRITER: []}
+    assert heartbeat_runs.items == {MAIN_AGENT: ["Look at the mail"], WRITER: []}
 
 
-async def test_an_agent_has_its_own_list_only(service: Desk, beats: FakeHeartbeats) -> None:
-    beats.items[MAIN_AGENT] = ["Mail"]
+async def test_an_agent_has_its_own_list_only(
+    service: Desk, heartbeat_runs: FakeHeartbeats
+) -> None:
+    heartbeat_runs.items[MAIN_AGENT] = ["Mail"]
     box = service.tools(agent=WRITER)
     await box.call("heartbeat", {"action": "add", "text": "Drafts"})
     assert "Mail" not in await box.call("heartbeat", {"action": "show"})
-    assert beats.items == {MAIN_AGENT: ["Mail"], WRITER: ["Drafts"]}
+    assert heartbeat_runs.items == {MAIN_AGENT: ["Mail"], WRITER: ["Drafts"]}
 
 
 @pytest.mark.parametrize("which", [{"number": 2}, {"text": "Tea "}])
 async def test_an_item_is_ticked_off_by_number_or_text(
-    service: Desk, beats: FakeHeartbeats, which: dict[str, object]
+    service: Desk, heartbeat_runs: FakeHeartbeats, which: dict[str, object]
 ) -> None:
-    beats.items[MAIN_AGENT] = ["Mail", "Tea", "Milk"]
+    heartbeat_runs.items[MAIN_AGENT] = ["Mail", "Tea", "Milk"]
     assert await use(service, "done", **which) == "Ticked off: “Tea”."
-    assert beats.items[MAIN_AGENT] == ["Mail", "Milk"]
+    assert heartbeat_runs.items[MAIN_AGENT] == ["Mail", "Milk"]
 
 
 @pytest.mark.parametrize("which", [{"number": 2}, {"number": 10**30}, {"text": "tea"}])
 async def test_what_is_not_open_is_answered_with_what_is(
-    service: Desk, beats: FakeHeartbeats, which: dict[str, object]
+    service: Desk, heartbeat_runs: FakeHeartbeats, which: dict[str, object]
 ) -> None:
-    beats.items[MAIN_AGENT] = ["Mail"]
+    heartbeat_runs.items[MAIN_AGENT] = ["Mail"]
     with pytest.raises(ToolFailed) as caught:
         await use(service, "done", **which)
     assert "there is no such item" in str(caught.value)
     assert "1. Mail" in str(caught.value)
-    assert beats.ticked == []
+    assert heartbeat_runs.ticked == []
 
 
-async def test_the_status_tells_how_it_stands_and_why(service: Desk, beats: FakeHeartbeats) -> None:
+async def test_the_status_tells_how_it_stands_and_why(
+    service: Desk, heartbeat_runs: FakeHeartbeats
+) -> None:
     """SPEC OPS-4."""
     said = await use(service, "status")
-    assert said.splitlines() == status_lines(await beats.view(MAIN_AGENT))
+    assert said.splitlines() == status_lines(await heartbeat_runs.view(MAIN_AGENT))
 
 
 @pytest.mark.parametrize(
@@ -170,14 +180,14 @@ async def test_the_status_tells_how_it_stands_and_why(service: Desk, beats: Fake
     ],
 )
 async def test_arguments_are_checked_strictly(
-    service: Desk, beats: FakeHeartbeats, arguments: dict[str, object], line: str
+    service: Desk, heartbeat_runs: FakeHeartbeats, arguments: dict[str, object], line: str
 ) -> None:
-    beats.items[MAIN_AGENT] = ["Mail"]
+    heartbeat_runs.items[MAIN_AGENT] = ["Mail"]
     with pytest.raises(ToolFailed) as caught:
         await service.tools().call("heartbeat", arguments)
     assert line in str(caught.value)
     assert len(str(caught.value)) < 300
-    assert (beats.items[MAIN_AGENT], beats.ticked) == (["Mail"], [])
+    assert (heartbeat_runs.items[MAIN_AGENT], heartbeat_runs.ticked) == (["Mail"], [])
 
 
 @pytest.mark.parametrize(
@@ -188,9 +198,9 @@ async def test_arguments_are_checked_strictly(
     ],
 )
 async def test_what_goes_wrong_is_told_to_the_model(
-    service: Desk, beats: FakeHeartbeats, error: BadChecklist | StoreUnavailable, told: str
+    service: Desk, heartbeat_runs: FakeHeartbeats, error: BadChecklist | StoreUnavailable, told: str
 ) -> None:
-    beats.broken = error
+    heartbeat_runs.broken = error
     for action, more in (("show", {}), ("add", {"text": "x"}), ("done", {"number": 1})):
         with pytest.raises(ToolFailed, match=told):
             await use(service, action, **more)
@@ -199,26 +209,28 @@ async def test_what_goes_wrong_is_told_to_the_model(
 
 
 async def test_an_agent_that_the_desk_does_not_know_is_told_so(
-    service: Desk, beats: FakeHeartbeats
+    service: Desk, heartbeat_runs: FakeHeartbeats
 ) -> None:
-    del beats.items[MAIN_AGENT]
+    del heartbeat_runs.items[MAIN_AGENT]
     with pytest.raises(ToolFailed, match="there is no agent 'main'"):
         await use(service, "show")
 
 
-# ---------------------------------------------------------------------------- the end of a beat
+# ---------------------------------------------------------------------------- the end of a run
 
 
-def in_a_beat(service: Desk, said: list[tuple[bool, str]]) -> Toolbox:
-    here = replace(service.here(), beat_done=lambda notify, text: said.append((notify, text)))
+def in_a_heartbeat_run(service: Desk, said: list[tuple[bool, str]]) -> Toolbox:
+    here = replace(
+        service.here(), heartbeat_run_done=lambda notify, text: said.append((notify, text))
+    )
     return Registry({MAIN_AGENT: Permissions()}).toolbox(here)
 
 
-async def test_only_a_beat_can_end_a_beat(service: Desk) -> None:
+async def test_only_a_heartbeat_run_can_end_a_heartbeat_run(service: Desk) -> None:
     """SPEC HB-6."""
     said: list[tuple[bool, str]] = []
     assert "heartbeat_done" not in {spec.name for spec in service.tools().specs}
-    box = in_a_beat(service, said)
+    box = in_a_heartbeat_run(service, said)
     assert await box.call("heartbeat_done", {"notify": False}) == "Done. No message will be sent."
     told = {"notify": True, "text": "The pump leaks."}
     assert await box.call("heartbeat_done", told) == "Done. A message will be sent."
@@ -234,10 +246,10 @@ async def test_only_a_beat_can_end_a_beat(service: Desk) -> None:
         ({"notify": "maybe"}, "notify"),
     ],
 )
-async def test_a_beat_that_is_to_tell_something_says_what(
+async def test_a_heartbeat_run_that_is_to_tell_something_says_what(
     service: Desk, arguments: dict[str, object], why: str
 ) -> None:
     said: list[tuple[bool, str]] = []
     with pytest.raises(ToolFailed, match=why):
-        await in_a_beat(service, said).call("heartbeat_done", arguments)
+        await in_a_heartbeat_run(service, said).call("heartbeat_done", arguments)
     assert said == []

@@ -115,12 +115,12 @@ class FakeHeartbeats:
         self.calls: list[tuple[object, ...]] = []
         self.failure: Exception | None = None
         self.views = {MAIN: view(MAIN), HELPER: view(HELPER, DEAD)}
-        self.beats = [SKIPPED, OK, DEAD]
+        self.heartbeat_runs = [SKIPPED, OK, DEAD]
         self.told: dict[AgentName, list[HeartbeatEvent]] = {MAIN: [], HELPER: []}
         self.texts: dict[AgentName, list[str]] = {MAIN: ["look at the mail\x1b[2J"], HELPER: []}
         self.hand: HeartbeatStarted | NoHeartbeat = HeartbeatStarted(RUNNING.id)
         self.coming: list[HeartbeatRun] = [RUNNING, replace(OK, id=RUNNING.id)]
-        """What a beat by hand looks like, look after look; the last one stays."""
+        """What a heartbeat run by hand looks like, look after look; the last one stays."""
         self.rehearsal = DryRunReport(
             HeartbeatRunStatus.RUNNING, None, "", "- look at the mail\n- \x1b[2J", Route(CHAT)
         )
@@ -142,15 +142,21 @@ class FakeHeartbeats:
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
         self._called("log", agent, limit, outcome, known=agent)
-        beats = behind(self.beats, before)
-        found = [beat for beat in beats if agent in (None, beat.agent)]
-        return [beat for beat in found if outcome in (None, beat.outcome)][:limit]
+        heartbeat_runs = behind(self.heartbeat_runs, before)
+        found = [
+            heartbeat_run
+            for heartbeat_run in heartbeat_runs
+            if agent in (None, heartbeat_run.agent)
+        ]
+        return [
+            heartbeat_run for heartbeat_run in found if outcome in (None, heartbeat_run.outcome)
+        ][:limit]
 
-    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
-        self._called("beat", beat, known=None)
-        if beat == RUNNING.id and self.coming:
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
+        self._called("heartbeat_run", heartbeat_run, known=None)
+        if heartbeat_run == RUNNING.id and self.coming:
             return self.coming.pop(0) if len(self.coming) > 1 else self.coming[0]
-        return next((one for one in self.beats if one.id == beat), None)
+        return next((one for one in self.heartbeat_runs if one.id == heartbeat_run), None)
 
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         self._called("run_now", agent)

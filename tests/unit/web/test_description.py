@@ -134,8 +134,8 @@ def test_lists_say_how_to_read_on(document: dict[str, Any]) -> None:
         "/api/people",
         "/api/chats",
         "/api/heard",
-        "/api/beats",
-        "/api/heartbeats/{agent}/beats",
+        "/api/heartbeat-runs",
+        "/api/heartbeats/{agent}/runs",
         "/api/occurrences",
         "/api/jobs/{job}/log",
     }

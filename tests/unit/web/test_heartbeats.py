@@ -88,8 +88,8 @@ async def test_heartbeats_are_seen_as_they_are(both: Both) -> None:
     assert await remote.log(None) == [SKIPPED, OK, DEAD]
     assert await remote.log(MAIN, limit=1) == [SKIPPED]
     assert await remote.log(MAIN, outcome="skipped:unreadable") == [SKIPPED]
-    assert await remote.beat(OK.id) == OK
-    assert await remote.beat(HeartbeatRunId("019b-unknown")) is None
+    assert await remote.heartbeat_run(OK.id) == OK
+    assert await remote.heartbeat_run(HeartbeatRunId("019b-unknown")) is None
     assert await remote.rehearse(MAIN) == service.rehearsal
     service.rehearsal = DryRunReport(
         HeartbeatRunStatus.SKIPPED, Skip.EMPTY, "x", "", Route(None, "a", "b")
@@ -351,7 +351,7 @@ async def test_every_example_of_a_mute_is_taken() -> None:
     ("method", "path", "body", "status"),
     [
         ("GET", "/heartbeats/nobody", None, 404),
-        ("GET", "/heartbeats/nobody/beats", None, 404),
+        ("GET", "/heartbeats/nobody/runs", None, 404),
         ("GET", "/heartbeats/nobody/rehearsal", None, 404),
         ("GET", "/heartbeats/nobody/checklist", None, 404),
         ("POST", "/heartbeats/nobody/run", None, 404),
@@ -359,15 +359,15 @@ async def test_every_example_of_a_mute_is_taken() -> None:
         ("PUT", "/heartbeats/nobody/mute", {"for": "2h"}, 404),
         ("POST", "/agents/nobody/events", {"text": "x"}, 404),
         ("GET", "/agents/nobody/events", None, 404),
-        ("GET", "/beats/nothing", None, 404),
-        ("GET", "/beats/%2e%2e", None, 422),
+        ("GET", "/heartbeat-runs/nothing", None, 404),
+        ("GET", "/heartbeat-runs/%2e%2e", None, 422),
         ("GET", "/heartbeats/%2e%2e", None, 422),
         ("GET", "/heartbeats/a%00", None, 422),
         ("GET", "/heartbeats/a%0A", None, 422),
         ("GET", "/heartbeats/Main", None, 422),
-        ("GET", "/heartbeats/main/beats?limit=0", None, 422),
-        ("GET", "/heartbeats/main/beats?limit=1001", None, 422),
-        ("GET", "/heartbeats/main/beats?outcome=%00", None, 422),
+        ("GET", "/heartbeats/main/runs?limit=0", None, 422),
+        ("GET", "/heartbeats/main/runs?limit=1001", None, 422),
+        ("GET", "/heartbeats/main/runs?outcome=%00", None, 422),
         ("PUT", "/heartbeats/main/switch", {"on": "yes"}, 422),
         ("PUT", "/heartbeats/main/switch", {"on": 1}, 422),
         ("PUT", "/heartbeats/main/switch", {}, 422),

@@ -69,8 +69,8 @@ async def walk(http: httpx.AsyncClient, path: str) -> list[object]:
         "/api/people",
         "/api/chats",
         "/api/heard",
-        "/api/beats",
-        "/api/heartbeats/main/beats",
+        "/api/heartbeat-runs",
+        "/api/heartbeats/main/runs",
     ],
 )
 async def test_pages_follow_each_other_to_the_end(path: str) -> None:

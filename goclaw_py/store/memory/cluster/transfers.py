@@ -45,7 +45,7 @@ class MemoryTransfers:
             self._move_request(),
             self._move_topics(),
             self._move_jobs(now),
-            self._move_beats(),
+            self._move_heartbeat_runs(),
         ]
         return bool(sessions) or any(moved)
 
@@ -232,12 +232,12 @@ class MemoryTransfers:
             self._db.topics.setdefault(target, replace(topic, target=target))
         return bool(old)
 
-    def _move_beats(self) -> bool:
-        """Where beats have alerted. Alerts keep their keys, which name the old chat."""
-        moved = [row for row in self._db.beats.rows.values() if self._is_here(row.target)]
+    def _move_heartbeat_runs(self) -> bool:
+        """Where runs have alerted. Alerts keep their keys, which name the old chat."""
+        moved = [row for row in self._db.heartbeat_runs.rows.values() if self._is_here(row.target)]
         for row in moved:
             assert row.target is not None
-            self._db.beats.rows[row.id] = replace(row, target=self._moved(row.target))
+            self._db.heartbeat_runs.rows[row.id] = replace(row, target=self._moved(row.target))
         return bool(moved)
 
     def _move_jobs(self, now: datetime) -> bool:

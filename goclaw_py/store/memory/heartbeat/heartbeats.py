@@ -1,4 +1,4 @@
-"""Heartbeats, the beats that are due, and what became of each."""
+"""Heartbeats, the heartbeat runs that are due, and what became of each."""
 
 from __future__ import annotations
 
@@ -44,39 +44,39 @@ class MemoryHeartbeats(MemoryPart):
 
     async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
         """An agent that is not planned has none."""
-        known = self._db.beats.heartbeats
+        known = self._db.heartbeat_runs.heartbeats
         wanted = known if agents is None else set(storable(tuple(agents))) & known.keys()
         return [known[agent] for agent in sorted(wanted)]
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
-        """Sends a notice only if that moves its next beat."""
+        """Sends a notice only if that moves its next heartbeat run."""
         return self._change_heartbeat(
             agent, lambda known: heartbeat_rules.switched(known, on=on, now=now)
         )
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
-        """It goes on to beat."""
+        """It goes on."""
         return self._change_heartbeat(agent, lambda known: replace(known, muted_until=until))
 
     async def wake_heartbeat(
         self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
     ) -> bool:
-        """Also one that is off: the beat then says so."""
+        """Also one that is off: the heartbeat run then says so."""
         return self._change_heartbeat(agent, lambda known: heartbeat_rules.woken(known, kind, now))
 
     def _change_heartbeat(self, agent: AgentName, how: Callable[[Heartbeat], Heartbeat]) -> bool:
-        known = self._db.beats.heartbeats.get(storable(agent))
+        known = self._db.heartbeat_runs.heartbeats.get(storable(agent))
         if known is not None:
             self._put_heartbeat(how(known))
         return known is not None
 
     def _heartbeat(self, agent: AgentName) -> Heartbeat:
-        return self._db.beats.heartbeats.get(agent) or Heartbeat(agent, None)
+        return self._db.heartbeat_runs.heartbeats.get(agent) or Heartbeat(agent, None)
 
     def _put_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Store one, and tell everybody if its next beat has moved."""
+        """Store one, and tell everybody if its next heartbeat run has moved."""
         before = self._heartbeat(heartbeat.agent)
-        self._db.beats.heartbeats[heartbeat.agent] = heartbeat
+        self._db.heartbeat_runs.heartbeats[heartbeat.agent] = heartbeat
         if heartbeat_rules.is_moved(before, heartbeat):
             self._db.notify(Notice.CRON)
 
@@ -101,58 +101,64 @@ class MemoryHeartbeats(MemoryPart):
         """Looks at all of them."""
         self._db.check_alive(node)
         free = [one for one in self._of_agents(agents) if one.node is None]
-        left = [one for one in free if one.beat is not None]
-        dues = [(one, heartbeat_rules.due(one, now)) for one in free if one.beat is None]
+        left = [one for one in free if one.heartbeat_run is not None]
+        dues = [(one, heartbeat_rules.due(one, now)) for one in free if one.heartbeat_run is None]
         whys = {one.agent: why for one, why in dues if why is not None}
         line = sorted(whys, key=lambda agent: (whys[agent].at, agent))
         woken = [agent for agent in line if whys[agent].is_wake]
         late = set(woken[wakes:])
         left.sort(key=lambda one: (one.began_at or now, one.agent))
-        claimed = [self._db.beats.resume(one.agent, node, now) for one in left[: len(ids)]]
+        claimed = [self._db.heartbeat_runs.resume(one.agent, node, now) for one in left[: len(ids)]]
         fresh = iter(ids[len(claimed) :])
         chosen = [agent for agent in line if agent not in late][: len(ids) - len(claimed)]
         claimed += [
-            self._db.beats.claim(agent, node, now, next(fresh), whys[agent]) for agent in chosen
+            self._db.heartbeat_runs.claim(agent, node, now, next(fresh), whys[agent])
+            for agent in chosen
         ]
         return claimed
 
     async def claim_heartbeat_now(
-        self, node: NodeId, agent: AgentName, *, now: datetime, beat: HeartbeatRunId
+        self, node: NodeId, agent: AgentName, *, now: datetime, heartbeat_run: HeartbeatRunId
     ) -> HeartbeatClaim | None:
-        """The same beat again is told as it was claimed."""
-        agent, beat = storable(agent), storable(beat)
+        """The same run again is told as it was claimed."""
+        agent, heartbeat_run = storable(agent), storable(heartbeat_run)
         self._db.check_alive(node)
-        heartbeat = self._db.beats.heartbeats.get(agent)
+        heartbeat = self._db.heartbeat_runs.heartbeats.get(agent)
         if heartbeat is None:
             return None
-        if heartbeat.beat is None:
-            return self._db.beats.claim(agent, node, now, beat, by_hand(now))
-        mine = (heartbeat.beat, heartbeat.node) == (beat, node)
-        return self._db.beats.in_hand(agent) if mine else None
+        if heartbeat.heartbeat_run is None:
+            return self._db.heartbeat_runs.claim(agent, node, now, heartbeat_run, by_hand(now))
+        mine = (heartbeat.heartbeat_run, heartbeat.node) == (heartbeat_run, node)
+        return self._db.heartbeat_runs.in_hand(agent) if mine else None
 
-    async def defer_heartbeat(self, beat: HeartbeatRunId, *, node: NodeId, detail: str) -> None:
+    async def defer_heartbeat(
+        self, heartbeat_run: HeartbeatRunId, *, node: NodeId, detail: str
+    ) -> None:
         """One that has ended is in nobody's hand, and refused too."""
-        row = self._db.beats.rows.get(storable(beat))
+        row = self._db.heartbeat_runs.rows.get(storable(heartbeat_run))
         if row is None or row.node != node:
-            raise Fenced(f"beat {beat} is not this node's any more")
-        self._db.beats.rows[row.id] = replace(
+            raise Fenced(f"run {heartbeat_run} is not this node's any more")
+        self._db.heartbeat_runs.rows[row.id] = replace(
             row, status=HeartbeatRunStatus.DEFERRED, detail=storable(detail)
         )
 
     async def end_heartbeat_run(
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """One that is not kept any more counts as ended. What is said names the beat."""
+        """One that is not kept any more counts as ended. What is said names the heartbeat run."""
         end, say = storable((end, tuple(say)))
-        check_holder("beat", self._db.beats.rows.get(end.id), node)
+        check_holder("heartbeat_run", self._db.heartbeat_runs.rows.get(end.id), node)
         if end_heartbeat_run(self._db, end):
-            said = rules.marked(say, beat=end.id)
+            said = rules.marked(say, heartbeat_run=end.id)
             self._db.enqueue(said, session=None, now=end.finished_at)
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         """What is not this node's is left alone."""
         wanted = set(storable(tuple(ids)))
-        give_back(self._db, [row for row in self._db.beats.claimed_by([node]) if row.id in wanted])
+        give_back(
+            self._db,
+            [row for row in self._db.heartbeat_runs.claimed_by([node]) if row.id in wanted],
+        )
 
     async def release_unclaimed_heartbeats(
         self, known: Collection[HeartbeatRunId], *, node: NodeId
@@ -163,17 +169,17 @@ class MemoryHeartbeats(MemoryPart):
             self._db,
             [
                 row
-                for row in self._db.beats.claimed_by([node])
+                for row in self._db.heartbeat_runs.claimed_by([node])
                 if row.id not in wanted
                 and (row.kind is not HeartbeatRunKind.MANUAL or row.due_at != row.claimed_at)
             ],
         )
 
     def _of_agents(self, agents: Collection[AgentName]) -> list[Heartbeat]:
-        known = self._db.beats.heartbeats
+        known = self._db.heartbeat_runs.heartbeats
         return [known[agent] for agent in set(storable(tuple(agents))) if agent in known]
 
-    # ------------------------------------------------------------------ what a beat looks at
+    # ------------------------------------------------------------------ what a run looks at
 
     async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
         """Looks at all messages that wait."""
@@ -184,14 +190,14 @@ class MemoryHeartbeats(MemoryPart):
         )
         return PreconditionQuery(
             events=tuple(await self.events(agent)),
-            done=dict(self._db.beats.items.get(agent, {})),
-            is_busy=waits or bool(self._db.beats.talks.get(agent)),
+            done=dict(self._db.heartbeat_runs.items.get(agent, {})),
+            is_busy=waits or bool(self._db.heartbeat_runs.talks.get(agent)),
             spent=await self.heartbeat_usage(agent, since=spent_since),
         )
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
-        """Of a beat that works, only what it had used when it was given back."""
-        rows = self._db.beats.since(storable(agent), since)
+        """Of a heartbeat run that works, only what it had used when it was given back."""
+        rows = self._db.heartbeat_runs.since(storable(agent), since)
         used = [row.usage for row in rows if row.usage is not None]
         return reduce(Usage.plus, used) if used else None
 
@@ -204,12 +210,14 @@ class MemoryHeartbeats(MemoryPart):
         return OutboxState.SENT if sent else OutboxState.PENDING
 
     def _alerts(self, key: str) -> list[int]:
-        return self._db.beats.alerts.get(key, [])
+        return self._db.heartbeat_runs.alerts.get(key, [])
 
     def _is_known(self, row_id: int, since: datetime) -> bool:
         row = self._db.outbox[row_id]
-        beat = row.message.beat
-        others = [] if beat is None else self._db.beats.said.get(beat, [])
+        heartbeat_run = row.message.heartbeat_run
+        others = (
+            [] if heartbeat_run is None else self._db.heartbeat_runs.said.get(heartbeat_run, [])
+        )
         if any(self._db.outbox[one].state in heartbeat_rules.GIVEN_UP for one in others):
             return False
         if row.state is OutboxState.SENT:
@@ -221,21 +229,21 @@ class MemoryHeartbeats(MemoryPart):
     ) -> HeartbeatEvent:
         """A wake that waits already is enough."""
         agent = storable(agent)
-        if agent not in self._db.beats.heartbeats:
+        if agent not in self._db.heartbeat_runs.heartbeats:
             raise UnknownAgent(agent)
-        if len(self._db.beats.events[agent]) >= MAX_EVENTS:
+        if len(self._db.heartbeat_runs.events[agent]) >= MAX_EVENTS:
             raise TooManyEvents(agent, MAX_EVENTS)
         if wake:
             await self.wake_heartbeat(agent, HeartbeatRunKind.EVENT, now=now)
-        return self._db.beats.enter_event(agent, storable(text), now)
+        return self._db.heartbeat_runs.enter_event(agent, storable(text), now)
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         """In the order in which they came."""
-        return list(self._db.beats.events.get(storable(agent), {}).values())
+        return list(self._db.heartbeat_runs.events.get(storable(agent), {}).values())
 
     # ------------------------------------------------------------------ what became of them
 
-    async def beats(
+    async def heartbeat_runs(
         self,
         agent: AgentName | None = None,
         *,
@@ -249,27 +257,29 @@ class MemoryHeartbeats(MemoryPart):
             if outcome is None
             else heartbeat_rules.wanted(storable(outcome))
         )
-        rows = self._db.beats.log(storable(agent))
+        rows = self._db.heartbeat_runs.log(storable(agent))
         found = (
             row
             for row in rows
             if (before is None or row.cursor < before) and self._is_wanted(row, wanted)
         )
-        return [self._shown_beat(row) for row, _ in zip(found, range(limit), strict=False)]
+        return [self._shown_heartbeat_run(row) for row, _ in zip(found, range(limit), strict=False)]
 
     def _is_wanted(self, row: HeartbeatRun, wanted: heartbeat_rules.Wanted) -> bool:
         if wanted.status not in (None, row.status) or wanted.skip not in (None, row.skip):
             return False
-        return wanted.dead is None or wanted.dead == (self._shown_beat(row).delivery == "dead")
+        return wanted.dead is None or wanted.dead == (
+            self._shown_heartbeat_run(row).delivery == "dead"
+        )
 
-    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
         """None if it is not kept any more."""
-        row = self._db.beats.rows.get(storable(beat))
-        return None if row is None else self._shown_beat(row)
+        row = self._db.heartbeat_runs.rows.get(storable(heartbeat_run))
+        return None if row is None else self._shown_heartbeat_run(row)
 
-    def _shown_beat(self, row: HeartbeatRun) -> HeartbeatRun:
-        said = [self._db.outbox[one] for one in self._db.beats.said.get(row.id, ())]
-        runs = tuple(self._db.beats.runs.get(row.id, ()))
+    def _shown_heartbeat_run(self, row: HeartbeatRun) -> HeartbeatRun:
+        said = [self._db.outbox[one] for one in self._db.heartbeat_runs.said.get(row.id, ())]
+        runs = tuple(self._db.heartbeat_runs.runs.get(row.id, ()))
         full = replace(row, runs=runs, started_at=row.started_at or self._db.began(runs))
         return heartbeat_rules.shown(full, [one.state for one in said], [one.error for one in said])
 
@@ -279,15 +289,18 @@ class MemoryHeartbeats(MemoryPart):
         """What an operator has given up is not told: somebody knows of it."""
         wanted = set(storable(tuple(agents)))
         found = []
-        for row in self._db.beats.rows.values():
-            is_open = row.status is HeartbeatRunStatus.ALERTED and row.id not in self._db.beats.told
+        for row in self._db.heartbeat_runs.rows.values():
+            is_open = (
+                row.status is HeartbeatRunStatus.ALERTED
+                and row.id not in self._db.heartbeat_runs.told
+            )
             if is_open and row.agent in wanted and (died := self._died(row.id, since)):
                 found.append((died[0], row))
         return [self._undelivered(row) for _, row in sorted(found, key=lambda one: one[0])]
 
-    def _died(self, beat: HeartbeatRunId, since: datetime) -> tuple[datetime, int] | None:
-        """When the first of a beat's dead messages died, and which it is."""
-        said = (self._db.outbox[one] for one in self._db.beats.said.get(beat, ()))
+    def _died(self, heartbeat_run: HeartbeatRunId, since: datetime) -> tuple[datetime, int] | None:
+        """When the first of a heartbeat run's dead messages died, and which it is."""
+        said = (self._db.outbox[one] for one in self._db.heartbeat_runs.said.get(heartbeat_run, ()))
         died = [
             (row.finished_at, row.id)
             for row in said
@@ -296,7 +309,7 @@ class MemoryHeartbeats(MemoryPart):
         return min(died, default=None)
 
     def _undelivered(self, row: HeartbeatRun) -> Undelivered:
-        said = [self._db.outbox[one] for one in self._db.beats.said[row.id]]
+        said = [self._db.outbox[one] for one in self._db.heartbeat_runs.said[row.id]]
         dead = [one for one in said if one.state is OutboxState.DEAD]
         return Undelivered(
             row.id,
@@ -307,16 +320,19 @@ class MemoryHeartbeats(MemoryPart):
         )
 
     async def tell_undelivered(
-        self, beat: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
+        self, heartbeat_run: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """What is said does not count as a message of the beat, unless it says so."""
-        beat = storable(beat)
-        if beat not in self._db.beats.rows or beat in self._db.beats.told:
+        """What is said does not count as a message of the heartbeat run, unless it says so."""
+        heartbeat_run = storable(heartbeat_run)
+        if (
+            heartbeat_run not in self._db.heartbeat_runs.rows
+            or heartbeat_run in self._db.heartbeat_runs.told
+        ):
             return False
-        self._db.beats.told.add(beat)
+        self._db.heartbeat_runs.told.add(heartbeat_run)
         self._db.enqueue(storable(tuple(say)), session=None, now=now)
         return True
 
     async def sweep_heartbeat_runs(self, *, now: datetime) -> int:
         """Also forgets items that no checklist has had for years."""
-        return self._db.beats.sweep(now)
+        return self._db.heartbeat_runs.sweep(now)

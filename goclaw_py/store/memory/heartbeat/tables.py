@@ -35,20 +35,20 @@ class HeartbeatTables:
         self.rows: dict[HeartbeatRunId, HeartbeatRun] = {}
         """Without the runs and the delivery."""
         self.told: set[HeartbeatRunId] = set()
-        """Beats of whose dead messages somebody was told."""
+        """Heartbeat runs of whose dead messages somebody was told."""
         self.events: defaultdict[AgentName, dict[int, HeartbeatEvent]] = defaultdict(dict)
         self.items: defaultdict[AgentName, dict[str, datetime]] = defaultdict(dict)
         """When each item was carried last."""
         self.runs: defaultdict[HeartbeatRunId, list[RunId]] = defaultdict(list)
-        """The runs that worked for each beat, in the order in which they began."""
+        """The runs that worked for each heartbeat run, in the order in which they began."""
         self.said: defaultdict[HeartbeatRunId, list[int]] = defaultdict(list)
-        """The outbox rows of each beat."""
+        """The outbox rows of each heartbeat run."""
         self.alerts: defaultdict[str, list[int]] = defaultdict(list)
         """The outbox rows of each alert."""
         self.talks: defaultdict[AgentName, set[RunId]] = defaultdict(set)
         """The runs of each agent that work for people."""
         self.paid: defaultdict[HeartbeatRunId, list[RunId]] = defaultdict(list)
-        """Runs that those of a beat have asked for: its session pays for them."""
+        """Runs that those of a heartbeat run have asked for: its session pays for them."""
         self._sessions: dict[SessionKey, HeartbeatRunId] = {}
         self._of_agent: defaultdict[AgentName, dict[HeartbeatRunId, None]] = defaultdict(dict)
         self._last_event = 0
@@ -59,13 +59,13 @@ class HeartbeatTables:
         """A run has begun."""
         if run.trigger in heartbeat_rules.TALKS:
             self.talks[run.agent].add(run.id)
-        if run.beat is None:
+        if run.heartbeat_run is None:
             if run.payer in self._sessions:
                 self.paid[self._sessions[run.payer]].append(run.id)
             return
-        self._sessions[run.session] = run.beat
-        self.runs[run.beat].append(run.id)
-        row = self.rows[run.beat]
+        self._sessions[run.session] = run.heartbeat_run
+        self.runs[run.heartbeat_run].append(run.id)
+        row = self.rows[run.heartbeat_run]
         if row.status is HeartbeatRunStatus.DEFERRED:
             self.rows[row.id] = replace(row, status=HeartbeatRunStatus.RUNNING, detail="")
 
@@ -75,24 +75,24 @@ class HeartbeatTables:
 
     def queued(self, row: int, message: OutboundMessage) -> None:
         """A message was put into the outbox."""
-        if message.beat is not None:
-            self.said[message.beat].append(row)
+        if message.heartbeat_run is not None:
+            self.said[message.heartbeat_run].append(row)
         if message.alert:
             self.alerts[message.alert].append(row)
 
     def forget_message(self, row: int, message: OutboundMessage) -> None:
         """A message of the outbox is not kept any more."""
-        if message.beat is not None:
-            _take_out(self.said, message.beat, row)
+        if message.heartbeat_run is not None:
+            _take_out(self.said, message.heartbeat_run, row)
         if message.alert:
             _take_out(self.alerts, message.alert, row)
 
     def forget_run(self, run: NewRun) -> None:
         """A run is not kept any more."""
-        if run.beat is not None:
-            _take_out(self.runs, run.beat, run.id)
+        if run.heartbeat_run is not None:
+            _take_out(self.runs, run.heartbeat_run, run.id)
             self._sessions.pop(run.session, None)
-            self.paid.pop(run.beat, None)
+            self.paid.pop(run.heartbeat_run, None)
         elif run.payer in self._sessions:
             _take_out(self.paid, self._sessions[run.payer], run.id)
 
@@ -113,22 +113,22 @@ class HeartbeatTables:
         fresh: HeartbeatRunId,
         why: heartbeat_rules.DueCause,
     ) -> HeartbeatClaim:
-        """Claim a new beat of a heartbeat that has none."""
+        """Claim a new heartbeat run of a heartbeat that has none."""
         heartbeat = heartbeat_rules.claimed(self.heartbeats[agent], why, now)
         self.rows[fresh] = HeartbeatRun(
             fresh, agent, why.kind, why.at, now, HeartbeatRunStatus.RUNNING, node=node
         )
         self._of_agent[agent][fresh] = None
-        self.heartbeats[agent] = replace(heartbeat, beat=fresh, node=node)
+        self.heartbeats[agent] = replace(heartbeat, heartbeat_run=fresh, node=node)
         return self.in_hand(agent)
 
     def resume(self, agent: AgentName, node: NodeId, now: datetime) -> HeartbeatClaim:
-        """Claim the beat of a heartbeat that was given back."""
+        """Claim the heartbeat run of a heartbeat that was given back."""
         heartbeat = heartbeat_rules.answered(replace(self.heartbeats[agent], node=node), now)
-        assert heartbeat.beat is not None
+        assert heartbeat.heartbeat_run is not None
         self.heartbeats[agent] = heartbeat
-        self.rows[heartbeat.beat] = replace(
-            self.rows[heartbeat.beat],
+        self.rows[heartbeat.heartbeat_run] = replace(
+            self.rows[heartbeat.heartbeat_run],
             status=HeartbeatRunStatus.RUNNING,
             detail="",
             node=node,
@@ -137,10 +137,10 @@ class HeartbeatTables:
         return self.in_hand(agent)
 
     def in_hand(self, agent: AgentName) -> HeartbeatClaim:
-        """The beat of a heartbeat that is claimed."""
+        """The heartbeat run of a heartbeat that is claimed."""
         heartbeat = self.heartbeats[agent]
-        assert heartbeat.beat is not None
-        row = self.rows[heartbeat.beat]
+        assert heartbeat.heartbeat_run is not None
+        row = self.rows[heartbeat.heartbeat_run]
         return HeartbeatClaim(
             row.id, agent, row.kind, row.due_at, row.claimed_at, heartbeat.next_at, heartbeat
         )
@@ -148,21 +148,21 @@ class HeartbeatTables:
     def claimed_by(self, nodes: Collection[NodeId]) -> list[HeartbeatRun]:
         """What these nodes have in hand, by agent."""
         held = sorted(
-            (one.agent, one.beat)
+            (one.agent, one.heartbeat_run)
             for one in self.heartbeats.values()
-            if one.node in nodes and one.beat is not None
+            if one.node in nodes and one.heartbeat_run is not None
         )
-        return [self.rows[beat] for _, beat in held]
+        return [self.rows[heartbeat_run] for _, heartbeat_run in held]
 
     def give_back(self, row: HeartbeatRun, usage: Usage | None) -> None:
-        """Let a beat be claimed again."""
+        """Let a heartbeat run be claimed again."""
         self.rows[row.id] = replace(row, status=HeartbeatRunStatus.DEFERRED, node=None, usage=usage)
         self.heartbeats[row.agent] = replace(self.heartbeats[row.agent], node=None)
 
     # ------------------------------------------------------------------ ends
 
     def end(self, row: HeartbeatRun, end: HeartbeatRunEnd) -> None:
-        """End a beat that is open, with all that this changes."""
+        """End a heartbeat run that is open, with all that this changes."""
         self.rows[row.id] = replace(
             row,
             status=end.status,
@@ -183,7 +183,7 @@ class HeartbeatTables:
         failures = heartbeat.failures
         if end.failed is not None:
             failures = failures + 1 if end.failed else 0
-        heartbeat = replace(heartbeat, beat=None, node=None, failures=failures)
+        heartbeat = replace(heartbeat, heartbeat_run=None, node=None, failures=failures)
         if end.noted_at is not None:
             heartbeat = heartbeat_rules.answered(heartbeat, end.noted_at)
         self.heartbeats[row.agent] = heartbeat
@@ -242,5 +242,5 @@ def _take_out(lists: dict[Key, list[Item]], key: Key, item: Item) -> None:
 
 
 def by_hand(now: datetime) -> heartbeat_rules.DueCause:
-    """Why a beat comes that somebody has asked for."""
+    """Why a heartbeat run comes that somebody has asked for."""
     return heartbeat_rules.DueCause(HeartbeatRunKind.MANUAL, now, is_wake=False)

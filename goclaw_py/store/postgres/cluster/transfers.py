@@ -16,7 +16,7 @@ from goclaw_py.store.sql import queries
 _SQL = queries("moves")
 _NODES = queries("nodes")
 _JOBS = queries("jobs")
-_BEATS = queries("heartbeat_runs")
+_HEARTBEAT_RUNS = queries("heartbeat_runs")
 _BACKGROUND = queries("background")
 
 
@@ -41,7 +41,7 @@ async def move(connection: Connection, old: Target, new: str, *, now: datetime) 
         await connection.fetch(_SQL["drop_request"], *place),
         await connection.fetch(_SQL["move_topics"], *place, new),
         await _move_jobs(connection, old, new, now=now),
-        await connection.fetch(_BEATS["retarget"], *place, new),
+        await connection.fetch(_HEARTBEAT_RUNS["retarget"], *place, new),
     ]
     return bool(sessions) or any(moved)
 

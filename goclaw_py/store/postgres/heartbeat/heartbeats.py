@@ -1,4 +1,4 @@
-"""Heartbeats, the beats that are due, and what became of each."""
+"""Heartbeats, the heartbeat runs that are due, and what became of each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PostgresHeartbeats(PostgresPart):
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
-        self._beat_ends = self._ending(Group(self._end_beats))
+        self._heartbeat_run_ends = self._ending(Group(self._end_heartbeat_runs))
 
     async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         """Of several plans for an agent the last one holds."""
@@ -74,19 +74,19 @@ class PostgresHeartbeats(PostgresPart):
         return [rows.heartbeat(row) for row in found]
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
-        """Sends a notice only if that moves its next beat."""
+        """Sends a notice only if that moves its next heartbeat run."""
         return await self._change_heartbeat(
             agent, lambda known: heartbeat_rules.switched(known, on=on, now=now)
         )
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
-        """It goes on to beat."""
+        """It goes on."""
         return await self._change_heartbeat(agent, lambda known: replace(known, muted_until=until))
 
     async def wake_heartbeat(
         self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
     ) -> bool:
-        """Also one that is off: the beat then says so."""
+        """Also one that is off: the heartbeat run then says so."""
         return await self._change_heartbeat(
             agent, lambda known: heartbeat_rules.woken(known, kind, now)
         )
@@ -127,34 +127,36 @@ class PostgresHeartbeats(PostgresPart):
         return [rows.claimed(row) for row in found if row["agent"] is not None]
 
     async def claim_heartbeat_now(
-        self, node: NodeId, agent: AgentName, *, now: datetime, beat: HeartbeatRunId
+        self, node: NodeId, agent: AgentName, *, now: datetime, heartbeat_run: HeartbeatRunId
     ) -> HeartbeatClaim | None:
-        """The same beat again is told as it was claimed."""
+        """The same run again is told as it was claimed."""
         async with self._pool.transaction() as connection:
             await check_alive(connection, node)
             row = await connection.row(_SQL["lock"], [agent])
             if row is None:
                 return None
             if row["heartbeat_run"] is None:
-                await connection.fetch(_SQL["claim_now"], agent, beat, now, node)
-            elif (row["heartbeat_run"], row["node"]) != (storable(beat), node):
+                await connection.fetch(_SQL["claim_now"], agent, heartbeat_run, now, node)
+            elif (row["heartbeat_run"], row["node"]) != (storable(heartbeat_run), node):
                 return None
             claimed = await connection.row(_SQL["in_hand"], agent)
         return None if claimed is None else rows.claimed(claimed)
 
-    async def defer_heartbeat(self, beat: HeartbeatRunId, *, node: NodeId, detail: str) -> None:
+    async def defer_heartbeat(
+        self, heartbeat_run: HeartbeatRunId, *, node: NodeId, detail: str
+    ) -> None:
         """One that has ended is in nobody's hand, and refused too."""
         async with self._pool.connection() as connection:
-            if await connection.row(_SQL["defer"], beat, node, detail) is None:
-                raise not_yours("beat", beat)
+            if await connection.row(_SQL["defer"], heartbeat_run, node, detail) is None:
+                raise not_yours("heartbeat_run", heartbeat_run)
 
     async def end_heartbeat_run(
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """One that is not kept any more counts as ended. What is said names the beat."""
-        await self._beat_ends(ClaimEnding(end, say, node))
+        """One that is not kept any more counts as ended. What is said names the heartbeat run."""
+        await self._heartbeat_run_ends(ClaimEnding(end, say, node))
 
-    async def _end_beats(
+    async def _end_heartbeat_runs(
         self, endings: Sequence[ClaimEnding[HeartbeatRunEnd]]
     ) -> list[StoreError | None]:
         ends = [storable(one.end) for one in endings]
@@ -163,13 +165,13 @@ class PostgresHeartbeats(PostgresPart):
                 self._pool,
                 LockedHeartbeatRuns,
                 endings,
-                lambda one: rules.marked(one.say, beat=one.end.id),
+                lambda one: rules.marked(one.say, heartbeat_run=one.end.id),
             )
         # One statement, which is a transaction of its own.
         async with self._pool.connection() as connection:
             holders = [one.node for one in endings]
             refused = await end_heartbeat_runs(connection, ends, holders)
-        return [not_yours("beat", end.id) if end.id in refused else None for end in ends]
+        return [not_yours("heartbeat_run", end.id) if end.id in refused else None for end in ends]
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
         """What is not this node's is left alone."""
@@ -185,7 +187,7 @@ class PostgresHeartbeats(PostgresPart):
             held = await connection.fetch(_SQL["lock_unknown"], node, list(known))
             await give_back(connection, held)
 
-    # ------------------------------------------------------------------ what a beat looks at
+    # ------------------------------------------------------------------ what a run looks at
 
     async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
         """One statement."""
@@ -196,7 +198,7 @@ class PostgresHeartbeats(PostgresPart):
         return rows.looks(storable(agent), row)
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
-        """Of a beat that works, only what it had used when it was given back."""
+        """Of a heartbeat run that works, only what it had used when it was given back."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["used"], agent, since)
         return None if row is None else rows.used(row)
@@ -235,7 +237,7 @@ class PostgresHeartbeats(PostgresPart):
 
     # ------------------------------------------------------------------ what became of them
 
-    async def beats(
+    async def heartbeat_runs(
         self,
         agent: AgentName | None = None,
         *,
@@ -257,13 +259,13 @@ class PostgresHeartbeats(PostgresPart):
                 found = await connection.fetch(_SQL["log_with_status"], *page, *kind)
             else:
                 found = await connection.fetch(_SQL["log"], *page)
-        return [rows.beat(row) for row in found]
+        return [rows.heartbeat_run(row) for row in found]
 
-    async def beat(self, beat: HeartbeatRunId) -> HeartbeatRun | None:
+    async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
         """None if it is not kept any more."""
         async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["heartbeat_run"], beat)
-        return None if row is None else rows.beat(row)
+            row = await connection.row(_SQL["heartbeat_run"], heartbeat_run)
+        return None if row is None else rows.heartbeat_run(row)
 
     async def undelivered(
         self, agents: Collection[AgentName], *, since: datetime
@@ -274,11 +276,11 @@ class PostgresHeartbeats(PostgresPart):
         return [rows.undelivered(row) for row in found]
 
     async def tell_undelivered(
-        self, beat: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
+        self, heartbeat_run: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """What is said does not count as a message of the beat, unless it says so."""
+        """What is said does not count as a message of the heartbeat run, unless it says so."""
         async with self._pool.transaction() as connection:
-            if await connection.row(_SQL["mark_notified"], beat, now) is None:
+            if await connection.row(_SQL["mark_notified"], heartbeat_run, now) is None:
                 return False
             await enqueue(connection, say, session=None, now=now)
         return True
@@ -298,7 +300,7 @@ async def change(
 ) -> list[Heartbeat]:
     """Change heartbeats, within the caller's transaction, as they are then; those there are.
 
-    Tells everybody if a beat is due at another time.
+    Tells everybody if a heartbeat run is due at another time.
     """
     locked = await connection.fetch(_SQL["lock"], list(agents))
     before = [rows.heartbeat(row) for row in locked]

@@ -41,7 +41,9 @@ def heartbeat(row: Row) -> Heartbeat:
         muted_until=row["muted_until"],
         began_at=row["began_at"],
         failures=row["failures"],
-        beat=None if row["heartbeat_run"] is None else HeartbeatRunId(row["heartbeat_run"]),
+        heartbeat_run=None
+        if row["heartbeat_run"] is None
+        else HeartbeatRunId(row["heartbeat_run"]),
         node=None if row["node"] is None else NodeId(row["node"]),
     )
 
@@ -61,7 +63,7 @@ def columns(heartbeats: Sequence[Heartbeat]) -> tuple[list[object], ...]:
 
 
 def claimed(row: Row) -> HeartbeatClaim:
-    """A heartbeat with the beat that was claimed."""
+    """A heartbeat with the heartbeat run that was claimed."""
     return HeartbeatClaim(
         id=HeartbeatRunId(row["heartbeat_run"]),
         agent=AgentName(row["agent"]),
@@ -102,11 +104,11 @@ def end_line(end: HeartbeatRunEnd, holder: NodeId | None) -> dict[str, object]:
 
 
 def used(row: Row) -> Usage | None:
-    """What beats have used; None: nothing."""
+    """What runs have used; None: nothing."""
     return None if row["requests"] is None else rows.usage(row)
 
 
-def beat(row: Row) -> HeartbeatRun:
+def heartbeat_run(row: Row) -> HeartbeatRun:
     """A row of ``heartbeat_runs`` with its runs and its messages."""
     found = HeartbeatRun(
         id=HeartbeatRunId(row["id"]),
@@ -149,7 +151,7 @@ def looks(agent: AgentName, row: Row) -> PreconditionQuery:
 def undelivered(row: Row) -> Undelivered:
     """An alert that died."""
     return Undelivered(
-        beat=HeartbeatRunId(row["id"]),
+        heartbeat_run=HeartbeatRunId(row["id"]),
         agent=AgentName(row["agent"]),
         target=rows.target(row) or outbound(row["message"]).target,
         said=tuple(map(outbound, row["said"])),

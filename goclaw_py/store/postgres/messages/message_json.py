@@ -112,7 +112,7 @@ def outbound(text: str) -> OutboundMessage:
     given: _Json = orjson.loads(text)
     get = given.get
     run_id, file, occurrence = get("run_id"), get("file"), get("occurrence")
-    beat, lost = get("beat"), get("lost")
+    heartbeat_run, lost = get("heartbeat_run"), get("lost")
     return OutboundMessage(
         target=_target(given["target"]),
         text=given["text"],
@@ -124,7 +124,7 @@ def outbound(text: str) -> OutboundMessage:
         buttons=tuple(tuple(map(_button, row)) for row in get("buttons", ())),
         lost=None if lost is None else LostDraft(RunId(lost["run_id"]), lost["after"], lost["id"]),
         occurrence=None if occurrence is None else OccurrenceId(occurrence),
-        beat=None if beat is None else HeartbeatRunId(beat),
+        heartbeat_run=None if heartbeat_run is None else HeartbeatRunId(heartbeat_run),
         alert=get("alert", ""),
         album=get("album", ""),
     )

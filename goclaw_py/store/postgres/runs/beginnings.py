@@ -51,17 +51,18 @@ async def begun_before(
 async def with_their_times(
     connection: Connection, runs: Sequence[NewRun], node: NodeId
 ) -> list[NewRun]:
-    """Those that work for no time of a job and no beat, or for what the node has claimed."""
+    """Those that work for no time of a job and no run, or for what the node has claimed."""
     times = [run.occurrence for run in runs if run.occurrence is not None]
-    beats = [run.beat for run in runs if run.beat is not None]
+    heartbeat_runs = [run.heartbeat_run for run in runs if run.heartbeat_run is not None]
     lost: set[str | None] = set()
     if times:
         lost |= {row["id"] for row in await connection.fetch(_SQL["lost_times"], times, node)}
-    if beats:
+    if heartbeat_runs:
         lost |= {
-            row["id"] for row in await connection.fetch(_SQL["lost_heartbeat_runs"], beats, node)
+            row["id"]
+            for row in await connection.fetch(_SQL["lost_heartbeat_runs"], heartbeat_runs, node)
         }
-    return [run for run in runs if run.occurrence not in lost and run.beat not in lost]
+    return [run for run in runs if run.occurrence not in lost and run.heartbeat_run not in lost]
 
 
 async def own_sessions(
@@ -202,7 +203,7 @@ def _line(run: NewRun) -> dict[str, object]:
         "submitted_at": run.submitted_at,
         "inbox": run.inbox,
         "occurrence": run.occurrence,
-        "heartbeat_run": run.beat,
+        "heartbeat_run": run.heartbeat_run,
         "dropped": [
             {"id": one.row, "outcome": one.outcome, "reason": one.reason} for one in run.dropped
         ],

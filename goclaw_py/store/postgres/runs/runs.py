@@ -243,7 +243,7 @@ def _is_at_work(run: Row | None) -> bool:
 
 def _marked(end: RunEnd, run: Row) -> tuple[OutboundMessage, ...]:
     """What a run says, as messages of what it worked for."""
-    return rules.marked(end.say, occurrence=run["occurrence"], beat=run["heartbeat_run"])
+    return rules.marked(end.say, occurrence=run["occurrence"], heartbeat_run=run["heartbeat_run"])
 
 
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:

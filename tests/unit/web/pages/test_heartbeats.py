@@ -102,7 +102,7 @@ async def test_without_agents_a_newcomer_is_told_what_to_do(
 async def test_a_heart_that_has_not_beaten_says_how_to_let_it(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
-    hearts.beats = []
+    hearts.heartbeat_runs = []
     assert "No heartbeat has run yet." in text_of(await browser.get("/heartbeats"))
     hearts.texts[MAIN] = []
     said = text_of(await browser.get("/heartbeats/main"))
@@ -120,7 +120,7 @@ async def test_a_chat_that_cannot_be_reached_is_said_so(
     assert "the bot was blocked" in said
 
 
-async def test_the_strip_names_each_beat_and_does_not_tell_by_colour_alone(
+async def test_the_strip_names_each_heartbeat_run_and_does_not_tell_by_colour_alone(
     browser: Browser,
 ) -> None:
     text = (await browser.get("/heartbeats")).text
@@ -132,8 +132,10 @@ async def test_the_strip_names_each_beat_and_does_not_tell_by_colour_alone(
     assert 'class="beat idle"' in skipped
 
 
-async def test_no_more_beats_are_shown_than_fit(browser: Browser, hearts: FakeHeartbeats) -> None:
-    hearts.beats = [
+async def test_no_more_heartbeats_are_shown_than_fit(
+    browser: Browser, hearts: FakeHeartbeats
+) -> None:
+    hearts.heartbeat_runs = [
         replace(OK, id=HeartbeatRunId(f"b-{number}"), claimed_at=AT - timedelta(hours=number))
         for number in range(120)
     ]
@@ -142,7 +144,7 @@ async def test_no_more_beats_are_shown_than_fit(browser: Browser, hearts: FakeHe
     assert text.index("beat=b-99#") < text.index("beat=b-0#")
 
 
-async def test_a_beat_that_was_chosen_is_explained(
+async def test_a_heartbeat_run_that_was_chosen_is_explained(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     said = text_of(await browser.get("/heartbeats/helper?beat=019b-dead"))
@@ -157,13 +159,15 @@ async def test_a_beat_that_was_chosen_is_explained(
         assert part in chosen, part
     assert "Write to the agent in that chat" in chosen
     alerted = replace(OK, status=HeartbeatRunStatus.ALERTED, reply="Mail!", target=CHAT)
-    hearts.beats = [alerted]
+    hearts.heartbeat_runs = [alerted]
     assert ">Mail!</pre>" in (await browser.get(f"/heartbeats/main?beat={OK.id}")).text
 
 
-@pytest.mark.parametrize("beat", ["019b-dead", "none", "%00", "%3Cscript%3E"])
-async def test_a_beat_that_this_agent_has_not_is_not_known(beat: str, browser: Browser) -> None:
-    answer = await browser.get(f"/heartbeats/main?beat={beat}")
+@pytest.mark.parametrize("heartbeat_run", ["019b-dead", "none", "%00", "%3Cscript%3E"])
+async def test_a_heartbeat_that_this_agent_has_not_is_not_known(
+    heartbeat_run: str, browser: Browser
+) -> None:
+    answer = await browser.get(f"/heartbeats/main?beat={heartbeat_run}")
     assert answer.status_code == 200
     assert "This heartbeat run is no longer stored." in answer.text
 
@@ -172,7 +176,7 @@ async def test_the_log_has_pages_and_a_filter(
     browser: Browser, hearts: FakeHeartbeats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "SHOWN", 2)
-    hearts.beats = [
+    hearts.heartbeat_runs = [
         replace(OK, id=HeartbeatRunId(f"b-{number}"), claimed_at=AT - timedelta(hours=number))
         for number in range(3)
     ]
@@ -195,7 +199,10 @@ async def test_nothing_that_agents_and_people_write_runs_in_the_browser(
     """SPEC SEC-1."""
     hearts = file_of(control, f"- [ ] {ATTACK}\n- [x] {ATTACK}\n")
     bad = replace(OK, status=HeartbeatRunStatus.ALERTED, reply=ATTACK, detail=ATTACK, target=CHAT)
-    hearts.beats = [bad, replace(bad, id=HeartbeatRunId("b"), status=HeartbeatRunStatus.FAILED)]
+    hearts.heartbeat_runs = [
+        bad,
+        replace(bad, id=HeartbeatRunId("b"), status=HeartbeatRunStatus.FAILED),
+    ]
     hearts.views[MAIN] = replace(hearts.views[MAIN], last=bad, route=Route(CHAT, ATTACK, ATTACK))
     hearts.told[MAIN] = [HeartbeatEvent(1, MAIN, ATTACK, AT)]
     hearts.rehearsal = replace(hearts.rehearsal, prompt=ATTACK, detail=ATTACK)
@@ -239,7 +246,7 @@ async def test_what_is_no_form_is_415(
 # ---------------------------------------------------------------------------- doing
 
 
-async def test_a_beat_by_hand_is_shown_once_it_has_begun(
+async def test_a_heartbeat_run_by_hand_is_shown_once_it_has_begun(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     """SPEC HB-11."""
@@ -251,7 +258,7 @@ async def test_a_beat_by_hand_is_shown_once_it_has_begun(
 
 
 @pytest.mark.parametrize("refused", list(NoHeartbeat))
-async def test_a_beat_that_is_refused_is_explained(
+async def test_a_heartbeat_run_that_is_refused_is_explained(
     refused: NoHeartbeat, browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     hearts.hand = refused
@@ -520,7 +527,7 @@ async def test_the_dry_run_says_which_check_it_ends_at(
     assert "Prompt for the agent" not in said
 
 
-async def test_the_dry_run_says_what_skips_regular_beats(
+async def test_the_dry_run_says_what_skips_regular_heartbeat_runs(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     night = replace(hearts.views[HELPER], now=AT.replace(hour=23))
@@ -581,7 +588,7 @@ async def test_what_could_not_be_stored_is_still_in_its_form(
         assert f'value="{typed}"' in answer.text
 
 
-async def test_the_chosen_beat_is_marked_in_the_strip(browser: Browser) -> None:
+async def test_the_chosen_heartbeat_run_is_marked_in_the_strip(browser: Browser) -> None:
     text = (await browser.get(f"/heartbeats/main?beat={OK.id}")).text
     assert text.count('aria-current="true"') == 1
-    assert 'aria-current="true"' in text.partition(f'id="beat-{OK.id}"')[2].partition("</li>")[0]
+    assert 'aria-current="true"' in text.partition(f'id="heartbeat-run-{OK.id}"')[2].partition("</li>")[0]

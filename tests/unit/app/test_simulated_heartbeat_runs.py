@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.app.gateway_config import job_rules
-from goclaw_py.app.simulation import heartbeats as simulated_beats
+from goclaw_py.app.simulation import heartbeats as simulated_heartbeats
 from goclaw_py.app.simulation import simulation
 from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, KnownHeartbeat
 from goclaw_py.app.simulation.simulation import Assumed, Forecast, SimulationInput, simulate
@@ -101,35 +101,39 @@ def test_a_fresh_install_calls_no_model_in_thirty_days(tmp_path: Path) -> None:
     """SPEC HB-3: the settings as they are without a file, and the shipped checklist."""
     fresh = case(tmp_path, checklist=EXAMPLE.read_text("utf-8"))
     assert fresh.one() == ForecastHeartbeats(
-        MAIN_AGENT, beats=1440, skipped=Counter({Skip.EMPTY: 1440})
+        MAIN_AGENT, heartbeat_runs=1440, skipped=Counter({Skip.EMPTY: 1440})
     )
 
 
 def test_an_agent_without_a_checklist_calls_no_model(tmp_path: Path) -> None:
     found = case(tmp_path, checklist=None).one(2)
-    assert (found.beats, dict(found.skipped)) == (96, {Skip.NO_FILE: 96})
+    assert (found.heartbeat_runs, dict(found.skipped)) == (96, {Skip.NO_FILE: 96})
     assert not (tmp_path / "workspace").exists() or not any((tmp_path / "workspace").iterdir())
 
 
-def test_one_item_is_looked_at_with_each_beat(tmp_path: Path) -> None:
+def test_one_item_is_looked_at_with_each_heartbeat_run(tmp_path: Path) -> None:
     found = case(tmp_path).one()
-    assert (found.beats, found.model_calls, dict(found.skipped)) == (1440, 1440, {})
+    assert (found.heartbeat_runs, found.model_calls, dict(found.skipped)) == (1440, 1440, {})
     assert (found.worked_s, found.usd, found.waited_s) == (1440 * 20, None, 0)
 
 
-def test_beats_come_on_their_grid(tmp_path: Path) -> None:
+def test_heartbeat_runs_come_on_their_grid(tmp_path: Path) -> None:
     """SPEC HB-1: the first one after the offset of the agent, then each half hour."""
-    beats = case(tmp_path).run(1).beats
+    heartbeat_runs = case(tmp_path).run(1).heartbeat_runs
     first = SINCE + heartbeat_offset(MAIN_AGENT, HALF_HOUR)
-    assert [beat.due_at for beat in beats] == [first + k * HALF_HOUR for k in range(48)]
-    assert {beat.finished_at - beat.due_at for beat in beats} == {timedelta(seconds=20)}
+    assert [heartbeat_run.due_at for heartbeat_run in heartbeat_runs] == [
+        first + k * HALF_HOUR for k in range(48)
+    ]
+    assert {
+        heartbeat_run.finished_at - heartbeat_run.due_at for heartbeat_run in heartbeat_runs
+    } == {timedelta(seconds=20)}
 
 
 def test_outside_of_active_hours_no_model_is_asked(tmp_path: Path) -> None:
     """SPEC HB-2: of 48 beats a day 28 lie between 08:00 and 22:00."""
     hours = '[heartbeat]\nactive_hours = { start = "08:00", end = "22:00", timezone = "UTC" }\n'
     found = case(tmp_path, hours).one()
-    assert (found.beats, found.model_calls) == (1440, 30 * 28)
+    assert (found.heartbeat_runs, found.model_calls) == (1440, 30 * 28)
     assert dict(found.skipped) == {Skip.QUIET_HOURS: 30 * 20}
 
 
@@ -139,38 +143,42 @@ def test_an_item_with_times_of_its_own_is_looked_at_then(tmp_path: Path) -> None
     assert (found.model_calls, dict(found.skipped)) == (22, {Skip.NOTHING_DUE: 1418})
 
 
-def test_a_beat_that_has_not_ended_does_not_count(tmp_path: Path) -> None:
+def test_a_heartbeat_run_that_has_not_ended_does_not_count(tmp_path: Path) -> None:
     """The last of 1440 begins 47.6 s after 23:59 and takes 20 s."""
     found = case(tmp_path, '[heartbeat]\ninterval = "1m"\n').one(1)
-    assert (found.beats, found.model_calls) == (1439, 1439)
+    assert (found.heartbeat_runs, found.model_calls) == (1439, 1439)
 
 
-def test_beats_do_not_overtake_each_other(tmp_path: Path) -> None:
-    """SPEC HB-1: what comes due each second while one works for 59.5 s is one beat."""
+def test_heartbeat_runs_do_not_overtake_each_other(tmp_path: Path) -> None:
+    """SPEC HB-1: what comes due each second while one works for 59.5 s is one heartbeat run."""
     played = case(tmp_path, '[heartbeat]\ninterval = "1s"\n')
     played.know(KnownHeartbeat(Heartbeat(MAIN_AGENT, None), seconds=59.5))
-    beats = played.run(1).beats
+    heartbeat_runs = played.run(1).heartbeat_runs
     # From 00:00:00.624 on: 86,399.376 / 59.5 is 1452 and a bit.
-    assert len(beats) == 1452
-    assert {after.started_at == one.finished_at for one, after in pairwise(beats)} == {True}
+    assert len(heartbeat_runs) == 1452
+    assert {after.started_at == one.finished_at for one, after in pairwise(heartbeat_runs)} == {
+        True
+    }
 
 
-def test_agents_have_beats_of_their_own(tmp_path: Path) -> None:
+def test_agents_have_heartbeat_runs_of_their_own(tmp_path: Path) -> None:
     played = case(tmp_path, '[agents.main]\n[agents.ann.heartbeat]\ninterval = "2h"\n')
-    found = {one.agent: (one.beats, one.model_calls) for one in played.run(1).heartbeats}
+    found = {one.agent: (one.heartbeat_runs, one.model_calls) for one in played.run(1).heartbeats}
     assert found == {"main": (48, 48), "ann": (12, 0)}
 
 
-def test_in_a_lane_of_one_beats_wait_for_each_other(tmp_path: Path) -> None:
+def test_in_a_lane_of_one_heartbeat_runs_wait_for_each_other(tmp_path: Path) -> None:
     """SPEC HB-5."""
     played = case(tmp_path, "[lanes]\ncron = 1\n[agents.main]\n[agents.ann]\n")
     played.write(ONE_ITEM, AgentName("ann"))
     for agent in ("main", "ann"):
         played.know(replace(hearts(agent), seconds=60.0))
     waits: dict[datetime, list[float]] = {}
-    for beat in played.run(1).beats:
-        assert beat.started_at is not None
-        waits.setdefault(beat.due_at, []).append((beat.started_at - beat.due_at).total_seconds())
+    for heartbeat_run in played.run(1).heartbeat_runs:
+        assert heartbeat_run.started_at is not None
+        waits.setdefault(heartbeat_run.due_at, []).append(
+            (heartbeat_run.started_at - heartbeat_run.due_at).total_seconds()
+        )
     # Which of the two is first is nobody's promise: their files are read at the same time.
     assert {tuple(sorted(both)) for both in waits.values()} == {(0.0, 60.0)}
 
@@ -202,18 +210,18 @@ def test_a_heartbeat_keeps_its_grid_and_what_is_overdue_comes_once(tmp_path: Pat
     """SPEC HB-1: due two days ago, then by the grid that began 10 minutes before the hour."""
     played = case(tmp_path)
     played.know(hearts(next_at=SINCE - 2 * DAY - 10 * MINUTE))
-    due = [beat.due_at for beat in played.run(1).beats]
+    due = [heartbeat_run.due_at for heartbeat_run in played.run(1).heartbeat_runs]
     assert due[:3] == [SINCE - 2 * DAY - 10 * MINUTE, SINCE + 20 * MINUTE, SINCE + 50 * MINUTE]
     assert len(due) == 49
 
 
-def test_a_beat_that_is_in_hand_now_hinders_none(tmp_path: Path) -> None:
+def test_a_heartbeat_run_that_is_in_hand_now_hinders_none(tmp_path: Path) -> None:
     played = case(tmp_path)
-    played.know(hearts(beat=HeartbeatRunId("now"), node=NodeId("gateway")))
-    assert played.one(1).beats == 48
+    played.know(hearts(heartbeat_run=HeartbeatRunId("now"), node=NodeId("gateway")))
+    assert played.one(1).heartbeat_runs == 48
 
 
-def test_events_that_wait_are_told_with_the_next_beat(tmp_path: Path) -> None:
+def test_events_that_wait_are_told_with_the_next_heartbeat_run(tmp_path: Path) -> None:
     """SPEC HB-13: one call, although there is no checklist."""
     played = case(tmp_path, checklist=None)
     played.know(replace(hearts(), events=("The build is red.", "Still.")))
@@ -225,12 +233,12 @@ def test_a_wake_that_waits_comes_besides(tmp_path: Path) -> None:
     """SPEC HB-11."""
     played = case(tmp_path)
     played.know(hearts(wake_at=SINCE, wake_kind=HeartbeatRunKind.EVENT))
-    beats = played.run(1).beats
-    assert (beats[0].due_at, len(beats)) == (SINCE, 49)
+    heartbeat_runs = played.run(1).heartbeat_runs
+    assert (heartbeat_runs[0].due_at, len(heartbeat_runs)) == (SINCE, 49)
 
 
 def test_jobs_wake_the_heartbeat_of_their_agent(tmp_path: Path) -> None:
-    """SPEC CRON-20: a run at half past each hour, and a beat after it beside those at 20 and 50."""
+    """SPEC CRON-20: a run at half past each hour, and a run after it beside those at 20 and 50."""
     played = case(tmp_path, "[lanes]\ncron = 10\n")
     played.know(hearts())
     draft = JobDraft(Cron("30 * * * *"), Prompt("news?"), slug="news", wake_heartbeat=True)
@@ -243,13 +251,13 @@ def test_jobs_wake_the_heartbeat_of_their_agent(tmp_path: Path) -> None:
 def test_heartbeats_that_are_not_named_or_not_there_do_nothing(tmp_path: Path) -> None:
     settings = case(tmp_path, "[agents.main]\n[agents.ann]\n").settings
     found = simulate(settings, SimulationInput([], {}, [hearts("gone")]), since=SINCE, days=1)
-    assert (found.heartbeats, found.beats) == ((), ())
+    assert (found.heartbeats, found.heartbeat_runs) == ((), ())
 
 
 # ---------------------------------------------------------------------------- what they cost
 
 
-def test_a_budget_of_the_day_ends_what_beats_cost(tmp_path: Path) -> None:
+def test_a_budget_of_the_day_ends_what_heartbeat_runs_cost(tmp_path: Path) -> None:
     """SPEC HB-12: 1 USD is ten beats of 10 cents on each day, in UTC."""
     played = case(tmp_path)
     played.know(asking("0.10"))
@@ -273,19 +281,21 @@ def test_tokens_count_where_no_price_is_known(tmp_path: Path) -> None:
     assert (found.model_calls, found.usd) == (8, None)
 
 
-def test_beats_that_take_longer_than_they_may_fail(tmp_path: Path) -> None:
+def test_heartbeat_runs_that_take_longer_than_they_may_fail(tmp_path: Path) -> None:
     """SPEC LANE-7: ten minutes of work are cut after five."""
     played = case(tmp_path, '[runs]\ntimeout = "5m"\n[heartbeat]\ninterval = "6h"\n')
     played.know(replace(asking(seconds=600), heartbeat=Heartbeat(MAIN_AGENT, None)))
     found = played.run(1)
-    assert [beat.status for beat in found.beats] == [HeartbeatRunStatus.FAILED] * 4
+    assert [heartbeat_run.status for heartbeat_run in found.heartbeat_runs] == [
+        HeartbeatRunStatus.FAILED
+    ] * 4
     assert (found.heartbeats[0].failed, found.heartbeats[0].worked_s) == (4, 4 * 300)
 
 
 # ---------------------------------------------------------------------------- limits
 
 
-def test_it_ends_after_so_many_beats_that_ask_a_model(
+def test_it_ends_after_so_many_heartbeat_runs_that_ask_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulation, "MOST_RUNS", 10)
@@ -296,48 +306,54 @@ def test_it_ends_after_so_many_beats_that_ask_a_model(
     assert found.heartbeats[0].skipped == {Skip.MUTED: 4}
 
 
-def test_it_ends_after_so_many_beats_that_are_skipped(
+def test_it_ends_after_so_many_heartbeat_runs_that_are_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulated_beats, "MOST_BEATS", 100)
+    monkeypatch.setattr(simulated_heartbeats, "MOST_BEATS", 100)
     found = case(tmp_path, checklist=None).run()
-    assert (found.cut, len(found.beats)) == (True, 100)
+    assert (found.cut, len(found.heartbeat_runs)) == (True, 100)
     assert found.until < SINCE + 50 * HOUR + 5 * MINUTE
 
 
-def test_each_of_many_agents_beats_as_if_it_were_alone(tmp_path: Path) -> None:
+def test_each_of_many_agents_heartbeat_runs_as_if_it_were_alone(tmp_path: Path) -> None:
     """Each has its own offset."""
     names = "\n".join(f"[agents.a{number}]" for number in range(100))
     settings = f'[heartbeat]\ninterval = "2h"\n{names}\n'
     found = case(tmp_path, settings, checklist=None).run(1)
-    assert {(one.beats, one.skipped[Skip.NO_FILE]) for one in found.heartbeats} == {(12, 12)}
+    assert {(one.heartbeat_runs, one.skipped[Skip.NO_FILE]) for one in found.heartbeats} == {
+        (12, 12)
+    }
     for one in found.heartbeats:
-        first = next(beat.due_at for beat in found.beats if beat.agent == one.agent)
+        first = next(
+            heartbeat_run.due_at
+            for heartbeat_run in found.heartbeat_runs
+            if heartbeat_run.agent == one.agent
+        )
         assert first == SINCE + heartbeat_offset(one.agent, 2 * HOUR)
 
 
 def test_the_log_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real log keeps each row that was paid for: thousands of them would be slow."""
-    monkeypatch.setattr(simulated_beats, "_TIDY_EVERY", 50)
+    monkeypatch.setattr(simulated_heartbeats, "_TIDY_EVERY", 50)
     stores = []
-    begun = simulated_beats.ObservedHeartbeats.__init__
+    begun = simulated_heartbeats.ObservedHeartbeats.__init__
 
-    def begin(store: simulated_beats.ObservedHeartbeats) -> None:
+    def begin(store: simulated_heartbeats.ObservedHeartbeats) -> None:
         begun(store)
         stores.append(store)
 
-    monkeypatch.setattr(simulated_beats.ObservedHeartbeats, "__init__", begin)
+    monkeypatch.setattr(simulated_heartbeats.ObservedHeartbeats, "__init__", begin)
     played = case(tmp_path, "[heartbeat.budget.day]\nusd = 100\n")
     played.know(asking("0.10"))
     assert played.one(10).model_calls == 480
-    assert len(stores[0]._db.beats.rows) <= 51
+    assert len(stores[0]._db.heartbeat_runs.rows) <= 51
 
 
 def test_it_is_the_same_each_time(tmp_path: Path) -> None:
     played = case(tmp_path, "[lanes]\ncron = 1\n[agents.main]\n[agents.ann]\n")
     played.write(ONE_ITEM, AgentName("ann"))
     first = played.run(2)
-    assert len(first.beats) == 192
+    assert len(first.heartbeat_runs) == 192
     assert played.run(2) == first
 
 
@@ -356,7 +372,7 @@ def test_a_checklist_that_cannot_be_read_is_a_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-1, math.nan, math.inf])
-def test_beats_that_take_no_real_time_are_refused(tmp_path: Path, seconds: float) -> None:
+def test_heartbeat_runs_that_take_no_real_time_are_refused(tmp_path: Path, seconds: float) -> None:
     played = case(tmp_path)
     played.know(asking(seconds=seconds))
     with pytest.raises(ValueError, match="take"):

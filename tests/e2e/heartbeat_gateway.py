@@ -1,4 +1,4 @@
-"""Heartbeats of real gateways: their checklists, their beats, and what of them reached a chat."""
+"""Heartbeats of real gateways: their checklists, their runs, and what of them reached a chat."""
 
 from __future__ import annotations
 
@@ -103,33 +103,33 @@ def ask(place: Home, method: str, path: str, body: object = None) -> Any:
     return answer.json()
 
 
-def beats(place: Home, agent: str = "main") -> list[dict[str, Any]]:
+def heartbeat_runs(place: Home, agent: str = "main") -> list[dict[str, Any]]:
     """The rows of the log, the oldest first."""
-    rows: list[dict[str, Any]] = ask(place, "GET", f"heartbeats/{agent}/beats?limit=500")
+    rows: list[dict[str, Any]] = ask(place, "GET", f"heartbeats/{agent}/runs?limit=500")
     return rows[::-1]
 
 
 def outcome(row: dict[str, Any]) -> str:
-    """What a beat came to: ``ok``, ``skipped:empty``."""
+    """What a heartbeat run came to: ``ok``, ``skipped:empty``."""
     return f"{row['status']}:{row['skip']}" if row["skip"] else str(row["status"])
 
 
 def begin(place: Home, agent: str = "main") -> str:
-    """Let a heart beat now, by hand; its beat."""
+    """Let a heart beat now, by hand; its heartbeat run."""
     begun = ask(place, "POST", f"heartbeats/{agent}/run")
-    assert begun["beat"], begun
-    return str(begun["beat"])
+    assert begun["heartbeat_run"], begun
+    return str(begun["heartbeat_run"])
 
 
-def ended(place: Home, beat: str) -> dict[str, Any]:
-    """Wait until a beat is over and nothing of it waits to be sent; its row."""
+def ended(place: Home, heartbeat_run: str) -> dict[str, Any]:
+    """Wait until a heartbeat run is over and nothing of it waits to be sent; its row."""
 
     def look() -> dict[str, Any] | None:
-        row: dict[str, Any] = ask(place, "GET", f"beats/{beat}")
+        row: dict[str, Any] = ask(place, "GET", f"beats/{heartbeat_run}")
         is_over = row["status"] not in _OPEN and row["delivery"] != "pending"
         return row if is_over else None
 
-    return wait_for(look, f"the end of beat {beat}")
+    return wait_for(look, f"the end of heartbeat run {heartbeat_run}")
 
 
 def run(place: Home, text: str, agent: str = "main") -> dict[str, Any]:
@@ -139,7 +139,7 @@ def run(place: Home, text: str, agent: str = "main") -> dict[str, Any]:
 
 
 def tell(place: Home, event: str, agent: str = "main", *, now: bool = True) -> None:
-    """Tell an agent something with its next beat; ``now`` lets that come soon."""
+    """Tell an agent something with its next heartbeat run; ``now`` lets that come soon."""
     ask(place, "POST", f"agents/{agent}/events", {"text": event, "now": now})
 
 

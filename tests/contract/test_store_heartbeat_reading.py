@@ -1,4 +1,4 @@
-"""What every store promises about what beats look at, and about their alerts (SPEC HB-4, HB-7)."""
+"""What every store promises about what runs look at, and about their alerts (SPEC HB-4, HB-7)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, OutboxState
 from goclaw_py.store import heartbeat_rules
-from tests.support.store_beats import (
-    a_beat,
+from tests.support.store_heartbeats import (
+    a_heartbeat_run,
     alert,
     alerted,
-    beating,
     by_hand,
     claim_one,
     ended,
@@ -35,6 +34,7 @@ from tests.support.store_beats import (
     row_of,
     run_end,
     run_for,
+    running_heartbeat,
 )
 from tests.support.stores import (
     AGENT,
@@ -60,7 +60,7 @@ DAY = timedelta(days=1)
 async def an_alert(
     world: World, *messages: OutboundMessage, now: datetime = T0, target: Target = ANN
 ) -> HeartbeatClaim:
-    """A beat by hand that has said this."""
+    """A heartbeat run by hand that has said this."""
     claimed = await by_hand(world.a, now=now)
     assert claimed
     await world.a.end_heartbeat_run(alerted(claimed, target=target), messages, node=A)
@@ -125,7 +125,7 @@ async def test_what_a_dead_process_left_waits_and_its_run_does_not(world: World)
 # ---------------------------------------------------------------------------- what was used
 
 
-async def test_what_was_used_is_that_of_the_beats_claimed_since_then(world: World) -> None:
+async def test_what_was_used_is_that_of_the_heartbeat_runs_claimed_since_then(world: World) -> None:
     """HB-12."""
     await planned(world.a, AGENT, OTHER)
     for n, agent in enumerate([AGENT, AGENT, OTHER, AGENT]):
@@ -139,7 +139,7 @@ async def test_what_was_used_is_that_of_the_beats_claimed_since_then(world: Worl
     assert (await world.b.look(AgentName("nobody"), spent_since=T0)) == PreconditionQuery()
 
 
-async def test_what_a_beat_had_used_when_it_was_given_back_counts(world: World) -> None:
+async def test_what_a_heartbeat_run_had_used_when_it_was_given_back_counts(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
@@ -152,7 +152,7 @@ async def test_what_a_beat_had_used_when_it_was_given_back_counts(world: World) 
 # ---------------------------------------------------------------------------- events and items
 
 
-async def test_events_wait_for_the_beat_that_carries_them(world: World) -> None:
+async def test_events_wait_for_the_heartbeat_run_that_carries_them(world: World) -> None:
     """HB-13."""
     await planned(world.a, AGENT, OTHER)
     one, two = [
@@ -162,7 +162,7 @@ async def test_events_wait_for_the_beat_that_carries_them(world: World) -> None:
     foreign = await world.b.add_event(OTHER, "theirs", now=at(5), wake=False)
     assert (two.agent, two.text, two.at) == (AGENT, "bad \ufffd \ufffd text", at(1))
     assert (await world.b.look(AGENT, spent_since=T0)).events == (one, two)
-    assert (await beating(world.a)).wake_at is None
+    assert (await running_heartbeat(world.a)).wake_at is None
     claimed = await claim_one(world.a)
     late = await world.a.add_event(AGENT, "late", now=at(6), wake=False)
     carried = replace(ended(claimed), events=(one.id, two.id, foreign.id))
@@ -175,7 +175,7 @@ async def test_an_event_that_is_urgent_wakes(world: World) -> None:
     await planned(world.a, now=at(500))
     await world.a.add_event(AGENT, "pump", now=at(1), wake=True)
     await world.a.add_event(AGENT, "tank", now=at(2), wake=True)
-    found = await beating(world.b)
+    found = await running_heartbeat(world.b)
     assert (found.wake_at, found.wake_kind) == (at(1), HeartbeatRunKind.EVENT)
 
 
@@ -191,7 +191,7 @@ async def test_no_more_events_wait_than_are_allowed(world: World) -> None:
     assert sum(isinstance(one, HeartbeatEvent) for one in got) == MAX_EVENTS
     with pytest.raises(TooManyEvents):
         await world.a.add_event(AGENT, "x", now=T0, wake=True)
-    assert (await beating(world.a)).wake_at is None
+    assert (await running_heartbeat(world.a)).wake_at is None
     assert len(await world.a.events(AGENT)) == MAX_EVENTS
     await world.a.add_event(OTHER, "x", now=T0, wake=False)
 
@@ -272,10 +272,10 @@ async def test_an_alert_keeps_its_key_when_its_chat_moves(world: World) -> None:
     )
 
 
-async def test_the_delivery_of_a_beat_is_the_worst_of_its_messages(world: World) -> None:
+async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(world: World) -> None:
     """HB-9: nobody is told that it alerted if the channel will never take it."""
     await planned(world.a)
-    silent = await a_beat(world.a)
+    silent = await a_heartbeat_run(world.a)
     claimed = await an_alert(world, *(alert(f"part {n}", "k") for n in range(3)))
     assert (await row_of(world.b, silent.id)).delivery == ""
 
@@ -284,7 +284,7 @@ async def test_the_delivery_of_a_beat_is_the_worst_of_its_messages(world: World)
         shown = [
             outcome
             for outcome in ("alerted", "delivery_failed")
-            if claimed.id in {one.id for one in await world.b.beats(outcome=outcome)}
+            if claimed.id in {one.id for one in await world.b.heartbeat_runs(outcome=outcome)}
         ]
         assert shown == [row.outcome]
         return row.status, row.delivery, row.undelivered
@@ -326,7 +326,7 @@ async def test_an_alert_that_has_died_is_told_once(world: World) -> None:
     await sent(world)
     await dead(world, now=at(5))
     (found,) = await world.b.undelivered([AGENT, OTHER], since=at(5))
-    assert (found.beat, found.agent, found.target, found.why) == (
+    assert (found.heartbeat_run, found.agent, found.target, found.why) == (
         claimed.id,
         AGENT,
         place,
@@ -350,13 +350,13 @@ async def test_alerts_that_died_are_told_in_that_order_but_for_what_was_given_up
     world: World,
 ) -> None:
     await planned(world.a)
-    beats = [await an_alert(world, alert(f"alert {n}"), now=at(n)) for n in range(3)]
+    heartbeat_runs = [await an_alert(world, alert(f"alert {n}"), now=at(n)) for n in range(3)]
     for n in range(3):
         await dead(world, now=at(10 - n))
     (_, middle, _) = await world.a.outbox()
     await world.a.drop_outbox([middle.id], now=at(11))
     found = await world.b.undelivered([AGENT], since=T0)
-    assert [one.beat for one in found] == [beats[2].id, beats[0].id]
+    assert [one.heartbeat_run for one in found] == [heartbeat_runs[2].id, heartbeat_runs[0].id]
 
 
 # ---------------------------------------------------------------------------- what is forgotten
@@ -365,17 +365,17 @@ async def test_alerts_that_died_are_told_in_that_order_but_for_what_was_given_up
 async def test_the_log_is_kept_for_ninety_days_and_items_for_years(world: World) -> None:
     """DB-5."""
     await planned(world.a)
-    old, young = await a_beat(world.a, now=T0), await a_beat(world.a, now=at(1))
+    old, young = await a_heartbeat_run(world.a, now=T0), await a_heartbeat_run(world.a, now=at(1))
     claimed = await by_hand(world.a, now=at(2))
     assert claimed
     await world.a.end_heartbeat_run(replace(ended(claimed), done=("a",)), node=A)
     open_one = await by_hand(world.a, now=at(3))
     assert open_one
     assert await world.a.sweep_heartbeat_runs(now=at(1) + 90 * DAY) == 1
-    kept = [row.id for row in await world.b.beats()]
+    kept = [row.id for row in await world.b.heartbeat_runs()]
     assert (old.id in kept, kept) == (False, [open_one.id, claimed.id, young.id])
     assert await world.a.sweep_heartbeat_runs(now=T0 + 100 * DAY) == 2
-    assert [row.id for row in await world.b.beats()] == [open_one.id]
+    assert [row.id for row in await world.b.heartbeat_runs()] == [open_one.id]
     for second, known in ((2, ["a"]), (3, [])):
         await world.a.sweep_heartbeat_runs(now=at(second) + heartbeat_rules.ITEMS_KEPT)
         assert list((await world.b.look(AGENT, spent_since=T0)).done) == known

@@ -29,7 +29,7 @@ from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, NewInbox
 from tests.support.postgres import Database
-from tests.support.store_beats import run_end, run_for
+from tests.support.store_heartbeats import run_end, run_for
 from tests.support.stores import (
     APOLOGY,
     T0,
@@ -72,7 +72,7 @@ class Player:
     claims: list[HeartbeatClaim] = field(default_factory=list)
     """All that was ever claimed."""
     runs: dict[RunId, HeartbeatClaim | None] = field(default_factory=dict)
-    """Runs that work; those of chats for no beat."""
+    """Runs that work; those of chats for no heartbeat run."""
     events: list[int] = field(default_factory=list)
     numbers: int = 0
     second: int = 0
@@ -158,9 +158,9 @@ class Player:
         return claimed
 
     async def claim_by_hand(self) -> object:
-        beat = HeartbeatRunId(f"beat {self.number():04}")
+        heartbeat_run = HeartbeatRunId(f"beat {self.number():04}")
         claimed = await self.world.a.claim_heartbeat_now(
-            A, self.agent(), now=at(self.second), beat=beat
+            A, self.agent(), now=at(self.second), heartbeat_run=heartbeat_run
         )
         self.claims.extend([claimed] if claimed else [])
         return claimed
@@ -312,7 +312,7 @@ class Player:
         found = await self.world.a.undelivered(AGENTS[:2], since=since)
         told = [
             await self.world.a.tell_undelivered(
-                one.beat, [OutboundMessage(CHATS[0], one.why)], now=at(self.second)
+                one.heartbeat_run, [OutboundMessage(CHATS[0], one.why)], now=at(self.second)
             )
             for one in [*found[:1], *found[:1]]
         ]
@@ -325,7 +325,7 @@ class Player:
             [await store.look(agent, spent_since=since) for agent in AGENTS],
             await store.heartbeat_usage(self.agent(), since=T0),
             [await store.alert_known(key, since=since) for key in KEYS[1:]],
-            await store.beats(
+            await store.heartbeat_runs(
                 self.chance.choice([None, *AGENTS]),
                 limit=self.chance.randint(1, 4),
                 outcome=self.chance.choice([None, *OUTCOMES]),
@@ -336,9 +336,9 @@ class Player:
         """All that is stored."""
         store = self.world.a
         return {
-            "log": await store.beats(limit=1000),
-            "logs": [await store.beats(agent, limit=1000) for agent in AGENTS],
-            "by outcome": [await store.beats(outcome=outcome) for outcome in OUTCOMES],
+            "log": await store.heartbeat_runs(limit=1000),
+            "logs": [await store.heartbeat_runs(agent, limit=1000) for agent in AGENTS],
+            "by outcome": [await store.heartbeat_runs(outcome=outcome) for outcome in OUTCOMES],
             "events": [await store.events(agent) for agent in AGENTS],
             "runs": await store.runs(limit=1000),
             "outbox": [

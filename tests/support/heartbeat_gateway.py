@@ -27,7 +27,7 @@ def after(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def beating(
+def heartbeat_gateway(
     policy: HeartbeatPolicy | None = None,
     *others: AgentName,
     interval: timedelta | None = EVERY,
@@ -45,22 +45,22 @@ def beating(
 
 
 class Alarmed:
-    """What an agent says in its beats, one after the other; the last one again and again."""
+    """What an agent says in its runs, one after the other; the last one again and again."""
 
     def __init__(self, *replies: str | Step) -> None:
         self._replies = replies
-        self._beats = 0
+        self._heartbeat_runs = 0
 
     def __call__(self, request: RunRequest) -> Step:
         if request.trigger is not Trigger.HEARTBEAT:
             return Say(f"re: {request.prompt}")
-        reply = self._replies[min(self._beats, len(self._replies) - 1)]
-        self._beats += 1
+        reply = self._replies[min(self._heartbeat_runs, len(self._replies) - 1)]
+        self._heartbeat_runs += 1
         return Say(reply) if isinstance(reply, str) else reply
 
 
 def saying(*replies: str | Step) -> ScriptedAgent:
-    """An agent that echoes people and says these in its beats."""
+    """An agent that echoes people and says these in its heartbeat runs."""
     return ScriptedAgent(otherwise=Alarmed(*replies))
 
 
@@ -72,25 +72,29 @@ def write(gateway: GatewayProcess, text: str = CHECKLIST) -> Path:
 
 
 def asked(gateway: GatewayProcess) -> list[RunRequest]:
-    """What the agent was asked in its beats."""
+    """What the agent was asked in its heartbeat runs."""
     return [one for one in gateway.scripted.requests if one.trigger is Trigger.HEARTBEAT]
 
 
 async def log_of(gateway: GatewayProcess, agent: AgentName = MAIN_AGENT) -> list[HeartbeatRun]:
-    """The beats of an agent, the oldest first."""
-    return list(reversed(await gateway.store.beats(agent)))
+    """The heartbeat runs of an agent, the oldest first."""
+    return list(reversed(await gateway.store.heartbeat_runs(agent)))
 
 
 async def outcomes(gateway: GatewayProcess, agent: AgentName = MAIN_AGENT) -> list[str]:
     """How they ended, the oldest first."""
-    return [beat.outcome for beat in await log_of(gateway, agent)]
+    return [heartbeat_run.outcome for heartbeat_run in await log_of(gateway, agent)]
 
 
 async def until_ended(gateway: GatewayProcess, count: int) -> list[HeartbeatRun]:
-    """Let time pass until so many beats have ended."""
+    """Let time pass until so many heartbeat runs have ended."""
     async with asyncio.timeout(400 * 86_400):
         while True:
-            ended = [beat for beat in await log_of(gateway) if beat.status not in OPEN]
+            ended = [
+                heartbeat_run
+                for heartbeat_run in await log_of(gateway)
+                if heartbeat_run.status not in OPEN
+            ]
             if len(ended) >= count:
                 return ended
             await asyncio.sleep(0.5)

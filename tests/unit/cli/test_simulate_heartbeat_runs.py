@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from goclaw_py.app.simulation import heartbeats as simulated_beats
+from goclaw_py.app.simulation import heartbeats as simulated_heartbeats
 from goclaw_py.cli import composition
 from goclaw_py.config import Settings
 from goclaw_py.jobs.models import Prompt
@@ -73,7 +73,7 @@ def test_a_fresh_install_calls_no_model(goclaw: Shell, hearts: HeartControl) -> 
     assert len(told) == 6
 
 
-def test_beats_are_shown_beside_jobs(goclaw: Shell, hearts: HeartControl) -> None:
+def test_heartbeat_runs_are_shown_beside_jobs(goclaw: Shell, hearts: HeartControl) -> None:
     hearts.configure(
         "[agents.main]\n[agents.ann.heartbeat]\nenabled = false\n"
         '[heartbeat]\nactive_hours = { start = "08:00", end = "22:00" }\n'
@@ -92,27 +92,27 @@ def test_beats_are_shown_beside_jobs(goclaw: Shell, hearts: HeartControl) -> Non
     assert told[7].endswith(": 63 model calls, about 0.63 USD where costs are known")
     plot = got.out.splitlines()[9:]
     assert [line.rpartition("  ")[0].strip() for line in plot] == ["poll", "heartbeat main", ""]
-    # From noon to ten there are beats, none in the night, and so on.
+    # From noon to ten there are heartbeat runs, none in the night, and so on.
     bars = plot[1].rpartition("  ")[2]
     assert "".join("·" if sign == "·" else "x" for sign in bars) == (
         "x" * 10 + "·" * 10 + "x" * 14 + "·" * 10 + "x" * 4
     )
 
 
-def test_beats_take_and_cost_what_they_did_so_far(goclaw: Shell, hearts: HeartControl) -> None:
+def test_heartbeats_take_and_cost_what_they_did_so_far(goclaw: Shell, hearts: HeartControl) -> None:
     """Two have taken 50 and 70 seconds, for 1 and 3 cents."""
     hearts.checklist(ITEM)
-    hearts.beat(50, "0.01")
-    hearts.beat(70, "0.03")
+    hearts.heartbeat_run(50, "0.01")
+    hearts.heartbeat_run(70, "0.03")
     found = of_main(goclaw, "--days", "1", "--seconds", "5", "--usd", "9")
-    # 4 of the 100 cents of the first day are spent; 24 beats of that day cost 48.
+    # 4 of the 100 cents of the first day are spent; 24 heartbeat runs of that day cost 48.
     assert (found["model_calls"], found["usd"]) == (48, "0.960000")
     assert found["worked_s"] == 48 * 60
 
 
 def test_what_was_long_ago_counts_no_more(goclaw: Shell, hearts: HeartControl) -> None:
     hearts.checklist(ITEM)
-    hearts.beat(50, "0.01")
+    hearts.heartbeat_run(50, "0.01")
     hearts.clock.at += timedelta(days=31)
     found = of_main(goclaw, "--days", "1", "--seconds", "5")
     assert (found["worked_s"], found["usd"]) == (found["model_calls"] * 5, None)  # type: ignore[operator]
@@ -123,7 +123,7 @@ def test_for_programs_there_is_json(goclaw: Shell, hearts: HeartControl) -> None
     assert found == {
         "agent": "main",
         "on": True,
-        "beats": 96,
+        "heartbeat_runs": 96,
         "skipped": {"no_file": 96},
         "failed": 0,
         "model_calls": 0,
@@ -140,7 +140,7 @@ def test_what_people_have_chosen_holds(goclaw: Shell, hearts: HeartControl) -> N
     assert (found["model_calls"], found["skipped"]) == (36, {"muted": 12})
     hearts.switch(on=False)
     found = of_main(goclaw, "--days", "1")
-    assert (found["on"], found["beats"]) == (False, 0)
+    assert (found["on"], found["heartbeat_runs"]) == (False, 0)
 
 
 def test_events_that_wait_are_told_first(goclaw: Shell, hearts: HeartControl) -> None:
@@ -160,7 +160,7 @@ def test_it_changes_nothing(goclaw: Shell, hearts: HeartControl) -> None:
 def test_that_it_ended_early_is_said(
     goclaw: Shell, hearts: HeartControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulated_beats, "MOST_BEATS", 20)
+    monkeypatch.setattr(simulated_heartbeats, "MOST_BEATS", 20)
     hearts.make(POLL)
     got = goclaw("simulate", "--html", str(tmp_path / "page.html"))
     assert got.err.startswith(
@@ -180,12 +180,12 @@ def test_a_gateway_that_does_not_know_an_agent_yet_is_no_hindrance(
     control.gateway = True
     control.agents = (MAIN_AGENT,)
     control.configure("[agents.main]\n[agents.new]\n")
-    control.beat(50, "0.01")
+    control.heartbeat_run(50, "0.01")
     with made.running():
         got = goclaw("simulate", "--days", "1", "--json")
     assert (got.code, got.err) == (0, "")
     told = json.loads(got.out)["heartbeats"]
-    assert [(one["agent"], one["beats"]) for one in told] == [("main", 48), ("new", 48)]
+    assert [(one["agent"], one["heartbeat_runs"]) for one in told] == [("main", 48), ("new", 48)]
 
 
 # ---------------------------------------------------------------------------- the page
@@ -209,7 +209,7 @@ def test_the_page_has_a_mark_for_each_call_and_a_line_for_what_was_skipped(
     assert cells == ["main", "336", "14", "322 nothing_due", None]
 
 
-def test_a_beat_that_fails_is_red(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
+def test_a_heartbeat_that_fails_is_red(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
     hearts.configure('[runs]\ntimeout = "5m"\n[heartbeat]\ninterval = "6h"\n')
     hearts.checklist(ITEM)
     path = tmp_path / "page.html"

@@ -1,4 +1,4 @@
-"""Short ways to say which heartbeats tests put into a store, and what becomes of their beats."""
+"""Short ways to say which heartbeats tests put into a store, and what becomes of their runs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ async def planned(
     """Plans for these agents, or for one; the heartbeat of the first one."""
     agents = agents or (AGENT,)
     await store.plan_heartbeats([HeartbeatConfig(one, interval, offset) for one in agents], now=now)
-    return await beating(store, agents[0])
+    return await running_heartbeat(store, agents[0])
 
 
-async def beating(store: Store, agent: AgentName = AGENT) -> Heartbeat:
+async def running_heartbeat(store: Store, agent: AgentName = AGENT) -> Heartbeat:
     (found,) = await store.heartbeats([agent])
     return found
 
@@ -71,8 +71,8 @@ async def claim_one(
 async def by_hand(
     store: Store, agent: AgentName = AGENT, *, node: NodeId = A, now: datetime = T0
 ) -> HeartbeatClaim | None:
-    (beat,) = fresh(1)
-    return await store.claim_heartbeat_now(node, agent, now=now, beat=beat)
+    (heartbeat_run,) = fresh(1)
+    return await store.claim_heartbeat_now(node, agent, now=now, heartbeat_run=heartbeat_run)
 
 
 def ended(
@@ -94,7 +94,7 @@ async def end(
     await store.end_heartbeat_run(ended(claimed, status, now=now), node=A)
 
 
-async def a_beat(
+async def a_heartbeat_run(
     store: Store,
     status: HeartbeatRunStatus = HeartbeatRunStatus.OK,
     *,
@@ -118,8 +118,8 @@ def alert(text: str, key: str = "", target: Target = ANN) -> OutboundMessage:
     return OutboundMessage(target, text, alert=key)
 
 
-async def row_of(store: Store, beat: HeartbeatRunId) -> HeartbeatRun:
-    found = await store.beat(beat)
+async def row_of(store: Store, heartbeat_run: HeartbeatRunId) -> HeartbeatRun:
+    found = await store.heartbeat_run(heartbeat_run)
     assert found is not None
     return found
 
@@ -134,11 +134,11 @@ def run_for(name: str, claimed: HeartbeatClaim, *, started_at: datetime = T0) ->
         inbox=(),
         target=None,
         started_at=started_at,
-        beat=claimed.id,
+        heartbeat_run=claimed.id,
     )
 
 
 def run_end(
     name: str, last: HeartbeatRunEnd | None = None, outcome: Outcome = Outcome.COMPLETED
 ) -> RunEnd:
-    return RunEnd(RunId(name), outcome, at(9), beat=last)
+    return RunEnd(RunId(name), outcome, at(9), heartbeat_run=last)

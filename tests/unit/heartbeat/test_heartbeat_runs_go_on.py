@@ -1,4 +1,4 @@
-"""Whatever happens, the next beat comes (SPEC HB-1, HB-10, HB-12)."""
+"""Whatever happens, the next heartbeat run comes (SPEC HB-1, HB-10, HB-12)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from goclaw_py.model.errors import AgentError
 from goclaw_py.model.ids import MAIN_AGENT, AgentName
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail
-from tests.support.beats import (
+from tests.support.harness import a_process, until
+from tests.support.heartbeat_gateway import (
     EVERY,
     after,
     asked,
-    beating,
+    heartbeat_gateway,
     log_of,
     outcomes,
     saying,
     until_ended,
     write,
 )
-from tests.support.harness import a_process, until
 
 ALERT = "The house burns."
 BROKEN = Fail(AgentError("Sorry.", "503", retryable=True))
@@ -29,7 +29,7 @@ BROKEN = Fail(AgentError("Sorry.", "503", retryable=True))
 
 async def test_a_claim_whose_answer_was_lost_is_given_back_however_long_the_outage() -> None:
     """SPEC HB-12, DB-4."""
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(30)
         gateway.store.lose_answer["claim_heartbeats"] = 1
@@ -41,9 +41,9 @@ async def test_a_claim_whose_answer_was_lost_is_given_back_however_long_the_outa
         assert await outcomes(gateway) == ["ok"] * 3
 
 
-async def test_a_beat_by_hand_is_carried_out_though_nobody_waits_for_it_any_more() -> None:
+async def test_a_heartbeat_run_by_hand_is_carried_out_though_nobody_waits_for_it_any_more() -> None:
     """SPEC HB-11."""
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
         gateway.store.slow_after_s["claim_heartbeat_now"] = 1.0
@@ -56,18 +56,20 @@ async def test_a_beat_by_hand_is_carried_out_though_nobody_waits_for_it_any_more
 
 async def test_an_attempt_whose_end_cannot_be_stored_is_followed_by_the_next() -> None:
     """SPEC HB-10."""
-    async with a_process(saying(BROKEN, "HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying(BROKEN, "HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         gateway.store.errors["finish_run"] = ValueError("a bug")
-        (beat,) = await until_ended(gateway, 1)
-        assert (beat.outcome, beat.attempts) == ("ok", 2)
+        (heartbeat_run,) = await until_ended(gateway, 1)
+        assert (heartbeat_run.outcome, heartbeat_run.attempts) == ("ok", 2)
 
 
-async def test_a_beat_that_waits_for_its_lane_heeds_what_people_say_meanwhile() -> None:
+async def test_a_heartbeat_run_that_waits_for_its_lane_heeds_what_people_say_meanwhile() -> None:
     """SPEC HB-1."""
     other = AgentName("other")
     blocker = saying(Block("done"))
-    async with a_process(saying(ALERT), beating(None, other), others={other: blocker}) as gateway:
+    async with a_process(
+        saying(ALERT), heartbeat_gateway(None, other), others={other: blocker}
+    ) as gateway:
         write(gateway)
         await gateway.ask("hello")
         await gateway.works.heartbeats.service.run_now(other)
@@ -80,17 +82,17 @@ async def test_a_beat_that_waits_for_its_lane_heeds_what_people_say_meanwhile() 
         assert asked(gateway) == []
 
 
-async def test_a_beat_that_waited_until_the_next_was_due_is_that_one_too() -> None:
+async def test_a_heartbeat_run_that_waited_until_the_next_was_due_is_that_one_too() -> None:
     """SPEC HB-4: one row, which becomes the final one."""
     agent = saying("HEARTBEAT_OK")
     agent.script = (Block("done"),)
-    async with a_process(agent, beating()) as gateway:
+    async with a_process(agent, heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.say("think about it")
         await asyncio.sleep(60 + EVERY.total_seconds() + 10)
         await gateway.control.stop(agent.requests[0].session, everything=False)
         await until_ended(gateway, 2)
-        due = [beat.due_at for beat in await log_of(gateway)]
+        due = [heartbeat_run.due_at for heartbeat_run in await log_of(gateway)]
         assert due == [after(60), after(60) + 2 * EVERY]
 
 
@@ -98,7 +100,7 @@ async def test_owners_are_told_of_each_series_of_failures() -> None:
     """SPEC HB-10: also if the end of the one before could not be noted at first."""
     failing = Fail(AgentError("Sorry.", "no key"))
     replies = (failing, failing, failing, "HEARTBEAT_OK", failing)
-    async with a_process(saying(*replies), beating()) as gateway:
+    async with a_process(saying(*replies), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
         await until_ended(gateway, 3)
@@ -116,21 +118,21 @@ async def test_a_clock_that_was_wrong_for_a_moment_stops_no_heart_for_years() ->
     """SPEC HB-1."""
     database = MemoryDatabase()
     wrong = timedelta(days=2000)
-    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as first:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as first:
         write(first)
         await asyncio.sleep(30)
         first.clock.put_forward(wrong)
         await until_ended(first, 1)
         first.clock.put_forward(-wrong)
         await first.shut_down()
-    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as second:
         write(second)
         await until_ended(second, 3)
-        due = [beat.due_at for beat in await log_of(second)]
+        due = [heartbeat_run.due_at for heartbeat_run in await log_of(second)]
         assert min(due) < after(3600)
 
 
-async def test_beats_that_others_had_begun_make_no_debt_of_wakes() -> None:
+async def test_heartbeat_runs_that_others_had_begun_make_no_debt_of_wakes() -> None:
     """SPEC HB-11."""
     limit = WakeLimit()
     limit.take(WAKES - 1)

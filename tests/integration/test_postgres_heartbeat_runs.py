@@ -12,7 +12,7 @@ from goclaw_py.model.ids import AgentName
 from goclaw_py.store.postgres import PostgresStore, connection
 from goclaw_py.store.sql import queries
 from tests.support.postgres import Database
-from tests.support.store_beats import beating, claim, claim_one, planned
+from tests.support.store_heartbeats import claim, claim_one, planned, running_heartbeat
 from tests.support.stores import AGENT, PATIENCE_S, A, a_node, at
 
 pytestmark = pytest.mark.real_time
@@ -62,7 +62,7 @@ LARGE = ("heartbeat_runs", "heartbeat_events", "runs", "outbox", "inbox", "sessi
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["analyzed", "without statistics"])
-async def test_no_statement_about_few_beats_reads_all_of_them(
+async def test_no_statement_about_few_heartbeat_runs_reads_all_of_them(
     postgres_database: Database, *, known: bool
 ) -> None:
     """Each plan is made for any values, as the store's connections make it.
@@ -146,7 +146,7 @@ async def test_a_node_that_is_being_recovered_claims_nothing(
             await other.fetch("delete from nodes")
         (answer,) = await asyncio.gather(claiming, return_exceptions=True)
     assert type(answer).__name__ == "Fenced"
-    assert (await beating(store)).beat is None
+    assert (await running_heartbeat(store)).heartbeat_run is None
 
 
 async def _until_somebody_waits(database: Database) -> None:

@@ -23,12 +23,11 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import NewRun
-from goclaw_py.store import heartbeat_rules as beat_rules
-from tests.support.store_beats import (
+from goclaw_py.store import heartbeat_rules as heartbeat_run_rules
+from tests.support.store_heartbeats import (
     HALF_HOUR,
-    a_beat,
+    a_heartbeat_run,
     alert,
-    beating,
     by_hand,
     claim,
     claim_one,
@@ -38,6 +37,7 @@ from tests.support.store_beats import (
     row_of,
     run_end,
     run_for,
+    running_heartbeat,
 )
 from tests.support.stores import AGENT, T0, A, B, World, at, say
 
@@ -70,7 +70,7 @@ async def with_a_run(world: World, last: HeartbeatRunEnd) -> None:
             (),
             None,
             T0,
-            beat=last.id,
+            heartbeat_run=last.id,
         )
         await world.a.begin_run(begun, node=A)
     await world.a.finish_run(run_end(run, last), node=A)
@@ -78,7 +78,7 @@ async def with_a_run(world: World, last: HeartbeatRunEnd) -> None:
 
 @pytest.fixture(params=[alone, with_words, with_a_run])
 def finish(request: pytest.FixtureRequest) -> End:
-    """All ways to end a beat."""
+    """All ways to end a heartbeat run."""
     chosen: End = request.param
     return chosen
 
@@ -90,7 +90,7 @@ async def said(world: World) -> list[str]:
 # ---------------------------------------------------------------------------- ends
 
 
-async def test_the_log_keeps_how_a_beat_ended(world: World, finish: End) -> None:
+async def test_the_log_keeps_how_a_heartbeat_run_ended(world: World, finish: End) -> None:
     """HB-9."""
     await planned(world.a)
     claimed = await claim_one(world.a)
@@ -123,11 +123,11 @@ async def test_the_log_keeps_how_a_beat_ended(world: World, finish: End) -> None
         attempts=2,
         usage=SPENT,
     )
-    heartbeat = await beating(world.b)
-    assert (heartbeat.beat, heartbeat.node, heartbeat.next_at) == (None, None, at(1800))
+    heartbeat = await running_heartbeat(world.b)
+    assert (heartbeat.heartbeat_run, heartbeat.node, heartbeat.next_at) == (None, None, at(1800))
 
 
-async def test_a_beat_that_has_ended_stays_as_it_is(world: World, finish: End) -> None:
+async def test_a_heartbeat_run_that_has_ended_stays_as_it_is(world: World, finish: End) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
     await finish(world, ended(claimed, HeartbeatRunStatus.OK))
@@ -135,14 +135,14 @@ async def test_a_beat_that_has_ended_stays_as_it_is(world: World, finish: End) -
     await finish(world, again)
     await alone(world, again)
     assert (await row_of(world.b, claimed.id)).status is HeartbeatRunStatus.OK
-    assert (await beating(world.b)).failures == 0
+    assert (await running_heartbeat(world.b)).failures == 0
 
 
-async def test_a_beat_that_nobody_keeps_counts_as_ended(world: World) -> None:
+async def test_a_heartbeat_run_that_nobody_keeps_counts_as_ended(world: World) -> None:
     await planned(world.a)
     gone = HeartbeatRunEnd(HeartbeatRunId("gone"), AGENT, HeartbeatRunStatus.OK, T0)
     await world.a.end_heartbeat_run(gone, node=A)
-    assert await world.a.beats() == []
+    assert await world.a.heartbeat_runs() == []
 
 
 @pytest.mark.parametrize(("failed", "failures"), [(None, 2), (False, 0), (True, 3)])
@@ -155,10 +155,10 @@ async def test_failures_in_a_row_are_kept_forgotten_or_counted(
         claimed = await by_hand(world.a)
         assert claimed
         await finish(world, replace(ended(claimed, HeartbeatRunStatus.FAILED), failed=last))
-    assert (await beating(world.b)).failures == failures
+    assert (await running_heartbeat(world.b)).failures == failures
 
 
-async def test_another_nodes_beat_is_not_ended_nor_anything_with_it(
+async def test_another_nodes_heartbeat_run_is_not_ended_nor_anything_with_it(
     world: World, finish: End
 ) -> None:
     """HB-12."""
@@ -168,11 +168,11 @@ async def test_another_nodes_beat_is_not_ended_nor_anything_with_it(
     other = await claim_one(world.b, agents[1], node=B)
     with pytest.raises(Fenced):
         await finish(world, ended(other))
-    assert {row.status for row in await world.a.beats()} == {HeartbeatRunStatus.RUNNING}
-    assert [one.beat for one in await world.a.heartbeats()] == [mine.id, other.id]
+    assert {row.status for row in await world.a.heartbeat_runs()} == {HeartbeatRunStatus.RUNNING}
+    assert [one.heartbeat_run for one in await world.a.heartbeats()] == [mine.id, other.id]
 
 
-async def test_a_beat_that_was_given_back_is_nobodys(world: World) -> None:
+async def test_a_heartbeat_run_that_was_given_back_is_nobodys(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
     await world.a.release_heartbeats([claimed.id], node=A)
@@ -185,7 +185,7 @@ async def test_a_beat_that_was_given_back_is_nobodys(world: World) -> None:
 # ---------------------------------------------------------------------------- what is said
 
 
-async def test_what_is_said_of_a_beat_names_it(world: World) -> None:
+async def test_what_is_said_of_a_heartbeat_run_names_it(world: World) -> None:
     await planned(world.a)
     first = await claim_one(world.a)
     await world.a.end_heartbeat_run(ended(first), [alert("pump", "k")], node=A)
@@ -195,14 +195,14 @@ async def test_what_is_said_of_a_beat_names_it(world: World) -> None:
     last = replace(run_end("r", ended(second)), say=(say("tank"),))
     await world.a.finish_run(last, node=A)
     rows = (await world.b.outbox())[::-1]
-    assert [(row.message.beat, row.message.alert) for row in rows] == [
+    assert [(row.message.heartbeat_run, row.message.alert) for row in rows] == [
         (first.id, "k"),
         (second.id, ""),
     ]
     assert [row.created_at for row in rows] == [T0, at(9)]
 
 
-async def test_what_is_said_of_a_beat_that_has_ended_falls_out(world: World) -> None:
+async def test_what_is_said_of_a_heartbeat_run_that_has_ended_falls_out(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
@@ -215,7 +215,7 @@ async def test_what_is_said_of_a_beat_that_has_ended_falls_out(world: World) -> 
     assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED]
 
 
-async def test_of_two_runs_that_end_a_beat_at_once_one_speaks(world: World) -> None:
+async def test_of_two_runs_that_end_a_heartbeat_run_at_once_one_speaks(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
     for name in ("r0", "r1"):
@@ -231,7 +231,7 @@ async def test_of_two_runs_that_end_a_beat_at_once_one_speaks(world: World) -> N
 # ---------------------------------------------------------------------------- runs
 
 
-async def test_a_beat_has_its_runs_and_used_what_they_used(world: World) -> None:
+async def test_a_heartbeat_run_has_its_runs_and_used_what_they_used(world: World) -> None:
     """HB-10: retries are paid for too."""
     await planned(world.a)
     claimed = await claim_one(world.a)
@@ -246,13 +246,15 @@ async def test_a_beat_has_its_runs_and_used_what_they_used(world: World) -> None
     assert (row.started_at, row.usage) == (at(1), Usage(3, 30, 5, 1, Decimal("0.75")))
 
 
-async def test_what_its_subagents_used_counts_for_a_beat(world: World) -> None:
+async def test_what_its_subagents_used_counts_for_a_heartbeat_run(world: World) -> None:
     """HB-12: its session pays for them."""
     await planned(world.a)
     claimed = await claim_one(world.a)
     mine = run_for("r0", claimed)
     await world.a.begin_run(mine, node=A)
-    child = replace(mine, id=RunId("c0"), session=SessionKey("agent:main:subagent:c0"), beat=None)
+    child = replace(
+        mine, id=RunId("c0"), session=SessionKey("agent:main:subagent:c0"), heartbeat_run=None
+    )
     child = replace(child, trigger=Trigger.SUBAGENT, parent=mine.id, payer=mine.session)
     await world.a.begin_run(child, node=A)
     await world.a.finish_run(replace(run_end("c0"), usage=SPENT), node=A)
@@ -261,7 +263,7 @@ async def test_what_its_subagents_used_counts_for_a_beat(world: World) -> None:
     assert (await row_of(world.b, claimed.id)).usage == SPENT.plus(SPENT)
 
 
-async def test_a_beat_answers_what_was_due_when_it_was_decided(world: World) -> None:
+async def test_a_heartbeat_run_answers_what_was_due_when_it_was_decided(world: World) -> None:
     """HB-4: one that waited for its agent until the next was due is that one too."""
     await planned(world.a)
     for n, noted in enumerate([T0 + HALF_HOUR + timedelta(seconds=1), None]):
@@ -270,18 +272,18 @@ async def test_a_beat_answers_what_was_due_when_it_was_decided(world: World) -> 
         end = replace(ended(claimed, now=over), noted_at=noted)
         await world.a.end_heartbeat_run(end, node=A)
         expected = T0 + 2 * HALF_HOUR if n == 0 else T0 + 3 * HALF_HOUR
-        assert (await beating(world.b)).next_at == expected
+        assert (await running_heartbeat(world.b)).next_at == expected
 
 
-async def test_a_beat_further_ahead_than_any_can_be_is_planned_anew(world: World) -> None:
+async def test_a_heartbeat_run_further_ahead_than_any_can_be_is_planned_anew(world: World) -> None:
     """HB-1: a clock was wrong when it was written."""
     await planned(world.a)
     far = T0 + timedelta(days=2000)
     claimed = await claim_one(world.a, now=far)
     await world.a.end_heartbeat_run(ended(claimed), node=A)
-    assert (await beating(world.a)).next_at == far + HALF_HOUR
+    assert (await running_heartbeat(world.a)).next_at == far + HALF_HOUR
     await planned(world.a, now=at(1))
-    assert (await beating(world.b)).next_at == T0 + HALF_HOUR
+    assert (await running_heartbeat(world.b)).next_at == T0 + HALF_HOUR
 
 
 async def test_whoever_plans_late_lets_no_point_be_beaten_twice(world: World) -> None:
@@ -289,7 +291,7 @@ async def test_whoever_plans_late_lets_no_point_be_beaten_twice(world: World) ->
     await planned(world.a)
     await end(world.a, await claim_one(world.a, now=T0))
     await planned(world.b, now=T0 - SECOND)
-    assert (await beating(world.b)).next_at == T0 + HALF_HOUR
+    assert (await running_heartbeat(world.b)).next_at == T0 + HALF_HOUR
 
 
 async def by_its_end(world: World, claimed: HeartbeatClaim) -> None:
@@ -306,7 +308,7 @@ async def by_another_claim(world: World, claimed: HeartbeatClaim) -> None:
 
 
 @pytest.mark.parametrize("lose", [by_its_end, by_giving_back, by_another_claim])
-async def test_no_run_begins_for_a_beat_that_is_not_its_nodes(
+async def test_no_run_begins_for_a_heartbeat_run_that_is_not_its_nodes(
     world: World, lose: Callable[[World, HeartbeatClaim], Awaitable[None]]
 ) -> None:
     """HB-12; nor does it make a session."""
@@ -314,14 +316,16 @@ async def test_no_run_begins_for_a_beat_that_is_not_its_nodes(
     claimed = await claim_one(world.a)
     await lose(world, claimed)
     run = run_for("r", claimed)
-    for one in (run, replace(run, beat=HeartbeatRunId("unknown"))):
+    for one in (run, replace(run, heartbeat_run=HeartbeatRunId("unknown"))):
         with pytest.raises(Fenced):
             await world.a.begin_run(one, node=A)
     assert await world.a.runs() == []
     assert await world.a.session(run.session) is None
 
 
-async def test_of_runs_that_begin_at_once_those_without_a_beat_are_refused(world: World) -> None:
+async def test_of_runs_that_begin_at_once_those_without_a_heartbeat_are_refused(
+    world: World,
+) -> None:
     agents = [AgentName(f"agent {n}") for n in range(9)]
     await planned(world.a, *agents)
     claimed = await claim(world.a, *agents)
@@ -339,7 +343,7 @@ async def test_of_runs_that_begin_at_once_those_without_a_beat_are_refused(world
 async def test_the_log_is_read_by_outcome_as_it_is_shown(world: World) -> None:
     """HB-9."""
     await planned(world.a)
-    ok = await a_beat(world.a, now=at(1))
+    ok = await a_heartbeat_run(world.a, now=at(1))
     skips = {}
     for n, skip in enumerate([Skip.EMPTY, Skip.QUIET_HOURS]):
         claimed = await by_hand(world.a, now=at(n + 2))
@@ -348,7 +352,7 @@ async def test_the_log_is_read_by_outcome_as_it_is_shown(world: World) -> None:
         skips[skip] = claimed.id
 
     async def found(outcome: str | None, limit: int = 50) -> list[HeartbeatRunId]:
-        return [row.id for row in await world.b.beats(AGENT, limit=limit, outcome=outcome)]
+        return [row.id for row in await world.b.heartbeat_runs(AGENT, limit=limit, outcome=outcome)]
 
     everything = [skips[Skip.QUIET_HOURS], skips[Skip.EMPTY], ok.id]
     assert await found(None) == everything
@@ -358,15 +362,15 @@ async def test_the_log_is_read_by_outcome_as_it_is_shown(world: World) -> None:
     assert await found("skipped:empty") == [skips[Skip.EMPTY]]
     for nothing in ("skipped:", "skipped:budget", "alerted", "delivery_failed", "what\0", ""):
         assert await found(nothing) == []
-    assert await world.b.beats(AgentName("other")) == []
+    assert await world.b.heartbeat_runs(AgentName("other")) == []
 
 
 async def test_the_log_of_each_agent_keeps_the_newest_thousand(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for what counts for budgets. So many take too long here."""
-    assert beat_rules.KEPT_ROWS == 1000
-    monkeypatch.setattr(beat_rules, "KEPT_ROWS", 10)
+    assert heartbeat_run_rules.KEPT_ROWS == 1000
+    monkeypatch.setattr(heartbeat_run_rules, "KEPT_ROWS", 10)
     other = AgentName("other")
     await planned(world.a, AGENT, other)
     paid: list[HeartbeatRunId] = []
@@ -377,10 +381,10 @@ async def test_the_log_of_each_agent_keeps_the_newest_thousand(
         usage = SPENT if n else None
         await alone(world, replace(ended(claimed), usage=usage))
         (paid if n else old).append(claimed.id)
-    kept = await a_beat(world.a, agent=other, now=at(3))
+    kept = await a_heartbeat_run(world.a, agent=other, now=at(3))
     for n in range(11):
-        await a_beat(world.a, HeartbeatRunStatus.SKIPPED, now=at(n + 10))
-    ids = [row.id for row in await world.a.beats(AGENT, limit=100)]
+        await a_heartbeat_run(world.a, HeartbeatRunStatus.SKIPPED, now=at(n + 10))
+    ids = [row.id for row in await world.a.heartbeat_runs(AGENT, limit=100)]
     assert len(ids) == 11
     assert (paid[0] in ids, old[0] in ids) == (True, False)
-    assert [row.id for row in await world.a.beats(other)] == [kept.id]
+    assert [row.id for row in await world.a.heartbeat_runs(other)] == [kept.id]

@@ -20,57 +20,61 @@ from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.testing.agents import Block, Do, Fail, Return, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
-from tests.support.beats import (
+from tests.support.harness import a_process, here, message
+from tests.support.heartbeat_gateway import (
     ANN,
     CHECKLIST,
     EVERY,
     after,
     asked,
-    beating,
+    heartbeat_gateway,
     log_of,
     outcomes,
     saying,
     until_ended,
     write,
 )
-from tests.support.harness import a_process, here, message
 
 ALERT = "The meeting with Ann begins in ten minutes, and its room was changed."
 
 
-async def test_a_beat_that_finds_nothing_is_silent() -> None:
+async def test_a_heartbeat_run_that_finds_nothing_is_silent() -> None:
     """SPEC HB-6: no message, no sign of life."""
-    async with a_process(saying("**HEARTBEAT_OK**"), beating()) as gateway:
+    async with a_process(saying("**HEARTBEAT_OK**"), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
         signals = len(gateway.channel.signals)
-        (beat,) = await until_ended(gateway, 1)
-        assert (beat.outcome, beat.due_at, beat.reply) == ("ok", after(60), "**HEARTBEAT_OK**")
+        (heartbeat_run,) = await until_ended(gateway, 1)
+        assert (heartbeat_run.outcome, heartbeat_run.due_at, heartbeat_run.reply) == (
+            "ok",
+            after(60),
+            "**HEARTBEAT_OK**",
+        )
         assert len(gateway.channel.attempts) == 1
         assert len(gateway.channel.signals) == signals
 
 
 async def test_an_alert_comes_once_where_the_agent_was_spoken_to_last() -> None:
     """SPEC HB-8: the chat and the thread."""
-    async with a_process(saying(ALERT), beating()) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello", chat="bob")
         said = message("hi", chat="-7", sender="ann", thread="3", peer=PeerKind.GROUP)
         await gateway.gateway.accept([said])
         await gateway.channel.until_sent(2)
-        (beat,) = await until_ended(gateway, 1)
+        (heartbeat_run,) = await until_ended(gateway, 1)
         await gateway.channel.until_sent(3)
-        assert beat.outcome == "alerted"
+        assert heartbeat_run.outcome == "alerted"
         last = gateway.channel.sent[-1]
         assert (last.text, last.target) == (ALERT, Target("telegram", "default", "-7", "3"))
 
 
-async def test_nothing_of_a_beat_is_streamed() -> None:
+async def test_nothing_of_a_heartbeat_run_is_streamed() -> None:
     """SPEC HB-6."""
     pieces = ("HEART", "BEAT_OK ", "all is well")
     channel = RecordingChannel(drafting=True)
     agent = saying(Stream(pieces, every_s=5))
-    async with a_process(agent, beating(), channels=(channel,)) as gateway:
+    async with a_process(agent, heartbeat_gateway(), channels=(channel,)) as gateway:
         write(gateway)
         await gateway.ask("hello")
         signals, drafted = len(channel.signals), len(channel.drafted)
@@ -83,19 +87,19 @@ async def test_nothing_of_a_beat_is_streamed() -> None:
 
 async def test_the_token_never_reaches_a_chat() -> None:
     """SPEC HB-6."""
-    async with a_process(saying(f"HEARTBEAT_OK but {ALERT * 8}"), beating()) as gateway:
+    async with a_process(saying(f"HEARTBEAT_OK but {ALERT * 8}"), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
         await until_ended(gateway, 1)
         await gateway.channel.until_sent(2)
         assert "HEARTBEAT" not in gateway.channel.sent[-1].text
-        (beat,) = await log_of(gateway)
-        assert beat.reply.startswith("HEARTBEAT_OK")
+        (heartbeat_run,) = await log_of(gateway)
+        assert heartbeat_run.reply.startswith("HEARTBEAT_OK")
 
 
 async def test_the_agent_reads_what_is_due_and_how_to_keep_silent() -> None:
     """SPEC HB-5, AGENT-7: the checklist is what a user says, never system text."""
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway, CHECKLIST + "<!-- a note -->\n")
         await until_ended(gateway, 1)
         (request,) = asked(gateway)
@@ -113,7 +117,7 @@ async def test_the_agent_reads_what_is_due_and_how_to_keep_silent() -> None:
 async def test_what_was_told_before_is_not_told_again_for_a_day() -> None:
     """SPEC HB-7: A, B, A sends A once; after a day it is new again."""
     replies = ["Alert A.", "Alert B.", "**Alert**  A."]
-    async with a_process(saying(*replies), beating()) as gateway:
+    async with a_process(saying(*replies), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
         await until_ended(gateway, 4)
@@ -129,16 +133,20 @@ async def test_what_was_told_before_is_not_told_again_for_a_day() -> None:
 
 async def test_what_waits_to_be_sent_is_not_said_again_and_was_not_told() -> None:
     """SPEC HB-7, HB-9."""
-    async with a_process(saying("Alert A."), beating()) as gateway:
+    async with a_process(saying("Alert A."), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
         gateway.channel.block("ann")
         await until_ended(gateway, 2)
-        _, second = sorted(await gateway.store.beats(), key=lambda beat: beat.claimed_at)
+        _, second = sorted(
+            await gateway.store.heartbeat_runs(), key=lambda heartbeat_run: heartbeat_run.claimed_at
+        )
         assert (second.outcome, second.detail) == ("duplicate", SAME_WAITS)
         gateway.channel.unblock("ann")
         await until_ended(gateway, 3)
-        *_, third = sorted(await gateway.store.beats(), key=lambda beat: beat.claimed_at)
+        *_, third = sorted(
+            await gateway.store.heartbeat_runs(), key=lambda heartbeat_run: heartbeat_run.claimed_at
+        )
         assert (third.outcome, third.detail) == ("duplicate", "it was told before")
 
 
@@ -155,13 +163,13 @@ async def test_what_an_agent_says_with_its_tool_wins_over_its_words(
 ) -> None:
     """SPEC HB-6."""
 
-    async def beat(request: RunRequest, emit: Emit) -> str:
-        end = here(request).beat_done
+    async def heartbeat_run(request: RunRequest, emit: Emit) -> str:
+        end = here(request).heartbeat_run_done
         assert end is not None
         end(*done)
         return reply
 
-    async with a_process(saying(Do(beat)), beating()) as gateway:
+    async with a_process(saying(Do(heartbeat_run)), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
         await until_ended(gateway, 1)
@@ -173,11 +181,11 @@ async def test_what_an_agent_says_with_its_tool_wins_over_its_words(
 async def test_a_short_reply_with_the_token_is_shown_to_who_asks_why() -> None:
     """SPEC HB-6: it was not sent, and somebody may wonder."""
     said = "Node seven is down, so no HEARTBEAT_OK today."
-    async with a_process(saying(said), beating()) as gateway:
+    async with a_process(saying(said), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
         await until_ended(gateway, 1)
-        (row,) = await gateway.store.beats()
+        (row,) = await gateway.store.heartbeat_runs()
         assert row.outcome == "ok"
         assert outcome_words(row) == (
             "nothing needed attention, so no message was sent; it said: Node seven is down, "
@@ -185,14 +193,14 @@ async def test_a_short_reply_with_the_token_is_shown_to_who_asks_why() -> None:
         )
 
 
-async def test_a_clock_that_jumps_gives_one_beat_for_all_that_were_missed() -> None:
+async def test_a_clock_that_jumps_gives_one_heartbeat_run_for_all_that_were_missed() -> None:
     """SPEC HB-1: and the grid stays."""
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await until_ended(gateway, 1)
         gateway.clock.put_forward(timedelta(hours=5, seconds=17))
         await until_ended(gateway, 3)
-        due = [beat.due_at for beat in await log_of(gateway)]
+        due = [heartbeat_run.due_at for heartbeat_run in await log_of(gateway)]
         assert due[1] == after(60) + EVERY
         assert (due[2] - due[0]) % EVERY == timedelta()
         assert timedelta(hours=5) < due[2] - due[0] < timedelta(hours=5, minutes=10)
@@ -200,7 +208,7 @@ async def test_a_clock_that_jumps_gives_one_beat_for_all_that_were_missed() -> N
 
 async def test_an_alert_is_known_in_its_chat() -> None:
     """SPEC AGENT-7: "what did you mean?" works."""
-    async with a_process(saying(ALERT), beating()) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
         await until_ended(gateway, 1)
@@ -220,7 +228,7 @@ async def test_an_alert_is_known_in_its_chat() -> None:
 )
 async def test_without_anything_to_do_no_model_is_asked(text: str | None, outcome: str) -> None:
     """SPEC HB-3."""
-    async with a_process(saying("oh"), beating()) as gateway:
+    async with a_process(saying("oh"), heartbeat_gateway()) as gateway:
         if text is not None:
             write(gateway, text)
         await until_ended(gateway, 3)
@@ -230,17 +238,17 @@ async def test_without_anything_to_do_no_model_is_asked(text: str | None, outcom
 
 async def test_a_folder_in_the_place_of_the_checklist_is_a_reason() -> None:
     """Issue F: bad input."""
-    async with a_process(saying("oh"), beating()) as gateway:
+    async with a_process(saying("oh"), heartbeat_gateway()) as gateway:
         (gateway.workspace / "HEARTBEAT.md").mkdir()
-        (beat,) = await until_ended(gateway, 1)
-        assert beat.outcome == "skipped:unreadable"
-        assert beat.detail
+        (heartbeat_run,) = await until_ended(gateway, 1)
+        assert heartbeat_run.outcome == "skipped:unreadable"
+        assert heartbeat_run.detail
         assert asked(gateway) == []
 
 
 async def test_a_muted_heartbeat_is_silent_until_its_time() -> None:
     """SPEC CMD-5."""
-    async with a_process(saying(ALERT), beating()) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(1)
         await gateway.works.heartbeats.service.mute(MAIN_AGENT, after(600))
@@ -248,9 +256,11 @@ async def test_a_muted_heartbeat_is_silent_until_its_time() -> None:
         assert await outcomes(gateway) == ["skipped:muted", "skipped:muted", "no_route"]
 
 
-async def test_a_heartbeat_that_is_switched_off_does_not_beat_and_comes_back_on_its_grid() -> None:
+async def test_a_heartbeat_that_is_switched_off_does_not_heartbeat_and_comes_back_on_its_grid() -> (
+    None
+):
     """SPEC HB-1, CMD-5."""
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(100)
         view = await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=False)
@@ -261,51 +271,54 @@ async def test_a_heartbeat_that_is_switched_off_does_not_beat_and_comes_back_on_
         assert next_at is not None
         assert (next_at - after(60)) % EVERY == timedelta()
         await until_ended(gateway, 2)
-        assert [beat.due_at for beat in await log_of(gateway)] == [after(60), next_at]
+        assert [heartbeat_run.due_at for heartbeat_run in await log_of(gateway)] == [
+            after(60),
+            next_at,
+        ]
 
 
 # ---------------------------------------------------------------------- busy
 
 
-async def test_a_beat_waits_while_somebody_talks_to_the_agent() -> None:
+async def test_a_heartbeat_run_waits_while_somebody_talks_to_the_agent() -> None:
     """SPEC HB-4: one row, which becomes the final one."""
     agent = saying("HEARTBEAT_OK")
     agent.script = (Block("done"),)
-    async with a_process(agent, beating()) as gateway:
+    async with a_process(agent, heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.say("think about it")
         await asyncio.sleep(200)
-        (beat,) = await log_of(gateway)
-        assert beat.outcome == "deferred"
-        assert beat.detail
+        (heartbeat_run,) = await log_of(gateway)
+        assert heartbeat_run.outcome == "deferred"
+        assert heartbeat_run.detail
         agent.release()
         await until_ended(gateway, 1)
-        (beat,) = await log_of(gateway)
-        assert beat.outcome == "ok"
-        assert beat.due_at == after(60)
-        assert beat.started_at is not None
-        assert after(200) < beat.started_at < after(231)
+        (heartbeat_run,) = await log_of(gateway)
+        assert heartbeat_run.outcome == "ok"
+        assert heartbeat_run.due_at == after(60)
+        assert heartbeat_run.started_at is not None
+        assert after(200) < heartbeat_run.started_at < after(231)
 
 
 async def test_at_the_next_due_time_it_runs_beside_the_chat() -> None:
     """SPEC HB-4."""
     agent = saying("HEARTBEAT_OK")
     agent.script = (Block("done"),)
-    async with a_process(agent, beating()) as gateway:
+    async with a_process(agent, heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.say("think about it")
-        (beat,) = await until_ended(gateway, 1)
-        assert beat.outcome == "ok"
-        assert beat.started_at is not None
-        assert timedelta() <= beat.started_at - (after(60) + EVERY) < timedelta(seconds=1)
+        (heartbeat_run,) = await until_ended(gateway, 1)
+        assert heartbeat_run.outcome == "ok"
+        assert heartbeat_run.started_at is not None
+        assert timedelta() <= heartbeat_run.started_at - (after(60) + EVERY) < timedelta(seconds=1)
 
 
 # ---------------------------------------------------------------------- by hand, and woken
 
 
-async def test_a_beat_by_hand_comes_at_once_and_moves_nothing() -> None:
+async def test_a_heartbeat_run_by_hand_comes_at_once_and_moves_nothing() -> None:
     """SPEC HB-11."""
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
         service = gateway.works.heartbeats.service
@@ -313,14 +326,18 @@ async def test_a_beat_by_hand_comes_at_once_and_moves_nothing() -> None:
         assert isinstance(begun, HeartbeatStarted)
         await until_ended(gateway, 2)
         first, second = await log_of(gateway)
-        assert (first.id, first.kind, first.outcome) == (begun.beat, HeartbeatRunKind.MANUAL, "ok")
+        assert (first.id, first.kind, first.outcome) == (
+            begun.heartbeat_run,
+            HeartbeatRunKind.MANUAL,
+            "ok",
+        )
         assert (second.kind, second.due_at) == (HeartbeatRunKind.INTERVAL, after(60))
 
 
-async def test_only_one_beat_of_an_agent_is_under_way() -> None:
+async def test_only_one_heartbeat_run_of_an_agent_is_under_way() -> None:
     """SPEC HB-12."""
     agent = saying(Block("HEARTBEAT_OK"))
-    async with a_process(agent, beating()) as gateway:
+    async with a_process(agent, heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
         service = gateway.works.heartbeats.service
@@ -331,9 +348,9 @@ async def test_only_one_beat_of_an_agent_is_under_way() -> None:
         assert len(await log_of(gateway)) == 1
 
 
-async def test_an_event_is_told_once_with_the_next_beat() -> None:
+async def test_an_event_is_told_once_with_the_next_heartbeat_run() -> None:
     """SPEC HB-13: events need no checklist."""
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         await asyncio.sleep(1)
         service = gateway.works.heartbeats.service
         await service.add_event(MAIN_AGENT, "the backup has failed", wake=False)
@@ -346,7 +363,7 @@ async def test_an_event_is_told_once_with_the_next_beat() -> None:
 
 async def test_an_event_that_wakes_does_not_wait_for_the_interval() -> None:
     """SPEC HB-13, HB-11: but half a minute lies between two beats."""
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         await asyncio.sleep(65)
         service = gateway.works.heartbeats.service
         await service.add_event(MAIN_AGENT, "fire", wake=True)
@@ -356,10 +373,10 @@ async def test_an_event_that_wakes_does_not_wait_for_the_interval() -> None:
         assert after(90) <= woken.claimed_at < after(92)
 
 
-async def test_events_of_a_failed_beat_are_told_again() -> None:
-    """SPEC HB-13: they leave when the beat that carried them ended."""
+async def test_events_of_a_failed_heartbeat_run_are_told_again() -> None:
+    """SPEC HB-13: they leave when the heartbeat run that carried them ended."""
     agent = saying(Fail(OSError("broken")), "HEARTBEAT_OK")
-    async with a_process(agent, beating()) as gateway:
+    async with a_process(agent, heartbeat_gateway()) as gateway:
         await asyncio.sleep(1)
         await gateway.works.heartbeats.service.add_event(MAIN_AGENT, "fire", wake=False)
         await until_ended(gateway, 2)
@@ -372,10 +389,10 @@ async def test_events_of_a_failed_beat_are_told_again() -> None:
 
 async def test_nobody_to_tell_is_a_problem_that_is_seen() -> None:
     """SPEC HB-8."""
-    async with a_process(saying(ALERT), beating()) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
-        (beat,) = await until_ended(gateway, 1)
-        assert beat.outcome == "no_route"
+        (heartbeat_run,) = await until_ended(gateway, 1)
+        assert heartbeat_run.outcome == "no_route"
         assert "main" in gateway.works.heartbeats.warnings()[0]
 
 
@@ -393,7 +410,7 @@ async def test_files_of_an_alert_are_an_album() -> None:
             Return(files(request)) if request.trigger is Trigger.HEARTBEAT else Say("hi")
         )
     )
-    async with a_process(agent, beating(), channels=(channel,)) as gateway:
+    async with a_process(agent, heartbeat_gateway(), channels=(channel,)) as gateway:
         for name in ("a.txt", "b.txt"):
             (gateway.workspace / name).write_text("x")
         write(gateway)
@@ -406,12 +423,16 @@ async def test_files_of_an_alert_are_an_album() -> None:
 
 async def test_a_target_of_none_only_logs() -> None:
     """SPEC HB-8."""
-    ways = beating(HeartbeatPolicy(target=NoTarget.NONE))
+    ways = heartbeat_gateway(HeartbeatPolicy(target=NoTarget.NONE))
     async with a_process(saying(ALERT), ways) as gateway:
         write(gateway)
         await gateway.ask("hello")
-        (beat,) = await until_ended(gateway, 1)
-        assert (beat.outcome, beat.target, beat.reply) == ("alerted", None, ALERT)
+        (heartbeat_run,) = await until_ended(gateway, 1)
+        assert (heartbeat_run.outcome, heartbeat_run.target, heartbeat_run.reply) == (
+            "alerted",
+            None,
+            ALERT,
+        )
         await asyncio.sleep(10)
         assert len(gateway.channel.sent) == 1
 
@@ -419,7 +440,7 @@ async def test_a_target_of_none_only_logs() -> None:
 async def test_groups_can_be_left_out() -> None:
     """SPEC HB-8: ``last_scope = direct``."""
     policy = HeartbeatPolicy(target=LastChat(), last_scope=LastScope.DIRECT)
-    async with a_process(saying(ALERT), beating(policy)) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway(policy)) as gateway:
         write(gateway)
         await gateway.ask("hello", chat="ann")
         await asyncio.sleep(1)
@@ -431,7 +452,7 @@ async def test_groups_can_be_left_out() -> None:
 
 async def test_what_a_channel_will_never_take_is_told_elsewhere_and_not_known() -> None:
     """SPEC HB-7, HB-9: a dead alert does not count as told."""
-    async with a_process(saying(ALERT), beating()) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello", chat="bob")
         await asyncio.sleep(1)
@@ -439,9 +460,9 @@ async def test_what_a_channel_will_never_take_is_told_elsewhere_and_not_known() 
         gateway.channel.fail(ChatGone("blocked by the user"), chat="ann")
         await until_ended(gateway, 1)
         await gateway.channel.until_sent(3)
-        (beat,) = await log_of(gateway)
-        assert beat.outcome == "delivery_failed"
-        assert "blocked" in beat.undelivered
+        (heartbeat_run,) = await log_of(gateway)
+        assert heartbeat_run.outcome == "delivery_failed"
+        assert "blocked" in heartbeat_run.undelivered
         last = gateway.channel.sent[-1]
         assert last.target.chat == "bob"
         assert "blocked" in last.text
@@ -451,9 +472,9 @@ async def test_what_a_channel_will_never_take_is_told_elsewhere_and_not_known() 
         assert len(gateway.channel.sent) == 3, "bob was told this already"
 
 
-async def test_an_alert_that_is_refused_is_tried_again_with_the_next_beat() -> None:
+async def test_an_alert_that_is_refused_is_tried_again_with_the_next_heartbeat_run() -> None:
     """SPEC HB-7: it counts from confirmed delivery."""
-    async with a_process(saying(ALERT), beating()) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello", chat="ann")
         gateway.channel.fail(Undeliverable("the text is refused"), chat="ann")
@@ -465,18 +486,22 @@ async def test_an_alert_that_is_refused_is_tried_again_with_the_next_beat() -> N
 # ---------------------------------------------------------------------- trouble
 
 
-async def test_a_failing_beat_is_tried_twice_more() -> None:
+async def test_a_failing_heartbeat_run_is_tried_twice_more() -> None:
     """SPEC HB-10."""
     flaky = Fail(AgentError("Sorry.", "503", retryable=True))
-    async with a_process(saying(flaky, flaky, "HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying(flaky, flaky, "HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
-        (beat,) = await until_ended(gateway, 1)
-        assert (beat.outcome, beat.attempts, len(beat.runs)) == ("ok", 3, 3)
+        (heartbeat_run,) = await until_ended(gateway, 1)
+        assert (heartbeat_run.outcome, heartbeat_run.attempts, len(heartbeat_run.runs)) == (
+            "ok",
+            3,
+            3,
+        )
 
 
 async def test_owners_are_told_of_the_third_failure_in_a_row_once() -> None:
     """SPEC HB-10."""
-    async with a_process(saying(Fail(OSError("no disk"))), beating()) as gateway:
+    async with a_process(saying(Fail(OSError("no disk"))), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello", chat="ann")
         await until_ended(gateway, 5)
@@ -490,7 +515,7 @@ async def test_owners_are_told_of_the_third_failure_in_a_row_once() -> None:
 async def test_the_budget_of_a_day_ends_with_the_day() -> None:
     """SPEC HB-12."""
     dear = Return(AgentResult("HEARTBEAT_OK", usage=Usage(requests=1, cost_usd=Decimal("0.5"))))
-    async with a_process(saying(dear), beating()) as gateway:
+    async with a_process(saying(dear), heartbeat_gateway()) as gateway:
         write(gateway)
         await until_ended(gateway, 3)
         assert await outcomes(gateway) == ["ok", "ok", "skipped:budget"]
@@ -500,7 +525,7 @@ async def test_the_budget_of_a_day_ends_with_the_day() -> None:
 
 
 async def test_a_database_that_is_away_only_delays() -> None:
-    async with a_process(saying(ALERT), beating()) as gateway:
+    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
         await asyncio.sleep(50)

@@ -14,48 +14,50 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.again import SENT_AGAIN
-from tests.support.beats import (
+from tests.support.harness import a_process, until
+from tests.support.heartbeat_gateway import (
     EVERY,
     after,
     asked,
-    beating,
+    heartbeat_gateway,
     log_of,
     outcomes,
     saying,
     until_ended,
     write,
 )
-from tests.support.harness import a_process, until
 from tests.support.jobs import OPERATOR, Wanted, at, make, service
 
 ALERT = "The meeting with Ann begins in ten minutes."
 
 
-async def test_one_beat_over_any_number_of_processes() -> None:
+async def test_one_heartbeat_run_over_any_number_of_processes() -> None:
     """SPEC HB-12."""
     database = MemoryDatabase()
     async with (
-        a_process(saying("HEARTBEAT_OK"), beating(), database=database) as first,
-        a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second,
+        a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as first,
+        a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as second,
     ):
         write(first)
         write(second)
         log = await until_ended(first, 4)
         assert len(asked(first)) + len(asked(second)) == 4
-        assert [beat.due_at for beat in log] == [after(60) + n * EVERY for n in range(4)]
+        assert [heartbeat_run.due_at for heartbeat_run in log] == [
+            after(60) + n * EVERY for n in range(4)
+        ]
 
 
 async def test_what_one_process_has_told_the_others_do_not_tell_again() -> None:
     """SPEC HB-7."""
     database = MemoryDatabase()
     channel = RecordingChannel()
-    async with a_process(saying(ALERT), beating(), database=database) as first:
+    async with a_process(saying(ALERT), heartbeat_gateway(), database=database) as first:
         write(first)
         await first.ask("hello")
         await until_ended(first, 1)
         await first.channel.until_sent(2)
         await first.shut_down()
-    ways = beating()
+    ways = heartbeat_gateway()
     async with a_process(saying(ALERT), ways, database=database, channels=(channel,)) as second:
         write(second)
         await until_ended(second, 2)
@@ -67,41 +69,43 @@ async def test_what_one_process_has_told_the_others_do_not_tell_again() -> None:
 async def test_a_restart_keeps_the_grid() -> None:
     """SPEC HB-1."""
     database = MemoryDatabase()
-    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as first:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as first:
         write(first)
         await until_ended(first, 1)
         await first.shut_down()
     await asyncio.sleep(2 * EVERY.total_seconds())
-    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as second:
         write(second)
         log = await until_ended(second, 3)
         # One for all that were missed, then the grid again.
-        assert [beat.due_at for beat in log] == [
+        assert [heartbeat_run.due_at for heartbeat_run in log] == [
             after(60),
             after(60) + EVERY,
             after(60) + 3 * EVERY,
         ]
 
 
-async def test_a_beat_whose_process_dies_while_its_agent_works_is_lost() -> None:
+async def test_a_heartbeat_run_whose_process_dies_while_its_agent_works_is_lost() -> None:
     """SPEC HB-9: it is not repeated, and the next one comes in time."""
     database = MemoryDatabase()
-    async with a_process(saying(Block()), beating(), database=database) as first:
+    async with a_process(saying(Block()), heartbeat_gateway(), database=database) as first:
         write(first)
         await first.scripted.until_active(1)
-        async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second:
+        async with a_process(
+            saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database
+        ) as second:
             write(second)
             first.kill()
             await until_ended(second, 2)
             assert await outcomes(second) == ["lost", "ok"]
 
 
-async def test_a_beat_that_waited_for_its_agent_goes_to_the_next_process() -> None:
+async def test_a_heartbeat_run_that_waited_for_its_agent_goes_to_the_next_process() -> None:
     """SPEC HB-4, HB-9: in its row."""
     database = MemoryDatabase()
     agent = saying("HEARTBEAT_OK")
     agent.script = (Block("done"),)
-    async with a_process(agent, beating(), database=database) as first:
+    async with a_process(agent, heartbeat_gateway(), database=database) as first:
         write(first)
         await first.say("think about it")
         await asyncio.sleep(100)
@@ -109,24 +113,26 @@ async def test_a_beat_that_waited_for_its_agent_goes_to_the_next_process() -> No
         assert deferred.outcome == "deferred"
         first.kill()
     await asyncio.sleep(30)
-    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as second:
         write(second)
         ended = await until_ended(second, 1)
-        assert [(beat.id, beat.outcome) for beat in ended] == [(deferred.id, "ok")]
+        assert [(heartbeat_run.id, heartbeat_run.outcome) for heartbeat_run in ended] == [
+            (deferred.id, "ok")
+        ]
 
 
 async def test_an_alert_whose_process_dies_before_it_is_sent_is_sent_once() -> None:
     """SPEC IO-2, HB-7."""
     database = MemoryDatabase()
     channel = RecordingChannel()
-    async with a_process(saying(ALERT), beating(), database=database) as first:
+    async with a_process(saying(ALERT), heartbeat_gateway(), database=database) as first:
         write(first)
         await first.ask("hello")
         first.channel.block("ann")
         await until_ended(first, 1)
         await asyncio.sleep(1)
         first.kill()
-    ways = beating()
+    ways = heartbeat_gateway()
     async with a_process(saying(ALERT), ways, database=database, channels=(channel,)) as second:
         write(second)
         await until_ended(second, 2)
@@ -135,26 +141,26 @@ async def test_an_alert_whose_process_dies_before_it_is_sent_is_sent_once() -> N
         assert await outcomes(second) == ["alerted", "duplicate"]
 
 
-async def test_a_shutdown_gives_a_beat_to_the_next_process() -> None:
+async def test_a_shutdown_gives_a_heartbeat_run_to_the_next_process() -> None:
     """SPEC QUEUE-11, HB-9."""
     database = MemoryDatabase()
-    async with a_process(saying(Block()), beating(), database=database) as first:
+    async with a_process(saying(Block()), heartbeat_gateway(), database=database) as first:
         write(first)
         await until(lambda: bool(asked(first)))
         await first.shut_down(wait_s=1)
-        (beat,) = await log_of(first)
-        assert beat.outcome == "deferred"
-    async with a_process(saying("HEARTBEAT_OK"), beating(), database=database) as second:
+        (heartbeat_run,) = await log_of(first)
+        assert heartbeat_run.outcome == "deferred"
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as second:
         write(second)
         ended = await until_ended(second, 1)
-        assert [(one.id, one.outcome) for one in ended] == [(beat.id, "ok")]
+        assert [(one.id, one.outcome) for one in ended] == [(heartbeat_run.id, "ok")]
 
 
 async def test_a_shutdown_does_not_wait_for_a_busy_agent() -> None:
     """SPEC QUEUE-11."""
     agent = saying("HEARTBEAT_OK")
     agent.script = (Ignore(for_s=2),)
-    async with a_process(agent, beating()) as gateway:
+    async with a_process(agent, heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.say("think about it")
         await asyncio.sleep(70)
@@ -164,9 +170,9 @@ async def test_a_shutdown_does_not_wait_for_a_busy_agent() -> None:
 
 
 async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None:
-    """SPEC HB-9: the next beat has the same conversation."""
+    """SPEC HB-9: the next heartbeat run has the same conversation."""
     agent = saying("HEARTBEAT_OK")
-    async with a_process(agent, beating()) as gateway:
+    async with a_process(agent, heartbeat_gateway()) as gateway:
         write(gateway)
         gateway.store.on_its_way_s["begin_run"] = 5
         await until(lambda: gateway.store.calls["begin_run"] > 0)
@@ -182,8 +188,8 @@ async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None
         assert asked(gateway) == []
 
 
-async def test_a_stopped_beat_is_cancelled_and_not_tried_again() -> None:
-    async with a_process(saying(Block()), beating()) as gateway:
+async def test_a_stopped_heartbeat_run_is_cancelled_and_not_tried_again() -> None:
+    async with a_process(saying(Block()), heartbeat_gateway()) as gateway:
         write(gateway)
         await until(lambda: bool(asked(gateway)))
         await gateway.control.stop(asked(gateway)[0].session, everything=False)
@@ -195,10 +201,10 @@ async def test_a_process_leaves_agents_alone_that_it_does_not_know() -> None:
     """SPEC HB-12."""
     database = MemoryDatabase()
     other = AgentName("other")
-    ways = beating(None, other)
+    ways = heartbeat_gateway(None, other)
     helper = saying("HEARTBEAT_OK")
     async with (
-        a_process(saying("HEARTBEAT_OK"), beating(), database=database) as first,
+        a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as first,
         a_process(
             saying("HEARTBEAT_OK"), ways, database=database, others={other: helper}
         ) as second,
@@ -214,7 +220,7 @@ async def test_a_process_leaves_agents_alone_that_it_does_not_know() -> None:
 
 async def test_a_job_that_says_so_wakes_the_heart() -> None:
     """SPEC CRON-20, HB-11."""
-    async with a_process(saying("HEARTBEAT_OK"), beating()) as gateway:
+    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(1)
         job = await make(gateway, Wanted(at(10)))
@@ -222,7 +228,10 @@ async def test_a_job_that_says_so_wakes_the_heart() -> None:
         draft = replace(Wanted(at(20), slug="waking").draft(), wake_heartbeat=True)
         await service(gateway).create(draft, OPERATOR)
         ended = await until_ended(gateway, 2)
-        assert [beat.kind for beat in ended] == [HeartbeatRunKind.JOB, HeartbeatRunKind.INTERVAL]
+        assert [heartbeat_run.kind for heartbeat_run in ended] == [
+            HeartbeatRunKind.JOB,
+            HeartbeatRunKind.INTERVAL,
+        ]
         assert after(20) <= ended[0].claimed_at < after(22)
 
 
@@ -232,7 +241,7 @@ async def test_no_more_than_five_wakes_come_in_a_minute() -> None:
     agent = saying("HEARTBEAT_OK")
     async with a_process(
         agent,
-        beating(None, *names, offset=timedelta(hours=1)),
+        heartbeat_gateway(None, *names, offset=timedelta(hours=1)),
         others=dict.fromkeys(names, agent),
     ) as gateway:
         await asyncio.sleep(1)
@@ -246,20 +255,20 @@ async def test_no_more_than_five_wakes_come_in_a_minute() -> None:
         assert len(agent.requests) == 7
 
 
-async def test_a_beat_that_is_given_to_others_while_it_is_deferred_is_no_failure(
+async def test_a_heartbeat_run_that_is_given_to_others_while_it_is_deferred_is_no_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """SPEC HB-12: the answer to a claim that was given up comes late."""
     database = MemoryDatabase()
     agent = saying("HEARTBEAT_OK")
     agent.script = (Block("done"),)
-    async with a_process(agent, beating(), database=database) as gateway:
+    async with a_process(agent, heartbeat_gateway(), database=database) as gateway:
         write(gateway)
         await gateway.say("think about it")
         gateway.store.slow_before_s["defer_heartbeat"] = 2
         await until(lambda: gateway.store.calls["defer_heartbeat"] == 1)
-        (row,) = database.beats.rows.values()
-        database.beats.rows[row.id] = replace(row, node=None)
+        (row,) = database.heartbeat_runs.rows.values()
+        database.heartbeat_runs.rows[row.id] = replace(row, node=None)
         await asyncio.sleep(10)
         assert [line.levelname for line in caplog.records if line.levelname == "ERROR"] == []
-        assert database.beats.rows[row.id].status is row.status
+        assert database.heartbeat_runs.rows[row.id].status is row.status

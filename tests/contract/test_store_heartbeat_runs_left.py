@@ -13,9 +13,8 @@ from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
-from tests.support.store_beats import (
+from tests.support.store_heartbeats import (
     HALF_HOUR,
-    beating,
     by_hand,
     claim,
     claim_one,
@@ -25,6 +24,7 @@ from tests.support.store_beats import (
     row_of,
     run_end,
     run_for,
+    running_heartbeat,
 )
 from tests.support.stores import AGENT, APOLOGY, T0, A, B, World, a_node, at
 
@@ -45,7 +45,7 @@ async def left(world: World) -> datetime:
 
 
 async def returned(world: World) -> datetime:
-    await world.a.release_heartbeats([row.id for row in await world.a.beats()], node=A)
+    await world.a.release_heartbeats([row.id for row in await world.a.heartbeat_runs()], node=A)
     return at(12)
 
 
@@ -76,7 +76,7 @@ async def test_what_is_given_back_goes_on_in_its_row(
 
 
 async def test_what_is_given_back_answers_what_was_due_meanwhile(world: World) -> None:
-    """HB-1: times missed while down give one beat."""
+    """HB-1: times missed while down give one heartbeat run."""
     await planned(world.a)
     claimed = await claim_one(world.a)
     await world.a.release_heartbeats([claimed.id], node=A)
@@ -87,7 +87,7 @@ async def test_what_is_given_back_answers_what_was_due_meanwhile(world: World) -
     assert await claim(world.b, AGENT, node=B, now=late) == []
 
 
-async def test_a_beat_whose_process_died_at_work_is_lost(world: World) -> None:
+async def test_a_heartbeat_run_whose_process_died_at_work_is_lost(world: World) -> None:
     """Its agent may have done anything."""
     await planned(world.a)
     claimed = await claim_one(world.a)
@@ -100,12 +100,12 @@ async def test_a_beat_whose_process_died_at_work_is_lost(world: World) -> None:
     assert (row.status, row.finished_at, row.node) == (HeartbeatRunStatus.LOST, now, None)
     assert (row.started_at, row.attempts, row.usage) == (at(1), 2, SPENT)
     assert "died" in row.detail
-    heartbeat = await beating(world.b)
-    assert (heartbeat.beat, heartbeat.node, heartbeat.failures) == (None, None, 0)
+    heartbeat = await running_heartbeat(world.b)
+    assert (heartbeat.heartbeat_run, heartbeat.node, heartbeat.failures) == (None, None, 0)
     assert await world.b.events(AGENT) == [event]
 
 
-async def test_a_beat_that_a_shutdown_cut_is_not_lost_when_its_next_process_dies(
+async def test_a_heartbeat_run_that_a_shutdown_cut_is_not_lost_when_its_next_process_dies(
     world: World,
 ) -> None:
     """That one had begun nothing."""
@@ -129,7 +129,7 @@ async def test_only_what_a_node_has_in_hand_is_given_back(world: World) -> None:
     await world.a.release_heartbeats(
         [mine.id, other.id, over.id, HeartbeatRunId("unknown")], node=A
     )
-    stati = {row.id: row.status for row in await world.a.beats()}
+    stati = {row.id: row.status for row in await world.a.heartbeat_runs()}
     assert stati == {
         mine.id: HeartbeatRunStatus.DEFERRED,
         other.id: HeartbeatRunStatus.RUNNING,
@@ -145,7 +145,7 @@ async def test_what_a_node_does_not_know_of_is_given_back(world: World) -> None:
     known, unknown = await claim(world.a, *agents[1:])
     assert asked
     await world.a.release_unclaimed_heartbeats([known.id], node=A)
-    stati = {row.id: row.status for row in await world.b.beats()}
+    stati = {row.id: row.status for row in await world.b.heartbeat_runs()}
     assert stati == {
         asked.id: HeartbeatRunStatus.RUNNING,
         known.id: HeartbeatRunStatus.RUNNING,

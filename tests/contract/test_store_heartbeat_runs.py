@@ -1,4 +1,4 @@
-"""What every store promises about heartbeats, and about the beats that are due (SPEC HB-1)."""
+"""What every store promises about heartbeats, and about the runs that are due (SPEC HB-1)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.store import Notice
-from tests.support.store_beats import (
+from tests.support.store_heartbeats import (
     HALF_HOUR,
     OFFSET,
-    beating,
     by_hand,
     claim,
     claim_one,
@@ -34,6 +33,7 @@ from tests.support.store_beats import (
     planned,
     row_of,
     run_for,
+    running_heartbeat,
 )
 from tests.support.stores import AGENT, APOLOGY, T0, A, B, Heard, World, at, until
 
@@ -141,17 +141,17 @@ async def test_the_next_point_of_the_grid_is_exact(
 async def test_people_switch_it_off_and_on_again(world: World, interval: timedelta | None) -> None:
     before = await planned(world.a, interval=interval)
     assert await world.a.switch_heartbeat(AGENT, on=False, now=at(1))
-    off = await beating(world.b)
+    off = await running_heartbeat(world.b)
     assert (off.switched, off.is_on, off.next_at) == (False, False, None)
     assert await world.a.switch_heartbeat(AGENT, on=None, now=at(2))
-    again = await beating(world.b)
+    again = await running_heartbeat(world.b)
     assert again == replace(before, next_at=None if interval is None else at(1800))
 
 
 async def test_choosing_what_holds_already_changes_nothing(world: World) -> None:
     before = await planned(world.a)
     assert await world.a.switch_heartbeat(AGENT, on=True, now=at(9999))
-    assert await beating(world.b) == replace(before, switched=True)
+    assert await running_heartbeat(world.b) == replace(before, switched=True)
 
 
 async def test_what_people_have_switched_off_stays_off_whatever_is_planned(world: World) -> None:
@@ -160,15 +160,15 @@ async def test_what_people_have_switched_off_stays_off_whatever_is_planned(world
     assert (await planned(world.a, interval=HOUR)).next_at is None
     assert await claim(world.a, now=at(99_999)) == []
     await world.a.switch_heartbeat(AGENT, on=True, now=at(5))
-    assert (await beating(world.a)).next_at == at(3600)
+    assert (await running_heartbeat(world.a)).next_at == at(3600)
 
 
 async def test_it_is_muted_for_a_time(world: World) -> None:
     before = await planned(world.a)
     assert await world.a.mute_heartbeat(AGENT, at(60))
-    assert await beating(world.b) == replace(before, muted_until=at(60))
+    assert await running_heartbeat(world.b) == replace(before, muted_until=at(60))
     assert await world.a.mute_heartbeat(AGENT, None)
-    assert await beating(world.b) == before
+    assert await running_heartbeat(world.b) == before
 
 
 async def test_of_an_agent_that_is_not_planned_nothing_can_be_chosen(world: World) -> None:
@@ -183,21 +183,27 @@ async def test_of_an_agent_that_is_not_planned_nothing_can_be_chosen(world: Worl
 # ---------------------------------------------------------------------------- claims
 
 
-async def test_a_claim_tells_what_the_beat_has_to_know(world: World) -> None:
+async def test_a_claim_tells_what_the_heartbeat_run_has_to_know(world: World) -> None:
     before = await planned(world.a)
-    (beat,) = ids = fresh(1)
+    (heartbeat_run,) = ids = fresh(1)
     (claimed,) = await world.a.claim_heartbeats(A, [AGENT], now=at(2.5), ids=ids, wakes=0)
-    after = replace(before, next_at=at(1800), began_at=at(2.5), beat=beat, node=A)
+    after = replace(before, next_at=at(1800), began_at=at(2.5), heartbeat_run=heartbeat_run, node=A)
     assert claimed == HeartbeatClaim(
-        beat, AGENT, HeartbeatRunKind.INTERVAL, T0, at(2.5), at(1800), after
+        heartbeat_run, AGENT, HeartbeatRunKind.INTERVAL, T0, at(2.5), at(1800), after
     )
-    assert await beating(world.b) == after
-    assert await world.b.beat(beat) == HeartbeatRun(
-        beat, AGENT, HeartbeatRunKind.INTERVAL, T0, at(2.5), HeartbeatRunStatus.RUNNING, node=A
+    assert await running_heartbeat(world.b) == after
+    assert await world.b.heartbeat_run(heartbeat_run) == HeartbeatRun(
+        heartbeat_run,
+        AGENT,
+        HeartbeatRunKind.INTERVAL,
+        T0,
+        at(2.5),
+        HeartbeatRunStatus.RUNNING,
+        node=A,
     )
 
 
-async def test_times_that_were_missed_give_one_beat(world: World) -> None:
+async def test_times_that_were_missed_give_one_heartbeat_run(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a, now=at(10 * 1800 + 5))
     assert (claimed.due_at, claimed.next_at) == (T0, at(11 * 1800))
@@ -224,7 +230,7 @@ async def test_only_agents_that_are_named_are_claimed(world: World) -> None:
     assert await world.a.next_heartbeat_due([]) is None
 
 
-async def test_a_heartbeat_has_one_beat_at_a_time(world: World) -> None:
+async def test_a_heartbeat_has_one_heartbeat_run_at_a_time(world: World) -> None:
     await planned(world.a, interval=timedelta(seconds=1))
     claimed = await claim_one(world.a)
     await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(1))
@@ -247,8 +253,8 @@ async def test_a_node_that_is_not_alive_claims_nothing(
         await claim(world.a, node=node, now=now)
     with pytest.raises(Fenced):
         await by_hand(world.a, node=node, now=now)
-    assert await beating(world.a) == before
-    assert await world.a.beats() == []
+    assert await running_heartbeat(world.a) == before
+    assert await world.a.heartbeat_runs() == []
 
 
 async def test_two_nodes_that_claim_at_once_never_get_the_same(world: World) -> None:
@@ -264,7 +270,7 @@ async def test_two_nodes_that_claim_at_once_never_get_the_same(world: World) -> 
     assert len(set(claimed)) == len(claimed)
     rest = await claim(world.a, *agents)
     assert {*claimed, *(one.agent for one in rest)} == set(agents)
-    assert len(await world.a.beats(limit=100)) == 60
+    assert len(await world.a.heartbeat_runs(limit=100)) == 60
 
 
 async def test_a_thousand_that_are_due_at_once_are_claimed_and_ended_at_once(
@@ -276,13 +282,13 @@ async def test_a_thousand_that_are_due_at_once_are_claimed_and_ended_at_once(
     assert [one.agent for one in claimed] == agents
     ends = [ended(one, HeartbeatRunStatus.SKIPPED) for one in claimed]
     await asyncio.gather(*(world.a.end_heartbeat_run(end, node=A) for end in ends))
-    assert {one.beat for one in await world.a.heartbeats()} == {None}
+    assert {one.heartbeat_run for one in await world.a.heartbeats()} == {None}
 
 
 # ---------------------------------------------------------------------------- notices
 
 
-async def test_whatever_makes_a_beat_due_is_noticed(world: World) -> None:
+async def test_whatever_makes_a_heartbeat_run_due_is_noticed(world: World) -> None:
     """DB-3."""
     heard = Heard()
     world.b.on_notice(heard.append)
@@ -303,7 +309,7 @@ async def test_whatever_makes_a_beat_due_is_noticed(world: World) -> None:
     await until(heard.expect(Notice.CRON))
 
 
-async def test_a_beat_that_was_deferred_says_so_until_its_run_begins(world: World) -> None:
+async def test_a_heartbeat_run_that_was_deferred_says_so_until_its_run_begins(world: World) -> None:
     """HB-4: one row."""
     await planned(world.a)
     claimed = await claim_one(world.a)
@@ -319,13 +325,13 @@ async def test_a_beat_that_was_deferred_says_so_until_its_run_begins(world: Worl
     assert (row.status, row.detail) == (HeartbeatRunStatus.RUNNING, "")
 
 
-async def test_only_who_has_a_beat_in_hand_defers_it(world: World) -> None:
+async def test_only_who_has_a_heartbeat_run_in_hand_defers_it(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
     with pytest.raises(Fenced):
         await world.b.defer_heartbeat(claimed.id, node=B, detail="")
     await end(world.a, claimed)
-    for beat in (claimed.id, HeartbeatRunId("unknown")):
+    for heartbeat_run in (claimed.id, HeartbeatRunId("unknown")):
         with pytest.raises(Fenced):
-            await world.a.defer_heartbeat(beat, node=A, detail="")
+            await world.a.defer_heartbeat(heartbeat_run, node=A, detail="")
     assert (await row_of(world.a, claimed.id)).status is HeartbeatRunStatus.OK
