@@ -125,7 +125,7 @@ def _around(kind: Kind, channel: PeopleChannel, agent: Instant, folder: str) -> 
         agents={MAIN_AGENT: agent},
         workspaces=workspaces,
         context_windows={MAIN_AGENT: 100_000},
-        toolmaker=_NoTools(),
+        tool_factory=_NoTools(),
         heartbeats=_heartbeats(kind, workspaces),
     )
 

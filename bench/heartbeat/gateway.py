@@ -147,7 +147,7 @@ async def heartbeat_runs_of(
         agents=dict.fromkeys(workspaces, agent),
         workspaces=workspaces,
         context_windows=dict.fromkeys(workspaces, 100_000),
-        toolmaker=_NoTools(),
+        tool_factory=_NoTools(),
         heartbeats=HeartbeatSetup(
             policies=dict.fromkeys(workspaces, policy),
             plans={name: HeartbeatConfig(name, EVERY, timedelta()) for name in workspaces},

@@ -90,7 +90,7 @@ async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIt
             agents={MAIN_AGENT: agent},
             workspaces={MAIN_AGENT: Path(folder)},
             context_windows={MAIN_AGENT: 100_000},
-            toolmaker=_NoTools(),
+            tool_factory=_NoTools(),
         )
         # As the settings have it: jobs of all nodes count.
         scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane}, shared=[CRON_LANE])

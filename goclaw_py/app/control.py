@@ -12,7 +12,7 @@ from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.common.clock import SharedClock
 from goclaw_py.config.models import Settings
 from goclaw_py.gateway.service import StoreControl
-from goclaw_py.heartbeat.module import desk_of
+from goclaw_py.heartbeat.module import service_of
 from goclaw_py.jobs.service import GatewayJobService
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Place
@@ -27,9 +27,11 @@ async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Con
         if (there := await store.time()) is not None:
             clock.read(there, begun_s)
         jobs = GatewayJobService(store, clock, job_rules(settings), chats=store)
-        heartbeat_runs = desk_of(store, clock, heartbeat_setup(settings), account_places(settings))
+        heartbeats = service_of(
+            store, clock, heartbeat_setup(settings), account_places(settings)
+        )
         rules = partial(_chat_rules, settings)
-        yield StoreControl(store, clock, jobs, heartbeat_runs, chat_rules=rules)
+        yield StoreControl(store, clock, jobs, heartbeats, chat_rules=rules)
 
 
 def _chat_rules(settings: Settings) -> Mapping[Place, ChatRules]:

@@ -39,7 +39,7 @@ def surroundings(settings: Settings, parts: Parts) -> GatewayDependencies:
         agents=parts.agents,
         workspaces={name: settings.workspace(name) for name in agents},
         context_windows={name: agent.context_window for name, agent in agents.items()},
-        toolmaker=parts.toolmaker,
+        tool_factory=parts.tool_factory,
         instructions={
             name: agent.instructions
             for name, agent in agents.items()

@@ -47,7 +47,7 @@ class Parts:
     channels: Mapping[Place, Channel]
     rules: Mapping[Place, ChatRules]
     agents: Mapping[AgentName, AgentLoop]
-    toolmaker: ToolboxFactory
+    tool_factory: ToolboxFactory
 
     @property
     def hooks(self) -> list[Hook]:

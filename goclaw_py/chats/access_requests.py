@@ -84,7 +84,7 @@ class AccessRequests:
         self._store = store
         self._clock = clock
         self._policies = policies
-        self._doorkeeper = access_control
+        self._access_control = access_control
         self._channels = channels
         self._owners_chats = owners_chats
         self._asked: defaultdict[Place, deque[datetime]] = defaultdict(deque)
@@ -126,7 +126,7 @@ class AccessRequests:
             self._kept[key] = before + len(one.rows)
             if any(message.target.chat != request.chat for message in one.say):
                 self._lately((request.channel, request.account)).append(self._clock.now())
-            self._doorkeeper.introduced(request)
+            self._access_control.introduced(request)
 
     def _made(self, message: InboundMessage) -> NewPairing | None:
         """What somebody unknown said, or that a group is unknown, as a request."""
@@ -134,11 +134,11 @@ class AccessRequests:
         place = target.channel, target.account
         is_group = message.peer is PeerKind.GROUP
         sender = Sender(target.chat, message.place_name) if is_group else message.sender
-        has_asked = self._doorkeeper.has_asked(place, sender.id)
+        has_asked = self._access_control.has_asked(place, sender.id)
         if has_asked:
             if is_group or self._kept.get((*place, sender.id), 0) >= MOST_KEPT:
                 return None
-        elif not self._doorkeeper.may_ask(place):
+        elif not self._access_control.may_ask(place):
             return None
         code = "" if is_group else make_code(secrets.choice)
         request = PairingRequest(
@@ -198,7 +198,7 @@ class AccessRequests:
         return asked
 
     def _has_asked(self, request: PairingRequest) -> bool:
-        return self._doorkeeper.has_asked((request.channel, request.account), request.sender.id)
+        return self._access_control.has_asked((request.channel, request.account), request.sender.id)
 
     # ------------------------------------------------------------------ deciding
 
@@ -210,7 +210,7 @@ class AccessRequests:
         message = row.message
         target, sender = message.target, message.sender
         rules = self._policies.rules(target).access
-        if message.peer is not PeerKind.DIRECT or not self._doorkeeper.is_owner(
+        if message.peer is not PeerKind.DIRECT or not self._access_control.is_owner(
             target, sender.id, rules
         ):
             return Pressed("", is_used=False, toast=access_texts.NOT_AN_OWNER)

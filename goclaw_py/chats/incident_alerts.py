@@ -43,7 +43,7 @@ class IncidentAlerts:
         self._store = store
         self._clock = clock
         self._policies = policies
-        self._doorkeeper = access_control
+        self._access_control = access_control
         self._views = views
         self._since: dict[str, float] = {}
         """Channels with a problem, and since when."""
@@ -101,6 +101,6 @@ class IncidentAlerts:
             if place not in self._policies.places:
                 continue
             rules = self._policies.rules(target).access
-            if self._doorkeeper.is_owner(target, heard.sender_id, rules):
+            if self._access_control.is_owner(target, heard.sender_id, rules):
                 chats.setdefault((*place, heard.sender_id), target)
         return list(chats.values())

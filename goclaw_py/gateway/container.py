@@ -87,7 +87,7 @@ class GatewayDependencies:
     agents: Mapping[AgentName, AgentLoop]
     workspaces: Mapping[AgentName, Path]
     context_windows: Mapping[AgentName, int]
-    toolmaker: ToolboxFactory
+    tool_factory: ToolboxFactory
     instructions: Mapping[AgentName, tuple[str, ...]] = field(default_factory=dict)
     limits: Mapping[AgentName, Limits] = field(default_factory=dict)
     outage_hold_s: float = 1800.0
@@ -216,7 +216,7 @@ class Container:
         pinning = asyncio.Lock()
         return AgentExecutorDeps(
             around.agents,
-            around.toolmaker,
+            around.tool_factory,
             Instructions(around.workspaces, around.instructions),
             self.budget_tracker,
             self.feed,

@@ -15,7 +15,7 @@ from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only, session_na
 from goclaw_py.gateway.session_messages import Submissions
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
-from goclaw_py.heartbeat.module import HeartbeatSetup, desk_of
+from goclaw_py.heartbeat.module import HeartbeatSetup, service_of
 from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.jobs.service import GatewayJobService as StoredJobs
@@ -83,7 +83,7 @@ class StoreControl(GatewayQueries):
         self._chat_rules = chat_rules
         self._clock = clock
         self._jobs = jobs or StoredJobs(store, clock, JobCreationRules(DEFAULT_PROFILE))
-        self._heartbeats = heartbeats or desk_of(store, clock, HeartbeatSetup(), ())
+        self._heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
         self._calls = NodeRpc(store, clock, lambda: NodeId(""))
 
     @property
@@ -256,13 +256,13 @@ class GatewayControl(StoreControl):
         works: Container,
         look: Callable[[], Awaitable[GatewayStatus]],
     ) -> None:
-        desks = works.job_module.service, works.heartbeats.service
-        super().__init__(store, clock, *desks, chat_rules=lambda: works.policies.accounts)
+        services = works.job_module.service, works.heartbeats.service
+        super().__init__(store, clock, *services, chat_rules=lambda: works.policies.accounts)
         self._works = works
         self._dispatcher = works.dispatcher
         self._children = works.children
         self._commands = works.commands
-        self._stopper = works.canceller
+        self._canceller = works.canceller
         self._elsewhere = works.elsewhere
         self._feed = works.feed
         self._outbox = works.outbox
@@ -322,12 +322,12 @@ class GatewayControl(StoreControl):
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
         """See ``Control``."""
-        stopped = self._stopper.stop(session, everything=everything)
+        stopped = self._canceller.stop(session, everything=everything)
         report = stopped.report
         if stopped.nothing:
             report = await self._elsewhere.stop(session, everything=everything) or report
         try:
-            await self._stopper.keep(stopped)
+            await self._canceller.keep(stopped)
             unsent = 0
             if everything or report == StopReport():
                 unsent = await self._cut_answers(session, everything=everything)
@@ -342,7 +342,7 @@ class GatewayControl(StoreControl):
         found = await self._store.session(session)
         if found is None or found.target is None:
             return 0
-        return await self._stopper.cut_answers(session, found.target, everything=everything)
+        return await self._canceller.cut_answers(session, found.target, everything=everything)
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         """See ``Control``."""

@@ -58,7 +58,7 @@ class HeartbeatSetup:
     run_timeout_s: float | None = None
 
 
-def desk_of(
+def service_of(
     store: Store,
     clock: Clock,
     setup: HeartbeatSetup,

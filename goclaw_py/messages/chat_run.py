@@ -96,7 +96,7 @@ class ChatRunExecutor:
         self._contexts = tools.contexts
         self._drafts = tools.drafts
         self._feed = tools.feed
-        self._ledger = tools.budget_tracker
+        self._budget_tracker = tools.budget_tracker
         self._received = tools.received
         self._replies = tools.replies
         self._jobs = tools.jobs
@@ -111,7 +111,7 @@ class ChatRunExecutor:
     ) -> None:
         """Give it those with whom it works. Call it once, before anything runs."""
         self._dispatcher = dispatcher
-        self._workshop = agent_executor
+        self._agent_executor = agent_executor
         self._outages = outages
 
     def owns(self, run_id: RunId) -> bool:
@@ -223,7 +223,7 @@ class ChatRunExecutor:
             asker=maker_in(turn),
             take_messages=partial(self._take_messages, turn),
         )
-        result = await self._workshop.work(job, turn.progress, partial(self._hear, turn))
+        result = await self._agent_executor.work(job, turn.progress, partial(self._hear, turn))
         self._note_context(turn, result)
 
     async def _tell_background(self, turn: Turn) -> None:
@@ -302,9 +302,9 @@ class ChatRunExecutor:
             self._outages.recorded(turn, end.ended, end.error)
         finally:
             self._feed.ended(turn, told, turn.progress)
-            self._workshop.ended(turn, told, turn.progress, error)
+            self._agent_executor.ended(turn, told, turn.progress, error)
             await self._leave_draft(end, told)
-            self._ledger.close(turn.id)
+            self._budget_tracker.close(turn.id)
             del self._turns[ended.run_id]
 
     def _give_back(self, fenced: Turn) -> None:

@@ -76,12 +76,12 @@ class CommandHandlers:
         self._store = store
         self._clock = clock
         self._channels = channels
-        self._stopper = means.canceller
+        self._canceller = means.canceller
         self._elsewhere = means.elsewhere
         self._policies = means.policies
-        self._doorkeeper = means.access_control
+        self._access_control = means.access_control
         self._requests = means.requests
-        self._ledger = means.budget_tracker
+        self._budget_tracker = means.budget_tracker
         self._jobs = JobCommands(means.jobs, store)
         self._heartbeats = HeartbeatCommands(
             means.heartbeats, means.policies, means.access_control, store.zone_of
@@ -114,7 +114,7 @@ class CommandHandlers:
 
         Raises ``StoreUnavailable``; then it has stopped, and the history is as it was.
         """
-        await self._stopper.keep(self._stopper.stop(session, everything=True))
+        await self._canceller.keep(self._canceller.stop(session, everything=True))
         await self._store.reset_session(session, now=self._clock.now())
         self._policies.contexts.forget(session)
 
@@ -180,14 +180,14 @@ class CommandHandlers:
         return texts.help_text()
 
     async def _usage(self, row: InboxRow, _command: TypedCommand) -> str:
-        today = await self._ledger.today(BudgetAccount(row.session, row.agent))
+        today = await self._budget_tracker.today(BudgetAccount(row.session, row.agent))
         return texts.usage(row.agent, *today)
 
     async def _new(self, row: InboxRow, _command: TypedCommand) -> str:
         """Begin a fresh history, unless that would stop what its sender may not (SPEC CMD-6)."""
-        by = self._stopper.rights.limit(row.message)
-        others = () if by is None else self._stopper.of_others(row.session, by)
-        if others and not await self._stopper.rights.is_admin_after_all(row.message):
+        by = self._canceller.rights.limit(row.message)
+        others = () if by is None else self._canceller.of_others(row.session, by)
+        if others and not await self._canceller.rights.is_admin_after_all(row.message):
             return texts.not_yours(names_of(others))
         await self.start_new_session(row.session)
         return texts.NEW_SESSION
@@ -233,18 +233,18 @@ class CommandHandlers:
         # One that runs may not have heard of its model yet.
         lately = await self._store.runs(limit=_LATELY, session=key)
         now = texts.status(
-            self._stopper.runs(key),
+            self._canceller.runs(key),
             history,
             agent=row.agent,
             model=next((run.model for run in lately if run.model), ""),
-            works=self._stopper.works(key),
+            works=self._canceller.works(key),
         )
         return "\n".join([now, *await self._jobs.coming(row)])
 
     async def _who(self, row: InboxRow, _command: TypedCommand) -> str:
         message = row.message
         rules = self._policies.rules(message.target).access
-        owner = self._doorkeeper.is_owner(message.target, message.sender.id, rules)
+        owner = self._access_control.is_owner(message.target, message.sender.id, rules)
         return texts.who(message, owner=owner, session=row.session)
 
     async def _queue(self, row: InboxRow, command: TypedCommand) -> str:
@@ -254,14 +254,14 @@ class CommandHandlers:
         if not word:
             return texts.queue(
                 policies.policy(session, message),
-                self._stopper.runs(session),
+                self._canceller.runs(session),
                 chosen=policies.chosen(session) is not None,
                 full=policies.contexts.is_full(session),
             )
         if word not in _MODES:
             return texts.unknown_mode(word)
         rules = policies.rules(message.target).access
-        if not self._doorkeeper.is_owner(message.target, message.sender.id, rules):
+        if not self._access_control.is_owner(message.target, message.sender.id, rules):
             return texts.NOT_AN_OWNER
         mode = _MODES[word]
         await self._store.choose_mode(session, mode)

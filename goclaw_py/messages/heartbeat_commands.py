@@ -83,10 +83,10 @@ class HeartbeatCommands:
         zone_of: Callable[[Owner], Awaitable[str | None]],
     ) -> None:
         """``zone_of`` tells the time zone that a chat has chosen for what it owns."""
-        self._desk = service
+        self._service = service
         self._zone_of = zone_of
         self._policies = policies
-        self._doorkeeper = access_control
+        self._access_control = access_control
         self._lists: LruCache[tuple[Target, AgentName], _Seen] = LruCache(_LISTS)
         """What the numbers mean that people read last: an item may have come or gone since."""
         self._acts: Mapping[str, _Act] = {
@@ -102,7 +102,7 @@ class HeartbeatCommands:
 
     async def answer(self, row: InboxRow, command: TypedCommand) -> str:
         """Carry out ``/heartbeat`` or ``/mute``; what its sender reads."""
-        if self._desk is None:
+        if self._service is None:
             return words.NONE
         act: _Act | None
         if command.name == "mute":
@@ -116,13 +116,13 @@ class HeartbeatCommands:
             text = said.partition(" ")[2]
         message, rules = row.message, self._policies.rules(row.message.target)
         looks = command.action in _LOOKS and (command.name == "heartbeat" or not command.line)
-        if not looks and not self._doorkeeper.is_owner(
+        if not looks and not self._access_control.is_owner(
             message.target, message.sender.id, rules.access
         ):
             return words.NOT_AN_OWNER
         zone = await self._zone_of(owner_of(message.target, message.peer))
         try:
-            return await act(_Asked(self._desk, rules.agent, row, text, zone))
+            return await act(_Asked(self._service, rules.agent, row, text, zone))
         except HeartbeatError as error:
             return words.refused(error)
 

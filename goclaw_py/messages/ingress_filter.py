@@ -87,7 +87,7 @@ class IngressFilter:
         self._store = store
         self._clock = clock
         self._policies = policies
-        self._doorkeeper = access_control
+        self._access_control = access_control
         self._requests = requests
         self._meter = meter
         self._albums: LruCache[tuple[Target, str], None] = LruCache(_REMEMBERED)
@@ -122,14 +122,14 @@ class IngressFilter:
             case ChatMigrated():
                 # What comes behind it in the batch is of the new chat already.
                 old, new = _places(arrived)
-                self._doorkeeper.moved(old, new, listed=self._listed(old))
+                self._access_control.moved(old, new, listed=self._listed(old))
                 result.events.append(arrived)
             case ChatReached():
                 result.events.append(arrived)
             case TopicChanged(target):
                 # What happens in the groups of strangers is not stored.
                 rules = self._policies.rules(target).access
-                decided = self._doorkeeper.decided(target)
+                decided = self._access_control.decided(target)
                 if arrived.peer is PeerKind.GROUP and hears_group(rules, decided=decided):
                     result.events.append(arrived)
             case _:
@@ -200,9 +200,9 @@ class IngressFilter:
 
     def _sort(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         rules = self._policies.rules(message.target)
-        known = self._doorkeeper.known(message.target)
+        known = self._access_control.known(message.target)
         chat = replace(message.target, thread=None)
-        decided = self._doorkeeper.decided(chat)
+        decided = self._access_control.decided(chat)
         verdict = access(message, rules.access, known, decided=decided)
         if message.press is not None and verdict is not AccessDecision.ALLOWED:
             result.refused.append(message)
@@ -211,7 +211,7 @@ class IngressFilter:
             case AccessDecision.ALLOWED:
                 if decided is None:
                     self._note_talk(message, rules.access, known, result)
-                if self._doorkeeper.is_gone(chat):
+                if self._access_control.is_gone(chat):
                     result.events.append(ChatReached(chat, message.peer))
                 self._note_topic_of(message, result)
                 result.admitted.append((message, rules))
@@ -229,12 +229,12 @@ class IngressFilter:
     def _is_context(self, message: InboundMessage, rules: ChatRules) -> bool:
         """Whether the agent may be told of it later: not where somebody was denied (CHAN-12)."""
         sender = replace(message.target, chat=message.sender.id, thread=None)
-        return rules.context_messages > 0 and self._doorkeeper.decided(sender) is not False
+        return rules.context_messages > 0 and self._access_control.decided(sender) is not False
 
     def _note_topic_of(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         """A topic in which somebody speaks is open, and bears a name."""
         target = message.target
-        was_gone = self._doorkeeper.is_topic_gone(target)
+        was_gone = self._access_control.is_topic_gone(target)
         if was_gone or (message.topic_name and target not in self._topics):
             state = TopicState.OPEN if was_gone else None
             event = TopicChanged(target, message.peer, message.topic_name, state=state)

@@ -71,7 +71,7 @@ class JobCommands:
     """
 
     def __init__(self, service: JobService, store: JobStore) -> None:
-        self._desk = service
+        self._service = service
         self._store = store
         self._lists: LruCache[Target, tuple[JobId, ...]] = LruCache(_LISTS)
         """What the numbers mean that people read last: a job may have come or gone since."""
@@ -129,12 +129,12 @@ class JobCommands:
             return texts.refused(error)
 
     async def _timezone(self, by: Requester, named: str) -> str:
-        now = self._desk.now()
+        now = self._service.now()
         if not named:
-            return texts.timezone(await self._desk.zone(by), now)
+            return texts.timezone(await self._service.zone(by), now)
         chosen = None if named.casefold() == "default" else named
         try:
-            zone = await self._desk.choose_zone(chosen, by)
+            zone = await self._service.choose_zone(chosen, by)
         except UnknownZone as error:
             return texts.refused(error)
         log.info("time_zone_changed", extra={"owner": by.owner, "zone": zone})
@@ -143,31 +143,31 @@ class JobCommands:
     async def coming(self, row: InboxRow) -> list[str]:
         """The lines of ``/status`` about what runs next."""
         query = JobQuery(states=(JobState.ACTIVE,), limit=COMING)
-        page = await self._desk.search(query, by := asker(row))
-        zone = await self._desk.zone(by)
-        enabled = self._desk.enabled
-        return texts.next_jobs(page.jobs, zone, self._desk.now(), enabled=enabled)
+        page = await self._service.search(query, by := asker(row))
+        zone = await self._service.zone(by)
+        enabled = self._service.enabled
+        return texts.next_jobs(page.jobs, zone, self._service.now(), enabled=enabled)
 
     async def _list(self, by: Requester, chat: Target) -> str:
-        page = await self._desk.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
+        page = await self._service.search(JobQuery(states=_LISTED_STATES, limit=LISTED), by)
         self._lists[chat] = tuple(job.id for job in page.jobs)
-        zone, enabled = await self._desk.zone(by), self._desk.enabled
-        return texts.jobs(page.jobs, page.total, zone, self._desk.now(), enabled=enabled)
+        zone, enabled = await self._service.zone(by), self._service.enabled
+        return texts.jobs(page.jobs, page.total, zone, self._service.now(), enabled=enabled)
 
     async def _pause(self, asked: str, by: Requester) -> str:
-        job = await self._desk.edit(asked, JobChange(state=JobState.PAUSED), by)
+        job = await self._service.edit(asked, JobChange(state=JobState.PAUSED), by)
         return texts.paused(job.spec.title)
 
     async def _resume(self, asked: str, by: Requester) -> str:
-        job = await self._desk.edit(asked, JobChange(state=JobState.ACTIVE), by)
-        return texts.resumed(job, await self._desk.zone(by), self._desk.now())
+        job = await self._service.edit(asked, JobChange(state=JobState.ACTIVE), by)
+        return texts.resumed(job, await self._service.zone(by), self._service.now())
 
     async def _delete(self, asked: str, by: Requester) -> str:
-        return texts.deleted((await self._desk.delete(asked, by)).spec.title)
+        return texts.deleted((await self._service.delete(asked, by)).spec.title)
 
     async def _run(self, asked: str, by: Requester) -> str:
-        title = (await self._desk.get(asked, by)).spec.title
-        started = await self._desk.run_now(asked, by)
+        title = (await self._service.get(asked, by)).spec.title
+        started = await self._service.run_now(asked, by)
         if isinstance(started, RunNow):
             return _NOT_RUN.get(started) or self._off()
         if started.run is None:
@@ -175,7 +175,7 @@ class JobCommands:
         return texts.runs_now(title)
 
     def _off(self) -> str:
-        return texts.NOT_CARRIED_OUT if self._desk.enabled else texts.OFF
+        return texts.NOT_CARRIED_OUT if self._service.enabled else texts.OFF
 
     # ------------------------------------------------------------------ buttons
 
@@ -185,7 +185,7 @@ class JobCommands:
             return Pressed(texts.GONE, is_used=True)
         if button.action is JobAction.DONE:
             return Pressed(texts.done(ran.spec.title), is_used=True)
-        if not self._desk.enabled:
+        if not self._service.enabled:
             return Pressed(texts.OFF, is_used=False)
         try:
             if button.action is JobAction.AGAIN and ran.own:
@@ -205,11 +205,11 @@ class JobCommands:
         its target may be the chat in which somebody spoke last.
         """
         try:
-            return _ran(await self._desk.logged(occurrence, by), own=True)
+            return _ran(await self._service.logged(occurrence, by), own=True)
         except (UnknownJob, NotYours):
             pass
         try:
-            ran = _ran(await self._desk.logged(occurrence, replace(by, owner=None)), own=False)
+            ran = _ran(await self._service.logged(occurrence, replace(by, owner=None)), own=False)
         except UnknownJob:
             return None
         if ran is None or by.chat is None:
@@ -219,24 +219,24 @@ class JobCommands:
     async def _again(self, button: JobButton, ran: _Ran, by: Requester) -> str:
         """Let it come again as a job of its own. Raises ``JobError``."""
         spec, action = ran.spec, button.action
-        here = await self._desk.zone(by)
-        at = again_at(action, due=ran.due_at, now=self._desk.now(), zone=spec.zone)
+        here = await self._service.zone(by)
+        at = again_at(action, due=ran.due_at, now=self._service.now(), zone=spec.zone)
         # A second press has the same name, also in another process or after a crash.
         slug = f"again-{button.occurrence.replace('-', '')}-{action}"
         try:
             await self._copy(ran, slug, at, by)
         except SlugTaken:
-            there = await self._desk.get(slug, by)
+            there = await self._service.get(slug, by)
             if there.state is JobState.ACTIVE and there.next_run_at is not None:
                 at = there.next_run_at
                 if action is JobAction.AGAIN:
                     return texts.IS_RUNNING
-                return texts.already_snoozed(spec.title, at, here, self._desk.now())
+                return texts.already_snoozed(spec.title, at, here, self._service.now())
             change = JobChange(schedule=At(at), state=JobState.ACTIVE)
-            await self._desk.edit(slug, change, by)
+            await self._service.edit(slug, change, by)
         if action is JobAction.AGAIN:
             return texts.runs_now(spec.title)
-        return texts.snoozed(spec.title, at, here, self._desk.now())
+        return texts.snoozed(spec.title, at, here, self._service.now())
 
     async def _copy(self, ran: _Ran, slug: str, at: datetime, by: Requester) -> None:
         """Make the same once more; it tells its result where the button was pressed.
@@ -248,7 +248,7 @@ class JobCommands:
         spec = ran.spec
         said = JobDraft(At(at), _said(ran), slug, spec.title, spec.zone)
         if not ran.own:
-            await self._desk.create(said, by)
+            await self._service.create(said, by)
             return
         works = replace(
             said,
@@ -259,9 +259,9 @@ class JobCommands:
             policy=spec.policy,
         )
         try:
-            await self._desk.create(works, by)
+            await self._service.create(works, by)
         except BadJob:
-            await self._desk.create(said, by)
+            await self._service.create(said, by)
 
 
 def asker(row: InboxRow) -> Requester:

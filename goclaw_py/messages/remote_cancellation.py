@@ -44,7 +44,7 @@ class RemoteCanceller:
         self, canceller: RunCanceller, reset: Callable[[SessionKey], Awaitable[None]]
     ) -> None:
         """Give it what stops things here. Call it once, before anybody asks."""
-        self._stopper = canceller
+        self._canceller = canceller
         self._reset_here = reset
         self._calls.serve(_STOP, self._on_stop)
         self._calls.serve(_STOP_JOBS, self._on_stop_jobs)
@@ -77,7 +77,7 @@ class RemoteCanceller:
                 if await self._stop_jobs_of(node, chat, command, by):
                     return 1
         # What no node has claimed: it waits for its session.
-        return stopped + await self._stopper.stop_waiting_jobs(
+        return stopped + await self._canceller.stop_waiting_jobs(
             chat, everything=command.everything, run=command.run, by=by
         )
 
@@ -115,8 +115,8 @@ class RemoteCanceller:
 
     async def _on_stop(self, facts: Facts) -> Facts:
         session, everything = SessionKey(facts["session"]), bool(facts["everything"])
-        stopped = self._stopper.stop(session, everything=everything)
-        await self._stopper.keep(stopped)
+        stopped = self._canceller.stop(session, everything=everything)
+        await self._canceller.keep(stopped)
         report = stopped.report
         return {
             "stopped": report.stopped,
@@ -127,9 +127,9 @@ class RemoteCanceller:
     async def _on_stop_jobs(self, facts: Facts) -> Facts:
         everything, run = bool(facts["everything"]), facts["run"]
         channel, account, chat, thread = facts["chat"]
-        reason, by = self._stopper.reason(everything=everything), facts.get("by")
+        reason, by = self._canceller.reason(everything=everything), facts.get("by")
         nothing = CancelResult(StopReport(), reason, by=by)
-        stopped = self._stopper.stop_jobs(
+        stopped = self._canceller.stop_jobs(
             Target(channel, account, chat, thread),
             nothing,
             everything=everything,

@@ -92,7 +92,7 @@ class StopAnswers:
         self._store = store
         self._channels = channels
         self._pacing = pacing
-        self._stopper = canceller
+        self._canceller = canceller
         self._elsewhere = elsewhere
         self._shows_stop = shows_stop
         self._tasks: set[asyncio.Task[None]] = set()
@@ -133,7 +133,7 @@ class StopAnswers:
         try:
             # What waits to be sent, and jobs of other nodes, are not among what was spared.
             more = command.everything or stopped.nothing or stopped.has_spared
-            rights = self._stopper.rights
+            rights = self._canceller.rights
             if stopped.by is not None and more and await rights.is_admin_after_all(message):
                 stopped = await self._stop_spared(chat, stopped, command)
             did = await self._find_out(message, stopped, command, covered)
@@ -156,7 +156,7 @@ class StopAnswers:
         """The stop of an admin, who was not known to be one."""
         if not stopped.has_spared:
             return replace(stopped, by=None)
-        stopped = self._stopper.stop_spared(chat, stopped, everything=command.everything)
+        stopped = self._canceller.stop_spared(chat, stopped, everything=command.everything)
         await self._keep(stopped)
         return stopped
 
@@ -201,7 +201,7 @@ class StopAnswers:
 
     async def _keep(self, stopped: CancelResult) -> None:
         try:
-            await self._stopper.keep(stopped)
+            await self._canceller.keep(stopped)
         except StoreUnavailable as error:
             # It has stopped. It is stored as soon as the database is back.
             log.warning("stop_not_stored", extra={"error": str(error)})
@@ -211,7 +211,7 @@ class StopAnswers:
         if stopped.session is None:
             return 0
         try:
-            return await self._stopper.cut_answers(
+            return await self._canceller.cut_answers(
                 stopped.session,
                 chat,
                 everything=command.everything,

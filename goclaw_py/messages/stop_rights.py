@@ -58,7 +58,7 @@ class StopRights:
         channels: Mapping[Place, Channel],
     ) -> None:
         self._policies = policies
-        self._doorkeeper = access_control
+        self._access_control = access_control
         self._channels = channels
         self._lists: LruCache[Target, _Admins] = LruCache(_GROUPS)
 
@@ -78,7 +78,7 @@ class StopRights:
         # Whoever writes in the name of the group administers it. What writes as a channel does not.
         if sender == message.target.chat:
             return None
-        if self._doorkeeper.is_owner(message.target, sender, rules):
+        if self._access_control.is_owner(message.target, sender, rules):
             return None
         return None if sender in (self._known(message) or ()) else sender
 

@@ -84,7 +84,7 @@ class AgentExecutorDeps:
     """
 
     agents: Mapping[AgentName, AgentLoop]
-    toolmaker: ToolboxFactory
+    tool_factory: ToolboxFactory
     instructions: Instructions
     budget_tracker: BudgetTracker
     feed: RunEventBroker
@@ -176,7 +176,7 @@ class AgentExecutor:
             workspace=workspace,
             summary=progress.begun.summary,
             pinned=progress.begun.pinned,
-            tools=use.toolmaker.toolbox(here),
+            tools=use.tool_factory.toolbox(here),
             model=job.model,
             budget=budget,
             recorded=journal.recorded,

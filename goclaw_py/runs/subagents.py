@@ -107,7 +107,7 @@ class ChildRuns:
         self._store = store
         self._clock = clock
         self._node = node
-        self._ledger = budget_tracker
+        self._budget_tracker = budget_tracker
         self._feed = feed
         self._run_timeout_s = run_timeout_s
         self._children: dict[RunId, Child] = {}
@@ -115,7 +115,7 @@ class ChildRuns:
     def connect(self, dispatcher: Dispatcher, agent_executor: AgentExecutor, bring: Bring) -> None:
         """Give it those with whom it works. Call it once, before anything runs."""
         self._dispatcher = dispatcher
-        self._workshop = agent_executor
+        self._agent_executor = agent_executor
         self._bring = bring
 
     def of(self, asker: ParentRun) -> RunChildren:
@@ -160,7 +160,7 @@ class ChildRuns:
         awaited = label is None
         child = Child(run, prompt, asker, label or "", done)
         self._children[run_id] = child
-        self._ledger.bind(run_id, asker.run_id)
+        self._budget_tracker.bind(run_id, asker.run_id)
         self._feed.asked(run)
         self._dispatcher.submit(
             Request(
@@ -218,7 +218,7 @@ class ChildRuns:
             children=self.of(ParentRun(run_id, run.agent, child.asker.payer, chat=None)),
             system=(texts.child_task(run.trigger, child.asker.agent),),
         )
-        await self._workshop.work(job, child.progress, _hear_nothing)
+        await self._agent_executor.work(job, child.progress, _hear_nothing)
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
         """Store how a child ended, and tell who waits for it or is to know of it."""
@@ -239,8 +239,8 @@ class ChildRuns:
             ended = taken_over(child.id)
         finally:
             self._feed.ended(child.run, ended, progress)
-            self._workshop.ended(child.run, ended, progress, error)
-            self._ledger.close(child.id)
+            self._agent_executor.ended(child.run, ended, progress, error)
+            self._budget_tracker.close(child.id)
             del self._children[child.id]
             if not child.done.done():
                 child.done.set_result(done)

@@ -16,7 +16,7 @@ from goclaw_py.tools.heartbeat import HeartbeatDone, HeartbeatTool
 from goclaw_py.tools.permissions import Permissions
 from goclaw_py.tools.pins import PinFact, UnpinFact
 from goclaw_py.tools.schedule_arguments import Figures
-from goclaw_py.tools.schedules import desk_of, guidance, schedule_tools
+from goclaw_py.tools.schedules import guidance, schedule_tools, service_of
 from goclaw_py.tools.tool import Tool
 
 _ALWAYS: Final[tuple[Tool[Any], ...]] = (
@@ -65,7 +65,7 @@ class Registry:
         """Return the tools of one run."""
         if here.agent not in self._permissions:
             return NO_TOOLS
-        found = desk_of(here)
+        found = service_of(here)
         # The figures come from the settings, so the cache stays small.
         figures = None if found is None else Figures.of(found[0].profile)
         heartbeat_runs, ends = here.heartbeats is not None, here.heartbeat_run_done is not None

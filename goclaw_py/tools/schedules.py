@@ -53,7 +53,7 @@ class ScheduleTool(Tool[A]):
         self._figures = figures or Figures()
 
 
-def desk_of(here: ToolContext) -> tuple[JobService, Requester] | None:
+def service_of(here: ToolContext) -> tuple[JobService, Requester] | None:
     """Return the job service and the requester of a run; None if jobs are not available to it."""
     if here.jobs is None or here.asker is None or not here.jobs.enabled:
         return None
@@ -76,7 +76,7 @@ class ScheduleCreate(ScheduleTool[Creation]):
 
     async def call(self, arguments: Creation, here: ToolContext) -> str:
         """Validate the arguments and store the schedule."""
-        service, asker = _desk(here)
+        service, asker = _service(here)
         kind = arguments.cadence_type
         with in_words():
             now = await _local_now(service, asker)
@@ -104,7 +104,7 @@ class ScheduleSearch(ScheduleTool[Search]):
 
     async def call(self, arguments: Search, here: ToolContext) -> str:
         """Return one page of schedules."""
-        service, asker = _desk(here)
+        service, asker = _service(here)
         limit = _within(arguments.limit, "limit", FEW_RESULTS, 1)
         offset = _within(arguments.offset, "offset", 0, 0)
         if offset > MAX_OFFSET:
@@ -135,7 +135,7 @@ class ScheduleEdit(ScheduleTool[Edit]):
 
     async def call(self, arguments: Edit, here: ToolContext) -> str:
         """Apply the changes, unless the schedule was changed in the meantime."""
-        service, asker = _desk(here)
+        service, asker = _service(here)
         given = arguments.model_dump(exclude_none=True, exclude={"schedule_id"})
         if not given:
             raise ToolFailed("nothing to change: give at least one field besides schedule_id")
@@ -202,7 +202,7 @@ class ScheduleDelete(ScheduleTool[Deletion]):
 
     async def call(self, arguments: Deletion, here: ToolContext) -> str:
         """Delete the schedule and return it."""
-        service, asker = _desk(here)
+        service, asker = _service(here)
         with in_words():
             job = await service.delete(_id(arguments.schedule_id), asker)
         return written(entry(job) | {"status": "deleted", "next_run_at": None})
@@ -237,11 +237,11 @@ def guidance(names: Collection[str]) -> tuple[str, ...]:
     return ("\n".join([_BEGIN, *uses]) + f"\n\n{_END}",)
 
 
-def _desk(here: ToolContext) -> tuple[JobService, Requester]:
-    found_desk = desk_of(here)
-    if found_desk is None:
+def _service(here: ToolContext) -> tuple[JobService, Requester]:
+    found_service = service_of(here)
+    if found_service is None:
         raise ToolFailed("schedules are not available in this run")
-    return found_desk
+    return found_service
 
 
 async def _local_now(service: JobService, asker: Requester) -> datetime:

@@ -23,7 +23,7 @@ QUERIES = (
     "/timeline?span={}",
     "/deliveries?show={}",
     "/jobs?state={}&agent={}&page={}",
-    "/heartbeats/main?outcome={}&beat={}",
+    "/heartbeats/main?outcome={}&heartbeat_run={}",
     "/sessions?key={}",
     "/people?error={}",
 )

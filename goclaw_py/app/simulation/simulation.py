@@ -296,7 +296,7 @@ class _Simulation:
             agents=dict.fromkeys(names, pretender),
             workspaces=dict.fromkeys(names, folder),
             context_windows=dict.fromkeys(names, 1_000_000),
-            toolmaker=_NoTools(),
+            tool_factory=_NoTools(),
             jobs=JobSetup(
                 rules=rules,
                 limits=limits,

@@ -99,7 +99,7 @@ class JobScheduler:
         )
         rules = JobCreationRules(profile, most=max_jobs, limits_operators=True)
         self._handlers = Handlers(clock, concurrency)
-        self._desk = GatewayJobService(store, clock, rules, self._handlers)
+        self._service = GatewayJobService(store, clock, rules, self._handlers)
         self._occurrences = JobExecutions(store, clock, self._node, rules.base, wake.call)
         self._occurrences.connect(self._handlers)
         self._handlers.connect(self._occurrences)
@@ -131,7 +131,7 @@ class JobScheduler:
             policy=policy or {},
             max_runs=max_runs,
         )
-        return await self._desk.create(draft, _OPERATOR)
+        return await self._service.create(draft, _OPERATOR)
 
     async def update(self, job: str, change: JobChange) -> Job:
         """Change a job. Raises ``JobError``.
@@ -141,11 +141,11 @@ class JobScheduler:
         """
         if change.schedule is not KEEP:
             _schedule(change.schedule)
-        return await self._desk.edit(job, change, _OPERATOR)
+        return await self._service.edit(job, change, _OPERATOR)
 
     async def remove(self, job: str) -> Job:
         """Delete a job. A run of it goes on. Raises ``UnknownJob``."""
-        return await self._desk.delete(job, _OPERATOR)
+        return await self._service.delete(job, _OPERATOR)
 
     async def pause(self, job: str) -> Job:
         """Let it not run until it is resumed. A run that is under way goes on."""
@@ -157,33 +157,33 @@ class JobScheduler:
 
     async def get(self, job: str) -> Job:
         """One job. Raises ``UnknownJob``."""
-        return await self._desk.get(job, _OPERATOR)
+        return await self._service.get(job, _OPERATOR)
 
     async def list(self, query: JobQuery | None = None) -> JobPage:
         """Jobs, in the order of their next runs: 50 at most, unless the query says otherwise."""
         query = query or JobQuery()
         _at_least(1, "limit", query.limit)
         _at_least(0, "offset", query.offset)
-        return await self._desk.search(query, _OPERATOR)
+        return await self._service.search(query, _OPERATOR)
 
     async def run(self, job: str) -> StartedNow | RunNow:
         """Run a job now, in whatever state it is; its schedule stays as it is (SPEC CRON-11).
 
         ``RunNow.OFF`` unless the service was started. Raises ``UnknownJob``.
         """
-        return await self._desk.run_now(job, _OPERATOR)
+        return await self._service.run_now(job, _OPERATOR)
 
     async def run_log(self, job: str, *, limit: int = 50) -> Sequence[LoggedOccurrence]:
         """What became of the times a job was due, the newest first; by id also of a deleted job."""
         _at_least(1, "limit", limit)
-        return await self._desk.log(job, _OPERATOR, limit=limit)
+        return await self._service.log(job, _OPERATOR, limit=limit)
 
     async def stats(self, job: str | None = None, *, since: datetime | None = None) -> JobStats:
         """What a job, or all of them, did with what was due since then, as far as it is kept."""
         since = since or _BEGINNING
         if since.utcoffset() is None:
             raise ValueError(f"since has no offset: {since.isoformat()}")
-        return await self._desk.stats(job, _OPERATOR, since=since)
+        return await self._service.stats(job, _OPERATOR, since=since)
 
     # ------------------------------------------------------------------ running
 

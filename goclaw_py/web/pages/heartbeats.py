@@ -73,7 +73,7 @@ class _Hearts:
     """Answers what is asked of heartbeats."""
 
     def __init__(self, service: PageServices) -> None:
-        self._desk = service
+        self._service = service
         params = ("agent", "heartbeat_run", "outcome", "before")
         self.one = Page("/heartbeats/-/view", "heartbeat", "Heartbeat", self.look_at, params, 2.0)
 
@@ -81,7 +81,7 @@ class _Hearts:
 
     async def look(self, _query: Query) -> Facts:
         """What all cards show."""
-        agents = self._desk.control.heartbeats.agents
+        agents = self._service.control.heartbeats.agents
         return {**WORDS, "cards": await asyncio.gather(*map(self._card, agents))}
 
     async def look_at(self, query: Query) -> Facts:
@@ -90,7 +90,7 @@ class _Hearts:
         outcome = next((one for one in OUTCOMES if one == query.get("outcome")), None)
         before = place(query.get("before"))
         view, heartbeat_runs = await self._card(agent)
-        rows = await self._desk.control.heartbeats.log(
+        rows = await self._service.control.heartbeats.log(
             agent, limit=SHOWN + 1, outcome=outcome, before=before
         )
         return {
@@ -105,7 +105,7 @@ class _Hearts:
             "later": before is not None,
             "outcomes": OUTCOMES,
             "outcome": outcome,
-            "events": await self._desk.control.heartbeats.events(agent),
+            "events": await self._service.control.heartbeats.events(agent),
             "mute": "",
         }
 
@@ -116,7 +116,7 @@ class _Hearts:
     async def rehearse(self, request: Request) -> Response:
         """What a heartbeat run by hand would do now; nothing happens, and no model is asked."""
         agent = self._known(request.path_params["agent"])
-        hearts = self._desk.control.heartbeats
+        hearts = self._service.control.heartbeats
         view, rehearsal = await asyncio.gather(hearts.view(agent), hearts.rehearse(agent))
         facts: Facts = {
             "title": f"Dry run of the heartbeat of {agent}",
@@ -125,7 +125,7 @@ class _Hearts:
             "steps": steps_of(rehearsal, view),
             "prompt": rehearsal.prompt,
         }
-        return self._desk.answer(request, "rehearsal.html", facts)
+        return self._service.answer(request, "rehearsal.html", facts)
 
     async def _page(
         self, request: Request, draft: ChecklistDraft, error: str = "", status: int = 200
@@ -137,7 +137,7 @@ class _Hearts:
         query = {key: str(given[key])[:512] for key in params if given.get(key)}
         down, standing = "", _title(agent)
         try:
-            standing = await self._desk.facts(self.one, {**query, "agent": agent})
+            standing = await self._service.facts(self.one, {**query, "agent": agent})
         except StoreUnavailable as away:
             # The checklist is a file, and what was typed is only here.
             down, status = _sentence(away), 503
@@ -150,24 +150,24 @@ class _Hearts:
             "mute": draft.mute,
             "error": error,
         }
-        return self._desk.answer(request, "heartbeat.html", facts, status)
+        return self._service.answer(request, "heartbeat.html", facts, status)
 
     async def _card(self, agent: AgentName) -> tuple[HeartbeatView, list[HeartbeatRun]]:
         """How a heartbeat stands, and its last runs, the newest first."""
-        hearts = self._desk.control.heartbeats
+        hearts = self._service.control.heartbeats
         return await asyncio.gather(hearts.view(agent), hearts.log(agent, limit=STRIP))
 
     async def _chosen(self, view: HeartbeatView, heartbeat_run: str) -> HeartbeatRun | None:
         """The heartbeat run that was clicked on, if this agent has one of that id."""
         if not _HEARTBEAT_RUN_ID.fullmatch(heartbeat_run):
             return None
-        found = await self._desk.control.heartbeats.heartbeat_run(HeartbeatRunId(heartbeat_run))
+        found = await self._service.control.heartbeats.heartbeat_run(HeartbeatRunId(heartbeat_run))
         return found if found is not None and found.agent == view.heartbeat.agent else None
 
     def _known(self, name: str) -> AgentName:
         """The agent of this name. Raises ``NotFound``."""
         agent = AgentName(name)
-        if agent not in self._desk.control.heartbeats.agents:
+        if agent not in self._service.control.heartbeats.agents:
             raise NotFound(str(UnknownAgent(name)))
         return agent
 
@@ -189,7 +189,7 @@ class _Hearts:
                     notice = await self._mute(agent, draft.mute)
                 case "events":
                     wake = fields.get("now") == "yes"
-                    await self._desk.control.heartbeats.add_event(agent, draft.event, wake=wake)
+                    await self._service.control.heartbeats.add_event(agent, draft.event, wake=wake)
                     notice = "told"
                 case _:
                     raise HTTPException(404)
@@ -209,7 +209,7 @@ class _Hearts:
         return back_to(f"/heartbeats/{agent}", "saved")
 
     async def _run(self, request: Request, agent: AgentName) -> Response:
-        begun = await self._desk.control.heartbeats.run_now(agent)
+        begun = await self._service.control.heartbeats.run_now(agent)
         if isinstance(begun, NoHeartbeat):
             return await self._page(request, ChecklistDraft(), _REFUSED[begun], 409)
         return back_to(f"/heartbeats/{agent}", "asked", heartbeat_run=begun.heartbeat_run)
@@ -217,11 +217,11 @@ class _Hearts:
     async def _switch(self, agent: AgentName, on: str) -> str:
         if on not in _CHOSEN:
             raise HeartbeatError("on must be yes, no, or settings")
-        await self._desk.control.heartbeats.switch(agent, on=_CHOSEN[on])
+        await self._service.control.heartbeats.switch(agent, on=_CHOSEN[on])
         return "saved"
 
     async def _mute(self, agent: AgentName, how_long: str) -> str:
-        hearts = self._desk.control.heartbeats
+        hearts = self._service.control.heartbeats
         view = await hearts.view(agent)
         until = mute_end(how_long, asked_at=view.now, zone=view.policy.zone)
         await hearts.mute(agent, until)
@@ -232,7 +232,7 @@ class _Hearts:
     async def _checklist(self, agent: AgentName, draft: ChecklistDraft) -> Facts:
         """What the editor shows; with a ``draft`` of the text, beside it what the file says now."""
         try:
-            found = await self._desk.control.heartbeats.checklist(agent)
+            found = await self._service.control.heartbeats.checklist(agent)
         except BadChecklist as error:
             mine = _plain(draft.text or "")
             return {"unreadable": str(error), "marks": (), "text": mine, "seen": "", "now": None}
@@ -248,7 +248,7 @@ class _Hearts:
 
     async def _change(self, agent: AgentName, action: str, fields: Mapping[str, str]) -> None:
         """Do what a form says. Raises ``BadChecklist``, and ``HTTPException`` for no such form."""
-        hearts, seen = self._desk.control.heartbeats, fields.get("seen", "")
+        hearts, seen = self._service.control.heartbeats, fields.get("seen", "")
         match action:
             case "add":
                 await hearts.add_item(agent, fields.get("item", ""))
@@ -267,7 +267,7 @@ class _Hearts:
 
     async def _seen(self, agent: AgentName, version: str) -> str:
         """The file, if it is what was seen. Raises ``ChecklistChanged``."""
-        found = await self._desk.control.heartbeats.checklist(agent)
+        found = await self._service.control.heartbeats.checklist(agent)
         if found.version != version:
             raise ChecklistChanged
         return found.text

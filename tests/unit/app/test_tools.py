@@ -30,8 +30,8 @@ enabled = false
 def tools_of(folder: Path, text: str, agent: str = "main", **env: str) -> Toolbox:
     """What an agent may call by a settings file."""
     (folder / "goclaw.toml").write_text(OTHERS + text, "utf-8")
-    toolmaker = build_tools(load(env={"GOCLAW_HOME": str(folder), **env}))
-    return toolmaker.toolbox(Desk(folder).here(AgentName(agent)))
+    tool_factory = build_tools(load(env={"GOCLAW_HOME": str(folder), **env}))
+    return tool_factory.toolbox(Desk(folder).here(AgentName(agent)))
 
 
 def names(tools: Toolbox) -> set[str]:
@@ -90,8 +90,8 @@ def test_a_star_is_all_other_agents(tmp_path: Path, given: str) -> None:
 
 def test_an_agent_that_is_alone_has_nobody_to_delegate_to(tmp_path: Path) -> None:
     (tmp_path / "goclaw.toml").write_text('[agents.main.tools]\ndelegates = ["*"]\n')
-    toolmaker = build_tools(load(env={"GOCLAW_HOME": str(tmp_path)}))
-    assert names(toolmaker.toolbox(Desk(tmp_path).here())) == USUAL
+    tool_factory = build_tools(load(env={"GOCLAW_HOME": str(tmp_path)}))
+    assert names(tool_factory.toolbox(Desk(tmp_path).here())) == USUAL
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from goclaw_py.app.gateway_config import heartbeat_setup
 from goclaw_py.common.clock import new_id
 from goclaw_py.config import load
 from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
-from goclaw_py.heartbeat.module import desk_of
+from goclaw_py.heartbeat.module import service_of
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, HeartbeatRunId
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.heartbeat import HeartbeatService
@@ -35,7 +35,7 @@ class HeartControl(JobControl):
         setup = heartbeat_setup(load(env={"GOCLAW_HOME": str(self._home)}))
         names = setup.policies.keys() if self.agents is None else self.agents
         policies = {agent: setup.policies[agent] for agent in names}
-        return desk_of(self.store, self.clock, replace(setup, policies=policies), [])
+        return service_of(self.store, self.clock, replace(setup, policies=policies), [])
 
     def checklist(self, text: str, agent: AgentName = MAIN_AGENT) -> None:
         """Write one."""

@@ -567,7 +567,7 @@ async def test_what_is_no_number_is_answered_with_how_to_say_it(given: str) -> N
 
 async def test_a_gateway_without_heartbeats_says_so_and_runs_no_agent() -> None:
     async with a_process() as gateway:
-        gateway.commands._heartbeats._desk = None
+        gateway.commands._heartbeats._service = None
         assert await gateway.ask("/heartbeat") == words.NONE
         assert await gateway.ask("/mute 2h") == words.NONE
         assert gateway.scripted.prompts == []
@@ -577,7 +577,7 @@ async def test_in_a_gateway_an_outage_delays_a_command_and_does_not_double_it() 
     """SPEC DB-4, IO-2."""
     async with a_process() as gateway:
         service = FakeHeartbeats(clock=gateway.clock)
-        gateway.commands._heartbeats._desk = service
+        gateway.commands._heartbeats._service = service
         gateway.store.broken = {"settle"}
         await gateway.say("/heartbeat add Mail of Ann")
         await asyncio.sleep(10)

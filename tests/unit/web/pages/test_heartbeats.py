@@ -125,7 +125,9 @@ async def test_the_strip_names_each_heartbeat_run_and_does_not_tell_by_colour_al
 ) -> None:
     text = (await browser.get("/heartbeats")).text
     assert text.count('class="beat ') == 3
-    told = text.partition('href="/heartbeats/helper?beat=019b-dead#chosen"')[2].partition("</a>")[0]
+    told = text.partition('href="/heartbeats/helper?heartbeat_run=019b-dead#chosen"')[2].partition(
+        "</a>"
+    )[0]
     assert 'title="Tue 3 Mar 2026, 08:30: delivery failed"' in told
     assert "✕" in told
     skipped = text.partition("beat=019b-skipped#chosen")[0].rpartition("<a ")[2]
@@ -147,7 +149,7 @@ async def test_no_more_heartbeats_are_shown_than_fit(
 async def test_a_heartbeat_run_that_was_chosen_is_explained(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
-    said = text_of(await browser.get("/heartbeats/helper?beat=019b-dead"))
+    said = text_of(await browser.get("/heartbeats/helper?heartbeat_run=019b-dead"))
     chosen = said.partition("The selected heartbeat run")[2].partition("</section>")[0]
     for part in (
         "delivery failed",
@@ -160,14 +162,14 @@ async def test_a_heartbeat_run_that_was_chosen_is_explained(
     assert "Write to the agent in that chat" in chosen
     alerted = replace(OK, status=HeartbeatRunStatus.ALERTED, reply="Mail!", target=CHAT)
     hearts.heartbeat_runs = [alerted]
-    assert ">Mail!</pre>" in (await browser.get(f"/heartbeats/main?beat={OK.id}")).text
+    assert ">Mail!</pre>" in (await browser.get(f"/heartbeats/main?heartbeat_run={OK.id}")).text
 
 
 @pytest.mark.parametrize("heartbeat_run", ["019b-dead", "none", "%00", "%3Cscript%3E"])
 async def test_a_heartbeat_that_this_agent_has_not_is_not_known(
     heartbeat_run: str, browser: Browser
 ) -> None:
-    answer = await browser.get(f"/heartbeats/main?beat={heartbeat_run}")
+    answer = await browser.get(f"/heartbeats/main?heartbeat_run={heartbeat_run}")
     assert answer.status_code == 200
     assert "This heartbeat run is no longer stored." in answer.text
 
@@ -206,7 +208,7 @@ async def test_nothing_that_agents_and_people_write_runs_in_the_browser(
     hearts.views[MAIN] = replace(hearts.views[MAIN], last=bad, route=Route(CHAT, ATTACK, ATTACK))
     hearts.told[MAIN] = [HeartbeatEvent(1, MAIN, ATTACK, AT)]
     hearts.rehearsal = replace(hearts.rehearsal, prompt=ATTACK, detail=ATTACK)
-    paths = ("", "/main", f"/main?beat={OK.id}", "/main/dry-run")
+    paths = ("", "/main", f"/main?heartbeat_run={OK.id}", "/main/dry-run")
     for path in paths:
         read = Reader((await browser.get(f"/heartbeats{path}")).text)
         assert len(read.scripts) == 1, path
@@ -252,7 +254,7 @@ async def test_a_heartbeat_run_by_hand_is_shown_once_it_has_begun(
     """SPEC HB-11."""
     answer = await browser.send_form("/heartbeats/main/run")
     assert answer.status_code == 303
-    assert answer.headers["location"] == "/heartbeats/main?beat=019b-now&notice=asked"
+    assert answer.headers["location"] == "/heartbeats/main?heartbeat_run=019b-now&notice=asked"
     assert ("run_now", MAIN) in hearts.calls
     assert "it is running" in text_of(await browser.get(answer.headers["location"]))
 
@@ -589,6 +591,9 @@ async def test_what_could_not_be_stored_is_still_in_its_form(
 
 
 async def test_the_chosen_heartbeat_run_is_marked_in_the_strip(browser: Browser) -> None:
-    text = (await browser.get(f"/heartbeats/main?beat={OK.id}")).text
+    text = (await browser.get(f"/heartbeats/main?heartbeat_run={OK.id}")).text
     assert text.count('aria-current="true"') == 1
-    assert 'aria-current="true"' in text.partition(f'id="heartbeat-run-{OK.id}"')[2].partition("</li>")[0]
+    assert (
+        'aria-current="true"'
+        in text.partition(f'id="heartbeat-run-{OK.id}"')[2].partition("</li>")[0]
+    )
