@@ -27,9 +27,7 @@ async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Con
         if (there := await store.time()) is not None:
             clock.read(there, begun_s)
         jobs = GatewayJobService(store, clock, job_rules(settings), chats=store)
-        heartbeats = service_of(
-            store, clock, heartbeat_setup(settings), account_places(settings)
-        )
+        heartbeats = service_of(store, clock, heartbeat_setup(settings), account_places(settings))
         rules = partial(_chat_rules, settings)
         yield StoreControl(store, clock, jobs, heartbeats, chat_rules=rules)
 

@@ -65,7 +65,7 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
             parts=(TextPart(self.prompt(held)),),
             # Nobody could be told later: its conversation is not a chat.
             children=self._deps.children.of(ParentRun(run.id, run.agent, run.session, None)),
-            system=(texts.heartbeat_run_run(self._clock.now(), held.policy.zone),),
+            system=(texts.heartbeat_guide(self._clock.now(), held.policy.zone),),
             budget=budget,
             model=held.policy.model,
             heartbeat_run_done=partial(_note_done, held),

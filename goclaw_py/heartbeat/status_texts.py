@@ -179,8 +179,9 @@ def _last(view: HeartbeatView) -> str:
     when = named(heartbeat_run.claimed_at, view.policy.zone, view.now)
     row = view.heartbeat.failures if heartbeat_run.status is HeartbeatRunStatus.FAILED else 0
     again = f"It has failed {row} times in a row." if row > 1 else ""
+    outcome = sentence(outcome_words(heartbeat_run))
     parts = [
-        f"Last run, {when}{_ASKED[heartbeat_run.kind]}: {sentence(outcome_words(heartbeat_run))}",
+        f"Last heartbeat run, {when}{_ASKED[heartbeat_run.kind]}: {outcome}",
         advised,
     ]
     return " ".join(filter(None, [*parts, again]))
@@ -199,9 +200,8 @@ def _current(view: HeartbeatView) -> str:
     if heartbeat_run is None:
         return ""
     if heartbeat_run.status is not HeartbeatRunStatus.DEFERRED:
-        return (
-            f"A run has been in progress since {named(heartbeat_run.claimed_at, zone, view.now)}."
-        )
+        since = named(heartbeat_run.claimed_at, zone, view.now)
+        return f"A heartbeat run has been in progress since {since}."
     cause = _short(heartbeat_run.detail) or _BUSY
     latest = view.heartbeat.next_at
     bound = "" if latest is None else f", at the latest {named(latest, zone, view.now)}"

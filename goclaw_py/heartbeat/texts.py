@@ -17,7 +17,7 @@ IS_BUSY: Final = "someone is talking to the agent"
 """Why a heartbeat run is deferred (SPEC HB-4)."""
 
 
-def heartbeat_run_run(now: datetime, zone: str) -> str:
+def heartbeat_guide(now: datetime, zone: str) -> str:
     """Return the system text of a heartbeat run: the time, and how to send no alert."""
     return (
         "This is a heartbeat: a scheduled check. No person has written to you or is watching. "

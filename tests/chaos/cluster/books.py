@@ -64,7 +64,7 @@ union all select 'post', id::text, owner from outbox where owner is not null
 union all select 'draft', run_id, null from drafts
 union all select 'occurrence', id, node from job_runs where node is not null
 union all select 'running job', id, running from cron_jobs where running is not null
-union all select 'beat', agent, node from heartbeats where node is not null
+union all select 'heartbeat run', agent, node from heartbeats where node is not null
 union all select 'place in a lane', lane, node from lane_slots
 union all select 'node', id, id from nodes
 union all select 'call', id::text, node from node_calls

@@ -124,14 +124,14 @@ async def test_the_strip_names_each_heartbeat_run_and_does_not_tell_by_colour_al
     browser: Browser,
 ) -> None:
     text = (await browser.get("/heartbeats")).text
-    assert text.count('class="beat ') == 3
+    assert text.count('class="heartbeat-run ') == 3
     told = text.partition('href="/heartbeats/helper?heartbeat_run=019b-dead#chosen"')[2].partition(
         "</a>"
     )[0]
     assert 'title="Tue 3 Mar 2026, 08:30: delivery failed"' in told
     assert "✕" in told
-    skipped = text.partition("beat=019b-skipped#chosen")[0].rpartition("<a ")[2]
-    assert 'class="beat idle"' in skipped
+    skipped = text.partition("heartbeat_run=019b-skipped#chosen")[0].rpartition("<a ")[2]
+    assert 'class="heartbeat-run idle"' in skipped
 
 
 async def test_no_more_heartbeats_are_shown_than_fit(
@@ -142,8 +142,8 @@ async def test_no_more_heartbeats_are_shown_than_fit(
         for number in range(120)
     ]
     text = (await browser.get("/heartbeats")).text
-    assert text.count('class="beat ') == page.STRIP
-    assert text.index("beat=b-99#") < text.index("beat=b-0#")
+    assert text.count('class="heartbeat-run ') == page.STRIP
+    assert text.index("heartbeat_run=b-99#") < text.index("beat=b-0#")
 
 
 async def test_a_heartbeat_run_that_was_chosen_is_explained(
