@@ -289,6 +289,9 @@ class ChatRunExecutor:
             self._told[turn.id].set()
         log_failure(turn, error)
         facts, told = turn.facts, end.ended
+        if turn.stop_tried is not None:
+            # Should this node die in between, the stop acts again: on this turn, not the next one.
+            await turn.stop_tried.wait()
         try:
             told = await self._store_end(end, facts)
         except Fenced:

@@ -18,6 +18,7 @@ stored), it becomes *stale*: nothing more begins until a reload has read what is
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -54,6 +55,7 @@ class MailboxEntry:
         stops: What it has stopped, to be committed with it.
         announce: Tells what it has stopped; left until it is known that no other node works there.
         unstored: Why it was stopped, while that is not known to be stored.
+        tried: Its commit has been tried. Until then the ends of what it has stopped are not stored.
     """
 
     message: InboundMessage
@@ -69,6 +71,7 @@ class MailboxEntry:
     stops: Stops | None = None
     announce: Callable[[], None] | None = None
     unstored: Reason | None = None
+    tried: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def key(self) -> ExternalId:
@@ -206,6 +209,7 @@ class Mailboxes:
             elif row.stops is not None:
                 self._forget_stopped(entry, row.stops, entries)
             entry.announce_now()
+            entry.tried.set()
             if is_known and entry.cancelled is not None:
                 self._expected[entry.key] = entry  # a reload brings it, if it is not done
             if is_known or row.outcome is not None:
@@ -234,6 +238,7 @@ class Mailboxes:
         for entry in entries:
             entry.announce_now()  # while the database is away: it is not told twice
             entry.accepting = False
+            entry.tried.set()
             is_decided = entry.cancelled is not None or entry.acted
             if is_decided and not committed and entry.state is MessageState.ARRIVED:
                 self._expected[entry.key] = entry

@@ -63,6 +63,8 @@ class StopCommands:
         stopped = _with_others(stopped, command, met, waiting)
         for other in met:
             other.cancelled = stopped.reason
+        for turn in (*stopped.running, *stopped.waiting):
+            turn.stop_tried = entry.tried
         # Some of those are in transactions that are under way, so their names are needed too.
         names = (*stopped.messages, *(other.message.external_id for other in met))
         entry.stops = Stops(names, stopped.reason) if names else None

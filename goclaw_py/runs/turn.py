@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -50,6 +51,8 @@ class Turn:
     """When it began to wait for its agent's provider to come back, by the loop's clock."""
     is_stopped: bool = False
     """It was stopped while it was kept, or was about to be."""
+    stop_tried: asyncio.Event | None = None
+    """Set once the commit of the ``/stop`` that met it has been tried."""
     former: RunId | None = None
     """The run for the same messages that met this outage."""
     offers: list[RunId] = field(default_factory=list)

@@ -128,6 +128,20 @@ async def test_a_stop_whose_commit_failed_stores_what_it_stopped_when_it_comes_a
         assert len(agent.active) == 1
 
 
+async def test_what_a_stop_has_met_ends_in_the_database_no_earlier_than_the_stop() -> None:
+    """SPEC NODE-1: if this node dies in between, the stop meets the same again, nothing newer."""
+    async with a_process(blocked(), ONE_BY_ONE) as process:
+        await process.say("long")
+        await process.scripted.until_active(1)
+        process.store.slow_before_s["accept"] = 5.0
+        stop = asyncio.create_task(process.gateway.accept([message("/stop")]))
+        await asyncio.sleep(4)
+        assert not process.scripted.active
+        assert process.pending == ["long"]
+        await stop
+        await until(lambda: process.pending == [])
+
+
 async def test_an_operator_hears_of_a_stop_although_the_database_is_away() -> None:
     database, agent = MemoryDatabase(), stubborn()
     async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
