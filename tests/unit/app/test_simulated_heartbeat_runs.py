@@ -309,7 +309,7 @@ def test_it_ends_after_so_many_heartbeat_runs_that_ask_a_model(
 def test_it_ends_after_so_many_heartbeat_runs_that_are_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulated_heartbeats, "MOST_BEATS", 100)
+    monkeypatch.setattr(simulated_heartbeats, "MOST_HEARTBEAT_RUNS", 100)
     found = case(tmp_path, checklist=None).run()
     assert (found.cut, len(found.heartbeat_runs)) == (True, 100)
     assert found.until < SINCE + 50 * HOUR + 5 * MINUTE

@@ -160,7 +160,7 @@ def test_it_changes_nothing(goclaw: Shell, hearts: HeartControl) -> None:
 def test_that_it_ended_early_is_said(
     goclaw: Shell, hearts: HeartControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulated_heartbeats, "MOST_BEATS", 20)
+    monkeypatch.setattr(simulated_heartbeats, "MOST_HEARTBEAT_RUNS", 20)
     hearts.make(POLL)
     got = goclaw("simulate", "--html", str(tmp_path / "page.html"))
     assert got.err.startswith(

@@ -137,7 +137,7 @@ class MemoryHeartbeats(MemoryPart):
         """One that has ended is in nobody's hand, and refused too."""
         row = self._db.heartbeat_runs.rows.get(storable(heartbeat_run))
         if row is None or row.node != node:
-            raise Fenced(f"run {heartbeat_run} is not this node's any more")
+            raise Fenced(f"heartbeat_run {heartbeat_run} is not this node's any more")
         self._db.heartbeat_runs.rows[row.id] = replace(
             row, status=HeartbeatRunStatus.DEFERRED, detail=storable(detail)
         )

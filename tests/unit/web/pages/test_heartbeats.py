@@ -143,7 +143,7 @@ async def test_no_more_heartbeats_are_shown_than_fit(
     ]
     text = (await browser.get("/heartbeats")).text
     assert text.count('class="heartbeat-run ') == page.STRIP
-    assert text.index("heartbeat_run=b-99#") < text.index("beat=b-0#")
+    assert text.index("heartbeat_run=b-99#") < text.index("heartbeat_run=b-0#")
 
 
 async def test_a_heartbeat_run_that_was_chosen_is_explained(
