@@ -17,7 +17,8 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Printer
-from goclaw_py.ports.control import Control, NoGateway
+from goclaw_py.model.errors import NoGateway
+from goclaw_py.ports.control import Control
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:

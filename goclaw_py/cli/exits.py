@@ -9,10 +9,10 @@ from goclaw_py.model.errors import (
     BadSchedule,
     BadUsageQuery,
     HeartbeatError,
+    NoGateway,
     SettingError,
     StoreUnavailable,
 )
-from goclaw_py.ports.control import NoGateway
 
 
 class ExitCode(IntEnum):

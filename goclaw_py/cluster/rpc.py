@@ -10,10 +10,9 @@ from typing import Any, Final
 
 from goclaw_py.common.lru import LruCache
 from goclaw_py.common.wakeup import WakeEvent
-from goclaw_py.model.errors import GoclawError, StoreUnavailable
+from goclaw_py.model.errors import GoclawError, NodeSilent, NotFound, StoreUnavailable
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import NodeSilent, NotFound
 from goclaw_py.ports.store import CallStore, NodeCall
 
 log = logging.getLogger(__name__)

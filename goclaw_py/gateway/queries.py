@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final, TypeVar
 
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.session_keys import agent_of, is_direct_chat
-from goclaw_py.ports.control import NotFound, RunRecord
+from goclaw_py.ports.control import RunRecord
 from goclaw_py.ports.store import (
     ALL_RUNS,
     Chat,

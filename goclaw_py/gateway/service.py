@@ -19,22 +19,14 @@ from goclaw_py.heartbeat.module import HeartbeatSetup, service_of
 from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.jobs.service import GatewayJobService as StoredJobs
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.errors import NoGateway, NotFound, StoreUnavailable
 from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.ids import LaneName, NodeId, SessionKey
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.pairing_codes import code_hash
 from goclaw_py.model.session_keys import peer_of
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import (
-    NodesView,
-    NoGateway,
-    NotFound,
-    PairingApplicant,
-    QueueView,
-    Resized,
-    Submitted,
-)
+from goclaw_py.ports.control import NodesView, PairingApplicant, QueueView, Resized, Submitted
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import (

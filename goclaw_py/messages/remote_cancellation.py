@@ -10,11 +10,10 @@ from typing import Final
 from goclaw_py.cluster.rpc import Facts, NodeRpc
 from goclaw_py.messages.cancellation import CancelResult, RunCanceller
 from goclaw_py.model.chat_commands import StopCommand
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.errors import GoclawError, NotFound
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import NodeStore
 from goclaw_py.scheduler.views import StopReport
 

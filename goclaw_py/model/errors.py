@@ -356,3 +356,26 @@ class JobChanged(JobError):
 
 class ProviderUnavailable(GoclawError):
     """A run did not begin: the provider of its agent is known to be down."""
+
+
+class NoGateway(GoclawError):
+    """This needs a running gateway and there is none."""
+
+
+class NodeSilent(GoclawError):
+    """Another node that this needs does not answer; what it was asked may still happen."""
+
+
+class NotFound(GoclawError):
+    """Nothing has this id or name, or several things have it as prefix; the text says which."""
+
+
+class SessionBusy(GoclawError):
+    """A run of this session waits or works, and the message was not to wait for it."""
+
+    def __init__(self, message: str = "Session is busy processing another message") -> None:
+        super().__init__(message)
+
+
+class NotAChat(GoclawError):
+    """This session has no chat that can be answered here."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
-from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.ids import LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Sender
@@ -46,29 +45,6 @@ from goclaw_py.scheduler.views import (
     RunView,
     StopReport,
 )
-
-
-class NoGateway(GoclawError):
-    """This needs a running gateway and there is none."""
-
-
-class NodeSilent(GoclawError):
-    """Another node that this needs does not answer; what it was asked may still happen."""
-
-
-class NotFound(GoclawError):
-    """Nothing has this id or name, or several things have it as prefix; the text says which."""
-
-
-class SessionBusy(GoclawError):
-    """A run of this session waits or works, and the message was not to wait for it."""
-
-    def __init__(self, message: str = "Session is busy processing another message") -> None:
-        super().__init__(message)
-
-
-class NotAChat(GoclawError):
-    """This session has no chat that can be answered here."""
 
 
 @dataclass(frozen=True, slots=True)

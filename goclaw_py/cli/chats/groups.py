@@ -12,9 +12,10 @@ import typer
 from goclaw_py.cli.context import AsJson, cli, named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import one_line, show_json, show_table
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.ports.control import Control, NotFound
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Chat
 
 if TYPE_CHECKING:

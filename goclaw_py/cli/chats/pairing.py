@@ -12,8 +12,9 @@ from goclaw_py.chats.access_texts import name
 from goclaw_py.cli.context import AsJson, answer, cli, named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, clock, show_json, show_table
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind
-from goclaw_py.ports.control import Control, NotFound, PairingApplicant
+from goclaw_py.ports.control import Control, PairingApplicant
 from goclaw_py.ports.store import Chat, LastActivity, Person, unapproved
 
 app = typer.Typer(help="Manage who may talk to the agent.", no_args_is_help=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 
 from goclaw_py.cli.client.calls import Params, Remote, call, query, segment
-from goclaw_py.model.errors import BadUsageQuery, GoclawError, StoreUnavailable
-from goclaw_py.ports.control import ChatEvent, Control, NoGateway, Submitted
+from goclaw_py.model.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
+from goclaw_py.ports.control import ChatEvent, Control, Submitted
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport
 from goclaw_py.web.api import wire

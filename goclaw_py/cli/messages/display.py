@@ -17,8 +17,9 @@ from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import duration, one_line, plain, show_json
 from goclaw_py.common.clock import SystemClock
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import Sender, Target
-from goclaw_py.ports.control import Control, NotFound, PairingApplicant
+from goclaw_py.ports.control import Control, PairingApplicant
 from goclaw_py.ports.store import Chat, Person
 
 T = TypeVar("T")

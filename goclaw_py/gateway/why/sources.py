@@ -11,11 +11,12 @@ from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.common.text import first_words
 from goclaw_py.common.time_texts import lasting
 from goclaw_py.gateway.container import Container
+from goclaw_py.model.errors import NoGateway
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject
 from goclaw_py.model.ids import LaneName, RunId
 from goclaw_py.model.messages import Sender, Target
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import Control, NoGateway
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import DeadLetter, DroppedMessage, Place, Store
 from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.views import GatewayStatus, RunView

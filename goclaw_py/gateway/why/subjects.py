@@ -24,12 +24,12 @@ from goclaw_py.gateway.why import (
 )
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.jobs.models import SLUG, Job
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.explanation import Explanation, Subject, SubjectKind
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import Sender, Target
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, agent_of, is_direct_chat, peer_of
 from goclaw_py.model.targets import parse_target, target_text
-from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import JobQuery
 
 MAX_CHARS: Final = 512

@@ -17,7 +17,12 @@ from goclaw_py.model.errors import (
     HeartbeatError,
     JobChanged,
     JobError,
+    NodeSilent,
+    NoGateway,
+    NotAChat,
+    NotFound,
     NotYours,
+    SessionBusy,
     SlugTaken,
     StoreUnavailable,
     TooManyEvents,
@@ -25,7 +30,6 @@ from goclaw_py.model.errors import (
     UnknownAgent,
     UnknownJob,
 )
-from goclaw_py.ports.control import NodeSilent, NoGateway, NotAChat, NotFound, SessionBusy
 from goclaw_py.web.api.wire import ApiError, Unreadable, dump, read
 
 DISPATCH_FAILED: Final = "DISPATCH_FAILED"

@@ -26,11 +26,11 @@ from goclaw_py.model.errors import (
     BadChecklist,
     ChecklistChanged,
     HeartbeatError,
+    NotFound,
     StoreUnavailable,
     UnknownAgent,
 )
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
-from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages.heartbeat_texts import OUTCOMES, WORDS, steps_of

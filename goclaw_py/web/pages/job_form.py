@@ -18,6 +18,7 @@ from goclaw_py.model.errors import (
     BadSchedule,
     JobChanged,
     JobError,
+    NotFound,
     SlugTaken,
     StoreUnavailable,
     UnknownJob,
@@ -25,7 +26,6 @@ from goclaw_py.model.errors import (
 )
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.targets import target_text
-from goclaw_py.ports.control import NotFound
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages import job_fields
 from goclaw_py.web.pages.jobs import AHEAD, BY, found

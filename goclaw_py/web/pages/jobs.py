@@ -39,11 +39,10 @@ from goclaw_py.jobs.view_texts import (
     waits,
     why_words,
 )
-from goclaw_py.model.errors import JobError, UnknownJob
+from goclaw_py.model.errors import JobError, NotFound, UnknownJob
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.targets import target_text
-from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.jobs import JobChange, JobService, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.api.error_json import status_of

@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind
-from goclaw_py.ports.control import Control, NotFound
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Chat, unapproved
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 

@@ -12,10 +12,9 @@ import pytest
 from goclaw_py.chats import access_texts
 from goclaw_py.chats.access_control import MAX_WAITING
 from goclaw_py.chats.access_requests import MOST_KEPT
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.errors import NotFound, StoreUnavailable
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.session_keys import DirectPolicy
-from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import Standing
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase

@@ -12,10 +12,11 @@ import pytest
 
 from goclaw_py.cli.chats.conversation import SEEN_ROWS, TerminalConversation, settled
 from goclaw_py.cli.chats.transcript import PROMPT
+from goclaw_py.model.errors import NoGateway
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunText
-from goclaw_py.ports.control import NoGateway, TerminalMessage
+from goclaw_py.ports.control import TerminalMessage
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.web.api.wire import MAX_LIMIT
 from tests.unit.web import fakes

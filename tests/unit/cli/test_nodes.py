@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.model.errors import NodeSilent
 from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.control import NodeSilent
 from goclaw_py.ports.store import NodeState
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_nodes

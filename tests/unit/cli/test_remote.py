@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from goclaw_py.cli.client.control import STREAM_SILENCE_S, while_alive
-from goclaw_py.ports.control import NoGateway
+from goclaw_py.model.errors import NoGateway
 
 
 async def arriving(*after_s: float) -> AsyncIterator[bytes]:

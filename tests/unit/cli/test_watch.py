@@ -16,7 +16,7 @@ from goclaw_py.cli.entry import run
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock
 from goclaw_py.cli.watch import Display, JsonDocuments, Paper
-from goclaw_py.ports.control import NoGateway
+from goclaw_py.model.errors import NoGateway
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
@@ -263,7 +263,7 @@ def test_a_terminal_is_filled_in_place(
 
 
 def test_no_gateway_is_passing_and_a_wrong_name_is_not() -> None:
-    from goclaw_py.ports.control import NotFound
+    from goclaw_py.model.errors import NotFound
 
     assert watching.is_passing(NoGateway("away"))
     assert watching.is_passing(fakes.unavailable())

@@ -8,9 +8,10 @@ from datetime import datetime
 import pytest
 
 from goclaw_py.gateway.service import StoreControl
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.control import Control, NotFound, PairingApplicant
+from goclaw_py.ports.control import Control, PairingApplicant
 from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, SeenChat
 from tests.support.stores import (
     ANN,

@@ -10,9 +10,10 @@ import pytest
 
 from goclaw_py.gateway.queries import session_named
 from goclaw_py.gateway.service import GatewayControl, StoreControl
+from goclaw_py.model.errors import NoGateway, NotFound
 from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.ports.control import Control, NoGateway, NotFound
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import NewRun, OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import (

@@ -11,12 +11,11 @@ import pytest
 from goclaw_py.gateway.service import StoreControl
 from goclaw_py.jobs.models import Prompt
 from goclaw_py.jobs.schedule import Every
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
 from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, RunId
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.session_keys import child_session, job_session
 from goclaw_py.ports.agent import Role
-from goclaw_py.ports.control import NoGateway, NotAChat, NotFound, SessionBusy
 from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.ports.store import NewRun
 from goclaw_py.store.memory import MemoryDatabase

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
-from goclaw_py.ports.control import NotFound
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of

@@ -12,10 +12,9 @@ import pytest
 from goclaw_py.cluster.rpc import ANSWER_S, DRAIN, Facts, NodeRpc
 from goclaw_py.delivery import texts as wording
 from goclaw_py.gateway.service import StoreControl
-from goclaw_py.model.errors import GoclawError, StoreUnavailable
+from goclaw_py.model.errors import GoclawError, NodeSilent, NotFound, StoreUnavailable
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.control import NodeSilent, NotFound
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent, Step

@@ -12,11 +12,11 @@ from datetime import datetime
 import pytest
 
 from goclaw_py.gateway.service import StoreControl
+from goclaw_py.model.errors import NoGateway, NotFound
 from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, RunId
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
-from goclaw_py.ports.control import NoGateway, NotFound
 from goclaw_py.ports.store import NewRun
 from goclaw_py.runs.event_broker import KEPT_S, RunEventBroker
 from goclaw_py.runs.event_buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S

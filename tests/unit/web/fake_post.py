@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import (
     Attachment,
@@ -24,7 +25,6 @@ from goclaw_py.model.messages import (
 )
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.ports.control import NotFound
 from goclaw_py.ports.store import Chat, DeadLetter, LastActivity, OutboxRow, OutboxState, Unanswered
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from goclaw_py.common.histogram import Histogram, HistogramView
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
@@ -19,14 +19,10 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import (
     NodesView,
-    NoGateway,
-    NotAChat,
-    NotFound,
     PairingApplicant,
     QueueView,
     Resized,
     RunRecord,
-    SessionBusy,
     Submitted,
 )
 from goclaw_py.ports.heartbeat import HeartbeatService

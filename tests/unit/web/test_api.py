@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.errors import GoclawError, StoreUnavailable
+from goclaw_py.model.errors import GoclawError, NodeSilent, NoGateway, NotFound, StoreUnavailable
 from goclaw_py.model.ids import AgentName, LaneName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import NodeSilent, NodesView, NoGateway, NotFound
+from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.store import ALL_RUNS, OutboxState, RunFilter, Standing
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api import wire

@@ -32,6 +32,7 @@ from goclaw_py.model.errors import (
     JobChanged,
     JobError,
     NeverFires,
+    NoGateway,
     NotYours,
     PastMoment,
     SlugTaken,
@@ -44,7 +45,6 @@ from goclaw_py.model.ids import AgentName, NodeId, OccurrenceId, Owner
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.control import NoGateway
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow
 from goclaw_py.ports.store import JobQuery, Node
 from goclaw_py.web.api.error_json import Refused, error_json, error_of

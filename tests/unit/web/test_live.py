@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.ports.control import NoGateway, NotFound
+from goclaw_py.model.errors import NoGateway, NotFound
 from goclaw_py.runs.live_events import LiveEvent, LiveText
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import Refused

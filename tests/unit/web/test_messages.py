@@ -12,17 +12,11 @@ import pytest
 
 from goclaw_py.jobs.models import Prompt
 from goclaw_py.jobs.schedule import Every
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
 from goclaw_py.model.ids import JobId, SessionKey
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.session_keys import job_session
-from goclaw_py.ports.control import (
-    NoGateway,
-    NotAChat,
-    NotFound,
-    SessionBusy,
-    Submitted,
-)
+from goclaw_py.ports.control import Submitted
 from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.ports.store import Session
 from tests.support.apps import lend_api

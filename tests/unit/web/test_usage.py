@@ -8,8 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from goclaw_py.model.errors import BadUsageQuery, StoreUnavailable
-from goclaw_py.ports.control import NoGateway
+from goclaw_py.model.errors import BadUsageQuery, NoGateway, StoreUnavailable
 from goclaw_py.runs.usage_report import MAX_DAYS, Grouping, UsageQuery, UsageReport, UsageRow, Used
 from goclaw_py.web.api import wire
 from tests.unit.web import fake_usage
