@@ -5,7 +5,6 @@ It never reports errors: no completion is better than an error message at the pr
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from goclaw_py.model.errors import GoclawError
-from goclaw_py.web.sockets import short_path, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
@@ -119,7 +117,11 @@ def _ask(ctx: typer.Context, path: str) -> Any:
     if settings is None:
         return None
 
+    import asyncio  # noqa: PLC0415
+
     import orjson  # noqa: PLC0415
+
+    from goclaw_py.web.sockets import short_path, socket_path  # noqa: PLC0415
 
     try:
         with short_path(socket_path(settings.state_folder)) as name:
@@ -131,6 +133,8 @@ def _ask(ctx: typer.Context, path: str) -> Any:
 
 async def _answer(socket: str, path: str) -> bytes:
     """Return the body of an answer. Does not use httpx, which takes long to import."""
+    import asyncio  # noqa: PLC0415
+
     async with asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_unix_connection(socket, limit=_MAX_BYTES)
         try:

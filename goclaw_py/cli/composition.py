@@ -14,13 +14,13 @@ from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import ChannelError, NotSent
-from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.control import Control
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
     from goclaw_py.app.service import Front
+    from goclaw_py.ports.channel import Channel
+    from goclaw_py.ports.control import Control
     from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection

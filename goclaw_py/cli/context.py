@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import math
 import signal
@@ -18,15 +17,14 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Printer
 from goclaw_py.model.errors import NoGateway
-from goclaw_py.ports.control import Control
-from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
+    from goclaw_py.ports.control import Control
 
 
 T = TypeVar("T")
-Question = Callable[[Control], Awaitable[T]]
+Question = Callable[["Control"], Awaitable[T]]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as in the HTTP API.")]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of results.")]
@@ -78,11 +76,15 @@ class Cli:
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a new event loop. SIGTERM cancels it, as Ctrl-C does."""
+    import asyncio  # noqa: PLC0415  (not needed for --help)
+
     return asyncio.run(_until_terminated(work))
 
 
 async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
     """Cancel on SIGTERM, which would otherwise leave a partial backup or an unused server."""
+    import asyncio  # noqa: PLC0415
+
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     is_terminated = False
@@ -146,6 +148,8 @@ async def connected(settings: Settings, *, create: bool = False) -> AsyncIterato
 
     Raises ``NoDatabase`` if there is none; ``create`` makes one.
     """
+    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
+
     path = socket_path(settings.state_folder)
     if is_answered(path):
         from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
@@ -163,6 +167,7 @@ async def connected(settings: Settings, *, create: bool = False) -> AsyncIterato
 async def gateway_alone(settings: Settings) -> AsyncIterator[Control]:
     """Connect to the gateway of the state folder, never to the database."""
     from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
+    from goclaw_py.web.sockets import socket_path  # noqa: PLC0415
 
     async with RemoteControl(socket_path(settings.state_folder)) as remote:
         yield remote

@@ -35,9 +35,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  (typer gives it so)
     if wanted:
-        from goclaw_py.cli.system.gateway import version  # noqa: PLC0415
+        from importlib.metadata import version  # noqa: PLC0415  (takes long to import)
 
-        version()
+        typer.echo(f"goclaw_py {version('goclaw_py')}")
         raise typer.Exit
 
 

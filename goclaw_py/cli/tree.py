@@ -10,35 +10,41 @@ import typer
 from typer.core import TyperGroup
 
 PLACES: Final = {
-    "init": "system.gateway:init",
-    "run": "system.gateway:run",
-    "chat": "chats.chat:chat",
-    "status": "system.gateway:status",
-    "send": "chats.sessions:send",
-    "stop": "system.gateway:stop",
-    "lanes": "runs.lanes:app",
-    "nodes": "system.nodes:app",
-    "queue": "messages.queue:queue",
-    "why": "runs.why:why",
-    "sessions": "chats.sessions:app",
-    "runs": "runs.commands:app",
-    "usage": "runs.usage:usage",
-    "inbox": "messages.inbox:app",
-    "outbox": "messages.outbox:app",
-    "cron": "cron.commands:app",
-    "heartbeat": "heartbeat.commands:app",
-    "event": "heartbeat.commands:event",
-    "pairing": "chats.pairing:app",
-    "groups": "chats.groups:app",
-    "config": "system.config:app",
-    "simulate": "simulate.commands:simulate",
-    "migrate": "system.gateway:migrate",
-    "backup": "system.backup:backup",
-    "restore": "system.backup:restore",
-    "doctor": "doctor.command:doctor",
-    "version": "system.gateway:version",
+    "init": ("system.gateway:init", "Create a settings file and a workspace with examples."),
+    "run": ("system.gateway:run", "Run the gateway until Ctrl-C or SIGTERM."),
+    "chat": ("chats.chat:chat", "Chat with the agent in this terminal."),
+    "status": ("system.gateway:status", "Show the state of the gateway."),
+    "send": ("chats.sessions:send", "Send a message to the agent in a session."),
+    "stop": ("system.gateway:stop", "Stop the oldest run of a session."),
+    "lanes": ("runs.lanes:app", "Show lanes, with their running and waiting runs."),
+    "nodes": ("system.nodes:app", "Manage the gateways (nodes) that share the database."),
+    "queue": ("messages.queue:queue", "Show the queue of a session."),
+    "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
+    "sessions": ("chats.sessions:app", "List, show and reset conversations."),
+    "runs": ("runs.commands:app", "List, show and follow runs of agents."),
+    "usage": ("runs.usage:usage", "Show tokens and cost of finished runs."),
+    "inbox": ("messages.inbox:app", "Manage incoming messages that failed."),
+    "outbox": ("messages.outbox:app", "Manage outgoing messages."),
+    "cron": ("cron.commands:app", "Manage scheduled jobs."),
+    "heartbeat": ("heartbeat.commands:app", "Manage heartbeats (periodic agent runs)."),
+    "event": ("heartbeat.commands:event", "Send an event to an agent."),
+    "pairing": ("chats.pairing:app", "Manage who may talk to the agent."),
+    "groups": ("chats.groups:app", "Manage in which groups the agent listens."),
+    "config": ("system.config:app", "Show and check the settings."),
+    "simulate": (
+        "simulate.commands:simulate",
+        "Forecast runs of jobs and heartbeats, and their cost.",
+    ),
+    "migrate": ("system.gateway:migrate", "Apply pending database migrations."),
+    "backup": ("system.backup:backup", "Back up database, workspaces and settings to a file."),
+    "restore": ("system.backup:restore", "Restore a backup."),
+    "doctor": ("doctor.command:doctor", "Check installation, settings, database and channels."),
+    "version": ("system.gateway:version", "Print the version of goclaw_py."),
 }
-"""In the order of ``goclaw --help``: the module in this package, and its function or group."""
+"""In the order of ``goclaw --help``: the module in this package, its function or group, its line.
+
+The line is here so that ``--help`` need not import all commands; a test compares it.
+"""
 
 _IDS: Final = {"ignore_unknown_options": True}
 """Ids of groups begin with a minus, so they look like options."""
@@ -49,12 +55,18 @@ class CommandTree(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands = _Made(PLACES)
+        self.commands = _Made({name: place for name, (place, _) in PLACES.items()})
 
     def list_commands(self, ctx: object) -> list[str]:
         """Return the names in the order of the help."""
         del ctx
         return list(self.commands)
+
+    def format_commands(self, ctx: object, formatter: Any) -> None:
+        """Write the list of commands without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in PLACES.items()])
 
 
 class _Made(UserDict[str, Any]):

@@ -10,11 +10,11 @@ import typer
 from goclaw_py.cli.context import cli, waited_for
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.model.session_keys import is_chat_name
-from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
+    from goclaw_py.ports.control import Control, Terminals
 
 CONSOLE_CHAT: Final = "local"
 

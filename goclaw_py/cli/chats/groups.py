@@ -15,11 +15,11 @@ from goclaw_py.cli.output import one_line, show_json, show_table
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Chat
 
 if TYPE_CHECKING:
     from goclaw_py.config.resolve import ChannelAccount
+    from goclaw_py.ports.control import Control
 
 app = typer.Typer(help="Manage in which groups the agent listens.", no_args_is_help=True)
 

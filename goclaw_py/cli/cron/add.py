@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,8 +31,10 @@ from goclaw_py.model.errors import BadInterval, BadJob
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.targets import TARGET_FORM, parse_target
-from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import JobChange, JobDraft
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
 
 NONE = "none"
 """Option value that removes a setting of a job, such as ``--until none``."""

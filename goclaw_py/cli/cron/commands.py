@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,8 +14,10 @@ from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
 from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
 
 app = typer.Typer(help="Manage scheduled jobs.", no_args_is_help=True)
 

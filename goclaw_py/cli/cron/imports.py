@@ -21,12 +21,12 @@ from goclaw_py.jobs.schedule import Every
 from goclaw_py.jobs.view_texts import kind_and_text
 from goclaw_py.model.errors import BadJob, JobError, UnknownJob
 from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import JobChange, JobService, Requester
 from goclaw_py.ports.store import JobQuery
 
 if TYPE_CHECKING:
     from goclaw_py.cli.cron.files import Definition
+    from goclaw_py.ports.control import Control
 
 
 @dataclass(frozen=True, slots=True)

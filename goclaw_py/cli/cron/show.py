@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -39,9 +39,11 @@ from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.jobs.view_texts import failures, kind_and_text, plan, waits
 from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import JobQuery
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.jobs import JobService
 
 _TEXT = 60
 _LAST_RUNS = 5

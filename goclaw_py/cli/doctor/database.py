@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DoctorFacts, Finding
 from goclaw_py.common.clock import WARN_SKEW_S
 from goclaw_py.store.embedded import EmbeddedError
 from goclaw_py.store.embedded_files import installation_for
-from goclaw_py.store.postgres.checkup import Checkup
-from goclaw_py.store.postgres.fitness import DatabaseProblem
+
+if TYPE_CHECKING:
+    from goclaw_py.store.postgres.checkup import Checkup
+    from goclaw_py.store.postgres.fitness import DatabaseProblem
 
 NEEDED: Final = 15
 """Connections that one gateway needs, with a reserve."""

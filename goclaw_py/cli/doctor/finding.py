@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from goclaw_py.config import Settings
 from goclaw_py.jobs.models import Job
 from goclaw_py.model.errors import ChannelError
-from goclaw_py.ports.control import PairingApplicant
-from goclaw_py.ports.store import Chat, Person
 from goclaw_py.scheduler.views import GatewayStatus
-from goclaw_py.store.postgres.checkup import Checkup
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import PairingApplicant
+    from goclaw_py.ports.store import Chat, Person
+    from goclaw_py.store.postgres.checkup import Checkup
 
 NOT_CREATED: Final = "not created yet"
 """Value of ``DoctorFacts.database`` if no gateway has run yet."""

@@ -11,7 +11,7 @@ import zoneinfo
 from collections.abc import Coroutine, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from goclaw_py.cli import composition
 from goclaw_py.cli.context import connected
@@ -19,12 +19,14 @@ from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import ChannelError, GoclawError, NoDatabase
 from goclaw_py.model.owners import Maker
-from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import Requester
 from goclaw_py.ports.store import JobQuery, OutboxState
 from goclaw_py.scheduler.views import GatewayStatus
-from goclaw_py.store.postgres.checkup import Checkup
 from goclaw_py.web.sockets import is_answered, socket_path
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
+    from goclaw_py.store.postgres.checkup import Checkup
 
 T = TypeVar("T")
 

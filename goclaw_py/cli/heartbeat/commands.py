@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,8 +24,10 @@ from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.status_texts import BY_SETTINGS, advice, outcome_words, rehearsal_lines
 from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.control import Control
 from goclaw_py.ports.heartbeat import HeartbeatService, HeartbeatStarted, NoHeartbeat
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
 
 app = typer.Typer(help="Manage heartbeats (periodic agent runs).", no_args_is_help=True)
 

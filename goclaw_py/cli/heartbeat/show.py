@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +20,9 @@ from goclaw_py.heartbeat.checklist.checklist import Checklist
 from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.control import Control
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
 
 _LAST_HEARTBEAT_RUNS = 5
 _COLUMNS = ("AGENT", "STATE", "NEXT RUN", "LAST RUN", "OUTCOME", "ALERTS TO", "TODAY", "MONTH")

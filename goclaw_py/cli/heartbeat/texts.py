@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,9 @@ from goclaw_py.heartbeat.status_texts import is_undelivered, outcome_words
 from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.errors import HeartbeatError, UnknownAgent
 from goclaw_py.model.ids import MAIN_AGENT, AgentName
-from goclaw_py.ports.heartbeat import HeartbeatService
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.heartbeat import HeartbeatService
 
 _TEXT = 200
 NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one"

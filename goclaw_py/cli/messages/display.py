@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import typer
 
@@ -19,8 +19,10 @@ from goclaw_py.cli.output import duration, one_line, plain, show_json
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import Sender, Target
-from goclaw_py.ports.control import Control, PairingApplicant
-from goclaw_py.ports.store import Chat, Person
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control, PairingApplicant
+    from goclaw_py.ports.store import Chat, Person
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,10 @@ from goclaw_py.cli.context import AsJson, Limit, Watch, answer, choice, look
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, clock, one_line, show_facts, show_table
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import OutboxRow, OutboxState
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
 
 app = typer.Typer(help="Manage outgoing messages.", no_args_is_help=True)
 

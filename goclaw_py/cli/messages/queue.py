@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from goclaw_py.cli.context import AsJson, SessionName, Watch, look
 from goclaw_py.cli.output import Printer, clock, duration, one_line, show_facts, show_table, since
 from goclaw_py.model.messages import Sender
 from goclaw_py.ports.control import QueueView
-from goclaw_py.ports.store import Unanswered
 from goclaw_py.scheduler import texts as wording
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.store import Unanswered
 
 _RUNNING = ("RUN", "AGENT", "LANE", "STATE", "SINCE", "FOR", "MESSAGES")
 _WAITING = ("POSITION", "WAITING", "SINCE", "FOR", "MESSAGES", "WAITS FOR")

@@ -11,7 +11,6 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, Cli, cli, maybe_named
 from goclaw_py.cli.output import Printer, clock, plain
 from goclaw_py.common.clock import SystemClock
-from goclaw_py.gateway.why.gateway import GATEWAY
 from goclaw_py.model.errors import SettingError, StoreUnavailable
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep
 
@@ -55,6 +54,8 @@ def _checked(options: Cli) -> Explanation:
         ExplanationStep(None, f"check.{one.id}", f"{one.subject}: {one.fact}") for one in wrong
     )
     cures = tuple(Cure(f"{one.subject}: {one.cure}") for one in wrong)
+
+    from goclaw_py.gateway.why.gateway import GATEWAY  # noqa: PLC0415  (not needed for --help)
 
     found = Explanation(GATEWAY, SystemClock().now(), "", "")
     if not any(one.id == _OLDER for one in wrong):  # opening the database would migrate it

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,10 +17,12 @@ from goclaw_py.jobs.models import Job
 from goclaw_py.model.errors import UnknownAgent, UnknownJob
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService, Requester
 from goclaw_py.ports.store import JobQuery
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.heartbeat import HeartbeatService
 
 _PAST = timedelta(days=30)
 _MOST_JOBS = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +17,11 @@ from goclaw_py.cli.terminal import working
 from goclaw_py.common.text import count
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.ports.control import Control
 from goclaw_py.scheduler.texts import taken_text, waits_for
 from goclaw_py.scheduler.views import Backlog, GatewayStatus, StopReport
+
+if TYPE_CHECKING:
+    from goclaw_py.ports.control import Control
 
 
 def run(

@@ -41,7 +41,9 @@ def test_only_the_module_of_a_command_is_imported() -> None:
     )
     got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = set(got.stdout.splitlines()[-1].split())
-    assert imported & {place.partition(":")[0] for place in PLACES.values()} == {"system.gateway"}
+    assert imported & {place.partition(":")[0] for place, _ in PLACES.values()} == {
+        "system.gateway"
+    }
 
 
 def test_the_help_has_all_commands_in_their_order() -> None:
@@ -167,3 +169,9 @@ async def test_who_is_cancelled_for_another_reason_is_told_so(
 def test_a_table_in_a_pipe_has_no_blanks_at_the_end_of_its_lines() -> None:
     text = table_text(("A", "B"), [("long", "b"), ("x", "")], empty="")
     assert text.splitlines() == ["A     B", "long  b", "x"]
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_the_list_of_commands_says_of_each_what_its_own_help_says(name: str) -> None:
+    command = CommandTree().commands[name]
+    assert PLACES[name][1] == command.get_short_help_str(limit=200)
