@@ -24,10 +24,10 @@ test: tools               ## run the quick tests, and a few with real processes
 	@$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal
 
 check: lint types layers tools  ## run everything that CI runs: linters, types, layers, all tests with coverage
-	@GOCLAW_HYPOTHESIS=thorough $(BIN)/python tests/tools/coverage_gate.py
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python tests/tools/coverage_gate.py
 
 check-deep: $(VENV)/.ready  ## compare the scheduler with its model in 24,000 random histories, on all CPUs
-	@GOCLAW_HYPOTHESIS=deep $(BIN)/python -m pytest -q -n auto --dist worksteal tests/property
+	@HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -n auto --dist worksteal tests/property
 
 # For example: make faults ARGS="--count 50 --only goclaw_py/jobs --seed 7"
 faults: $(VENV)/.ready  ## plant 400 small faults in the product, one at a time; list those that no test finds

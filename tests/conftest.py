@@ -1,7 +1,7 @@
 """What holds for all tests: which ones are slow, virtual time, and how many random examples.
 
-Tests run in virtual time unless they are marked ``real_time``. ``GOCLAW_HYPOTHESIS`` names how many
-random examples each property gets: ``quick`` (the default), ``thorough`` or ``deep``.
+Tests run in virtual time unless they are marked ``real_time``. ``HYPOTHESIS_PROFILE`` names how
+many random examples each property gets: ``quick`` (the default), ``thorough`` or ``deep``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ for _name, _examples in (("quick", 25), ("thorough", 100), ("deep", 4000)):
     settings.register_profile(
         _name, max_examples=_examples, deadline=None, suppress_health_check=_SLOW_IS_FINE
     )
-settings.load_profile(os.environ.get("GOCLAW_HYPOTHESIS", "quick"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 pytest_plugins = ["tests.support.postgres", "tests.support.stores"]
 

@@ -125,7 +125,7 @@ def ended(place: Home, heartbeat_run: str) -> dict[str, Any]:
     """Wait until a heartbeat run is over and nothing of it waits to be sent; its row."""
 
     def look() -> dict[str, Any] | None:
-        row: dict[str, Any] = ask(place, "GET", f"beats/{heartbeat_run}")
+        row: dict[str, Any] = ask(place, "GET", f"heartbeat-runs/{heartbeat_run}")
         is_over = row["status"] not in _OPEN and row["delivery"] != "pending"
         return row if is_over else None
 

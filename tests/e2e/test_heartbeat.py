@@ -140,7 +140,7 @@ def test_an_alert_comes_once_although_its_process_was_killed(
     api.fault(Fault("sendMessage", FaultKind.HANG, chat=ANN))
     checklist(heart, FULL)
     alert = begin(heart)
-    wait_for(lambda: ask(heart, "GET", f"beats/{alert}")["status"] == "alerted", "its end")
+    wait_for(lambda: ask(heart, "GET", f"heartbeat-runs/{alert}")["status"] == "alerted", "its end")
     api.wait_calls("sendMessage", 2)
     gateway.kill()
     assert api.texts(ANN) == ["hello"]

@@ -1,7 +1,7 @@
 """Run all tests, the quick ones with coverage, and fail if too little of the product was reached.
 
 ``make check`` calls it. Slow tests mostly wait for other processes and reach little that the quick
-ones do not reach, so they run afterwards, unmeasured. ``GOCLAW_TEST_WORKERS`` sets the number of
+ones do not reach, so they run afterwards, unmeasured. ``TEST_WORKERS`` sets the number of
 processes. The data lies in a temporary folder: no file is left in the tree.
 """
 
@@ -37,7 +37,7 @@ def main() -> int:
 
 def pytest(*before: str, marks: str, workers: int | str = "auto") -> bool:
     """Run the tests with these marks in several processes; name the 40 slowest at the end."""
-    number = os.environ.get("GOCLAW_TEST_WORKERS", str(workers))
+    number = os.environ.get("TEST_WORKERS", str(workers))
     options = ["-n", number, "--dist", "worksteal", "--durations", "40", "--durations-min", "3"]
     return run(*before, "pytest", "-q", "-m", marks, *options)
 

@@ -306,7 +306,7 @@ def test_a_short_time_is_played_and_every_message_is_answered() -> None:
     assert facts["messages"] == facts["answered once"] > 20
     assert not report.soaked.problems
     known = {line.series.name for line in report.lines}
-    assert {"resident memory", "ClaimedMessages._rows", "MemoryDatabase.inbox"} <= known
+    assert {"resident memory", "Mailboxes._rows", "MemoryDatabase.inbox"} <= known
 
 
 def test_a_leak_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
