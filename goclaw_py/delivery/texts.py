@@ -275,7 +275,7 @@ def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: b
         [
             f"Mode: {policy.mode.value} ({origin}): {_MEANING[policy.mode]}",
             f"Running: {len(runs) - waiting} (at most {at_once})",
-            f"Waiting: {waiting}, at most: {policy.capacity}; then {last}",
+            f"Waiting: {waiting} (at most {policy.capacity}; when the queue is full, {last})",
             f"Bursts: {burst if policy.debounce_s else 'each message is its own turn'}",
             _modes(),
         ]

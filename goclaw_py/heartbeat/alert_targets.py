@@ -20,6 +20,8 @@ _LOOKED_AT: Final = 50
 
 NOWHERE: Final = "its target is none: alerts are only logged"
 
+_LAST: Final = "the chat in which somebody last wrote"
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTarget:
@@ -105,8 +107,8 @@ class AlertTargetResolver:
             return ResolvedTarget(Route(None, NOBODY, NOBODY))
         here = [each for each in heard if self._reaches(each.target)]
         if not here:
-            # Its messages wait until somebody comes there.
-            return ResolvedTarget(Route(heard[0].target, "the chat used last, where nobody is now"))
+            # Its messages wait: for a terminal, or until the token of the bot is accepted again.
+            return ResolvedTarget(Route(heard[0].target, f"{_LAST}; it cannot be reached now"))
         topics = await self._gone_topics()
         last = next((each for each in here if not _takes_nothing(each.target, topics)), here[0])
         if last is not here[0]:
@@ -114,16 +116,17 @@ class AlertTargetResolver:
         gone = await self._gone_since(agent, last, wanted, scope)
         if gone:
             return ResolvedTarget(
-                Route(last.target, f"used last but for {gone}, which is gone"), gone
+                Route(
+                    last.target, f"the chat used before {gone}, which can no longer be written to"
+                ),
+                gone,
             )
-        return ResolvedTarget(
-            Route(last.target, f"the chat used last{_diverted(last.target, topics)}")
-        )
+        return ResolvedTarget(Route(last.target, f"{_LAST}{_diverted(last.target, topics)}"))
 
     async def _instead(self, target: Target, wanted: Target) -> ResolvedTarget:
         """The way to a chat instead of a topic in whose chat nothing can be written."""
         name = await place_name(self._store, wanted)
-        route = Route(target, f"used last but for {name}, which is closed")
+        route = Route(target, f"the chat used before {name}, which is closed")
         told = (await self._store.topic(wanted)).told
         return ResolvedTarget(route, "" if told else name, wanted)
 

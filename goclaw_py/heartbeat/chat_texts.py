@@ -28,7 +28,7 @@ HOW: Final = "Commands: /heartbeat on, off, now, why, show, add TEXT or done N."
 HOW_ADD: Final = "Say what I should check: /heartbeat add Tell me if the backup is missing."
 HOW_DONE: Final = "Say which item: /heartbeat done N. /heartbeat show lists the numbers."
 HOW_MUTE: Final = "Write /mute 30m, /mute 2h, /mute 1d, /mute until 18:00 or /mute off."
-ALREADY_RUNNING: Final = "A heartbeat is already running."
+ALREADY_RUNNING: Final = "A heartbeat run is already in progress."
 NOT_CARRIED_OUT: Final = "This gateway does not run heartbeats at the moment."
 OFF_BY_SETTINGS: Final = (
     "The heartbeat is turned off in the settings (heartbeat.enabled or heartbeat.interval). "
@@ -53,7 +53,7 @@ def off(view: HeartbeatView) -> str:
 def begun(view: HeartbeatView) -> str:
     """The answer to ``/heartbeat now``."""
     arrives = view.route.target is not None and not view.route.problem
-    return f"A heartbeat has started. {_HEARD if arrives else _UNHEARD}"
+    return f"A heartbeat run has started. {_HEARD if arrives else _UNHEARD}"
 
 
 def switched(view: HeartbeatView) -> str:
@@ -135,7 +135,7 @@ def _when(items: tuple[Item, ...]) -> str:
     """Return how many items are due with each heartbeat run, and how many have own intervals."""
     own = sum(bool(item.every) for item in items)
     each = len(items) - own
-    parts = [f"{each} {_are(each)} checked at each heartbeat"] if each else []
+    parts = [f"{each} {_are(each)} checked in each heartbeat run"] if each else []
     if own:
         parts.append(f"{own} {'has its own interval' if own == 1 else 'have their own intervals'}")
     return f"{', '.join(parts)}."

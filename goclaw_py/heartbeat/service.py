@@ -126,7 +126,7 @@ class GatewayHeartbeatService:
         """See ``ports.heartbeat.HeartbeatService``."""
         return await self._store.heartbeat_run(heartbeat_run)
 
-    async def rehearse(self, agent: AgentName) -> DryRunReport:
+    async def dry_run(self, agent: AgentName) -> DryRunReport:
         """See ``ports.heartbeat.HeartbeatService``."""
         policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
         checked = await self._checks.check(HeartbeatRunKind.MANUAL, heartbeat, heartbeat.next_at)

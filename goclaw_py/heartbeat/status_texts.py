@@ -59,7 +59,7 @@ BY_SETTINGS: Final = (
 _ADD: Final = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
 _ON: Final = "Turn it on with /heartbeat on (or goclaw heartbeat on)."
 _BUSY: Final = "someone is talking to the agent"
-_UNMUTE: Final = "/mute off (or goclaw heartbeat mute off)"
+_UNMUTE: Final = "/mute off or goclaw heartbeat mute off"
 
 SAME_WAITS: Final = "it repeated an alert that still waits to be sent, so nothing was sent"
 """The detail of a run whose alert is already in the outbox."""
@@ -173,7 +173,7 @@ def why(view: HeartbeatView) -> tuple[str, str]:
 def _last(view: HeartbeatView) -> str:
     heartbeat_run = view.last
     if heartbeat_run is None:
-        return "No heartbeat has run yet."
+        return "There has been no heartbeat run yet."
     # The line about the next run says whether the heartbeat is off or muted now.
     advised = "" if heartbeat_run.skip in (Skip.DISABLED, Skip.MUTED) else advice(heartbeat_run)
     when = named(heartbeat_run.claimed_at, view.policy.zone, view.now)
@@ -213,7 +213,7 @@ def _next(view: HeartbeatView) -> str:
     heartbeat, policy, now = view.heartbeat, view.policy, view.now
     if heartbeat.interval is None:
         return (
-            "No run is planned: the heartbeat is turned off in the settings (heartbeat.enabled and "
+            "No run is planned: the heartbeat is turned off in the settings (heartbeat.enabled or "
             "heartbeat.interval)."
         )
     if heartbeat.switched is False:
@@ -240,7 +240,7 @@ def _after_silence(
     policy, causes = view.policy, []
     if silent_until > due:
         until = named(silent_until, policy.zone, view.now)
-        causes.append(f"it is muted until {until}, unmute it with {_UNMUTE}")
+        causes.append(f"it is muted until {until} (unmute: {_UNMUTE})")
     first = _from(due, max(due, silent_until), interval)
     if policy.hours is not None and not policy.hours.holds(first):
         causes.append(f"its active hours are {policy.hours}")
@@ -346,7 +346,7 @@ def spent_words(view: HeartbeatView) -> str:
     limits = [f"${counts.usd:.2f}"] if counts.usd is not None else []
     if counts.tokens is not None and (not limits or _is_unpriced(view.today)):
         limits = [f"{counts.tokens:,} tokens"]
-    most = f", of {limits[0]} a day" if limits else ""
+    most = f", of at most {limits[0]} a day" if limits else ""
     return f"Used today (UTC): {_used(view.today)}{most}; this month: {_used(view.month)}."
 
 
@@ -361,32 +361,32 @@ def _used(used: Usage | None) -> str:
     return tokens if used.cost_usd is None else f"{usd(used.cost_usd)} ({tokens})"
 
 
-# ---------------------------------------------------------------------------- rehearsal
+# ---------------------------------------------------------------------------- dry run
 
 
-def rehearsal_lines(rehearsal: DryRunReport, heartbeat: Heartbeat | None = None) -> list[str]:
+def dry_run_lines(report: DryRunReport, heartbeat: Heartbeat | None = None) -> list[str]:
     """Return what a heartbeat run would do now, and the prompt that the agent would read.
 
     ``heartbeat``: see ``advice``.
     """
-    lines = [_verdict(rehearsal, heartbeat)]
-    lines.append(sentence(f"an alert would go {route_words(rehearsal.route)}"))
-    if rehearsal.prompt:
-        lines += ["The agent would read:", *rehearsal.prompt.splitlines()]
+    lines = [_verdict(report, heartbeat)]
+    lines.append(sentence(f"an alert would go {route_words(report.route)}"))
+    if report.prompt:
+        lines += ["The agent would read:", *report.prompt.splitlines()]
     return lines
 
 
-def _verdict(rehearsal: DryRunReport, heartbeat: Heartbeat | None) -> str:
-    match rehearsal.status:
-        case HeartbeatRunStatus.SKIPPED if rehearsal.skip is not None:
-            words = f"it would be skipped: {_SKIPPED[rehearsal.skip]}"
-            said = sentence(_with_detail(words, _cause(rehearsal.skip, rehearsal.detail)))
-            return " ".join(filter(None, [said, _skip_advice(rehearsal.skip, heartbeat)]))
+def _verdict(report: DryRunReport, heartbeat: Heartbeat | None) -> str:
+    match report.status:
+        case HeartbeatRunStatus.SKIPPED if report.skip is not None:
+            words = f"it would be skipped: {_SKIPPED[report.skip]}"
+            said = sentence(_with_detail(words, _cause(report.skip, report.detail)))
+            return " ".join(filter(None, [said, _skip_advice(report.skip, heartbeat)]))
         case HeartbeatRunStatus.DEFERRED:
-            cause = _short(rehearsal.detail) or _BUSY
+            cause = _short(report.detail) or _BUSY
             return sentence(f"it would wait: {cause}")
         case _:
-            return sentence(_with_detail("it would ask its agent", rehearsal.detail))
+            return sentence(_with_detail("it would ask its agent", report.detail))
 
 
 # ---------------------------------------------------------------------------- inside

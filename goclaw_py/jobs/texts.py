@@ -149,8 +149,8 @@ def job_disabled(title: str, failures: int, reason: str) -> str:
     """
     often = f"{failures} times in a row" if failures > 1 else "once"
     return (
-        f"⚠️ “{_title(title)}” has failed {often} and was disabled, unless someone "
-        f"changed it in the meantime. Last error: {_sentence(reason)}"
+        f"⚠️ “{_title(title)}” has failed {often}. I disabled it, unless someone "
+        f"has changed it in the meantime. Last error: {_sentence(reason)}"
     )
 
 

@@ -30,15 +30,15 @@ from goclaw_py.ports.store import InboxRow
 log = logging.getLogger(__name__)
 
 _LOOKS: Final = frozenset({"", "why", "show"})
-"""What whoever may talk may ask for; the rest is for owners."""
+"""Actions for everybody with access; the others are for owners."""
 
 _LISTS: Final = 1000
-"""For how many chats it is known which list they saw last."""
+"""For how many chats the list that they saw last is remembered."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """The open items that a chat was shown last, and the numbers of those it has ticked off."""
+    """The list of open items that a chat saw last, and the numbers that it has ticked off since."""
 
     items: tuple[str, ...]
     ticked: set[int] = field(default_factory=set)
@@ -46,7 +46,7 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One command: which service, whose heartbeat; ``zone``: what its chat has chosen."""
+    """One command, with the service and the agent; ``zone``: the time zone chosen in its chat."""
 
     service: HeartbeatService
     agent: AgentName
@@ -55,7 +55,7 @@ class _Asked:
     zone: str | None
 
     def here(self, view: HeartbeatView) -> HeartbeatView:
-        """How a heartbeat stands, with times on the clock of the chat."""
+        """Return the view with times in the time zone of the chat."""
         if self.zone is None:
             return view
         return replace(view, policy=replace(view.policy, zone=self.zone))

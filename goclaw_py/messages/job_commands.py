@@ -53,19 +53,19 @@ _NOT_RUN: Mapping[RunNow, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """What a button stands below: a job as it was then."""
+    """The job whose message has the button that was pressed, as the job was at that time."""
 
     job: JobId
     spec: JobSpec
     due_at: datetime
     said: str
-    """What it said, as far as that is kept."""
+    """The text that it sent, as far as it is stored."""
     own: bool
-    """It is the asker's; else it only spoke in their chat."""
+    """Whether the job belongs to the requester; otherwise it only sent a message to their chat."""
 
 
 class JobCommands:
-    """Executes them for everyone who may talk: the jobs of a chat belong to that chat.
+    """Carries out these commands for everybody with access: jobs of a chat belong to that chat.
 
     Every method may raise ``StoreUnavailable``.
     """
@@ -199,10 +199,10 @@ class JobCommands:
             return Pressed(texts.refused(error), is_used=False)
 
     async def _ran(self, occurrence: OccurrenceId, by: Requester) -> _Ran | None:
-        """What a button stands below; None if it is not known, or nothing of this chat.
+        """Return the run whose message has the button; None if not stored, or of another chat.
 
-        What an operator's job has said here may be snoozed here, too: where it really was told, for
-        its target may be the chat in which somebody spoke last.
+        A message that an operator's job sent to this chat can be snoozed here too. Whether it was
+        sent here is looked up, because the target of the job may be the chat used last.
         """
         try:
             return _ran(await self._service.logged(occurrence, by), own=True)
@@ -217,7 +217,7 @@ class JobCommands:
         return ran if await self._store.told_in(occurrence, by.chat) else None
 
     async def _again(self, button: JobButton, ran: _Ran, by: Requester) -> str:
-        """Let it come again as a job of its own. Raises ``JobError``."""
+        """Create a new job that repeats it. Raises ``JobError``."""
         spec, action = ran.spec, button.action
         here = await self._service.zone(by)
         at = again_at(action, due=ran.due_at, now=self._service.now(), zone=spec.zone)
@@ -239,11 +239,11 @@ class JobCommands:
         return texts.snoozed(spec.title, at, here, self._service.now())
 
     async def _copy(self, ran: _Ran, slug: str, at: datetime, by: Requester) -> None:
-        """Make the same once more; it tells its result where the button was pressed.
+        """Create a copy of the job. It sends its result to the chat where the button was pressed.
 
-        Only what the asker could have made themselves does its work again. Anything else, with
-        another agent or limits of an operator, would come into their hands: it is a message of what
-        was said. Raises ``JobError``.
+        The copy does the same work only if the requester could have created the job. Otherwise
+        they would get the agent or the limits of an operator's job; so the copy only sends the
+        text of the message again. Raises ``JobError``.
         """
         spec = ran.spec
         said = JobDraft(At(at), _said(ran), slug, spec.title, spec.zone)
@@ -265,7 +265,7 @@ class JobCommands:
 
 
 def asker(row: InboxRow) -> Requester:
-    """As whom the sender of a message asks: as the chat that it came from."""
+    """Return the requester for the sender of a message, with the rights of its chat."""
     message = row.message
     return Requester(
         owner_of(message.target, message.peer),
@@ -286,7 +286,7 @@ def _ran(logged: LoggedOccurrence, *, own: bool) -> _Ran | None:
 
 
 def _said(ran: _Ran) -> FixedMessage:
-    """What people were told, as a message; its title if that is not kept."""
+    """Return the text that was sent, as a fixed message; the job's title if it is not stored."""
     payload = ran.spec.payload
     said = payload.text if isinstance(payload, FixedMessage) else ran.said
     text, _ = texts.notify_text(said, ran.spec.notify)

@@ -59,7 +59,7 @@ class HeartbeatService(Protocol):
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
         """Let it run now (SPEC HB-11): neither interval nor quiet hours count, the budget does."""
 
-    async def rehearse(self, agent: AgentName) -> DryRunReport:
+    async def dry_run(self, agent: AgentName) -> DryRunReport:
         """What that would do."""
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:

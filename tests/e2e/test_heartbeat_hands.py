@@ -30,7 +30,7 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
 
     configure(heart, f'{SETTINGS}allow = ["{ANN}"]\n')
     start(heart, api)
-    say(api, "/heartbeat why", "No heartbeat has run yet.")
+    say(api, "/heartbeat why", "There has been no heartbeat run yet.")
     say(api, "/heartbeat add is the tea ready?", "On the checklist: “is the tea ready?”")
     assert ITEM in (workspace(heart) / "HEARTBEAT.md").read_text()
     say(api, "/mute 1h", "The heartbeat is muted until")
@@ -44,7 +44,8 @@ def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, mode
 
     api.say(ANN, "/heartbeat now")
     wait_for(
-        lambda: heard("A heartbeat has started."), "a heartbeat run by hand, which heeds no silence"
+        lambda: heard("A heartbeat run has started."),
+        "a heartbeat run by hand, which heeds no silence",
     )
     (alert,) = wait_for(lambda: heard("you said:"), "its alert")
     assert ITEM in alert

@@ -104,7 +104,7 @@ class FakeHeartbeats:
         self._after()
         return HeartbeatStarted(heartbeat_run)
 
-    async def rehearse(self, agent: AgentName) -> DryRunReport:
+    async def dry_run(self, agent: AgentName) -> DryRunReport:
         self.heart(agent)
         return DryRunReport(
             HeartbeatRunStatus.RUNNING, None, "", "\n".join(self.items[agent]), self.route

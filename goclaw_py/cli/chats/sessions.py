@@ -12,7 +12,7 @@ from goclaw_py.cli.output import Printer, clock, plain, show_facts, show_table
 from goclaw_py.ports.control import Control, Submitted
 from goclaw_py.ports.store import Session, StoredEntry
 
-app = typer.Typer(help="List, show and reset conversations.", no_args_is_help=True)
+app = typer.Typer(help="List, show and reset sessions (conversations).", no_args_is_help=True)
 
 
 @app.command("list")
@@ -88,7 +88,10 @@ def send(
     ],
     *,
     queue: Annotated[
-        bool, typer.Option("--queue", help="Wait for current runs and messages of the session.")
+        bool,
+        typer.Option(
+            "--queue", help="If the session is busy, queue the message instead of failing."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -43,7 +43,7 @@ class RemoteHeartbeatService(Remote):
     log = call(
         HeartbeatService.log, "GET /api/heartbeats/{agent}/runs", without="/api/heartbeat-runs"
     )
-    rehearse = call(HeartbeatService.rehearse, "GET /api/heartbeats/{agent}/rehearsal")
+    dry_run = call(HeartbeatService.dry_run, "GET /api/heartbeats/{agent}/dry-run")
     run_now = call(
         HeartbeatService.run_now,
         "POST /api/heartbeats/{agent}/run",

@@ -63,11 +63,14 @@ class JobOptions:
     ] = None
     tz: Annotated[
         str | None,
-        typer.Option(help="Time zone, such as Europe/Berlin (default: scheduler.timezone)."),
+        typer.Option(
+            help="Time zone, such as Europe/Berlin (default: the zone that you have chosen, else "
+            "scheduler.timezone, else the profile's)."
+        ),
     ] = None
     slug: Annotated[str | None, typer.Option(help="Short name: a-z 0-9 _ -.")] = None
     name: Annotated[str | None, typer.Option(help="Display name.")] = None
-    agent: Annotated[str | None, typer.Option(help="Agent that runs the job (default: main).")] = (
+    agent: Annotated[str | None, typer.Option(help="Agent that runs the job (new jobs: main).")] = (
         None
     )
     to: Annotated[
@@ -89,7 +92,8 @@ class JobOptions:
         typer.Option("--command", help="Run the words after -- as a program."),
     ] = False
     model: Annotated[
-        str | None, typer.Option(help="Model of its runs (default: the agent's model; also '').")
+        str | None,
+        typer.Option(help="Model of its runs (default, or with '': the agent's model)."),
     ] = None
     max_runs: Annotated[
         str | None, typer.Option(callback=_max_runs, help="Finish the job after this many runs.")

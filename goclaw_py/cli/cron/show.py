@@ -196,7 +196,7 @@ def runs(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """List past runs of jobs, newest first.
+    """List past and current runs of jobs, newest first.
 
     For a deleted job give its full id with --job.
     """

@@ -1,4 +1,4 @@
-"""``goclaw heartbeat`` and ``goclaw event``: periodic agent runs (SPEC OPS-1, section 7)."""
+"""``goclaw heartbeat`` and ``goclaw event``: checks of HEARTBEAT.md (SPEC OPS-1, section 7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from goclaw_py.heartbeat import status_texts as said
 from goclaw_py.heartbeat.checklist.checklist import Checklist, Item, as_item, open_item
 from goclaw_py.heartbeat.models import OPEN, Heartbeat, HeartbeatEvent, HeartbeatRun, Skip
 from goclaw_py.heartbeat.mute import mute_end
-from goclaw_py.heartbeat.status_texts import BY_SETTINGS, advice, outcome_words, rehearsal_lines
+from goclaw_py.heartbeat.status_texts import BY_SETTINGS, advice, dry_run_lines, outcome_words
 from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.heartbeat import HeartbeatService, HeartbeatStarted, NoHeartbeat
@@ -29,7 +29,7 @@ from goclaw_py.ports.heartbeat import HeartbeatService, HeartbeatStarted, NoHear
 if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
 
-app = typer.Typer(help="Manage heartbeats (periodic agent runs).", no_args_is_help=True)
+app = typer.Typer(help="Manage heartbeats (regular checks of HEARTBEAT.md).", no_args_is_help=True)
 
 app.command("status")(show.status)
 app.command("why")(show.why)
@@ -70,12 +70,12 @@ def run(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a heartbeat now, wait for it and show the result.
+    """Start a heartbeat run now, wait for it and show the result.
 
     Ignores the interval, mute and quiet hours, but not the daily budget.
     """
     if dry_run:
-        _rehearse(ctx, agent, as_json=as_json)
+        _dry_run(ctx, agent, as_json=as_json)
         return
     patience = 0.0 if no_wait else wait
 
@@ -90,14 +90,14 @@ def run(
     _say(cli(ctx).ask(ask), waited=not no_wait, as_json=as_json)
 
 
-def _rehearse(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
+def _dry_run(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
     async def ask(control: Control) -> tuple[DryRunReport, Heartbeat]:
         service = control.heartbeats
         name = await words.chosen(service, agent)
-        return await service.rehearse(name), (await service.view(name)).heartbeat
+        return await service.dry_run(name), (await service.view(name)).heartbeat
 
     def show(found: tuple[DryRunReport, Heartbeat]) -> None:
-        for line in rehearsal_lines(*found):
+        for line in dry_run_lines(*found):
             typer.echo(plain(line))
 
     answer(ctx, ask, Printer(DryRunReport, show, as_json, lambda found: found[0]))
@@ -222,7 +222,7 @@ def mute(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Mute the heartbeat for a while. Its runs are skipped until then."""
+    """Mute the heartbeat for a while. Heartbeat runs that fall into this time are skipped."""
     text = " ".join(when)
 
     async def change(service: HeartbeatService, name: AgentName) -> HeartbeatView:
@@ -329,7 +329,14 @@ def event(
     text: Annotated[list[str], typer.Argument(metavar="TEXT", help="Text of the event.")],
     agent: AgentOption = None,
     *,
-    now: Annotated[bool, typer.Option("--now", help="Run a heartbeat now.")] = False,
+    now: Annotated[
+        bool,
+        typer.Option(
+            "--now",
+            help="Start the heartbeat run at once, but at least 30 s after the start of the last "
+            "one. Mute and quiet hours still apply.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Send an event to an agent. The agent reads it in its next heartbeat run."""

@@ -39,7 +39,10 @@ Ids = Annotated[
 ]
 Channel = Annotated[str | None, typer.Option(help="Channel, if several match.")]
 Account = Annotated[str | None, typer.Option(help="Account, if several match.")]
-All = Annotated[bool, typer.Option("--all", help="Select all messages that failed.")]
+All = Annotated[
+    bool,
+    typer.Option("--all", help="Select all failed messages; in the outbox, all dead ones."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 

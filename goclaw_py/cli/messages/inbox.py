@@ -1,4 +1,4 @@
-"""``goclaw inbox``: incoming messages that failed, or are not done yet (SPEC IO-2, OPS-4)."""
+"""``goclaw inbox``: incoming messages that failed, or are unfinished (SPEC IO-2, OPS-4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def list_(
     limit: Limit = 50,
     *,
     waiting: Annotated[
-        bool, typer.Option("--waiting", help="List messages not done yet, instead of failed ones.")
+        bool, typer.Option("--waiting", help="List unfinished messages instead of failed ones.")
     ] = False,
     watch: Watch = None,
     as_json: AsJson = False,

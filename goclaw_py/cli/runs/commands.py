@@ -103,7 +103,13 @@ class Listed:
         None
     )
     limit: Limit = 50
-    active: Annotated[bool, typer.Option("--active", help="List only runs in progress.")] = False
+    active: Annotated[
+        bool,
+        typer.Option(
+            "--active",
+            help="List only runs in progress, without waiting ones (those: goclaw runs --active).",
+        ),
+    ] = False
     watch: Watch = None
     as_json: AsJson = False
 

@@ -80,10 +80,10 @@ def _looking(api: APIRouter, control: Control) -> None:
         rows = await control.heartbeats.log(name, limit=limit + 1, outcome=outcome, before=before)
         return page.of(rows, limit)
 
-    @api.get("/{agent}/rehearsal")
-    async def rehearsal(agent: Agent) -> DryRunReport:
+    @api.get("/{agent}/dry-run")
+    async def dry_run(agent: Agent) -> DryRunReport:
         """What a run by hand would do now: all checks, no model."""
-        return await control.heartbeats.rehearse(AgentName(agent))
+        return await control.heartbeats.dry_run(AgentName(agent))
 
 
 def _changing(api: APIRouter, control: Control) -> None:

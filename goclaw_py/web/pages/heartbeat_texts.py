@@ -1,4 +1,4 @@
-"""What the pages about heartbeats say of runs, cards, and a run that is only rehearsed."""
+"""What the pages about heartbeats say of runs, cards, and a dry run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from goclaw_py.delivery.ok_token import without_token
 from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.status_texts import (
     advice,
+    dry_run_lines,
     is_undelivered,
     outcome_words,
-    rehearsal_lines,
     route_words,
     spent_words,
     state_words,
@@ -72,7 +72,7 @@ WORDS: Final[Mapping[str, object]] = {
 """What templates say of a heartbeat and its runs."""
 
 
-# ---------------------------------------------------------------------------- rehearsal
+# ---------------------------------------------------------------------------- dry run
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +98,24 @@ _CHECKS: Final = (
 """The checks in their order, with what they end in; None: the one that lets a run wait."""
 
 
-def steps_of(rehearsal: DryRunReport, view: HeartbeatView) -> tuple[CheckLine, ...]:
+def steps_of(report: DryRunReport, view: HeartbeatView) -> tuple[CheckLine, ...]:
     """What a run by hand would do now, check by check (SPEC HB-1)."""
-    verdict = rehearsal_lines(rehearsal, view.heartbeat)[0]
-    is_deferred = rehearsal.status is HeartbeatRunStatus.DEFERRED
+    verdict = dry_run_lines(report, view.heartbeat)[0]
+    is_deferred = report.status is HeartbeatRunStatus.DEFERRED
     steps: list[CheckLine] = []
     is_over = False
     for asks, skips in _CHECKS:
         if is_over:
             steps.append(CheckLine(asks, *_NOT_REACHED))
-        elif is_deferred if skips is None else rehearsal.skip in skips:
+        elif is_deferred if skips is None else report.skip in skips:
             is_over = True
             how = ("waits here", "busy") if skips is None else ("skipped here", "bad")
             steps.append(CheckLine(asks, *how, verdict))
         else:
             steps.append(CheckLine(asks, "passed", "good"))
     steps[1:1] = _unheeded(view)
-    asked = _NOT_REACHED if is_over else ("yes", "good", rehearsal.detail)
-    return (*steps, CheckLine("Would it ask the agent?", *asked), _route_step(rehearsal, view))
+    asked = _NOT_REACHED if is_over else ("yes", "good", report.detail)
+    return (*steps, CheckLine("Would it ask the agent?", *asked), _route_step(report, view))
 
 
 def _unheeded(view: HeartbeatView) -> list[CheckLine]:
@@ -137,8 +137,8 @@ def _unheeded(view: HeartbeatView) -> list[CheckLine]:
     ]
 
 
-def _route_step(rehearsal: DryRunReport, view: HeartbeatView) -> CheckLine:
-    route = rehearsal.route
+def _route_step(report: DryRunReport, view: HeartbeatView) -> CheckLine:
+    route = report.route
     is_reached = route.target is not None and not route.problem
     went, meaning = ("found", "good") if is_reached else ("nowhere", "idle")
     if route.problem:

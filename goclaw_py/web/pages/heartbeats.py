@@ -40,7 +40,7 @@ STRIP: Final = 100
 SHOWN: Final = 15
 _HEARTBEAT_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _REFUSED: Final = {
-    NoHeartbeat.ALREADY_RUNNING: "A heartbeat is already running.",
+    NoHeartbeat.ALREADY_RUNNING: "A heartbeat run is already in progress.",
     NoHeartbeat.OFF: "No gateway runs heartbeats at the moment. Start one with: goclaw run.",
 }
 _CHOSEN: Final = {"yes": True, "no": False, "settings": None}
@@ -63,7 +63,7 @@ def routes(service: PageServices) -> list[Route]:
         *service.routes(Page("/heartbeats", "heartbeats", "Heartbeats", hearts.look, every_s=2.0)),
         *service.routes(hearts.one),
         Route("/heartbeats/{agent}", hearts.show, methods=["GET"]),
-        Route("/heartbeats/{agent}/dry-run", hearts.rehearse, methods=["GET"]),
+        Route("/heartbeats/{agent}/dry-run", hearts.dry_run, methods=["GET"]),
         Route("/heartbeats/{agent}/checklist/{action}", hearts.list_, methods=["POST"]),
         Route("/heartbeats/{agent}/{action}", hearts.act, methods=["POST"]),
     ]
@@ -113,19 +113,19 @@ class _Hearts:
         """One agent."""
         return await self._page(request, ChecklistDraft())
 
-    async def rehearse(self, request: Request) -> Response:
+    async def dry_run(self, request: Request) -> Response:
         """What a heartbeat run by hand would do now; nothing happens, and no model is asked."""
         agent = self._known(request.path_params["agent"])
         hearts = self._service.control.heartbeats
-        view, rehearsal = await asyncio.gather(hearts.view(agent), hearts.rehearse(agent))
+        view, report = await asyncio.gather(hearts.view(agent), hearts.dry_run(agent))
         facts: Facts = {
             "title": f"Dry run of the heartbeat of {agent}",
             "path": "/heartbeats",
             "agent": agent,
-            "steps": steps_of(rehearsal, view),
-            "prompt": rehearsal.prompt,
+            "steps": steps_of(report, view),
+            "prompt": report.prompt,
         }
-        return self._service.answer(request, "rehearsal.html", facts)
+        return self._service.answer(request, "dry_run.html", facts)
 
     async def _page(
         self, request: Request, draft: ChecklistDraft, error: str = "", status: int = 200

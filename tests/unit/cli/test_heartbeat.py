@@ -85,7 +85,7 @@ def test_the_status_of_one_has_its_last_heartbeat_runs_and_the_reasons(
     assert "last       Last heartbeat run, today 08:30 (Europe/Berlin): Nothing needed" in facts
     assert "next       The next run is due today 09:27 (Europe/Berlin), in 27 min" in facts
     assert "alerts     to telegram.work:-1005:7" in facts
-    assert "used       Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day" in facts
+    assert "used       Used today (UTC): $0.0123 (1,200 tokens), of at most $1.00 a day" in facts
     head, skipped, ok = lines(heartbeat_runs)
     assert head == "STARTED TRIGGER TOOK OUTCOME TRIES DELIVERY COST RESULT REPLY"
     assert skipped == (
@@ -285,7 +285,7 @@ def test_what_the_settings_switch_off_is_not_switched_on(
     goclaw: Shell, hand: FakeHeartbeats
 ) -> None:
     switched_off_by_the_settings(hand)
-    hand.rehearsal = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
+    hand.report = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
     hand.coming = came_to(HeartbeatRunStatus.SKIPPED, Skip.DISABLED)
     for options in ([], ["--dry-run"]):
         out = goclaw("heartbeat", "run", *options).out
@@ -348,7 +348,7 @@ def test_a_heartbeat_run_that_cannot_begin_says_why(
     assert (got.code, json.loads(got.out)) == (code, {"status": refused.value})
 
 
-def test_a_rehearsal_runs_nothing(goclaw: Shell, service: FakeHeartbeats) -> None:
+def test_a_dry_run_runs_nothing(goclaw: Shell, service: FakeHeartbeats) -> None:
     """SPEC OPS-4."""
     got = goclaw("heartbeat", "run", "--dry-run")
     assert (got.code, got.out.splitlines()) == (
@@ -361,9 +361,7 @@ def test_a_rehearsal_runs_nothing(goclaw: Shell, service: FakeHeartbeats) -> Non
             "- [2J",
         ],
     )
-    service.rehearsal = DryRunReport(
-        HeartbeatRunStatus.SKIPPED, Skip.BUDGET, "", "", Route(None, "x")
-    )
+    service.report = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.BUDGET, "", "", Route(None, "x"))
     assert goclaw("heartbeat", "run", "--dry-run").out.startswith(
         "It would be skipped: the daily budget "
     )

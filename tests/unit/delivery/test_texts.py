@@ -104,8 +104,14 @@ def test_every_mode_is_explained_in_words_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        (QueuePolicy(capacity=3), "Waiting: 3, at most: 3; then the oldest is dropped"),
-        (QueuePolicy(drop=Drop.NEW), "Waiting: 3, at most: 10; then new ones are rejected"),
+        (
+            QueuePolicy(capacity=3),
+            "Waiting: 3 (at most 3; when the queue is full, the oldest is dropped)",
+        ),
+        (
+            QueuePolicy(drop=Drop.NEW),
+            "Waiting: 3 (at most 10; when the queue is full, new ones are rejected)",
+        ),
         (QueuePolicy(concurrency=3), "Running: 4 (at most 3 at a time)"),
         (QueuePolicy(debounce_s=1.5), "Bursts: messages sent within 1.5 s are merged"),
     ],

@@ -19,8 +19,8 @@ from goclaw_py.heartbeat.status_texts import (
     BY_SETTINGS,
     SAME_WAITS,
     advice,
+    dry_run_lines,
     outcome_words,
-    rehearsal_lines,
     spent_words,
     state_words,
     status_lines,
@@ -86,8 +86,8 @@ def last(status: HeartbeatRunStatus, skip: Skip | None = None, **facts: Any) -> 
         (HeartbeatRunStatus.OK, {}, "Nothing needed attention, so no message was sent."),
         (
             HeartbeatRunStatus.ALERTED,
-            {"target": CHAT, "delivery": "sent", "detail": "the chat used last"},
-            "It sent an alert to telegram:5 (the chat used last).",
+            {"target": CHAT, "delivery": "sent", "detail": "the chat in which somebody last wrote"},
+            "It sent an alert to telegram:5 (the chat in which somebody last wrote).",
         ),
         (
             HeartbeatRunStatus.ALERTED,
@@ -229,7 +229,7 @@ def test_there_are_words_for_whatever_a_row_holds(
 
 
 def test_without_a_heartbeat_run_the_first_line_says_so() -> None:
-    assert why(view(last=None))[0] == "No heartbeat has run yet."
+    assert why(view(last=None))[0] == "There has been no heartbeat run yet."
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_long_cause_is_cut() -> None:
             {"interval": None, "next_at": None},
             (
                 "No run is planned: the heartbeat is turned off in the settings "
-                "(heartbeat.enabled and "
+                "(heartbeat.enabled or "
                 "heartbeat.interval)."
             ),
         ),
@@ -299,16 +299,16 @@ def test_a_long_cause_is_cut() -> None:
             {"muted_until": NINE + timedelta(hours=1, minutes=10)},
             (
                 "The next run that will not be skipped is due today 10:30 (Europe/Berlin), "
-                "in 1 hour: it is muted until today 10:10 (Europe/Berlin), unmute it with "
-                "/mute off (or goclaw heartbeat mute off)."
+                "in 1 hour: it is muted until today 10:10 (Europe/Berlin) (unmute: "
+                "/mute off or goclaw heartbeat mute off)."
             ),
         ),
         (
             {"muted_until": NINE + timedelta(hours=1)},
             (
                 "The next run that will not be skipped is due today 10:00 (Europe/Berlin), "
-                "in 1 hour: it is muted until today 10:00 (Europe/Berlin), unmute it with "
-                "/mute off (or goclaw heartbeat mute off)."
+                "in 1 hour: it is muted until today 10:00 (Europe/Berlin) (unmute: "
+                "/mute off or goclaw heartbeat mute off)."
             ),
         ),
         (
@@ -334,8 +334,8 @@ def test_a_long_cause_is_cut() -> None:
             {"hours": DAY, "muted_until": NINE + timedelta(hours=14)},
             (
                 "The next run that will not be skipped is due tomorrow 08:00 (Europe/Berlin), "
-                "in 23 hours: it is muted until today 23:00 (Europe/Berlin), unmute it with "
-                "/mute off (or goclaw heartbeat mute off) and its active hours are "
+                "in 23 hours: it is muted until today 23:00 (Europe/Berlin) (unmute: "
+                "/mute off or goclaw heartbeat mute off) and its active hours are "
                 "08:00\u201322:00 "
                 "Europe/Berlin."
             ),
@@ -488,22 +488,27 @@ def usage(tokens: int, usd: str | None = None) -> Usage:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({}, "Used today (UTC): nothing, of $1.00 a day; this month: nothing."),
+        ({}, "Used today (UTC): nothing, of at most $1.00 a day; this month: nothing."),
         (
             {"today": usage(1200, "0.0123"), "month": usage(3_000_000, "12.5")},
             (
-                "Used today (UTC): $0.0123 (1,200 tokens), of $1.00 a day; this month: $12.50 "
+                "Used today (UTC): $0.0123 (1,200 tokens), of at most $1.00 a day; "
+                "this month: $12.50 "
                 "(3,000,000 tokens)."
             ),
         ),
         (
             {"today": usage(1200), "month": usage(1200)},
-            "Used today (UTC): 1,200 tokens, of 200,000 tokens a day; this month: 1,200 tokens.",
+            (
+                "Used today (UTC): 1,200 tokens, of at most 200,000 tokens a day; this "
+                "month: 1,200 tokens."
+            ),
         ),
         (
             {"today": usage(1200, "0"), "month": usage(1200, "0")},
             (
-                "Used today (UTC): $0.00 (1,200 tokens), of $1.00 a day; this month: $0.00 (1,200 "
+                "Used today (UTC): $0.00 (1,200 tokens), of at most $1.00 a day; "
+                "this month: $0.00 (1,200 "
                 "tokens)."
             ),
         ),
@@ -511,7 +516,8 @@ def usage(tokens: int, usd: str | None = None) -> Usage:
         (
             {"day": Budget(tokens=5000), "today": usage(1, "0.5"), "month": usage(1, "0.5")},
             (
-                "Used today (UTC): $0.5000 (1 token), of 5,000 tokens a day; this month: $0.5000 "
+                "Used today (UTC): $0.5000 (1 token), of at most 5,000 tokens a day; "
+                "this month: $0.5000 "
                 "(1 token)."
             ),
         ),
@@ -524,13 +530,13 @@ def test_what_was_used_is_said_beside_what_may_be(facts: dict[str, Any], words: 
 
 def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None:
     """SPEC OPS-4."""
-    seen = view(route=Route(CHAT, "the chat used last"), events=2)
+    seen = view(route=Route(CHAT, "the chat in which somebody last wrote"), events=2)
     lines = status_lines(seen)
     assert lines[0] == "Heartbeat of main: on, every 30 minutes."
     assert tuple(lines[1:3]) == why(seen)
     assert lines[3:] == [
-        "Alerts go to telegram:5 (the chat used last).",
-        "Used today (UTC): nothing, of $1.00 a day; this month: nothing.",
+        "Alerts go to telegram:5 (the chat in which somebody last wrote).",
+        "Used today (UTC): nothing, of at most $1.00 a day; this month: nothing.",
         "2 events wait for the next heartbeat run.",
     ]
     assert status_lines(replace(seen, events=1))[-1] == "1 event waits for the next heartbeat run."
@@ -557,7 +563,7 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
     assert status_lines(view(**facts))[3] == words
 
 
-# ---------------------------------------------------------------------------- rehearsal
+# ---------------------------------------------------------------------------- dry run
 
 
 @pytest.mark.parametrize(
@@ -571,8 +577,8 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
             Skip.MUTED,
             "",
             (
-                "It would be skipped: the heartbeat is muted. Unmute it with /mute off (or "
-                "goclaw heartbeat mute off)."
+                "It would be skipped: the heartbeat is muted. Unmute it with /mute off or "
+                "goclaw heartbeat mute off."
             ),
         ),
         (
@@ -596,27 +602,27 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
         *((HeartbeatRunStatus.SKIPPED, skip, "", None) for skip in Skip),
     ],
 )
-def test_a_rehearsal_says_what_would_happen(
+def test_a_dry_run_says_what_would_happen(
     status: HeartbeatRunStatus, skip: Skip | None, detail: str, words: str | None
 ) -> None:
-    lines = rehearsal_lines(DryRunReport(status, skip, detail, "", Route(CHAT)))
+    lines = dry_run_lines(DryRunReport(status, skip, detail, "", Route(CHAT)))
     assert lines[0] == words or (words is None and lines[0].startswith("It would be skipped: "))
     assert lines[1:] == ["An alert would go to telegram:5."]
 
 
 def test_only_the_settings_switch_on_what_they_switch_off() -> None:
     row = heartbeat_run(HeartbeatRunStatus.SKIPPED, Skip.DISABLED)
-    rehearsal = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
+    report = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
     by_settings = view(interval=None, next_at=None).heartbeat
     by_people = view(switched=False, next_at=None).heartbeat
     assert advice(row, by_settings) == BY_SETTINGS
     assert (
-        rehearsal_lines(rehearsal, by_settings)[0]
+        dry_run_lines(report, by_settings)[0]
         == f"It would be skipped: the heartbeat is off. {BY_SETTINGS}"
     )
     for heartbeat in (by_people, None):
         assert "goclaw heartbeat on" in advice(row, heartbeat)
-        assert "goclaw heartbeat on" in rehearsal_lines(rehearsal, heartbeat)[0]
+        assert "goclaw heartbeat on" in dry_run_lines(report, heartbeat)[0]
 
 
 @pytest.mark.parametrize(
@@ -632,15 +638,15 @@ def test_the_file_is_named_once(skip: Skip, detail: str, words: str) -> None:
         outcome_words(heartbeat_run(HeartbeatRunStatus.SKIPPED, skip, detail=detail))
         == f"it was skipped: {words}"
     )
-    rehearsal = DryRunReport(HeartbeatRunStatus.SKIPPED, skip, detail, "", Route(CHAT))
-    assert rehearsal_lines(rehearsal)[0].startswith(f"It would be skipped: {words}. ")
+    report = DryRunReport(HeartbeatRunStatus.SKIPPED, skip, detail, "", Route(CHAT))
+    assert dry_run_lines(report)[0].startswith(f"It would be skipped: {words}. ")
 
 
-def test_a_rehearsal_shows_what_the_agent_would_read() -> None:
-    rehearsal = DryRunReport(
+def test_a_dry_run_shows_what_the_agent_would_read() -> None:
+    report = DryRunReport(
         HeartbeatRunStatus.RUNNING, None, "", "- mail\n- backup", Route(None, "x")
     )
-    assert rehearsal_lines(rehearsal) == [
+    assert dry_run_lines(report) == [
         "It would ask its agent.",
         "An alert would go nowhere: x.",
         "The agent would read:",

@@ -220,7 +220,7 @@ def test_the_third_failure_says_that_it_is_not_the_first() -> None:
 def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, words: str) -> None:
     """SPEC CRON-8; whoever changed it meanwhile has kept it on."""
     assert texts.job_disabled("tea", failures, "no route") == (
-        f"⚠️ “tea” has failed {words} and was disabled, unless someone changed it in "
+        f"⚠️ “tea” has failed {words}. I disabled it, unless someone has changed it in "
         "the meantime. Last error: No route."
     )
 

@@ -128,16 +128,16 @@ async def test_open_items_are_shown_with_their_numbers_and_how_many_have_an_inte
         "2. every 2h: the build",
         "3. every 1d: the backup",
         "4. Calendar",
-        "2 are checked at each heartbeat, 2 have their own intervals.",
+        "2 are checked in each heartbeat run, 2 have their own intervals.",
     ]
 
 
 @pytest.mark.parametrize(
     ("items", "last"),
     [
-        (["a"], "1 is checked at each heartbeat."),
+        (["a"], "1 is checked in each heartbeat run."),
         (["every 2h: a"], "1 has its own interval."),
-        (["a", "every 2h: a"], "1 is checked at each heartbeat, 1 has its own interval."),
+        (["a", "every 2h: a"], "1 is checked in each heartbeat run, 1 has its own interval."),
     ],
 )
 async def test_no_kind_of_item_is_counted_that_is_not_there(items: list[str], last: str) -> None:
@@ -275,7 +275,7 @@ async def test_a_heartbeat_run_begins_at_once_and_is_answered_at_once() -> None:
     """SPEC HB-11."""
     chats = Chats()
     assert await chats.ask("/heartbeat now") == (
-        "A heartbeat has started. You get a message if something needs attention."
+        "A heartbeat run has started. You get a message if something needs attention."
     )
     assert chats.service.ran == [MAIN_AGENT]
 
@@ -287,14 +287,14 @@ async def test_nobody_is_promised_an_alert_that_would_not_arrive(route: Route) -
     chats = Chats()
     chats.service.route = route
     answer = await chats.ask("/heartbeat now")
-    assert answer.startswith("A heartbeat has started. ")
+    assert answer.startswith("A heartbeat run has started. ")
     assert "cannot be delivered" in answer
 
 
 @pytest.mark.parametrize(
     ("reason", "answer"),
     [
-        (NoHeartbeat.ALREADY_RUNNING, "A heartbeat is already running."),
+        (NoHeartbeat.ALREADY_RUNNING, "A heartbeat run is already in progress."),
         (NoHeartbeat.OFF, "This gateway does not run heartbeats at the moment."),
     ],
 )
@@ -321,9 +321,9 @@ async def test_a_heartbeat_run_that_was_asked_for_once_is_not_begun_twice() -> N
         await chats.again(row)
     chats.restart()
     await asyncio.sleep(60)
-    assert (await chats.again(row)).startswith("A heartbeat has started. ")
+    assert (await chats.again(row)).startswith("A heartbeat run has started. ")
     assert chats.service.ran == [MAIN_AGENT]
-    assert (await chats.ask("/heartbeat now")).startswith("A heartbeat has started. ")
+    assert (await chats.ask("/heartbeat now")).startswith("A heartbeat run has started. ")
     assert len(chats.service.ran) == 2, "asked for anew, it begins anew"
 
 

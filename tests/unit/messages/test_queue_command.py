@@ -68,7 +68,7 @@ async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> 
         assert mode.startswith("Mode: steer (from the settings): a new message is added to the run")
         assert numbers == [
             "Running: 1 (at most 1 at a time)",
-            "Waiting: 2, at most: 7; then new ones are rejected",
+            "Waiting: 2 (at most 7; when the queue is full, new ones are rejected)",
             "Bursts: each message is its own turn",
         ]
         assert modes.startswith("Modes: queue, followup, interrupt, collect, steer; /queue default")

@@ -97,7 +97,7 @@ async def test_it_shows_open_items_with_their_numbers(
         "Open items on the checklist of main:",
         "1. Mail",
         "2. every 2h: " + "x" * 300,
-        "1 is checked at each heartbeat, 1 has its own interval.",
+        "1 is checked in each heartbeat run, 1 has its own interval.",
     ]
 
 

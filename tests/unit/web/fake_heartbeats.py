@@ -121,7 +121,7 @@ class FakeHeartbeats:
         self.hand: HeartbeatStarted | NoHeartbeat = HeartbeatStarted(RUNNING.id)
         self.coming: list[HeartbeatRun] = [RUNNING, replace(OK, id=RUNNING.id)]
         """What a heartbeat run by hand looks like, look after look; the last one stays."""
-        self.rehearsal = DryRunReport(
+        self.report = DryRunReport(
             HeartbeatRunStatus.RUNNING, None, "", "- look at the mail\n- \x1b[2J", Route(CHAT)
         )
 
@@ -162,9 +162,9 @@ class FakeHeartbeats:
         self._called("run_now", agent)
         return self.hand
 
-    async def rehearse(self, agent: AgentName) -> DryRunReport:
-        self._called("rehearse", agent)
-        return self.rehearsal
+    async def dry_run(self, agent: AgentName) -> DryRunReport:
+        self._called("dry_run", agent)
+        return self.report
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
         self._called("switch", agent, on)

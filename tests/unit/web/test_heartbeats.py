@@ -90,11 +90,11 @@ async def test_heartbeats_are_seen_as_they_are(both: Both) -> None:
     assert await remote.log(MAIN, outcome="skipped:unreadable") == [SKIPPED]
     assert await remote.heartbeat_run(OK.id) == OK
     assert await remote.heartbeat_run(HeartbeatRunId("019b-unknown")) is None
-    assert await remote.rehearse(MAIN) == service.rehearsal
-    service.rehearsal = DryRunReport(
+    assert await remote.dry_run(MAIN) == service.report
+    service.report = DryRunReport(
         HeartbeatRunStatus.SKIPPED, Skip.EMPTY, "x", "", Route(None, "a", "b")
     )
-    assert await remote.rehearse(MAIN) == service.rehearsal
+    assert await remote.dry_run(MAIN) == service.report
 
 
 @pytest.mark.real_time
@@ -352,7 +352,7 @@ async def test_every_example_of_a_mute_is_taken() -> None:
     [
         ("GET", "/heartbeats/nobody", None, 404),
         ("GET", "/heartbeats/nobody/runs", None, 404),
-        ("GET", "/heartbeats/nobody/rehearsal", None, 404),
+        ("GET", "/heartbeats/nobody/dry-run", None, 404),
         ("GET", "/heartbeats/nobody/checklist", None, 404),
         ("POST", "/heartbeats/nobody/run", None, 404),
         ("PUT", "/heartbeats/nobody/switch", {"on": True}, 404),

@@ -103,7 +103,7 @@ async def test_a_heart_that_has_not_beaten_says_how_to_let_it(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     hearts.heartbeat_runs = []
-    assert "No heartbeat has run yet." in text_of(await browser.get("/heartbeats"))
+    assert "There has been no heartbeat run yet." in text_of(await browser.get("/heartbeats"))
     hearts.texts[MAIN] = []
     said = text_of(await browser.get("/heartbeats/main"))
     assert "“Run now” starts one immediately." in said
@@ -207,7 +207,7 @@ async def test_nothing_that_agents_and_people_write_runs_in_the_browser(
     ]
     hearts.views[MAIN] = replace(hearts.views[MAIN], last=bad, route=Route(CHAT, ATTACK, ATTACK))
     hearts.told[MAIN] = [HeartbeatEvent(1, MAIN, ATTACK, AT)]
-    hearts.rehearsal = replace(hearts.rehearsal, prompt=ATTACK, detail=ATTACK)
+    hearts.report = replace(hearts.report, prompt=ATTACK, detail=ATTACK)
     paths = ("", "/main", f"/main?heartbeat_run={OK.id}", "/main/dry-run")
     for path in paths:
         read = Reader((await browser.get(f"/heartbeats{path}")).text)
@@ -500,7 +500,7 @@ async def test_the_dry_run_shows_each_check_and_asks_no_model(
     assert said.count('class="badge good">passed') == 4
     assert 'Would it ask the agent? <span class="badge good">yes' in said
     assert "look at the mail" in said.partition("Prompt for the agent")[2]
-    assert {call[0] for call in hearts.calls} == {"view", "rehearse"}
+    assert {call[0] for call in hearts.calls} == {"view", "dry_run"}
 
 
 @pytest.mark.parametrize(
@@ -519,7 +519,7 @@ async def test_the_dry_run_says_which_check_it_ends_at(
     skip: Skip | None, passed: int, words: str, browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     status = HeartbeatRunStatus.DEFERRED if skip is None else HeartbeatRunStatus.SKIPPED
-    hearts.rehearsal = DryRunReport(status, skip, "", "", Route(None, problem="no chat is known"))
+    hearts.report = DryRunReport(status, skip, "", "", Route(None, problem="no chat is known"))
     said = text_of(await browser.get("/heartbeats/main/dry-run"))
     assert said.count('class="badge good">passed') == passed
     assert said.count("skipped here") + said.count("waits here") == 1
