@@ -285,7 +285,7 @@ async def test_a_job_that_is_switched_off_is_told_to_its_owner_whatever_else_is_
             gateway, wanted(every(600), TargetKind.NONE, notify, auto_disable_after=2), BY_ANN
         )
         await asyncio.sleep(1300)
-        assert "has failed 2 times in a row and was disabled" in told(gateway, "ann")[-1]
+        assert "has failed 2 times in a row. I disabled it" in told(gateway, "ann")[-1]
         assert len(told(gateway, "ann")) == 1 + (notify is Notify.ALWAYS)
 
 
@@ -301,4 +301,4 @@ async def test_a_job_that_was_resumed_during_its_run_goes_on_with_one_failure() 
         stored = await gateway.store.job(job.id)
         assert stored is not None
         assert (stored.state, stored.failures) == (JobState.ACTIVE, 1)
-        assert "unless someone changed it in the meantime" in told(gateway, "ann")[-1]
+        assert "unless someone has changed it in the meantime" in told(gateway, "ann")[-1]
