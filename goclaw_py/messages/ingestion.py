@@ -239,7 +239,7 @@ class MessageIngestor:
             box.mark_stale()
         finally:
             if entry.state is MessageState.STARTING:
-                self._mailboxes.release(entry)
+                self._mailboxes.remove(entry)
 
     async def _do_or_fail(self, entry: MailboxEntry) -> bool:
         """Whether the row is done with, or the dispatcher has it. Raises ``StoreUnavailable``.

@@ -55,7 +55,8 @@ class MailboxEntry:
         stops: What it has stopped, to be committed with it.
         announce: Tells what it has stopped; left until it is known that no other node works there.
         unstored: Why it was stopped, while that is not known to be stored.
-        tried: Its commit has been tried. Until then the ends of what it has stopped are not stored.
+        tried: Of a stop that has acted: set once its commit has been tried. Until then the ends of
+            what it has stopped are not stored.
     """
 
     message: InboundMessage
@@ -71,7 +72,7 @@ class MailboxEntry:
     stops: Stops | None = None
     announce: Callable[[], None] | None = None
     unstored: Reason | None = None
-    tried: asyncio.Event = field(default_factory=asyncio.Event)
+    tried: asyncio.Event | None = None
 
     @property
     def key(self) -> ExternalId:
@@ -94,6 +95,11 @@ class MailboxEntry:
             reason=reason,
             stops=self.stops,
         )
+
+    def commit_tried(self) -> None:
+        """Let the ends of what it has stopped be stored."""
+        if self.tried is not None:
+            self.tried.set()
 
     def announce_now(self) -> None:
         """Tell what it has stopped, once."""
@@ -209,7 +215,7 @@ class Mailboxes:
             elif row.stops is not None:
                 self._forget_stopped(entry, row.stops, entries)
             entry.announce_now()
-            entry.tried.set()
+            entry.commit_tried()
             if is_known and entry.cancelled is not None:
                 self._expected[entry.key] = entry  # a reload brings it, if it is not done
             if is_known or row.outcome is not None:
@@ -231,14 +237,14 @@ class Mailboxes:
             if entry is None or entry.state is not MessageState.WAITING:
                 continue
             if not entry.accepting or entry in batch:
-                self._remove(entry)
+                self.remove(entry)
 
     def leave(self, entries: Sequence[MailboxEntry], *, committed: bool) -> None:
         """Their commit has ended: they are known here by now, or come again."""
         for entry in entries:
             entry.announce_now()  # while the database is away: it is not told twice
             entry.accepting = False
-            entry.tried.set()
+            entry.commit_tried()
             is_decided = entry.cancelled is not None or entry.acted
             if is_decided and not committed and entry.state is MessageState.ARRIVED:
                 self._expected[entry.key] = entry
@@ -248,7 +254,7 @@ class Mailboxes:
         if entry.acted and entry.key not in self._expected:
             self._acted[entry.key] = None
         if entry.state is MessageState.ARRIVED:
-            self._remove(entry)
+            self.remove(entry)
 
     # ------------------------------------------------------------------ committed
 
@@ -280,10 +286,6 @@ class Mailboxes:
                 entry = self._rows.get(row.id) or self.add(row)
                 entry.state, entry.row, entry.turn = MessageState.WAITING, row, None
             self.of(turn.session).mark_stale()
-
-    def release(self, entry: MailboxEntry) -> None:
-        """Nobody here has it any more; the next reload finds it if it is not done."""
-        self._remove(entry)
 
     def turn(self, row_id: int) -> Turn | None:
         """The turn that a message came with."""
@@ -325,7 +327,7 @@ class Mailboxes:
             if kept is not None and entry.state is MessageState.TAKEN:
                 is_done |= row not in kept and entry.unstored is None
             if is_done:
-                self._remove(entry)
+                self.remove(entry)
 
     # ------------------------------------------------------------------ stopping
 
@@ -374,7 +376,7 @@ class Mailboxes:
             box.owned = False
             for entry in list(box.entries.values()):
                 if entry.unstored is None:
-                    self._remove(entry)
+                    self.remove(entry)
             if not box.entries:
                 self._boxes.pop(session, None)
 
@@ -397,7 +399,8 @@ class Mailboxes:
         for entry in (*(entry for _, entry in arriving), *self._expected.values()):
             entry.acted, entry.stops, entry.announce = False, None, None
 
-    def _remove(self, entry: MailboxEntry) -> None:
+    def remove(self, entry: MailboxEntry) -> None:
+        """Nobody here has it any more; the next reload finds it if it is not done."""
         if entry.row is not None and self._rows.get(entry.row.id) is entry:
             del self._rows[entry.row.id]
         box = self._boxes.get(entry.session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -63,6 +64,7 @@ class StopCommands:
         stopped = _with_others(stopped, command, met, waiting)
         for other in met:
             other.cancelled = stopped.reason
+        entry.tried = asyncio.Event()
         for turn in (*stopped.running, *stopped.waiting):
             turn.stop_tried = entry.tried
         # Some of those are in transactions that are under way, so their names are needed too.
