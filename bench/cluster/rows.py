@@ -129,7 +129,7 @@ from generate_series(2, {left} + 1) as n, (select message from outbox limit 1) a
 async def fill(address: Address, rows: int) -> None:
     """Put so many rows of each kind into a database in which one message has been answered.
 
-    A fifth as many logs of jobs and of heartbeat runs, and conversations of single beats.
+    A fifth as many logs of jobs and of heartbeat runs, and conversations of single runs.
     """
     facts = {
         "rows": rows,

@@ -1,1 +1,1 @@
-"""What heartbeats cost, how late beats are, and whether HEARTBEAT_OK is ever seen."""
+"""What heartbeats cost, how late runs are, and whether HEARTBEAT_OK is ever seen."""

@@ -1,4 +1,4 @@
-"""Heartbeats: what a heartbeat run costs that is skipped, and how late beats are with many agents.
+"""Heartbeats: what a heartbeat run costs that is skipped, and how late runs are with many agents.
 
 All on an embedded server with fsync. Nobody else has heartbeats to compare with, so the ratio is to
 the least that one row can cost: a loop that does nothing but insert it.
@@ -43,8 +43,8 @@ class Sizes:
     """How much is measured.
 
     Args:
-        agents: All of them have beats that are due at once.
-        singly: So many have beats that come one after the other, ``apart_ms`` apart.
+        agents: All of them have heartbeat runs that are due at once.
+        singly: So many have heartbeat runs that come one after the other, ``apart_ms`` apart.
     """
 
     rounds: int = 3

@@ -39,7 +39,7 @@ _ALL = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why beats are skipped.
+    """Why heartbeat runs are skipped.
 
     Args:
         sql: What is changed in the database to that end.
@@ -99,7 +99,7 @@ class HeartbeatTimes:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What beats have cost. Of each: CPU of the process, and rows of the log.
+    """What heartbeat runs have cost. Of each: CPU of the process, and rows of the log.
 
     Args:
         p50_ms: From the claim until its end is stored.
@@ -116,13 +116,13 @@ class Cost:
 
 
 def skips(address: Address, cause: str, heartbeat_runs: HeartbeatTimes) -> Cost:
-    """Beats that are skipped, each of another agent."""
+    """Heartbeat runs that are skipped, each of another agent."""
     collect_less_often()
     return run_on(loops()[-1], _heartbeat_runs(address, _causes()[cause], heartbeat_runs))
 
 
 def asked(address: Address, heartbeat_runs: HeartbeatTimes) -> Cost:
-    """Beats that ask an agent that takes no time, in a lane for all of them."""
+    """Heartbeat runs that ask an agent that takes no time, in a lane for all of them."""
     collect_less_often()
     return run_on(loops()[-1], _heartbeat_runs(address, None, heartbeat_runs))
 

@@ -62,9 +62,9 @@ class Load:
 def measure(address: Address, agents: int, stretch: Stretch, *, asks: bool) -> Load:
     """Run one on the database of a server, with a lane for all agents.
 
-    Its first beats come within five minutes after the start, at the offsets of its agents; of these
-    minutes a stretch is measured. ``asks``: each run asks an agent that takes no time, else it is
-    skipped.
+    Its first heartbeat runs come within five minutes after the start, at the offsets of its agents;
+    of these minutes a stretch is measured. ``asks``: each run asks an agent that takes no time,
+    else it is skipped.
     """
     return asyncio.run(_measure(address, agents, stretch, asks=asks))
 

@@ -1,4 +1,4 @@
-"""What every store promises about how beats end, and who may end them (SPEC HB-9, HB-12)."""
+"""What every store promises about ends of heartbeat runs, and whose they are (SPEC HB-9, HB-12)."""
 
 from __future__ import annotations
 

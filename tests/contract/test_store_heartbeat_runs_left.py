@@ -1,4 +1,4 @@
-"""What every store promises about beats whose process went away (SPEC HB-4, HB-12)."""
+"""What every store promises about heartbeat runs whose process went away (SPEC HB-4, HB-12)."""
 
 from __future__ import annotations
 

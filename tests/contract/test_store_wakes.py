@@ -1,4 +1,4 @@
-"""What every store promises about beats that somebody asks for (SPEC HB-11)."""
+"""What every store promises about heartbeat runs that somebody asks for (SPEC HB-11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beats in a simulation, against numbers that were worked out by hand (SPEC OPS-6).
+"""Heartbeat runs in a simulation, against numbers that were worked out by hand (SPEC OPS-6).
 
 It is Monday, 16 March 2026, 00:00 UTC; 30 days later it is Wednesday, 15 April.
 """
@@ -89,7 +89,7 @@ def hearts(agent: str = MAIN_AGENT, **facts: object) -> KnownHeartbeat:
 
 
 def asking(usd: str | None = None, tokens: int = 0, seconds: float = 20.0) -> KnownHeartbeat:
-    """Such a one, of whose beats this is known."""
+    """Such a one, of whose heartbeat runs this is known."""
     usage = Usage(1, tokens, cost_usd=None if usd is None else Decimal(usd))
     return replace(hearts(), seconds=seconds, usage=usage)
 
@@ -130,7 +130,7 @@ def test_heartbeat_runs_come_on_their_grid(tmp_path: Path) -> None:
 
 
 def test_outside_of_active_hours_no_model_is_asked(tmp_path: Path) -> None:
-    """SPEC HB-2: of 48 beats a day 28 lie between 08:00 and 22:00."""
+    """SPEC HB-2: of 48 heartbeat runs a day 28 lie between 08:00 and 22:00."""
     hours = '[heartbeat]\nactive_hours = { start = "08:00", end = "22:00", timezone = "UTC" }\n'
     found = case(tmp_path, hours).one()
     assert (found.heartbeat_runs, found.model_calls) == (1440, 30 * 28)
@@ -258,7 +258,7 @@ def test_heartbeats_that_are_not_named_or_not_there_do_nothing(tmp_path: Path) -
 
 
 def test_a_budget_of_the_day_ends_what_heartbeat_runs_cost(tmp_path: Path) -> None:
-    """SPEC HB-12: 1 USD is ten beats of 10 cents on each day, in UTC."""
+    """SPEC HB-12: 1 USD is ten heartbeat runs of 10 cents on each day, in UTC."""
     played = case(tmp_path)
     played.know(asking("0.10"))
     found = played.one(3)
@@ -267,14 +267,14 @@ def test_a_budget_of_the_day_ends_what_heartbeat_runs_cost(tmp_path: Path) -> No
 
 
 def test_what_was_spent_today_counts(tmp_path: Path) -> None:
-    """SPEC HB-12: 70 cents are spent, so three beats are left, and ten on the next day."""
+    """SPEC HB-12: 70 cents are spent, so three heartbeat runs are left, and ten on the next day."""
     played = case(tmp_path)
     played.know(replace(asking("0.10"), today=Usage(7, cost_usd=Decimal("0.70"))))
     assert played.one(2).model_calls == 13
 
 
 def test_tokens_count_where_no_price_is_known(tmp_path: Path) -> None:
-    """SPEC HB-12: 200,000 tokens are eight beats of 25,000."""
+    """SPEC HB-12: 200,000 tokens are eight heartbeat runs of 25,000."""
     played = case(tmp_path)
     played.know(asking(None, tokens=25_000))
     found = played.one(1)

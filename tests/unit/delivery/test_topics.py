@@ -219,7 +219,7 @@ async def test_the_answer_to_a_stop_comes_in_the_general_topic() -> None:
 
 
 async def test_the_same_alert_comes_once_in_the_general_topic() -> None:
-    """SPEC HB-7: five beats, one alert, one note; the dead topic is tried once."""
+    """SPEC HB-7: five heartbeat runs, one alert, one note; the dead topic is tried once."""
     channel = Forum()
     async with a_process(saying(ALERT), heartbeat_gateway(), channels=(channel,)) as gateway:
         write(gateway)

@@ -345,7 +345,7 @@ def test_a_key_stays_while_the_words_do_and_goes_with_them() -> None:
 def test_an_item_is_due_when_its_interval_is_over_or_nearly(
     words: str, ago: timedelta, is_due: bool
 ) -> None:
-    """Beats come on a grid: one that came a second later must not be missed. A clock that was two
+    """Runs come on a grid: one that came a second later must not be missed. A clock that was two
     days ahead must not silence an item for so long."""
     file = f"- {words}: look"
     (item,) = parse(file).items

@@ -1,4 +1,4 @@
-"""Beats in a gateway, from the clock to the line in the chat (SPEC section 7)."""
+"""Heartbeat runs in a gateway, from the clock to the line in the chat (SPEC section 7)."""
 
 from __future__ import annotations
 
@@ -362,7 +362,7 @@ async def test_an_event_is_told_once_with_the_next_heartbeat_run() -> None:
 
 
 async def test_an_event_that_wakes_does_not_wait_for_the_interval() -> None:
-    """SPEC HB-13, HB-11: but half a minute lies between two beats."""
+    """SPEC HB-13, HB-11: but half a minute lies between two heartbeat runs."""
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         await asyncio.sleep(65)
         service = gateway.works.heartbeats.service

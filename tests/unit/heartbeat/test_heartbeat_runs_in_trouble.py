@@ -1,4 +1,4 @@
-"""Beats of processes that die, end, or work beside each other (SPEC HB-1, HB-9, HB-12)."""
+"""Heartbeat runs of processes that die, end, or work beside each other (SPEC HB-1, HB-9, HB-12)."""
 
 from __future__ import annotations
 

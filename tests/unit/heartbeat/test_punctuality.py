@@ -1,4 +1,4 @@
-"""Beats come when they are due, however many there are (SPEC HB-1)."""
+"""Heartbeat runs come when they are due, however many there are (SPEC HB-1)."""
 
 from __future__ import annotations
 

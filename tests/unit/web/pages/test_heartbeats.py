@@ -1,4 +1,4 @@
-"""The pages about heartbeats: cards, beats, the checklist, the dry run (OPS-3, HB-3, HB-9)."""
+"""The pages about heartbeats: cards, runs, the checklist, the dry run (OPS-3, HB-3, HB-9)."""
 
 from __future__ import annotations
 
