@@ -179,16 +179,25 @@ def read_pid_file(data: Path) -> PidFile | None:
 def listener_pid(path: Path) -> int | None:
     """Return the process id that listens on a unix socket; None if there is none.
 
-    The kernel reports it, so it is current. 0 means a process that is not visible from here, such
-    as one in another container.
+    The kernel reports who called ``listen``. A child that was forked just before that process was
+    killed may still hold the socket for a moment, so a dead process counts as none. 0 means a
+    process that is not visible from here, such as one in another container.
     """
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:
             probe.connect(os.fsencode(path))
-            return _peer_pid(probe)
+            pid = _peer_pid(probe)
         except OSError:
             return None
+    try:
+        if pid:
+            os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass  # it lives, as somebody else
+    return pid
 
 
 def _peer_pid(connected: socket.socket) -> int:

@@ -18,6 +18,7 @@ from goclaw_py.store.embedded import (
     EmbeddedError,
     EmbeddedPostgres,
 )
+from goclaw_py.store.embedded_files import listener_pid
 from tests.support.embedded import LIMIT_S, Users, kill, lives, psql, query, until
 
 pytest_plugins = ["tests.support.embedded_fixtures"]
@@ -180,6 +181,29 @@ def test_a_server_killed_under_two_users_is_started_once(made: Path, users: User
             assert a.result() == b.result()
         assert a.result().pid != pid
         other.kill()
+
+
+def test_a_socket_that_only_a_child_of_a_dead_listener_holds_has_no_listener(root: Path) -> None:
+    """As between a kill -9 of the server and the first step of a child that it had just forked."""
+    listen = """
+import os, socket, sys, time
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+if os.fork() == 0:
+    sys.stdin.readline()
+else:
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+"""
+    command = [sys.executable, "-c", listen, str(root / "socket")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        assert listener_pid(root / "socket") == pid
+        process.kill()
+        process.wait()
+        assert listener_pid(root / "socket") is None
 
 
 def test_a_stale_pid_file_that_names_a_living_stranger_is_not_believed(
