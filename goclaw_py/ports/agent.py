@@ -17,7 +17,7 @@ from goclaw_py.ports.tools import NO_TOOLS, Toolbox
 
 
 class Role(StrEnum):
-    """Who speaks in an entry of the history."""
+    """The author of a history entry."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -25,11 +25,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One turn's half of a session's history.
+    """The request or the reply of one turn in a session's history.
 
-    ``text`` is readable by every loop and by people. ``native`` is the loop's own form of the same
-    (JSON bytes), kept so that the loop that wrote it can read it back without loss; ``format``
-    names the loop that can (for example ``"pydantic-ai"``).
+    ``text`` is readable by every loop and by people. ``native`` is the same in the format of the
+    loop that wrote it (JSON bytes), which that loop reads without loss; ``format`` names this
+    format, for example ``"pydantic-ai"``.
     """
 
     role: Role
@@ -40,9 +40,9 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Text of one message that a person sent.
+    """The text of one message of a person.
 
-    ``said`` are the sender's own words, where ``text`` also tells who speaks; None: ``text`` is.
+    ``said`` is the sender's own text if ``text`` also names the sender; None: it is ``text``.
     """
 
     text: str
@@ -51,7 +51,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A file that a person sent, in the agent's workspace under the absolute ``path``."""
+    """A file of a person, stored in the agent's workspace at the absolute ``path``."""
 
     kind: FileKind
     path: Path
@@ -60,7 +60,7 @@ class FilePart:
 
     @property
     def text(self) -> str:
-        """What stands for it where only text is read."""
+        """Its replacement where only text can be used."""
         name = " ".join(self.name.split())
         return f"[{self.kind.value} “{name}”, saved as {self.path}]"
 
@@ -68,42 +68,43 @@ class FilePart:
 MessagePart = TextPart | FilePart
 
 TakeMessages = Callable[[], tuple[MessagePart, ...]]
-"""Takes the messages that came for a run while it works (mode ``steer``, SPEC QUEUE-4).
+"""Returns the new messages for a run in progress (mode ``steer``, SPEC QUEUE-4).
 
-A loop that can, calls it between two requests to its model, in the event loop, and tells the model
-what it gets. Whatever it gets belongs to this run from then on and is not offered again. Never
-blocks, never raises; empty when there is nothing, and always after a stop.
+A loop that supports it calls it in the event loop between two model requests, and adds the messages
+to the next request. They then belong to this run and are not returned again. Never blocks or
+raises; empty if there are none, and always after a stop.
 """
 
 
 async def not_recorded() -> None:
-    """Nothing is recorded; see ``RunRequest.recorded``."""
+    """Do nothing; the default of ``RunRequest.recorded``."""
 
 
 def no_messages() -> tuple[MessagePart, ...]:
-    """Nothing to take; see ``TakeMessages``."""
+    """Return no messages; the default of ``RunRequest.take_messages``."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The request of one run. ``history`` is oldest first and does not contain ``parts``.
-
-    A loop need not call ``take_messages``: what nobody takes becomes a turn of its own.
-    ``workspace`` is the agent's folder, absolute; it exists.
+    """The input of one run.
 
     Args:
-        system: What the agent is told beside its own system prompt.
-        summary: What the conversation held before ``history`` begins; "" for nothing.
-        pinned: What it must not forget, whatever becomes of the history.
-        tools: What it may call.
-        budget: What the run may use up. A loop that makes several model requests looks at it
-            before each, and before it calls tools, and raises ``BudgetReached``.
-        model: What is to answer instead of the agent's own model; "" keeps that. A loop without
-            models need not look at it.
-        recorded: Returns when everything that was reported is in the database. A loop awaits it
-            between its report that a tool is called and the call, so that no call is unknown after
-            a crash (SPEC AGENT-9). What it raises ends the run.
+        history: The session's history, the oldest entry first, without ``parts``.
+        system: Additions to the agent's system prompt.
+        take_messages: See ``TakeMessages``. A loop need not call it: messages that it does not take
+            become a turn of their own.
+        workspace: The absolute path of the agent's folder, which exists.
+        summary: A summary of the conversation before ``history``, "" if there is none.
+        pinned: Facts that the agent must know although compaction may have removed them.
+        tools: The tools that it may call.
+        budget: The budget of the run. A loop that makes several model requests checks it before
+            each, and before it calls tools, and raises ``BudgetReached``.
+        model: The model to use in place of the agent's own; "" is the agent's own. A loop without
+            models ignores it.
+        recorded: Returns when all reported events are stored. A loop awaits it after it reported a
+            tool call and before it calls the tool, so that every call is known after a crash
+            (SPEC AGENT-9). An exception from it ends the run.
     """
 
     run_id: RunId
@@ -129,7 +130,7 @@ class RunRequest:
 
     @property
     def said(self) -> str:
-        """The same without what only tells who speaks and what was said before."""
+        """The senders' own texts, without names and quotes of earlier messages."""
         texts = (
             part.text if isinstance(part, FilePart) or part.said is None else part.said
             for part in self.parts
@@ -139,12 +140,14 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """The result of a run. ``text`` is the whole reply; ``entries`` go into the history unchanged.
+    """The result of a run.
 
-    Empty ``entries`` mean: store the prompt and ``text`` as a plain pair. ``context_tokens`` is how
-    much the conversation takes by now, the last answer included; None if that is not known.
-    ``files`` are sent after the text; they have to be in the agent's workspace. ``model`` is the
-    one that has answered, "" if there is none.
+    Args:
+        text: The whole reply.
+        entries: Entries for the history. Empty: prompt and ``text`` are stored as plain entries.
+        context_tokens: The size of the conversation with this reply; None if it is unknown.
+        files: Files in the agent's workspace that are sent after the text.
+        model: The model that answered, "" if there is none.
     """
 
     text: str
@@ -157,14 +160,13 @@ class AgentResult:
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """An agent loop has got an answer from its model; ``usage`` is what the run used so far.
+    """Reports a model response, so that a run which ends early is recorded up to here.
 
-    ``done``: with this answer the reply is complete, and nothing more will be used.
-
-    Should the run end before its reply is complete, this is what is known of it. ``entries`` then
-    makes its entries for the history, everything up to that moment included; it is given a note
-    about how the run ended, which stands at the end of them. They must be valid: no call of a tool
-    without a result.
+    Args:
+        usage: The usage of the run so far.
+        done: Whether the reply is complete and nothing more will be used.
+        entries: Returns the history entries up to now, ending with the given note about how the run
+            ended. They must be valid: no tool call without a result.
     """
 
     usage: Usage
@@ -174,25 +176,24 @@ class ModelStep:
 
 
 LoopEvent = AgentEvent | ModelStep
-"""What a loop reports while it works."""
+"""The events that a loop reports during a run."""
 
 Emit = Callable[[LoopEvent], None]
 """Reports an event of a run. Never blocks, never raises; events after a stop are discarded."""
 
 
 class AgentLoop(Protocol):
-    """Runs one agent. One object serves many runs at once."""
+    """Executes the runs of an agent, many at once."""
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """Work on the request until its reply is complete.
+        """Execute a run until its reply is complete.
 
-        Cancelling the task must end the work, with everything that it started. Raises
-        ``AgentError`` for failures with something to say to the person; any other exception is a
-        failure as well, told in general words.
+        Cancelling the task must end everything that the run started. Raises ``AgentError`` for a
+        failure with a message for the person; other exceptions are reported in general words.
         """
 
     async def warm_up(self) -> None:
-        """Do what makes the first run slow (imports). Called after the gateway is ready."""
+        """Import and prepare what would delay the first run. Called once the gateway is ready."""
 
     async def close(self) -> None:
-        """Give back connections. No run is active any more."""
+        """Close connections. Called when no run is in progress."""

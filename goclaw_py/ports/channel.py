@@ -28,18 +28,18 @@ from goclaw_py.model.run_events import RunSignal
 from goclaw_py.scheduler.views import HEALTHY, ChannelHealth
 
 MOST_IN_ALBUM = 10
-"""How many files one album has at most, on any channel."""
+"""The largest number of files in an album, on any channel."""
 
 
 class InboundHandler(Protocol):
     """Receives messages from a channel."""
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
-        """Commit a batch, all or nothing; only then may the channel confirm it (SPEC IO-1).
+        """Commit a batch in one transaction; only then may the channel confirm it (SPEC IO-1).
 
-        Commands take effect at once, before the commit. Raises ``StoreUnavailable`` when the batch
-        was not committed: keep it unconfirmed and offer it again, with what came meanwhile.
-        Offering a message again is harmless.
+        Commands take effect before the commit. Raises ``StoreUnavailable`` if the batch was not
+        committed: do not confirm it, and call again, also with messages that came in the meantime.
+        Messages that are stored already are ignored.
         """
 
 
@@ -54,7 +54,7 @@ class WebRequest:
 
 @dataclass(frozen=True, slots=True)
 class WebAnswer:
-    """What a hook answers. ``text`` is for people who look at it, never a secret."""
+    """The response of a hook. ``text`` is for people and never contains a secret."""
 
     status: int
     text: str = ""
@@ -62,13 +62,13 @@ class WebAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A channel's place in the gateway's web server (SPEC CHAN-2).
+    """An endpoint of a channel in the gateway's web server (SPEC CHAN-2).
 
     Args:
         path: The absolute path, of ``/``, letters, digits, ``-``, ``_`` and ``.``; other paths
             never reach ``handle``.
-        handle: Called for requests to ``path`` of any method, many at a time. Raises nothing.
-        most_bytes: Larger bodies are refused before ``handle`` sees them.
+        handle: Called for requests of any method, many at a time. Raises nothing.
+        most_bytes: The largest body; larger ones are refused before ``handle`` is called.
     """
 
     path: str
@@ -85,131 +85,131 @@ class Channel(Protocol):
 
     @property
     def account(self) -> str:
-        """The account's name in the settings; ``default`` where there is only one."""
+        """The account's name in the settings, ``default`` if there is only one."""
 
     @property
     def lease(self) -> str | None:
-        """The name of the lease without which ``receive`` must not run, or None.
+        """The name of the lease that ``receive`` needs, or None if it needs none.
 
-        It changes only while ``receive`` or ``until_retry`` runs, for the next ``receive``.
-        Two processes that poll for one bot take each other's updates; the lease lets one of them
-        wait (SPEC NODE-1).
+        It changes only while ``receive`` or ``until_retry`` runs, for the next ``receive``. Two
+        processes that poll for one bot take each other's updates; the lease lets one of them wait
+        (SPEC NODE-1).
         """
 
     @property
     def trusted(self) -> bool:
-        """Whether whoever reaches this channel is the operator (a terminal of this machine)."""
+        """Whether everybody on this channel is the operator (a terminal of this machine)."""
 
     @property
     def handle(self) -> str | None:
-        """The name that addresses a command to us (``/stop@handle``); None while unknown."""
+        """The bot's name in commands (``/stop@handle``); None while it is unknown."""
 
     @property
     def health(self) -> ChannelHealth:
-        """The state of the connection while ``receive`` runs, and what is wrong with it."""
+        """The state of the connection while ``receive`` runs, with its problem if there is one."""
 
     @property
     def hook(self) -> Hook | None:
-        """Where it wants to be called from the web, or None. Never changes."""
+        """Its endpoint in the web server, or None. Never changes."""
 
     def reaches(self, chat: str) -> bool:
-        """Whether sending to a chat makes sense now; while not, its messages simply wait."""
+        """Return whether a chat can be reached now; while it cannot, its messages wait."""
 
     def pace(self, chat: str) -> RateLimit:
-        """How fast a chat may be written to (SPEC IO-4)."""
+        """Return the rate limit of a chat (SPEC IO-4)."""
 
     def parts(self, text: str) -> list[str]:
-        """Cut a reply, in Markdown, into the messages it takes here, as ``send`` takes rich ones.
+        """Split a Markdown reply into messages that ``send`` accepts as rich text.
 
-        None if nothing is left of it.
+        Empty if nothing visible remains.
         """
 
     def readable(self, part: str) -> str:
-        """What a person reads of a message that ``parts`` made: without its markup."""
+        """Return the visible text of a message from ``parts``, without markup."""
 
     async def probe(self) -> str:
-        """Ask the server whether this account works, and change nothing; a line for operators.
+        """Check the account with the server, and return a line for operators.
 
-        Needs no ``receive``. Raises ``ChannelError``.
+        Changes nothing, and does not need ``receive``. Raises ``ChannelError``.
         """
 
     async def receive(self, intake: InboundHandler) -> None:
-        """Take messages in until cancelled.
+        """Receive messages until cancelled.
 
-        Survives network trouble on its own. Raises ``ChannelRefused`` when the server keeps
-        refusing the account; a single refusal may be a mistake of the server. Returns to be called
-        again with a new ``lease``.
+        Recovers from network errors. Raises ``ChannelRefused`` if the server keeps refusing the
+        account; a single refusal may be a mistake of the server. Returns if it must be called again
+        with a new ``lease``.
         """
 
     async def until_retry(self) -> None:
-        """After ``ChannelRefused``: return when ``receive`` is worth another call.
+        """After ``ChannelRefused``, wait until ``receive`` may succeed again.
 
-        That is so when the account has another token, or the server accepts the old one again.
+        That is when the account has a new token, or the server accepts the old one again.
         """
 
     async def send(self, message: OutboundMessage) -> str:
-        """Send one message, or finish its draft, and return the channel's id of it.
+        """Send a message, or complete its draft, and return the channel's id of it.
 
-        A draft that is gone is sent as a new message; one without text is removed. A message to
-        reply to that is gone is no error. Raises a ``ChannelError`` whose class says what is known:
-        ``NotSent``, ``MaybeSent``, ``RateLimited``, ``ChatMoved``, ``Undeliverable``, ``ChatGone``,
-        ``ChannelRefused``; after ``close`` ``NotSent``. Cancelling it leaves the outcome unknown.
+        A deleted draft is sent as a new message; a draft without text is removed. A deleted message
+        to reply to is no error. Raises ``NotSent`` (also after ``close``), ``MaybeSent``,
+        ``RateLimited``, ``ChatMoved``, ``Undeliverable``, ``ChatGone`` or ``ChannelRefused``.
+        After a cancellation the outcome is unknown.
         """
 
     def album(self, file: OutFile) -> str:
-        """Which files it may share an album with: those with the same answer; "" is none."""
+        """Return a key: files with the same key may form an album. "" is no album."""
 
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
-        """Send 2 to 10 files, which share one answer of ``album``, as one; their ids, in order.
+        """Send 2 to 10 files with the same ``album`` key as one album; return their ids in order.
 
-        All go where the first one goes, as a reply to what that replies to. Raises as ``send``;
-        ``Undeliverable`` if one of them is refused, and nothing is sent then.
+        Target and reply are those of the first message. Raises the errors of ``send``;
+        ``Undeliverable`` if one file is refused, and then none is sent.
         """
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:
-        """Whether ``post_draft`` and ``edit_draft`` may show a growing reply there."""
+        """Return whether a reply may be streamed there with ``post_draft`` and ``edit_draft``."""
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
-        """Show the beginning of a reply, whose text is Markdown; returns the channel's id of it.
+        """Post the beginning of a Markdown reply as a draft, and return the channel's id of it.
 
-        Raises as ``send``.
+        Raises the errors of ``send``.
         """
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
-        """Show more of a reply in its ``draft``; the text is all of it so far, in Markdown.
+        """Update a draft; the text is the whole reply so far, in Markdown.
 
-        Raises as ``send``.
+        Raises the errors of ``send``.
         """
 
     async def find_draft(
         self, target: Target, lost: LostDraft, *, before: str | None, known: Collection[str]
     ) -> str | None:
-        """Look for a draft that was posted and is as ``post_draft`` left it; the id of it.
+        """Search for a lost draft that has not been edited since ``post_draft``; return its id.
 
-        None if it is not there, or not close to the message after which, or ``before`` which it
-        was posted. ``known`` are ids of other messages of ours, which are left alone. Raises a
-        ``ChannelError`` if it cannot be looked for now.
+        It is searched near the message after which, or ``before`` which, it was posted; None if it
+        is not there. ``known`` are the ids of our other messages, which are not touched. Raises a
+        ``ChannelError`` if the search is not possible now.
         """
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
-        """Download a file that came with a message to a path that does not exist.
+        """Download an attachment to a path that does not exist.
 
-        Raises a ``ChannelError``, ``Undeliverable`` with a reason for people if it never works.
-        Nothing is left at ``to`` then, nor after a cancellation.
+        Raises a ``ChannelError``; ``Undeliverable``, with a reason for people, if retrying cannot
+        help. After an error or a cancellation there is no file at ``to``.
         """
 
     async def administrators(self, chat: str) -> frozenset[str]:
-        """The ids of those senders who administer a group, as far as the channel has such.
+        """Return the sender ids of a group's administrators.
 
-        Who writes in the name of the group itself is one without being listed. Raises a
-        ``ChannelError``.
+        Senders who write in the name of the group are administrators too, but are not listed.
+        Raises a ``ChannelError``.
         """
 
     def signal(self, signal: RunSignal) -> None:
-        """Tell what happens to a run. Returns at once; never raises; showing it is optional."""
+        """Notify the channel of a run's progress, which it may show. Never blocks or raises."""
 
     async def close(self) -> None:
-        """Give back connections. Again is harmless."""
+        """Close connections. May be repeated."""
 
 
 class PlainChannel:
@@ -217,44 +217,44 @@ class PlainChannel:
 
     @property
     def health(self) -> ChannelHealth:
-        """Nothing is known to be wrong."""
+        """Always healthy."""
         return HEALTHY
 
     @property
     def hook(self) -> Hook | None:
-        """It is not called from the web."""
+        """None: it has no endpoint."""
         return None
 
     async def probe(self) -> str:
-        """There is no server to ask."""
+        """Always succeed: there is no server."""
         return "here"
 
     async def until_retry(self) -> None:
-        """A refusal lasts until the gateway is restarted."""
+        """Wait forever: a refusal lasts until the gateway is restarted."""
         await asyncio.Event().wait()
 
     def pace(self, chat: str) -> RateLimit:  # noqa: ARG002
-        """As fast as it takes it."""
+        """No limit."""
         return UNPACED
 
     def readable(self, part: str) -> str:
-        """It has no markup."""
+        """Return ``part``: there is no markup."""
         return part
 
     def album(self, file: OutFile) -> str:  # noqa: ARG002
-        """It has no albums: files are sent one by one."""
+        """No albums: files are sent one by one."""
         return ""
 
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:  # noqa: ARG002
-        """Refused, so that the files are sent one by one."""
+        """Raise ``Undeliverable``, so that the files are sent one by one."""
         raise Undeliverable("this channel has no albums")
 
     async def administrators(self, chat: str) -> frozenset[str]:  # noqa: ARG002
-        """It has no groups."""
+        """Return nothing: there are no groups."""
         return frozenset()
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:  # noqa: ARG002
-        """It shows no drafts; the other two are never called then."""
+        """No drafts; the methods for drafts are never called."""
         return False
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
@@ -273,24 +273,24 @@ class PlainChannel:
         before: str | None,  # noqa: ARG002
         known: Collection[str],  # noqa: ARG002
     ) -> str | None:
-        """There are none."""
+        """Return None: there are no drafts."""
         return None
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
-        """Never called: its messages have no attachments."""
+        """Never called: messages have no attachments."""
         raise NotImplementedError
 
 
 class ChannelKind(Protocol):
-    """Makes the accounts of one kind of channel. The entry point names such an object."""
+    """Creates the accounts of one kind of channel; the object that an entry point names."""
 
     @property
     def name(self) -> str:
         """The channel's name and its section under ``[channels]``."""
 
     def build(self, account: str, options: Mapping[str, object]) -> Channel:
-        """Make one account from its settings, without touching the network.
+        """Create an account from its settings, without using the network.
 
-        ``options`` holds the keys of the section that are not common to all channels. Raises
-        ``SettingError`` with the key relative to the section for an unknown key or a wrong value.
+        ``options`` contains the section's keys that are not common to all channels. Raises
+        ``SettingError``, with the key relative to the section, for an unknown key or wrong value.
         """

@@ -49,11 +49,11 @@ from goclaw_py.scheduler.views import (
 
 @dataclass(frozen=True, slots=True)
 class NodesView:
-    """The gateways on this database at one instant (SPEC NODE-1).
+    """The nodes of this database at one instant (SPEC NODE-1).
 
     Args:
-        here: The one that was asked, None if none was.
-        nodes: The oldest first; those whose lease has ended are dead, until somebody recovers them.
+        here: The node that answered, None if the database was read directly.
+        nodes: The oldest first, including expired ones that are not recovered yet.
     """
 
     at: datetime
@@ -61,19 +61,19 @@ class NodesView:
     nodes: tuple[Node, ...]
 
     def is_live(self, node: Node) -> bool:
-        """Whether a node has renewed its lease in time."""
+        """Return whether the lease of a node is valid."""
         return node.is_live(self.at)
 
     def health(self, node: Node) -> str:
-        """How a node is, in a word: ``live``, ``draining`` or ``dead``."""
+        """Return the health of a node in one word: ``live``, ``draining`` or ``dead``."""
         return node.health(self.at)
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A message that is stored and will be worked on.
+    """A message that was stored and will be answered.
 
-    ``run`` is the run that is to answer it, None if another process works on its session.
+    ``run`` is the run that will answer it, None if another node owns its session.
     """
 
     session: SessionKey
@@ -82,7 +82,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """A lane with its new size. ``before`` is the size that it had."""
+    """A lane with its new size. ``before`` is its previous size."""
 
     before: int
     lane: LaneView
@@ -90,10 +90,10 @@ class Resized:
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """One session at one instant: what runs, what waits, and what got no answer (SPEC OPS-4).
+    """The running, waiting and unanswered messages of a session at one instant (SPEC OPS-4).
 
-    ``live`` is False if no gateway was asked: then the database tells what has started, and
-    nothing is known to wait but ``messages``.
+    ``live`` is False if no gateway answered: then ``running`` comes from the database, and
+    ``waiting`` is empty.
     """
 
     session: SessionKey
@@ -103,20 +103,20 @@ class QueueView:
     waiting: tuple[RunView, ...]
     """The next one first."""
     policy: QueuePolicy | None
-    """How the newest request of the session queues, while there is one."""
+    """The queue policy of the session's newest request, None without one."""
     messages: tuple[Unanswered, ...]
-    """The oldest that are not done, those that a run is working on included."""
+    """The oldest messages that have not ended, including those of a run in progress."""
     unanswered: tuple[Unanswered, ...]
-    """The newest that ended otherwise than with an answer."""
+    """The newest messages that ended without an answer."""
     unmentioned_at: datetime | None = None
-    """When its group was heard last by a message that was not meant for the bot."""
+    """When its group last had a message that was not for the bot."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairingApplicant:
-    """An unknown person with a pairing code.
+    """A person who requests access with a pairing code.
 
-    Without its hash: codes are short enough to be found from that (SPEC SEC-2).
+    The hash of the code is left out: codes are short enough to be found from it (SPEC SEC-2).
     """
 
     channel: str
@@ -130,7 +130,7 @@ class PairingApplicant:
 
 @dataclass(frozen=True, slots=True)
 class TerminalMessage:
-    """A message for the person at a terminal; to be confirmed with its receipt once shown."""
+    """A message for a terminal, which confirms it by ``receipt`` once it is shown."""
 
     receipt: str
     text: str
@@ -139,11 +139,11 @@ class TerminalMessage:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run with what is stored of it beside its row.
+    """A run with its history entries and its messages.
 
     Args:
-        entries: What it has added to the history of its session: what was asked, what was answered.
-        said: Its messages to chats, the oldest first.
+        entries: The entries that it added to the history of its session.
+        said: Its outgoing messages, the oldest first.
     """
 
     run: StoredRun
@@ -159,84 +159,82 @@ class Terminals(Protocol):
     """The console channel, seen from the terminal's side (SPEC CHAN-9)."""
 
     def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
-        """Events for one terminal, until the iterator is closed.
+        """Yield the events for a terminal until the iterator is closed.
 
-        ``TerminalMessage`` messages of ``chat`` go to the terminal that attached last and are held
-        while none is attached; one that was not confirmed before the terminal went away is shown
-        again.
+        ``TerminalMessage`` events of ``chat`` go to the terminal that attached last, and wait while
+        none is attached. An event that a terminal did not confirm is sent to the next one.
         """
 
     async def say(self, chat: str, message_id: str, text: str) -> None:
-        """Take a line from the terminal; saying the same ``message_id`` again is harmless.
+        """Store a line from the terminal; a ``message_id`` that is stored already is ignored.
 
-        Raises ``StoreUnavailable`` if it could not be committed.
+        Raises ``StoreUnavailable``.
         """
 
     def confirm(self, receipt: str) -> None:
-        """The person has seen this message. An unknown receipt is ignored."""
+        """Confirm that a message was shown. An unknown receipt is ignored."""
 
 
 class Control(Protocol):
     """The operator's view. Every method may raise ``StoreUnavailable``.
 
-    A list goes on behind a row of it with ``before``: that row's ``cursor``, or its id where rows
+    The next page of a list starts after the row ``before``: its ``cursor``, or its id where rows
     have numbers.
     """
 
     @property
     def jobs(self) -> JobService:
-        """Jobs, and what can be done with them."""
+        """The job service."""
 
     @property
     def heartbeats(self) -> HeartbeatService:
-        """The heartbeats of agents, and what can be done with them."""
+        """The heartbeat service."""
 
     async def status(self) -> GatewayStatus:
-        """The gateway's state. Raises ``NoGateway``."""
+        """Return the gateway's state. Raises ``NoGateway``."""
 
     async def lanes(self) -> LanesView:
-        """Who is in each lane and who waits for it (SPEC LANE-7). Raises ``NoGateway``."""
+        """Return the running and waiting runs of each lane (LANE-7). Raises ``NoGateway``."""
 
     async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        """Give a lane another size until the gateway ends; no run is cancelled (SPEC LANE-9).
+        """Resize a lane until the gateway restarts; no run is cancelled (SPEC LANE-9).
 
-        Raises ``NoGateway``, ``NotFound`` naming the lanes there are, and ``ValueError`` for a
+        Raises ``NoGateway``, ``NotFound`` with the names of the lanes, and ``ValueError`` for a
         size that is not from 1 to ``MAX_LANE_SIZE``.
         """
 
     async def active(self) -> ActiveRuns:
-        """All requests that are not done, or what the database knows of them."""
+        """Return all unfinished requests; without a gateway, those in the database."""
 
     async def queue(self, key: str) -> QueueView:
-        """The session with this key or unique part of a key, from near. Raises ``NotFound``."""
+        """Return the queue of a session by key or unique part of a key. Raises ``NotFound``."""
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """Like ``/stop`` or ``/stopall`` of an owner in that session's chat.
+        """Stop as an owner's ``/stop`` (``everything``: ``/stopall``) in the session's chat does.
 
-        What is not sent yet of an answer is given up as well. Raises ``NoGateway``.
+        Waiting parts of answers are dropped too. Raises ``NoGateway``.
         """
 
     async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
-        """Sessions, the last active first."""
+        """Return sessions, the most recently active first."""
 
     async def session(self, key: str) -> Session:
-        """The session with this key or unique part of a key. Raises ``NotFound``."""
+        """Return a session by key or unique part of a key. Raises ``NotFound``."""
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """A session's history since its last reset, oldest first."""
+        """Return a session's history since its last reset, the oldest entry first."""
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        """Let the agent work on a message as if it came into the chat of a stored session.
+        """Send a message to the agent as if it came from the chat of a stored session (CRON-19).
 
-        The reply goes to that chat; in the session of a job it goes where the job tells its
-        results, and if that is nowhere it is only in the history. ``key`` is the whole key, and
-        ``text`` is never a command. Raises ``NotFound``, ``NotAChat``, ``NoGateway``, and
-        ``SessionBusy`` unless it may ``queue`` behind what waits or works in the session (SPEC
-        CRON-19).
+        The reply goes to that chat; in the session of a job it goes to the job's target, or only
+        into the history if the job has none. ``key`` is the whole key; ``text`` is never a command.
+        Raises ``NotFound``, ``NotAChat``, ``NoGateway``, and ``SessionBusy`` if the session is busy
+        and ``queue`` is False.
         """
 
     async def reset(self, key: SessionKey) -> None:
-        """Stop what runs and waits in a session and begin a fresh history."""
+        """Cancel the running and waiting runs of a session, and start a new history."""
 
     async def runs(
         self,
@@ -247,42 +245,42 @@ class Control(Protocol):
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
     ) -> list[StoredRun]:
-        """Runs, the newest first."""
+        """Return runs, the newest first."""
 
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
     ) -> list[RunSpan]:
-        """Runs that worked at some time from ``since`` to before ``until``, the oldest first."""
+        """Return runs that were running at some time in ``since <= t < until``, oldest first."""
 
     async def run(self, prefix: str) -> StoredRun:
-        """The run whose id starts with ``prefix``. Raises ``NotFound``."""
+        """Return the run whose id starts with ``prefix``. Raises ``NotFound``."""
 
     async def run_record(self, prefix: str) -> RunRecord:
-        """That run with its part of the history and its messages. Raises ``NotFound``."""
+        """Return that run with its history entries and messages. Raises ``NotFound``."""
 
     async def why(self, about: str | None = None) -> Explanation:
         """Explain why something did or did not happen (SPEC OPS-4).
 
-        ``about``: a conversation, chat, person, run, message, job, agent or node by whatever it is
-        called; None: the gateway as a whole. Raises ``NotFound``, with the candidates if several
-        things are meant.
+        ``about`` is an id, key or name of a session, chat, person, run, message, job, agent or
+        node; None is the whole gateway. Raises ``NotFound``, with the candidates if it is
+        ambiguous.
         """
 
     async def usage(self, query: UsageQuery) -> UsageReport:
-        """What runs have used that have ended. Raises ``BadUsageQuery`` (SPEC OPS-1)."""
+        """Return the usage of ended runs. Raises ``BadUsageQuery`` (SPEC OPS-1)."""
 
     def follow(
         self, session: str | None = None, *, after: str | None = None
     ) -> AsyncGenerator[LiveEvent]:
-        """What runs do from now on, ``LiveNow`` first. Close the iterator.
+        """Yield the events of runs from now on, starting with ``LiveNow``. Close the iterator.
 
-        With the ``id`` of an event it begins behind that: first comes what happened since then, as
-        far as it is still kept, or ``LiveMissed``, and then ``LiveNow``.
+        With ``after``, the id of an event, the stored events since then come first, or
+        ``LiveMissed`` if some are no longer stored; then ``LiveNow``.
 
-        Of all sessions, or of the one with this key or unique part of a key and of the runs that
-        it pays for. Whoever reads too slowly is told ``LiveMissed``; no run waits for a reader.
-        Ends with the gateway that it is asked of; raises ``NoGateway`` when one in another process
-        goes away, or is not there. Raises ``NotFound`` at the first step.
+        ``session`` (a key or unique part of a key) selects the runs of a session and those that
+        are charged to it. A slow reader gets ``LiveMissed``; runs do not wait for readers. Ends
+        with its gateway. Raises ``NoGateway`` if a gateway in another process is or becomes
+        unreachable, and ``NotFound`` at the first step.
         """
 
     async def outbox(
@@ -293,60 +291,60 @@ class Control(Protocol):
         run: RunId | None = None,
         before: int | None = None,
     ) -> list[OutboxRow]:
-        """Messages on their way out, the newest first; only those of ``run``, if one is named."""
+        """Return outgoing messages, the newest first."""
 
     async def outbox_row(self, row_id: int) -> OutboxRow:
-        """One of them. Raises ``NotFound``."""
+        """Return an outgoing message. Raises ``NotFound``."""
 
     async def retry_outbox(self, ids: Collection[int]) -> int:
-        """Try dead and dropped messages again; how many there were (SPEC IO-3)."""
+        """Retry dead and dropped messages; return their number (SPEC IO-3)."""
 
     async def drop_outbox(self, ids: Collection[int]) -> int:
-        """Give up messages that are dead or wait; how many there were."""
+        """Drop dead and waiting messages; return their number."""
 
     async def letters(
         self, *, waiting: bool = False, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
-        """Messages that could not be worked on, the newest first.
+        """Return failed incoming messages that were not dismissed, the newest first.
 
-        Those that were dismissed are left out. With ``waiting`` those that are not done instead.
+        With ``waiting``, return those that have not ended instead.
         """
 
     async def letter(self, row_id: int) -> DeadLetter:
-        """One message that came in, whatever became of it. Raises ``NotFound``."""
+        """Return an incoming message in any state. Raises ``NotFound``."""
 
     async def retry_letters(self, ids: Collection[int]) -> int:
-        """Let messages that ended without an answer run again; how many there were."""
+        """Retry messages that ended without an answer; return their number."""
 
     async def dismiss_letters(self, ids: Collection[int]) -> int:
-        """Show messages that ended without an answer no more; how many there were."""
+        """Dismiss messages that ended without an answer; return their number."""
 
     async def nodes(self) -> NodesView:
-        """The gateways on this database."""
+        """Return the nodes of this database."""
 
     async def drain(self, node: str) -> Node:
-        """Let a node end as after SIGTERM: it takes nothing new, and what runs may end.
+        """Shut a node down gracefully, as SIGTERM does: runs in progress may finish.
 
-        ``node``: its id, or any unique part of it. Raises ``NotFound`` and ``NodeSilent``.
+        ``node`` is its id or a unique part of it. Raises ``NotFound`` and ``NodeSilent``.
         """
 
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
-        """Who may talk to the agent, the last one approved first."""
+        """Return approved people, the most recently approved first."""
 
     async def pairing_requests(self) -> list[PairingApplicant]:
-        """Who asked to."""
+        """Return the people who request access with a pairing code."""
 
     async def approve(self, code: str, *, guest: bool) -> Person:
-        """Let the person with this pairing code talk. Raises ``NotFound``."""
+        """Approve the person with this pairing code. Raises ``NotFound``."""
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> None:
-        """Forget a person. Raises ``NotFound``."""
+        """Remove a person. Raises ``NotFound``."""
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
-        """Chats and threads in which somebody who may talk spoke, the last one first."""
+        """Return the last activity of approved people per chat and thread, newest first."""
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        """Known chats, the last seen first (SPEC CHAN-5)."""
+        """Return stored chats, the most recently seen first (SPEC CHAN-5)."""
 
     async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
-        """Decide whether the agent listens in a group; one never seen becomes known."""
+        """Allow or deny a chat; one that is not stored is stored as a group."""

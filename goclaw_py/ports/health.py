@@ -10,20 +10,20 @@ from goclaw_py.observability.readiness import Readiness
 
 @dataclass(frozen=True, slots=True)
 class Exposition:
-    """All figures as Prometheus reads them, with the media type of the text."""
+    """All metrics in a Prometheus text format, with its media type."""
 
     text: bytes
     media_type: str
 
 
 class Health(Protocol):
-    """What can be asked of a running gateway as often as anybody likes."""
+    """Cheap questions about a running gateway."""
 
     def readiness(self) -> Readiness:
-        """Whether work may be sent to it, by what it knows: nobody waits for the answer."""
+        """Return whether it accepts work, from its present state, without waiting."""
 
     async def metrics(self, *, openmetrics: bool) -> Exposition:
-        """Its figures, in the format of OpenMetrics or in the older one of Prometheus.
+        """Return its metrics in the OpenMetrics or the older Prometheus format.
 
-        Does not wait for a database that is away.
+        Does not wait for an unavailable database.
         """

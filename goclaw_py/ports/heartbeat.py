@@ -15,7 +15,7 @@ from goclaw_py.model.pagination import Cursor
 
 
 class NoHeartbeat(StrEnum):
-    """Why a heartbeat was not run on request."""
+    """The reason why a requested heartbeat run did not start."""
 
     ALREADY_RUNNING = "already_running"
     OFF = "off"
@@ -41,7 +41,7 @@ class HeartbeatService(Protocol):
         """All agents, in the order of the settings."""
 
     async def view(self, agent: AgentName) -> HeartbeatView:
-        """How it stands."""
+        """Return the state of a heartbeat."""
 
     async def log(
         self,
@@ -51,50 +51,53 @@ class HeartbeatService(Protocol):
         outcome: str | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
-        """Its runs, or those of all agents, the newest first; see ``HeartbeatRun.outcome``."""
+        """Return heartbeat runs of an agent or of all, the newest first.
+
+        ``outcome`` is a ``HeartbeatRun.outcome``.
+        """
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
-        """One of them."""
+        """Return a heartbeat run, or None if it is not stored."""
 
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
-        """Let it run now (SPEC HB-11): neither interval nor quiet hours count, the budget does."""
+        """Run a heartbeat now, whatever its interval and quiet hours; budgets apply (HB-11)."""
 
     async def dry_run(self, agent: AgentName) -> DryRunReport:
-        """What that would do."""
+        """Return what ``run_now`` would do."""
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
-        """Switch it on or off, over restarts; None: the settings decide again."""
+        """Turn a heartbeat on or off permanently; None lets the settings decide."""
 
     async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:
-        """Let it be silent until then; None ends that."""
+        """Mute a heartbeat until then; None unmutes it."""
 
     async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
-        """Tell it something with its next heartbeat run, with ``wake`` as soon as may be.
+        """Add an event to the next heartbeat run; with ``wake``, request that run now.
 
         Raises ``TooManyEvents``, and ``HeartbeatError`` for a text that is blank or too long.
         """
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
-        """What it will be told, the oldest first."""
+        """Return the events for the next heartbeat run, the oldest first."""
 
     async def checklist(self, agent: AgentName) -> Checklist:
-        """Its HEARTBEAT.md; an empty one if there is no file."""
+        """Return the checklist in HEARTBEAT.md; an empty one if there is no file."""
 
     async def add_item(self, agent: AgentName, text: str) -> Checklist:
-        """Write one more item into it."""
+        """Append an item to the checklist."""
 
     async def complete_item(
         self, agent: AgentName, number: int, *, expected: str | None = None
     ) -> Checklist:
-        """Tick an item off; only in the ``Checklist.version`` that is ``expected``, if one is.
+        """Check off an item.
 
-        Raises ``ChecklistChanged`` if it is another one by now.
+        Raises ``ChecklistChanged`` if ``expected`` is given and is not the ``Checklist.version``.
         """
 
     async def write_checklist(
         self, agent: AgentName, text: str, *, expected: str | None = None
     ) -> Checklist:
-        """Write the whole file anew; only over the version that is ``expected``, if one is.
+        """Replace the whole file.
 
-        Raises ``ChecklistChanged`` if it is another one by now.
+        Raises ``ChecklistChanged`` if ``expected`` is given and is not the ``Checklist.version``.
         """

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who asks for something.
+    """The person, agent or program that makes a request.
 
     Args:
-        owner: Whose jobs they may see and change; None: everybody's, for operators.
-        chat: Where they ask, if that is a chat: what they make tells its results there.
-        agent: For what they make and do not say for which agent.
-        creator: Which person in a chat asks (``person_at``), "" if none does.
+        owner: The owner whose jobs they may see and change; None: all, for operators.
+        chat: The chat of the request, if any: the default target of new jobs.
+        agent: The default agent of new jobs.
+        creator: The person in the chat (``person_at``), "" if there is none.
     """
 
     owner: Owner | None
@@ -46,10 +46,10 @@ class JobDraft:
     """A job to create. Values that are None or empty come from the settings.
 
     Args:
-        slug: "" makes one from name or payload.
-        payload: None is the default prompt of the profile, if that has one.
-        paused: It is not active from the start.
-        next_run_at: The first run, instead of what the schedule says; for imports.
+        slug: "" derives one from name or payload.
+        payload: None is the profile's default prompt, if it has one.
+        paused: Whether it is created paused.
+        next_run_at: The first run, in place of the schedule's; for imports.
     """
 
     schedule: Schedule
@@ -72,7 +72,7 @@ class JobDraft:
 
 
 class Keep(StrEnum):
-    """The value of what an edit leaves as it is."""
+    """The value of a field that an edit does not change."""
 
     KEEP = "keep"
 
@@ -82,12 +82,12 @@ KEEP = Keep.KEEP
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """What an edit changes.
+    """The changes of an edit.
 
     Args:
-        policy: Keys to change; None takes a key back to that of the settings.
-        state: ``ACTIVE`` resumes, ``PAUSED`` pauses; the others cannot be chosen.
-        revision: The change is refused unless the job is at this one; None: whatever it is.
+        policy: Keys to change; None resets a key to the settings.
+        state: ``ACTIVE`` resumes, ``PAUSED`` pauses; other states are refused.
+        revision: The revision that the job must have; None: any.
     """
 
     slug: str | Keep = KEEP
@@ -110,18 +110,18 @@ class JobChange:
 
 
 class RunNow(StrEnum):
-    """Why a job was not run by hand (SPEC CRON-11)."""
+    """The reason why a manual run did not start (SPEC CRON-11)."""
 
     ALREADY_RUNNING = "already_running"
     AT_CAPACITY = "at_capacity"
     NO_WORK = "no_work"
     OFF = "off"
-    """No process runs jobs: there is no gateway, or the scheduler is switched off."""
+    """No process runs jobs: there is no gateway, or the scheduler is disabled."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedNow:
-    """A run by hand. ``run`` is None for a payload that needs none: it is done by now."""
+    """A manual run. ``run`` is None for a payload that needs no run: it has finished."""
 
     occurrence: OccurrenceId
     run: RunId | None
@@ -129,48 +129,47 @@ class StartedNow:
 
 
 class JobService(Protocol):
-    """Jobs, by id, unique beginning of an id, or slug.
+    """Jobs, selected by id, unique prefix of an id, or slug.
 
-    Each method may raise ``StoreUnavailable``; those that take a job ``UnknownJob``, and
-    ``NotYours`` if it is not the asker's. A slug is looked for among the asker's own first.
+    Each method may raise ``StoreUnavailable``; methods that take a job, ``UnknownJob`` and
+    ``NotYours``. A slug is searched among the requester's own jobs first.
     """
 
     @property
     def profile(self) -> Profile:
-        """What the settings make of all jobs: the policy in it is the base of each."""
+        """The profile of the settings; its policy is the default of each job."""
 
     @property
     def enabled(self) -> bool:
-        """Whether jobs run at all here (``scheduler.enabled``)."""
+        """Whether this gateway runs jobs (``scheduler.enabled``)."""
 
     @property
     def most(self) -> int:
-        """How many jobs an owner may have."""
+        """The largest number of jobs of an owner."""
 
     def now(self) -> datetime:
-        """The present instant, in UTC."""
+        """Return the present instant, in UTC."""
 
     async def create(self, draft: JobDraft, by: Requester) -> Job:
-        """Make a job. Raises ``JobError``."""
+        """Create a job. Raises ``JobError``."""
 
     async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
-        """Change a job; its next run is computed anew if when it runs has changed.
+        """Change a job, and compute its next run if the schedule changed.
 
-        To resume one that is completed, failed or disabled by a schedule that is over needs a new
-        schedule. Raises ``JobError``.
+        A job whose schedule is over can be resumed only with a new schedule. Raises ``JobError``.
         """
 
     async def delete(self, asked: str, by: Requester) -> Job:
-        """Delete a job; returns what it was."""
+        """Delete a job and return it."""
 
     async def run_now(self, asked: str, by: Requester) -> StartedNow | RunNow:
-        """Run it now, in whatever state it is (SPEC CRON-11)."""
+        """Run a job in any state now (SPEC CRON-11)."""
 
     async def get(self, asked: str, by: Requester) -> Job:
-        """One job."""
+        """Return a job."""
 
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
-        """The asker's jobs; the owner in ``query`` is for operators."""
+        """Return the requester's jobs; only operators may select an owner in ``query``."""
 
     async def log(
         self,
@@ -181,44 +180,44 @@ class JobService(Protocol):
         status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
-        """What became of the times a job was due, the newest first. By id also of a deleted job.
+        """Return the occurrences of a job, the newest first; by id also of a deleted job.
 
-        None: of all jobs, for operators.
+        ``asked=None`` selects all jobs, for operators.
         """
 
     async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
-        """One occurrence. Raises ``UnknownJob`` if there is none of the asker's."""
+        """Return an occurrence. Raises ``UnknownJob`` if the requester has no such occurrence."""
 
     async def stats(self, asked: str | None, by: Requester, *, since: datetime) -> JobStats:
-        """What a job did; None: all jobs, for operators."""
+        """Return statistics of a job; None: of all jobs, for operators."""
 
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
-        """The next times at which a job runs; empty unless it is active."""
+        """Return the next ``count`` runs of a job; empty unless it is active."""
 
     async def no_route(self, asked: str, by: Requester) -> str:
-        """Why the result of a job would reach nobody now; "" if nothing speaks against it."""
+        """Return why the result of a job could not be delivered now, "" if it could."""
 
     async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
-        """When a job that is not made yet would run. Raises ``JobError``."""
+        """Return the first ``count`` runs that a new job would have. Raises ``JobError``."""
 
     async def zone(self, by: Requester) -> str:
-        """The zone of what the asker makes without naming one."""
+        """Return the default time zone of the requester's new jobs."""
 
     async def choose_zone(self, zone: str | None, by: Requester) -> str:
-        """Choose it for the asker; None goes back to that of the settings. Raises ``UnknownZone``.
+        """Set the requester's default time zone; None resets it to the settings.
 
-        Returns the zone that holds now. Jobs that exist keep theirs.
+        Returns the new default. Existing jobs keep their zones. Raises ``UnknownZone``.
         """
 
 
 class WorkSource(Protocol):
-    """Gives work to jobs, one item at a time. Any method may raise ``WorkSourceError``."""
+    """A source of work items for jobs. Any method may raise ``WorkSourceError``."""
 
     async def take(self, job: JobId) -> WorkItem | None:
-        """Claim the next item for a run of a job, so that nobody else gets it; None: no work."""
+        """Claim the next item exclusively for a run of a job; None: no work."""
 
     async def done(self, item: WorkItem, *, ok: bool, text: str) -> None:
-        """Report how the work on an item ended, with what was said."""
+        """Report the end of an item, with the result text."""
 
     async def give_back(self, item: WorkItem, reason: str) -> None:
-        """Let the item be taken again: it was neither done nor has it failed."""
+        """Release an item that was neither done nor failed, so that it can be taken again."""

@@ -14,14 +14,14 @@ MASK: Final = "••••"
 
 
 class OriginKind(StrEnum):
-    """What has set a value."""
+    """The source of a setting's value."""
 
     DEFAULT = "default"
-    """Nobody, or the profile of the scheduler."""
+    """The default, which may come from the scheduler profile."""
     FILE = "file"
     ENVIRONMENT = "environment"
     SECRET_FILE = "secret_file"  # noqa: S105
-    """A file that holds nothing but a secret."""
+    """A file that contains only a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class Setting:
 
     Args:
         path: Its key in the settings file, such as ``agents.main.model``.
-        value: As the file would have it, durations as text; None if it is not set; ``MASK`` for a
-            secret.
-        kind: What has set it.
-        origin: The same in words: ``default``, file and line, the name of the variable.
-        secret: Whether its value is never shown.
-        about: What it is for, "" where that is free.
+        value: Its value as in a settings file, durations as text; None if it is not set; ``MASK``
+            for a secret.
+        kind: The source of the value.
+        origin: The source in words: ``default``, file and line, or name of the variable.
+        secret: Whether the value is never shown.
+        about: Its description, "" for keys that people choose.
     """
 
     path: str

@@ -24,10 +24,10 @@ from goclaw_py.ports.jobs import JobService, Requester
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model sees it; ``parameters`` is the JSON schema of its arguments, an object.
+    """A tool as a model sees it; ``parameters`` is the JSON schema of its arguments object.
 
-    ``side_effects``: it may change something outside of the run, so that to do it again is not the
-    same as to do it once (SPEC CRON-7).
+    ``side_effects``: it may change something outside of the run, so that repeating a call may do
+    harm (SPEC CRON-7).
     """
 
     name: str
@@ -41,22 +41,22 @@ class Toolbox(Protocol):
 
     @property
     def guidance(self) -> tuple[str, ...]:
-        """What a loop that calls them tells its model about them; as a rule nothing."""
+        """Texts about the tools for the system prompt; usually empty."""
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What can be called. Names are unique."""
+        """The tools. Names are unique."""
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:
-        """Call a tool and return what the model is to read.
+        """Validate the arguments, call a tool, and return its result for the model.
 
-        The arguments are checked here. Raises ``ToolFailed`` for an unknown tool, wrong arguments,
-        and whatever else the model should know. Cancelling the call ends the tool's work.
+        Raises ``ToolFailed`` for an unknown tool, wrong arguments, and other failures that the
+        model should know. Cancelling the call cancels the tool.
         """
 
 
 class _NoTools:
-    """A toolbox with nothing in it."""
+    """An empty toolbox."""
 
     @property
     def guidance(self) -> tuple[str, ...]:
@@ -72,29 +72,29 @@ class _NoTools:
 
 
 NO_TOOLS: Toolbox = _NoTools()
-"""Nothing can be called."""
+"""The empty toolbox."""
 
 
 class Children(Protocol):
-    """Asks for other runs on behalf of one (SPEC LANE-8)."""
+    """Starts child runs of a run (SPEC LANE-8)."""
 
     async def subagent(self, prompt: str) -> str:
-        """Let the same agent work on ``prompt`` in a conversation of its own; its reply.
+        """Run the same agent with ``prompt`` in a separate conversation; return its reply.
 
-        Works in the lane ``subagent``. Raises ``ToolFailed`` if it was not let in, or failed.
+        It uses the lane ``subagent``. Raises ``ToolFailed`` if it was not admitted or failed.
         """
 
     async def spawn(self, prompt: str, label: str) -> RunId | None:
-        """The same without waiting: its reply comes into this conversation as a message.
+        """Start a subagent whose reply later comes into this conversation as a message.
 
-        None if nothing can come into this conversation (it ends with this run): wait for the
-        subagent instead. Raises ``ToolFailed`` if it was not let in.
+        Returns None if this conversation ends with its run and cannot receive it: use ``subagent``
+        instead. Raises ``ToolFailed`` if it was not admitted.
         """
 
     async def delegate(self, agent: AgentName, prompt: str) -> str:
-        """Let another agent work on ``prompt`` in the lane ``delegate``; its reply.
+        """Run another agent with ``prompt`` in the lane ``delegate``; return its reply.
 
-        Raises ``ToolFailed`` if there is no such agent, it was not let in, or failed.
+        Raises ``ToolFailed`` if there is no such agent, or it was not admitted, or failed.
         """
 
 
@@ -102,36 +102,34 @@ class Messenger(Protocol):
     """Sends messages to chats."""
 
     async def send(self, target: Target, text: str) -> None:
-        """Put a message into the outbox, and into the history of that chat.
+        """Add a message to the outbox, and to the history of that chat.
 
-        It is sent at least once, whatever becomes of the run. Raises ``ToolFailed`` if the channel
-        is not there, or the database is away.
+        It is sent at least once, however the run ends. Raises ``ToolFailed`` if the channel does
+        not exist or the database is unavailable.
         """
 
 
 class Pins(Protocol):
-    """Facts that a conversation keeps until ``/new`` (SPEC AGENT-4)."""
+    """The pinned facts of a conversation, kept until ``/new`` (SPEC AGENT-4)."""
 
     async def change(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
-        """Store what ``change`` makes of the facts; returns it. Raises ``ToolFailed``."""
+        """Apply ``change`` to the facts, store and return the result. Raises ``ToolFailed``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Where tools are called from, and what the runtime does for them.
-
-    ``target`` is the chat that the run answers, None if there is none. ``attach`` lets a file,
-    which has to be in the workspace, be sent with the reply.
+    """The run that calls tools, and the services that tools use.
 
     Args:
-        jobs: Where jobs are made and changed; None: this run may not.
-        asker: As whom it asks there.
-        heartbeats: Where its agent's checklist is kept; None: there are no heartbeats here.
-        heartbeat_run_done: Takes whether people are to be told of this heartbeat, and what; None:
-        it is no
-            heartbeat.
-        attaching: Held from the look at a file until it is attached: calls of a model run beside
-            each other, and people read its files in the order of the calls.
+        target: The chat that the run answers, None if there is none.
+        attach: Sends a file of the workspace with the reply.
+        jobs: The job service; None if this run may not use it.
+        asker: The requester for ``jobs``.
+        heartbeats: The heartbeat service; None if there are no heartbeats.
+        heartbeat_run_done: Takes whether the result of this heartbeat run is reported, and its
+            text; None if this is no heartbeat run.
+        attaching: Locked while a file is checked and attached: tool calls run concurrently, but
+            people get the files in the order of the calls.
     """
 
     run_id: RunId
@@ -152,7 +150,7 @@ class ToolContext:
 
 
 class ToolboxFactory(Protocol):
-    """Creates the toolbox of a run from what its agent may use."""
+    """Creates the toolboxes of runs."""
 
     def toolbox(self, here: ToolContext) -> Toolbox:
-        """The tools of one run."""
+        """Return the tools that the agent of a run may use."""

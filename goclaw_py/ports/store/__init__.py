@@ -1,13 +1,12 @@
 """The database, as the runtime sees it.
 
-Every instant is given by the caller, aware and in UTC; no implementation reads a clock. Every
-method is one transaction: it happens as a whole or not at all. Any method may raise
-``StoreUnavailable``; methods that write on behalf of a node raise ``Fenced`` when another node has
-taken over what they write to.
+The caller passes every instant, timezone-aware in UTC; no implementation reads a clock. Every
+method is one transaction. Any method may raise ``StoreUnavailable``; methods that write on behalf
+of a node raise ``Fenced`` if the row belongs to another node by now.
 
-**Leases.** A node renews one lease, its own (``nodes.lease_until``). What it works on (sessions,
-outbox rows, named leases) names it as ``owner`` and counts ``fence`` up with each change of owner,
-so the owner's claim is live exactly as long as its node is (docs/adr/0004).
+**Leases.** A node renews one lease, its own (``nodes.lease_until``). Sessions, outbox rows and
+named leases store the node as ``owner`` and increase ``fence`` with each change of owner, so a
+claim is live exactly as long as its node is (docs/adr/0004).
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ __all__ = [
 
 
 class Notice(StrEnum):
-    """What changed; a hint that saves waiting for the next poll (SPEC DB-3)."""
+    """The table that changed; a hint that replaces waiting for the next poll (SPEC DB-3)."""
 
     INBOX = "goclaw_inbox"
     OUTBOX = "goclaw_outbox"
@@ -180,16 +179,16 @@ class Store(
     UpkeepStore,
     Protocol,
 ):
-    """All of it."""
+    """The whole database."""
 
     async def backlog(self) -> Backlog:
-        """How much is not finished, over all nodes."""
+        """Return the numbers of unfinished rows of all nodes."""
 
     async def ping(self) -> None:
         """Raise ``StoreUnavailable`` if the database does not answer."""
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:
-        """Call ``hear`` in the event loop for each notice, from whichever process it comes."""
+        """Call ``hear`` in the event loop for each notice from any process."""
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close all connections."""

@@ -13,9 +13,9 @@ from goclaw_py.model.messages import InboundMessage
 
 @dataclass(frozen=True, slots=True)
 class Unmentioned:
-    """A message of an allowed group that is not for the agent; ``session`` is where it would be.
+    """A message of an allowed group that does not mention the bot.
 
-    ``keep`` is how many of its session are kept.
+    ``keep`` is the number of such messages that are kept for ``session``.
     """
 
     message: InboundMessage
@@ -25,7 +25,7 @@ class Unmentioned:
 
 @dataclass(frozen=True, slots=True)
 class UnmentionedRow:
-    """A stored one. ``run_id`` is the run that it was given to, None while it waits for one."""
+    """A stored message. ``run_id`` is the run that received it, None if none has yet."""
 
     id: int
     message: InboundMessage
@@ -35,27 +35,29 @@ class UnmentionedRow:
 
 
 class BackgroundStore(Protocol):
-    """Messages that do not mention the bot. None of them is an inbox row; no run answers them."""
+    """Group messages that do not mention the bot: context for later runs, never answered."""
 
     async def note_unmentioned(self, batch: Sequence[Unmentioned], *, now: datetime) -> None:
-        """Keep some messages, the newest ``keep`` of each session; what is known stays as it is.
+        """Store messages, and keep the newest ``keep`` of each session; ignore duplicates.
 
-        One that ``edits`` another one replaces what that says, if that is kept, and is not kept.
+        A message that ``edits`` another one replaces its text if that is stored, and is not stored
+        itself.
         """
 
     async def take_unmentioned(
         self, session: SessionKey, run: RunId, *, until: datetime, now: datetime
     ) -> list[InboundMessage]:
-        """Give a run that has begun what was said in its session since the last one, in order.
+        """Give a started run the messages of its session since the last run, in order.
 
-        Nothing sent after ``until``, nothing older than a day, and nothing that was given before,
-        unless to a run that was cut by a crash or a shutdown. The same run gets the same again.
+        Messages sent after ``until``, older than a day, or given to another run are excluded, but a
+        run interrupted by a crash or a shutdown does not count. The same run gets the same
+        messages again.
         """
 
     async def unmentioned(self, session: SessionKey) -> list[UnmentionedRow]:
-        """What is kept of a session, given or not, the newest first."""
+        """Return the stored messages of a session, the newest first."""
 
     async def find_unmentioned(
         self, channel: str, account: str, external_id: str
     ) -> UnmentionedRow | None:
-        """One by the external id of its message, if it is kept."""
+        """Return a message by its external id, or None if it is not stored."""

@@ -11,7 +11,7 @@ from goclaw_py.model.ids import NodeId
 
 @dataclass(frozen=True, slots=True)
 class NodeCall:
-    """A call that a node has not answered."""
+    """A call that its node has not answered yet."""
 
     id: int
     question: str
@@ -22,16 +22,16 @@ class CallStore(Protocol):
     """Calls between nodes. Requests and answers are opaque texts (SPEC NODE-1)."""
 
     async def ask(self, node: NodeId, question: str, *, now: datetime) -> int | None:
-        """Ask a live node; the id of the question, None if there is no such node.
+        """Store a call to a live node; return its id, or None if there is no such node.
 
-        Forgets what was asked more than a minute ago. Sends ``Notice.NODES``.
+        Deletes calls that are older than a minute. Sends ``Notice.NODES``.
         """
 
     async def asked(self, node: NodeId) -> list[NodeCall]:
-        """What a node has not answered, the oldest first."""
+        """Return the unanswered calls to a node, the oldest first."""
 
     async def answer(self, call: int, answer: str) -> None:
-        """Answer a question, again is harmless. Sends ``Notice.NODES``."""
+        """Answer a call; may be repeated. Sends ``Notice.NODES``."""
 
     async def answer_to(self, call: int) -> str | None:
-        """The answer, if there is one by now."""
+        """Return the answer to a call, or None if there is none yet."""

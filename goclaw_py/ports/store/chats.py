@@ -15,10 +15,10 @@ from goclaw_py.ports.store.nodes import Place
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A chat that something is known about.
+    """A stored chat.
 
-    ``allowed``: what the operator said about this chat, None if nothing. ``gone``: why it cannot
-    be written to, "" if it can.
+    ``allowed`` is the operator's decision about it, None if there is none. ``gone`` is the reason
+    why nothing can be sent to it, "" if it can.
     """
 
     channel: str
@@ -31,19 +31,19 @@ class Chat:
     first_seen_at: datetime
     last_seen_at: datetime
     unmentioned_at: datetime | None = None
-    """When something was said in an allowed group that was not meant for the bot (± 10 s)."""
+    """When an allowed group last had a message that was not for the bot (± 10 s)."""
 
     @property
     def cursor(self) -> Cursor:
-        """Its place in a list, which every message there changes."""
+        """The position in a list; each message moves it."""
         return Cursor(self.last_seen_at, (self.channel, self.account, self.chat))
 
 
 @dataclass(frozen=True, slots=True)
 class SeenChat:
-    """A chat as somebody wrote in it. ``target`` names no thread.
+    """A chat as observed in an incoming message. ``target`` has no thread.
 
-    ``unmentioned``: what was written was not meant for the bot.
+    ``unmentioned``: the message was not for the bot.
     """
 
     target: Target
@@ -54,9 +54,9 @@ class SeenChat:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that something is known about; without a thread it is the general one of its chat.
+    """A topic of a chat; without a thread, the general topic.
 
-    ``told``: people were told that what is for it goes elsewhere.
+    ``told``: people were notified that its messages go to another topic.
     """
 
     target: Target
@@ -67,7 +67,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class LastActivity:
-    """Where a permitted person spoke, and when last."""
+    """The last message of an approved person in a chat or thread."""
 
     target: Target
     peer: PeerKind
@@ -77,7 +77,7 @@ class LastActivity:
 
     @property
     def cursor(self) -> Cursor:
-        """Its place in a list, which every message there changes."""
+        """The position in a list; each message moves it."""
         there = self.target
         place = (there.channel, there.account, there.chat, there.thread or "")
         return Cursor(self.at, (*place, self.agent, self.sender_id))
@@ -87,45 +87,45 @@ class ChatStore(Protocol):
     """Chats (SPEC CHAN-5, CHAN-7, HB-8)."""
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        """Known chats, the last seen first."""
+        """Return stored chats, the most recently seen first."""
 
     async def chat(self, target: Target) -> Chat | None:
-        """What is known of a chat; the thread is ignored."""
+        """Return a chat, or None if it is not stored; the thread is ignored."""
 
     async def marked_chats(self) -> list[Chat]:
-        """All that were decided about or cannot be written to, the last seen first."""
+        """Return chats that are allowed, denied or gone, the most recently seen first."""
 
     async def undecided(
         self, places: Collection[Place], *, besides: Collection[Target] = ()
     ) -> int:
-        """How many groups of these places nobody has allowed or denied, though they are there.
+        """Count the groups of these places that are not gone and were neither allowed nor denied.
 
         ``besides``: chats that do not count.
         """
 
     async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
-        """Know chats, with their names as they are now; what was decided about them stays."""
+        """Store chats with their present names; decisions about them stay."""
 
     async def allow_chat(
         self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
     ) -> None:
-        """Decide whether the agent listens in a chat; one never seen is stored as a group.
+        """Allow or deny a chat; a chat that is not stored is stored as a group.
 
-        The chat's request for access goes with it, except when a direct chat is allowed: the
-        owners who were asked see that it is decided. Sends ``Notice.PEOPLE``.
+        Its access request is removed, unless a direct chat is allowed, and the messages that asked
+        the owners show the decision. Sends ``Notice.PEOPLE``.
         """
 
     async def mark_chat(self, target: Target, peer: PeerKind, *, gone: str, now: datetime) -> None:
-        """Note that a chat cannot be written to, or with "" that it can; the thread is ignored.
+        """Store why nothing can be sent to a chat, "" if it can; the thread is ignored.
 
-        Sends ``Notice.PEOPLE``. Nothing is written if it is so already.
+        Sends ``Notice.PEOPLE``, unless this was stored already.
         """
 
     async def topic(self, target: Target) -> Topic:
-        """What is known of a topic; one that nothing is known about is open."""
+        """Return a topic; a topic that is not stored is open."""
 
     async def gone_topics(self) -> list[Topic]:
-        """All that are closed or deleted."""
+        """Return all topics that are closed or deleted."""
 
     async def note_topic(
         self,
@@ -135,26 +135,28 @@ class ChatStore(Protocol):
         renamed: bool = False,
         state: TopicState | None = None,
     ) -> None:
-        """Know a topic: a first name or, if ``renamed``, another one, and its state unless None.
+        """Store a topic's first name (with ``renamed``, its new name) and its state unless None.
 
-        A topic that is open again may be told of once more. Sends ``Notice.PEOPLE`` if the state
-        is news.
+        Opening a topic again resets ``told``. Sends ``Notice.PEOPLE`` if the state has changed.
         """
 
     async def tell_topic_gone(
         self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """Say once that what is for a topic goes elsewhere; False if it was told, or is open."""
+        """Notify people once that a topic's messages go to another topic.
+
+        Returns False if they were notified before, or the topic is open.
+        """
 
     async def move_chat(
         self, channel: str, account: str, *, old: str, new: str, now: datetime
     ) -> bool:
-        """Let everything that belongs to a chat belong to its new id, in one transaction.
+        """Move everything that belongs to a chat to its new id, in one transaction.
 
-        Sessions with their history, messages that wait in either direction, runs, drafts, what was
-        decided about the chat. Where a session of the new id exists already, both become one: the
-        older history first. False if nothing of the old id is left to move. Sends
-        ``Notice.PEOPLE`` and ``Notice.OUTBOX``.
+        This covers sessions with their history, waiting inbox and outbox rows, runs, drafts, and
+        the decision about the chat. Two sessions of the same key are merged, the older history
+        first. Returns False if nothing has the old id. Sends ``Notice.PEOPLE`` and
+        ``Notice.OUTBOX``.
         """
 
     async def heard(
@@ -165,8 +167,8 @@ class ChatStore(Protocol):
         limit: int = 20,
         before: Cursor | None = None,
     ) -> list[LastActivity]:
-        """Chats and threads in which a permitted person spoke, the last one first (SPEC HB-8).
+        """Return the last activity of approved people per chat and thread, newest first (HB-8).
 
-        Only of ``agent`` if given, only direct chats with ``direct``; chats that are gone or denied
-        are left out.
+        Chats that are gone or denied are excluded. ``agent`` selects the sessions of an agent,
+        ``direct`` direct chats.
         """

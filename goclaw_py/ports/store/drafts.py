@@ -12,7 +12,7 @@ from goclaw_py.model.messages import Target
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The draft of a run. ``external_id`` is None until the channel has told it."""
+    """The draft message of a run. ``external_id`` is None until the channel has confirmed it."""
 
     run_id: RunId
     target: Target
@@ -20,31 +20,31 @@ class Draft:
 
 
 class DraftStore(Protocol):
-    """Drafts of runs that have begun.
+    """Drafts of started runs.
 
-    The draft of a run that a crash or a shutdown cut goes over to the run that answers the same
-    messages, see ``RunStore.begin_run``; it ends with the run, see ``RunStore.finish_run``.
+    After a crash or a shutdown, the draft moves to the next run that answers the same messages
+    (``RunStore.begin_run``). It ends with the run (``RunStore.finish_run``).
     """
 
     async def open_draft(self, run_id: RunId, target: Target, *, now: datetime) -> None:
-        """Note that a draft is about to be posted. A run has at most one; again is harmless.
+        """Store that a draft is about to be posted. A run has at most one; may be repeated.
 
-        Commit this before the request leaves: a draft without id may be in the chat or not. Raises
-        ``RunNotStarted`` for a run that is not known or has ended.
+        Call it before sending the request: a stored draft without id may or may not be in the chat.
+        Raises ``RunNotStarted`` if the run is not stored or has ended.
         """
 
     async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
-        """Keep the channel's id of a draft. False if nobody will ever finish it.
+        """Store the channel's id of a draft; may be repeated.
 
-        The run has ended then, and neither was the id kept before, for a run that went on with the
-        draft, nor is there a message that finishes it. Again is harmless.
+        Returns False if nothing will complete the draft: its run has ended, no later run continues
+        it, and no outbox row completes it.
         """
 
     async def own_messages(self, chat: Target) -> frozenset[str]:
-        """The channel's ids of our own messages in a chat, as far back as a lost draft may be.
+        """Return the channel's ids of our messages and drafts in a chat; the thread is ignored.
 
-        Those that were sent by the outbox, and drafts. The thread of ``chat`` is ignored.
+        They go back as far as a lost draft can be.
         """
 
     async def drafts(self) -> list[Draft]:
-        """All of them, the oldest first."""
+        """Return all drafts, the oldest first."""

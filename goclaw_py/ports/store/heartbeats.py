@@ -27,50 +27,48 @@ from goclaw_py.ports.store.outbox import OutboxState
 class HeartbeatStore(Protocol):
     """Heartbeats, heartbeat runs, and the events that wait for them.
 
-    A change that makes a run due, or due at another time, sends ``Notice.CRON``. A heartbeat has
-    at most one heartbeat run that is not over.
+    A change of what is due sends ``Notice.CRON``. A heartbeat has at most one unfinished run.
     """
 
     async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
-        """Enter what the settings want; heartbeats of agents that it does not name stay.
+        """Store the heartbeats that the settings configure; those of other agents stay.
 
-        The grid begins ``offset`` after the first enabling and stays for ever: ``anchor`` is
-        written once. ``next_at`` is kept while the interval stays the same, however long it is
-        over; with another interval, and when the heartbeat comes back on, it is the first point of
-        the grid that is not over (``anchor`` itself counts). None while it is off, be it by the
-        settings or by people.
+        The grid of due times starts ``offset`` after the heartbeat was first enabled and never
+        moves: ``anchor`` is written once. While the interval stays the same, ``next_at`` is kept,
+        even if it is in the past. With another interval, and when the heartbeat is turned on
+        again, it becomes the next point of the grid (``anchor`` included). It is None while the
+        heartbeat is off, by the settings or by a person.
         """
 
     async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
-        """How they stand, by name."""
+        """Return heartbeats, ordered by the names of their agents."""
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
-        """Choose whether it is on; None: the settings decide. False: it is not planned.
+        """Turn a heartbeat on or off; None lets the settings decide.
 
-        Choosing what holds already changes nothing. A heartbeat run that is in hand goes on.
+        A run in progress finishes. Returns False if the agent has no heartbeat.
         """
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
-        """Let it be silent until then; None ends that. False: it is not planned."""
+        """Mute a heartbeat until then; None unmutes it. False if the agent has no heartbeat."""
 
     async def wake_heartbeat(
         self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
     ) -> bool:
-        """Ask for a heartbeat run as soon as may be. False: it is not planned.
+        """Request a heartbeat run now. Returns False if the agent has no heartbeat.
 
-        A wake that waits already is enough: it keeps its time and kind.
+        If a request is waiting already, that one keeps its time and kind.
         """
 
-    # ---------------------------------------------------------------- when they are due
+    # ---------------------------------------------------------------- claims
 
     async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
-        """The earliest time at which a heartbeat run of these can be claimed; it may be over.
+        """Return the earliest time at which a run can be claimed; it may be in the past.
 
-        That is one that was given back (when it was given back), ``next_at``, and with ``wakes``
-        ``wake_at``, but not before ``WAKES_APART`` after ``began_at``; not of those of which a
-        run is in hand.
+        That is the release time of a released run, ``next_at``, or with ``wakes`` ``wake_at``, but
+        at least ``WAKES_APART`` after ``began_at``. Agents with a run in progress do not count.
         """
 
     async def claim_heartbeats(
@@ -82,84 +80,86 @@ class HeartbeatStore(Protocol):
         ids: Sequence[HeartbeatRunId],
         wakes: int,
     ) -> list[HeartbeatClaim]:
-        """Claim what is due, the longest due first, at most one of each agent and ``wakes`` wakes.
+        """Claim due heartbeat runs, the longest due first: one per agent, at most ``wakes`` wakes.
 
-        First those that were given back: they go on in their rows, with their kinds, and answer
-        what is due by the grid meanwhile. What is due by the grid takes a wake that is due along;
-        its ``next_at`` becomes the first point of the grid after ``now``, however many are over. A
-        wake moves nothing. Each claim sets ``began_at``,
-        but for one that was given back, and makes a row of the log with the status ``RUNNING``; new
-        rows get ``ids``, of which there are as many as are wanted. Two nodes never claim the same.
+        Released runs come first; they continue in their rows with their kinds, and also satisfy
+        what became due on the grid since. A run that is due on the grid also satisfies a due wake;
+        ``next_at`` becomes the next point of the grid after ``now``, and missed points are
+        skipped. A wake does not move ``next_at``.
+
+        Each claim of a new run sets ``began_at`` and creates a row with status ``RUNNING`` and one
+        of ``ids``, whose number is the most that is claimed. Two nodes never claim the same run.
         Raises ``Fenced`` if ``node`` is not alive.
         """
 
     async def claim_heartbeat_now(
         self, node: NodeId, agent: AgentName, *, now: datetime, heartbeat_run: HeartbeatRunId
     ) -> HeartbeatClaim | None:
-        """Claim a heartbeat run by hand (``MANUAL``), whatever is due; None if one is not over.
+        """Claim a manual heartbeat run, also if nothing is due or the heartbeat is off.
 
-        Also of a heartbeat that is off. May be repeated after an unknown outcome. A wake that waits
-        is answered by it. None if the agent is not planned either. Raises ``Fenced``.
+        It also satisfies a waiting wake. May be repeated after an unknown outcome. Returns None if
+        a run is unfinished or the agent has no heartbeat. Raises ``Fenced``.
         """
 
     async def defer_heartbeat(
         self, heartbeat_run: HeartbeatRunId, *, node: NodeId, detail: str
     ) -> None:
-        """A heartbeat run in hand is ``DEFERRED``: its agent is busy. Raises ``Fenced``."""
+        """Store that a claimed run is ``DEFERRED``: its agent is busy. Raises ``Fenced``."""
 
     async def end_heartbeat_run(
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """End a run that had no run, or whose last run has ended before, and say something.
+        """End a heartbeat run without an agent run in progress, and add ``say`` to the outbox.
 
-        One that has ended already stays as it is, and what is said about it falls out. Raises
-        ``Fenced`` if it is another node's by now; then nothing happens. ``RunEnd.heartbeat_run``
-        does the same together with the end of a run. Of each agent the log keeps the newest 1000.
+        If it has ended already, nothing changes and ``say`` is not stored. Raises ``Fenced`` if it
+        belongs to another node. ``RunEnd.heartbeat_run`` does the same together with the end of an
+        agent run. Of each agent the newest 1000 heartbeat runs are kept.
         """
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
-        """Let runs in hand be claimed again, by whoever comes first; they are ``DEFERRED``.
+        """Release claimed runs as ``DEFERRED``, so that any node can claim them.
 
-        What a dead node leaves is given back in the same way, but for a run a run of which had
-        begun: that one ends ``LOST``. A node that leaves gives all back.
+        The runs of an expired node are released in the same way, except those whose agent run had
+        started: they end ``LOST``. A node that shuts down releases all.
         """
 
     async def release_unclaimed_heartbeats(
         self, known: Collection[HeartbeatRunId], *, node: NodeId
     ) -> None:
-        """Give back what a node has claimed but for what it knows of.
+        """Release all claims of a node that are not in ``known``.
 
-        For when the answer to ``claim_heartbeats`` was lost: nobody would run it while the node
-        lives.
+        This frees claims whose response from ``claim_heartbeats`` was lost; no node would run them
+        while this one is alive.
         """
 
-    # ---------------------------------------------------------------- what a heartbeat run looks at
+    # ---------------------------------------------------------------- preconditions and events
 
     async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
-        """What the checks of a heartbeat run want to know."""
+        """Return the facts that the preconditions of a heartbeat run need."""
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
-        """What the heartbeat runs that were claimed since then have used; None: nothing."""
+        """Return the usage of the heartbeat runs claimed since then; None if there is none."""
 
     async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
-        """``SENT`` if an alert with this key was confirmed since then, ``PENDING`` if one waits.
+        """Return whether an alert with this key was delivered since then, or waits (SPEC HB-7).
 
-        One of which a message is dead or dropped does not count (SPEC HB-7).
+        ``SENT`` or ``PENDING``; None if there is none. An alert with a dead or dropped message does
+        not count.
         """
 
     async def add_event(
         self, agent: AgentName, text: str, *, now: datetime, wake: bool
     ) -> HeartbeatEvent:
-        """Keep an event for the next heartbeat run, with ``wake`` one that comes soon.
+        """Store an event for the next heartbeat run; with ``wake``, request that run now.
 
-        Raises ``TooManyEvents`` if ``MAX_EVENTS`` wait, and ``UnknownAgent`` if its heartbeat is
-        not planned.
+        Raises ``TooManyEvents`` if ``MAX_EVENTS`` are waiting, and ``UnknownAgent`` if the agent
+        has no heartbeat.
         """
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
-        """Those that wait, the oldest first."""
+        """Return the waiting events, the oldest first."""
 
-    # ---------------------------------------------------------------- what became of them
+    # ---------------------------------------------------------------- results
 
     async def heartbeat_runs(
         self,
@@ -169,23 +169,27 @@ class HeartbeatStore(Protocol):
         outcome: str | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
-        """The log of an agent, or of all, the newest first; only one ``outcome`` as it is shown."""
+        """Return heartbeat runs of an agent or of all, the newest first.
+
+        ``outcome`` selects runs by their outcome as it is shown to people.
+        """
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
-        """One of them."""
+        """Return a heartbeat run, or None if it is not stored."""
 
     async def undelivered(
         self, agents: Collection[AgentName], *, since: datetime
     ) -> list[Undelivered]:
-        """Alerts that have died since then and of which nobody was told, the oldest first."""
+        """Return alerts that failed since then and were not reported yet, the oldest first."""
 
     async def tell_undelivered(
         self, heartbeat_run: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """Tell it somewhere else, once. False: it was told already, and nothing is said.
+        """Report an undelivered alert in another chat, once.
 
-        With nothing to say it is told to nobody, and not asked for any more.
+        Returns False and stores nothing if it was reported before. Without messages it counts as
+        reported, and ``undelivered`` does not return it again.
         """
 
     async def sweep_heartbeat_runs(self, *, now: datetime) -> int:
-        """Delete rows of the log that ended more than 90 days ago, at most 250; how many."""
+        """Delete at most 250 heartbeat runs that ended more than 90 days ago; return how many."""

@@ -1,4 +1,4 @@
-"""Messages on their way to the agent."""
+"""The inbox: incoming messages until they are answered."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from goclaw_py.scheduler.models import Mode
 
 
 class InboxKind(StrEnum):
-    """What an inbox row asks for."""
+    """The kind of an inbox row."""
 
     MESSAGE = "message"
     COMMAND = "command"
 
 
 class InboxState(StrEnum):
-    """The state of an inbox row. ``pending`` covers waiting and running; ``run_id`` tells which."""
+    """The state of an inbox row. A pending row waits or is running; ``run_id`` tells which."""
 
     PENDING = "pending"
     DONE = "done"
@@ -32,7 +32,7 @@ class InboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """What a ``/stop`` stopped: messages of its own account, by their external ids."""
+    """The messages that a ``/stop`` cancelled, by their external ids in the same account."""
 
     messages: tuple[str, ...]
     reason: Reason
@@ -42,8 +42,8 @@ class Stops:
 class NewInbox:
     """An inbox row to be committed.
 
-    ``outcome`` is set when it was dealt with before the commit: a ``/stop`` that has acted, or a
-    message that a ``/stop`` behind it in the same batch covers. ``stops`` is what it has stopped.
+    ``outcome`` is set if the row ended before the commit: a ``/stop`` that was executed, or a
+    message that a later ``/stop`` of the same batch cancelled. ``stops`` is set for a ``/stop``.
     """
 
     message: InboundMessage
@@ -57,7 +57,7 @@ class NewInbox:
 
 @dataclass(frozen=True, slots=True)
 class DroppedMessage:
-    """A dropped inbox row, and how it ends when its sender has been notified."""
+    """A dropped inbox row, and the outcome to store once its sender is notified."""
 
     row: int
     outcome: Outcome
@@ -68,8 +68,8 @@ class DroppedMessage:
 class InboxRow:
     """A committed, unfinished inbox row. ``attempts`` counts runs that started with it.
 
-    ``mode`` is the queue mode that had been chosen in its chat by then, None if none had.
-    ``dropped`` is how it was dropped, if it was and nobody has been told yet; it is not worked on.
+    ``mode`` is the queue mode chosen in its chat, None for that of the settings. ``dropped`` is set
+    if the row was dropped and its sender has not been notified yet; no run answers it.
     """
 
     id: int
@@ -85,9 +85,9 @@ class InboxRow:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A message without an answer. It waits or is worked on while ``outcome`` is None.
+    """A message without an answer. It waits or is running while ``outcome`` is None.
 
-    ``run_id`` is the run that has begun with it, if one has.
+    ``run_id`` is the run that started with it, if any.
     """
 
     id: int
@@ -101,7 +101,7 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An inbox row for operators: with the session it belongs to and how often it was tried."""
+    """An inbox row for operators, with its session and its number of attempts."""
 
     row: Unanswered
     session: SessionKey
@@ -111,15 +111,15 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class NewPairing:
-    """A request for access. Kept, and ``say`` said, unless the same sender has a live one.
+    """A request for access.
 
-    Nothing comes of it where a decision was made meanwhile; what somebody wrote who was let in by
-    then goes into the inbox.
+    If its sender has a live request, that one gets ``rows`` and nothing is sent. If the sender was
+    approved or rejected in the meantime, no request is stored; the rows of an approved sender go
+    into the inbox.
 
     Args:
-        say: What its sender is told, with the code, and what owners are asked.
-        rows: What its sender wrote, to be answered once they are let in. A request that exists
-            keeps it too: the newest few messages.
+        say: Messages for the sender, with the pairing code, and for the owners.
+        rows: The sender's messages, answered after approval. Only the newest few are kept.
     """
 
     request: PairingRequest
@@ -129,14 +129,14 @@ class NewPairing:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedMessages:
-    """What a commit brought: rows that were new and are this node's to work on, in batch order.
-
-    Rows whose session another live node owns are committed too but not listed here; that node is
-    notified. ``duplicates`` holds the external ids that were known already.
+    """The result of committing a batch.
 
     Args:
-        before: Rows that wait in the sessions of ``rows`` since before. One that a process does not
-            know goes first: another one has accepted it, or the answer was lost.
+        rows: New rows of sessions that this node owns, in batch order. Rows of sessions that
+            another live node owns are committed but not listed; that node is notified.
+        duplicates: External ids that were stored before.
+        before: Older rows that wait in the sessions of ``rows``. If the process does not know one,
+            another process accepted it or a response was lost; it must be answered first.
     """
 
     rows: tuple[InboxRow, ...] = ()
@@ -145,7 +145,7 @@ class AcceptedMessages:
 
 
 class InboxStore(Protocol):
-    """Messages on their way to the agent."""
+    """The inbox: incoming messages until they are answered."""
 
     async def accept(
         self,
@@ -155,15 +155,14 @@ class InboxStore(Protocol):
         now: datetime,
         pairings: Sequence[NewPairing] = (),
     ) -> AcceptedMessages:
-        """Commit a batch in one transaction and claim its sessions for ``node`` where possible.
+        """Commit a batch in one transaction, and claim its free sessions for ``node``.
 
-        Rows whose (channel, account, external id) is known are left as they are. Rows that come
-        with an outcome are stored as done and not listed in the result, but for commands: a
-        command row is listed if it was new, done or not. What a row ``stops`` ends ``cancelled``
-        with it, as by ``settle``. Updates the session's last activity.
+        Duplicates, by (channel, account, external id), change nothing. Rows with an outcome are
+        stored as done; of these, only new commands are listed in the result. The messages that a
+        row ``stops`` are cancelled, as by ``settle``. The session's last activity is updated.
 
-        Only a session's owner decides in it: where another node owns it, rows come to wait for
-        that one, whatever their outcome is, and are not listed; and nothing is stopped.
+        Only the owner of a session decides in it. In a session of another node, rows are stored as
+        pending whatever their outcome is, are not listed, and stop nothing.
         """
 
     async def claim_pending(
@@ -174,16 +173,16 @@ class InboxStore(Protocol):
         places: Collection[Place],
         known: Collection[int] = (),
     ) -> list[InboxRow]:
-        """Claim the sessions with pending rows that are free or whose owner is dead.
+        """Claim the sessions with pending rows that are free or whose owner has expired.
 
-        Only those of ``places``: what a node cannot answer is left for those that can.
+        Only those of ``places``, because a node leaves sessions that it cannot answer to others.
 
-        Returns the pending rows of every session that ``node`` owns by now, but for those that are
-        ``known`` to it: rows that crashed a run twice last, otherwise in order of arrival.
+        Returns the pending rows of all sessions that ``node`` now owns, except those in ``known``,
+        in order of arrival; rows whose runs crashed twice come last.
         """
 
     async def ended(self, rows: Collection[int]) -> set[int]:
-        """Those of some inbox rows that are done."""
+        """Return which of these inbox rows are done."""
 
     async def settle(
         self,
@@ -195,70 +194,69 @@ class InboxStore(Protocol):
         say: Sequence[OutboundMessage] = (),
         node: NodeId | None = None,
     ) -> None:
-        """End rows that no run will answer, and put ``say`` into the outbox with it.
+        """End rows that no run will answer, and add ``say`` to the outbox.
 
-        For a ``node`` those of a session that another one owns are as if they were done.
+        With ``node``, rows of sessions that another node owns count as done.
 
-        A run that works with one is not touched by that; it ends by ``finish_run`` all the same, or
-        as ``cancelled`` with the node. A draft that an earlier run for one of them has left is
-        closed: a message that finishes it goes into the outbox.
+        A run in progress for one of the rows is not ended by this. A draft that an earlier run for
+        one of them left is completed by a message in the outbox.
 
-        Rows that are done already stay as they are; ``say`` is then dropped too unless another of
-        the rows was still pending, or ``rows`` is empty.
+        Rows that are done do not change. If ``rows`` is not empty and all of them are done, ``say``
+        is not stored.
         """
 
     async def unanswered(
         self, session: SessionKey, *, ended: bool, limit: int = 50
     ) -> list[Unanswered]:
-        """Messages of a session, no commands.
+        """Return unanswered messages of a session, without commands.
 
-        With ``ended`` those that ended otherwise than with an answer, the newest first; else those
-        that are not done, in order of arrival.
+        With ``ended``, those that ended without an answer, the newest first; otherwise those that
+        have not ended, in order of arrival.
         """
 
     async def amend(self, edit: InboxRow) -> bool:
-        """Let an edit replace the message that it edits, and end the edit's row, if that waits.
+        """Replace the text, attachments and quote of a waiting message by those of its edit.
 
-        The edited row gets the text, attachments and quote of the edit and keeps everything else.
-        False: a run has begun with it, or it has ended, or is not known; then nothing was changed.
+        The edit's own row ends. Returns False and changes nothing if the edited message is not
+        stored, has ended, or a run has started with it.
         """
 
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
-        """Whether a message was taken in, and is still kept."""
+        """Return whether a message is stored."""
 
     async def letters(
         self, *, ended: bool, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
-        """Messages of all sessions, no commands, the newest first; those before row ``before``.
+        """Return unanswered messages of all sessions, without commands, the newest first.
 
-        With ``ended`` those that could not be worked on: they failed, timed out, were dropped,
-        rejected, abandoned or lost, and nobody has dismissed them. Else those that are not done.
+        With ``ended``, the dead letters: messages that failed, timed out, were dropped, rejected,
+        abandoned or lost, and were not dismissed. Otherwise those that have not ended. ``before``
+        is the row at which the previous page ended.
         """
 
     async def letter(self, row_id: int) -> DeadLetter | None:
-        """One inbox row, whatever became of it."""
+        """Return an inbox row in any state, or None if it is not stored."""
 
     async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
-        """The row of a message by the id under which it came in."""
+        """Return the row of a message by its external id, or None if it is not stored."""
 
     async def letters_of(self, run: RunId) -> list[DeadLetter]:
-        """The rows that a run answers, or has answered, in order of arrival."""
+        """Return the rows that a run answers or answered, in order of arrival."""
 
     async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:
-        """Let messages that ended without an answer run again, all attempts before them.
+        """Retry messages that ended without an answer or were stopped, with zero attempts.
 
-        Also those that were stopped. Their sessions are free to be claimed by whoever looks next;
-        sends ``Notice.INBOX``. Returns how many there were.
+        Any node may claim their sessions; sends ``Notice.INBOX``. Returns the number of messages.
         """
 
     async def dismiss_letters(self, ids: Collection[int]) -> int:
-        """Show messages that ended without an answer no more. Returns how many there were."""
+        """Dismiss dead letters. Returns their number."""
 
     async def release_sessions(
         self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False
     ) -> None:
-        """Give back sessions that are idle here.
+        """Release sessions that are idle on this node.
 
-        One with pending rows stays owned; with ``waiting`` it is given back too, for others to work
-        on at once: that sends ``Notice.INBOX``.
+        Sessions with pending rows are released only with ``waiting``: other nodes may claim them
+        immediately, which ``Notice.INBOX`` tells them.
         """

@@ -12,7 +12,7 @@ from goclaw_py.model.messages import OutboundMessage
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A lasting problem. ``key`` says what has it, ``text`` describes it in a sentence."""
+    """A lasting problem. ``key`` identifies what has it, ``text`` is a sentence."""
 
     key: str
     text: str
@@ -25,13 +25,13 @@ class IncidentStore(Protocol):
     async def open_incident(
         self, key: str, text: str, *, say: Sequence[OutboundMessage], now: datetime
     ) -> bool:
-        """Note a trouble and put ``say`` into the outbox; False, and nothing, if it is known.
+        """Store an incident and add ``say`` to the outbox.
 
-        What is known gets the new text.
+        If it is open already, only its text changes, and False is returned.
         """
 
     async def close_incident(self, key: str) -> bool:
-        """The trouble is over. False if it was not known."""
+        """Remove an incident. Returns False if it was not open."""
 
     async def incidents(self) -> list[Incident]:
-        """Those that last, the oldest first."""
+        """Return open incidents, the oldest first."""

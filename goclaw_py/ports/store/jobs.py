@@ -21,17 +21,17 @@ from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.pagination import Cursor
 
 MOST_COUNTED: Final = 10_000
-"""How many jobs a search counts: to count all takes the longer, the more there are."""
+"""The largest number of jobs that a search counts, so that its time has a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobQuery:
-    """Which jobs; None asks for all.
+    """Selects jobs; a field that is None or empty selects all.
 
     Args:
-        name: A part of the name or slug, in any case.
-        kinds: Of schedules: ``at``, ``every``, ``cron``.
-        target: Jobs that tell their results there, whatever the thread.
+        name: A part of the name or slug, ignoring case.
+        kinds: Kinds of schedules: ``at``, ``every``, ``cron``.
+        target: The chat that gets the results, in any thread.
         limit: At least 1.
     """
 
@@ -48,13 +48,11 @@ class JobQuery:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Some of the jobs that were asked for.
-
-    In the order of their next runs, those without one last, then of their creation.
+    """A page of jobs, ordered by next run (jobs without one last), then by creation.
 
     Args:
-        total: How many there are in all, counted up to ``MOST_COUNTED``, but more than this page
-            and those before it if others follow.
+        total: The number of jobs on all pages, counted up to ``MOST_COUNTED``; always larger than
+            the jobs up to this page if another page follows.
     """
 
     jobs: tuple[Job, ...]
@@ -62,59 +60,63 @@ class JobPage:
 
 
 class JobStore(Protocol):
-    """Jobs, occurrences, and the zones of owners.
+    """Jobs, occurrences, and the time zones of owners.
 
-    A change of a job sends ``Notice.CRON``. A job that this release cannot read, since another one
-    has stored it, is shown as far as it can be read, with the cause as its last error.
+    A change of a job sends ``Notice.CRON``. A job stored by another release that this one cannot
+    read is shown with the fields that can be read, and the cause as its last error.
     """
 
-    # ---------------------------------------------------------------- what people do
+    # ---------------------------------------------------------------- changes by people
 
     async def add_job(self, job: Job, *, most: int | None) -> None:
-        """Store a new job. Raises ``SlugTaken``, and ``TooManyJobs`` if its owner has ``most``.
+        """Store a new job.
 
-        Only jobs that are active or paused count. None: the owner may have any number.
+        Raises ``SlugTaken``, and ``TooManyJobs`` if its owner has ``most`` active or paused jobs
+        already; None is no limit.
         """
 
     async def job(self, job_id: JobId) -> Job | None:
-        """One job."""
+        """Return a job, or None if it is not stored."""
 
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
-        """Jobs with this slug; if there is none, those whose id begins with ``text``, of 4 or more.
+        """Return at most two jobs by slug, or by the first 4 or more characters of the id.
 
-        Of all owners, or of one. At most two, enough to see that it is ambiguous.
+        Ids are searched only if no slug matches. Two jobs mean that ``text`` is ambiguous.
         """
 
     async def jobs(self, query: JobQuery) -> JobPage:
-        """Jobs by what is asked of them."""
+        """Return the jobs that a query selects."""
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
-        """The slugs of an owner's jobs that begin so."""
+        """Return the slugs of an owner's jobs that start with ``prefix``."""
 
     async def change_job(self, job: Job, *, most: int | None = None) -> bool:
-        """Store definition, maker, state, failures and next run of a job; count its revision up.
+        """Store definition, maker, state, failures and next run of a job; increase its revision.
 
-        ``job.revision`` is the one that was read. False, and nothing happens, if somebody else
-        changed the job since, or deleted it. Raises ``SlugTaken``; ``TooManyJobs`` if the job did
-        not count, is to count, and its owner has ``most``; and ``BadJob`` if this release cannot
-        read what is stored, which would be lost. What a run has in hand stays. What was given
-        back ends for good if the job is not active any more, or due at another time: when the
-        last of its runs ended, or when it was claimed if none began.
+        ``job.revision`` is the revision that was read. Returns False and changes nothing if the
+        job was changed or deleted since. A run in progress is not changed. A released occurrence
+        ends if the job is no longer active or is due at another time; its end is that of its last
+        run, or its claim if no run started.
+
+        Raises:
+            SlugTaken: Another job of the owner has the slug.
+            TooManyJobs: The job becomes active or paused, and its owner has ``most`` such jobs.
+            BadJob: This release cannot read the stored job, and would overwrite it.
         """
 
     async def delete_job(self, job_id: JobId, *, forget: bool) -> bool:
-        """Delete a job, and its log if ``forget``. False: there was none.
+        """Delete a job, with ``forget`` also its log. Returns False if it is not stored.
 
-        A run of it goes on. What was given back ends, as in ``change_job``.
+        A run in progress finishes. A released occurrence ends, as in ``change_job``.
         """
 
-    # ---------------------------------------------------------------- when they are due
+    # ---------------------------------------------------------------- claims
 
     async def next_job_due(self) -> datetime | None:
-        """The earliest time for which something is to be claimed; it may be over."""
+        """Return the earliest due time of anything to claim; it may be in the past."""
 
     async def crowd(self, *, until: datetime, most: int) -> int:
-        """How many active jobs of which nothing runs are due by then, counted up to ``most``."""
+        """Count the active jobs without a run that are due by ``until``, up to ``most``."""
 
     async def claim_due(
         self,
@@ -125,24 +127,24 @@ class JobStore(Protocol):
         until: datetime | None = None,
         messages_only: bool = False,
     ) -> list[OccurrenceClaim]:
-        """Claim due, active jobs of which nothing runs, the longest due first.
+        """Claim active jobs that are due and have no run, the longest due first.
 
-        With ``until`` also those that will be due by then: whoever claims them waits for it. With
-        ``messages_only`` nothing but jobs whose payload is a ``Message``.
+        Each claim creates an occurrence with one of ``ids``, whose number is the most that is
+        claimed, or continues the occurrence that an expired or stopped node released. Two nodes
+        never claim the same job. A job that cannot be read is not returned: its occurrence fails
+        and the job is disabled. Raises ``Fenced`` if ``node`` is not alive.
 
-        Makes a row of the log for each, or takes the one that a process left which has died or was
-        shut down; new rows get ``ids``, of which there are as many as are wanted. Two nodes never
-        claim the same. A job that cannot be read is left out: its occurrence ends as failed, and it
-        is switched off. Raises ``Fenced`` if ``node`` is not alive.
+        With ``until``, jobs that are due by then are claimed too; the caller waits until they are
+        due. With ``messages_only``, only jobs with a ``Message`` as payload.
         """
 
     async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
-        """Those claimed occurrences whose job was deleted or paused, or has another time by now."""
+        """Return the claimed occurrences whose job was deleted, paused or rescheduled."""
 
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
     ) -> OccurrenceClaim | None:
-        """Claim a job for a run by hand, in whatever state it is; None if one of it runs.
+        """Claim a job in any state for a manual run; None if a run is in progress.
 
         May be repeated after an unknown outcome. Raises ``UnknownJob``, ``Fenced``, and ``BadJob``
         if this release cannot read the job.
@@ -151,51 +153,52 @@ class JobStore(Protocol):
     async def wait_for_sessions(
         self, sessions: Mapping[OccurrenceId, SessionKey], *, node: NodeId, now: datetime
     ) -> set[OccurrenceId]:
-        """Let claimed occurrences wait whose session another node holds: a live owner, or a run.
+        """Let claimed occurrences wait whose session another live node owns or has a run in.
 
-        Their jobs stay marked as running. Returns those that this node has no more, by this call or
-        before it. May be repeated after an unknown outcome. Sends ``Notice.CRON`` if one waits.
+        Their jobs stay marked as running. Returns the occurrences that are no longer claimed by
+        ``node``, because they wait now or were lost before. May be repeated after an unknown
+        outcome. Sends ``Notice.CRON`` if one waits.
         """
 
     async def claim_waiting(
         self, node: NodeId, *, now: datetime, unheld: bool = True
     ) -> list[OccurrenceClaim]:
-        """Claim the occurrences that wait for a session of this node, the first due first.
+        """Claim the occurrences that wait for a session of ``node``, the first due first.
 
-        With ``unheld`` also those whose session no node holds. Each is as it was claimed at first,
-        with the number of its attempts since. One that cannot be read ends as in ``claim_due``.
-        Nothing for a node that is not alive.
+        With ``unheld`` also those whose session no node owns. A claim has the fields of the first
+        claim, with the attempts since. One that cannot be read ends as in ``claim_due``. Returns
+        nothing for a node that is not alive.
         """
 
     async def waiting_occurrences(self) -> list[OccurrenceClaim]:
-        """Those that wait for a session and are claimed by no node, the first due first."""
+        """Return the occurrences that wait for a session and are not claimed, first due first."""
 
     async def end_occurrence(
         self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
     ) -> None:
-        """End an occurrence that had no run, or whose run has ended before, and say something.
+        """End an occurrence that has no run in progress, and add ``say`` to the outbox.
 
-        One that has ended already stays as it is, and what is said about it falls out. ``node`` has
-        claimed it; None: no node has. Raises ``Fenced`` if that is not so; then nothing happens.
-        ``RunEnd.occurrence`` does the same together with the end of a run.
+        If it has ended already, nothing changes and ``say`` is not stored. Raises ``Fenced`` if it
+        is not claimed by ``node`` (None: is claimed by any node). ``RunEnd.occurrence`` does the
+        same together with the end of a run.
         """
 
     async def give_back(
         self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
     ) -> None:
-        """Let occurrences be claimed again, by whoever comes first; no attempt is counted.
+        """Release occurrences, so that any node can claim them; no attempt is counted.
 
-        ``INTERRUPTED`` for a shutdown, ``SKIPPED`` for one that could not begin here now.
+        ``status`` is ``INTERRUPTED`` for a shutdown, ``SKIPPED`` if it could not start here.
         """
 
     async def release_unclaimed(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
-        """Give back what a node has claimed but for what it knows of, and for those by hand.
+        """Release all claims of a node that are not in ``known``, except manual runs.
 
-        For when the answer to ``claim_due`` was lost: nobody would run it while the node lives. One
-        by hand that has waited for its session waits again.
+        This frees claims whose response from ``claim_due`` was lost; no node would run them while
+        this one is alive. A manual run that had waited for its session waits again.
         """
 
-    # ---------------------------------------------------------------- what became of them
+    # ---------------------------------------------------------------- results
 
     async def log_of(
         self,
@@ -205,42 +208,42 @@ class JobStore(Protocol):
         status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
-        """Occurrences of a job, which may be deleted, or of all, the newest first."""
+        """Return occurrences of a job (it may be deleted) or of all jobs, the newest first."""
 
     async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
-        """One occurrence."""
+        """Return an occurrence, or None if it is not stored."""
 
     async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
-        """Whether a message about an occurrence was for this chat, whatever the thread."""
+        """Return whether a message about an occurrence was for this chat, in any thread."""
 
     async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
-        """Note what became of the messages of jobs; the results that reached nobody (SPEC CRON-9).
+        """Store whether results of jobs were delivered; return undelivered ones (SPEC CRON-9).
 
-        A job that is to be deleted when its result is delivered is deleted then. A result of which
-        a message has died in the last 24 hours ends as ``UNDELIVERED`` instead of ``OK``, and its
-        job is kept. Of each job only the newest result is told, and none that an operator has given
-        up; at most 100, the oldest first.
+        A job that is deleted after delivery is deleted now. A result with a message that became a
+        dead letter in the last 24 hours ends as ``UNDELIVERED`` instead of ``OK``, and its job is
+        kept. Returns at most 100 results, the oldest first; of each job only the newest, and none
+        whose message an operator has dropped.
         """
 
     async def tell_result(
         self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """Store what is said of a result that reached nobody. False: somebody was told before."""
+        """Add messages about an undelivered result, once; False if it was reported before."""
 
     async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
-        """What a job, or all of them, did with what was due since then."""
+        """Return counts of the occurrences of a job, or of all jobs, that were due since then."""
 
     async def sweep_jobs(self, *, now: datetime) -> int:
-        """Delete what ended more than 90 days ago; how much (SPEC DB-5).
+        """Delete what ended more than 90 days ago; return the number of rows (SPEC DB-5).
 
-        That is rows of the log, and jobs that are completed or failed and have neither run nor been
-        changed since. At most 250 of each, the oldest; call it again until nothing goes.
+        These are occurrences, and completed or failed jobs that neither ran nor changed since. At
+        most 250 of each, the oldest first; repeat until it returns 0.
         """
 
-    # ---------------------------------------------------------------- where owners are
+    # ---------------------------------------------------------------- time zones
 
     async def zone_of(self, owner: Owner) -> str | None:
-        """The zone that an owner has chosen (SPEC CMD-5)."""
+        """Return the time zone that an owner has chosen, or None (SPEC CMD-5)."""
 
     async def choose_zone(self, owner: Owner, zone: str | None) -> None:
-        """Keep it; None forgets it."""
+        """Store the time zone of an owner; None removes it."""

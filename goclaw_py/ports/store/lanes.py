@@ -12,13 +12,13 @@ from goclaw_py.model.ids import LaneName, NodeId
 
 @dataclass(frozen=True, slots=True)
 class LaneShare:
-    """What a node has of a shared lane.
+    """A node's use of a shared lane.
 
     Args:
-        size: How many runs may work in it at once, on all nodes together.
-        held: The places of this node in which a run works.
-        gone: Those it needs no more.
-        wanted: For how many more runs it wants a place.
+        size: The number of slots of the lane, over all nodes.
+        held: The slots that runs of this node use.
+        gone: The slots that it releases.
+        wanted: The number of further slots that it waits for.
     """
 
     lane: LaneName
@@ -30,11 +30,11 @@ class LaneShare:
 
 @dataclass(frozen=True, slots=True)
 class LaneGrant:
-    """What a node has got of a shared lane.
+    """The slots of a shared lane that a node was granted.
 
     Args:
-        places: Those that it has by now and did not hold.
-        elsewhere: How many other nodes have.
+        places: New slots, which it did not hold before.
+        elsewhere: The number of slots that other nodes have.
     """
 
     places: Sequence[int] = ()
@@ -42,14 +42,13 @@ class LaneGrant:
 
 
 class LaneStore(Protocol):
-    """The lines of shared lanes."""
+    """The slots of shared lanes."""
 
     async def share(self, node: NodeId, share: LaneShare, *, now: datetime) -> LaneGrant:
-        """Tell what a node holds and wants; what it gets.
+        """Store which slots a node holds and waits for; return its new slots.
 
-        First come, first served, over all nodes whose lease lives: one that has to renew its own
-        keeps what it has, and its turn, and is passed over until then. What is wanted stays in the
-        line until it is wanted no more, or the node is gone. To tell the same again is harmless: a
-        place whose answer was lost is told again. Sends ``Notice.LANES`` if others have got a place
-        by it.
+        Slots go to nodes with a valid lease, first come, first served. A node that must renew its
+        lease keeps its slots and its turn, and is skipped until then. Repeating the call is safe:
+        slots whose response was lost are returned again. Sends ``Notice.LANES`` if other nodes got
+        a slot.
         """

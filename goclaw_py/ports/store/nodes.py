@@ -14,15 +14,15 @@ from goclaw_py.model.outcomes import Outcome
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """What a node tells of itself with each renewal, for operators.
+    """The state of a node, stored with each lease renewal, for operators.
 
     Args:
-        running: How many runs work there.
-        waiting: How many requests wait there.
-        draining: Whether it ends when what runs has ended.
-        skew_s: How far the clock of its machine is ahead of the database's.
-        places: The accounts of channels of which it receives messages.
-        settings: A digest of each section of the settings that are to be the same everywhere.
+        running: The number of runs in progress.
+        waiting: The number of waiting requests.
+        draining: Whether it shuts down after the runs in progress.
+        skew_s: Seconds by which its clock is ahead of the database's.
+        places: The channel accounts from which it receives messages.
+        settings: A digest of each section of the settings that all nodes must share.
     """
 
     running: int = 0
@@ -47,15 +47,15 @@ class Node:
 
     @property
     def machine(self) -> str:
-        """The name of its machine, without what tells boots and containers of it apart."""
+        """The machine's name, without the suffix that distinguishes boots and containers."""
         return self.host.partition("/")[0]
 
     def is_live(self, at: datetime) -> bool:
-        """Whether it has renewed its lease in time."""
+        """Return whether its lease is valid."""
         return self.lease_until > at
 
     def health(self, at: datetime) -> str:
-        """How it is, in a word: ``live``, ``draining`` or ``dead``."""
+        """Return its health in one word: ``live``, ``draining`` or ``dead``."""
         if not self.is_live(at):
             return "dead"
         return "draining" if self.state.draining else "live"
@@ -63,16 +63,16 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """A lease that was renewed. ``among_others``: there are other nodes, dead ones included."""
+    """A renewed lease. ``among_others``: other nodes are stored, including expired ones."""
 
     among_others: bool
 
 
 @dataclass(frozen=True, slots=True)
 class InterruptedRun:
-    """A run of an expired node; its channel may still show it as running.
+    """A run of an expired node; its chat may still show it as running.
 
-    ``outcome`` is ``lost``, or ``cancelled`` if it was being stopped.
+    ``outcome`` is ``lost``, or ``cancelled`` if a stop was in progress.
     """
 
     run_id: RunId
@@ -83,7 +83,7 @@ class InterruptedRun:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What was recovered from expired nodes."""
+    """The result of recovering the work of expired nodes."""
 
     nodes: tuple[NodeId, ...] = ()
     cut_runs: tuple[InterruptedRun, ...] = ()
@@ -92,17 +92,17 @@ class RecoveryReport:
 
 
 Place = tuple[str, str]
-"""Channel and account: where a process can receive and send."""
+"""Channel and account: an address at which a process can receive and send."""
 
 
 class NodeStore(Protocol):
     """Nodes, their leases, and recovery after expired nodes."""
 
     async def time(self) -> datetime | None:
-        """What time it is where the data is; None if nobody there has a clock."""
+        """Return the time of the database's clock; None if the store has no clock."""
 
     async def join(self, node: Node) -> None:
-        """Enter a node. Sends ``Notice.NODES``."""
+        """Store a node. Sends ``Notice.NODES``."""
 
     async def renew(
         self,
@@ -112,33 +112,32 @@ class NodeStore(Protocol):
         state: NodeState | None = None,
         put_back: bool = False,
     ) -> Renewed | None:
-        """Extend a node's lease, and tell its ``state`` if given.
+        """Extend a node's lease, and store its ``state`` if given.
 
-        One that was under way for long, and comes after a later one, makes the lease no shorter;
-        that takes a clock that was ``put_back``. None: the node was declared dead and owns nothing
-        any more.
+        A delayed renewal does not shorten the lease, unless the clock was ``put_back``. Returns
+        None if the node has expired and was recovered: it owns nothing.
         """
 
     async def end_lease(self, node: NodeId, *, now: datetime) -> None:
-        """End the lease of a node that is certainly gone: whoever looks next takes it over."""
+        """End the lease of a node that has certainly ended, so that others recover it now."""
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
-        """Give back everything the node owns and remove it. Unfinished work is free for others.
+        """Release everything that a node owns, and remove the node.
 
         Sends ``Notice.INBOX`` and ``Notice.NODES``.
         """
 
     async def nodes(self) -> list[Node]:
-        """All nodes, oldest first, dead ones included until somebody recovers them."""
+        """Return all nodes, the oldest first, including expired ones that are not recovered."""
 
     async def owner(self, session: SessionKey) -> NodeId | None:
-        """The node that works on a session, which may be dead; None if nobody does."""
+        """Return the node that owns a session, which may be expired; None if no node does."""
 
     async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
-        """Own the named lease: True if it was free, this node's already, or its owner is dead."""
+        """Take a named lease. True if it was free, this node's already, or its owner's expired."""
 
     async def drop_lease(self, name: str, node: NodeId) -> None:
-        """Give a named lease back, if this node owns it. Sends ``Notice.NODES``."""
+        """Release a named lease if this node owns it. Sends ``Notice.NODES``."""
 
     async def recover(
         self,
@@ -148,15 +147,15 @@ class NodeStore(Protocol):
         apology: str,
         only: Collection[NodeId] | None = None,
     ) -> RecoveryReport:
-        """Take back what nodes with an ended lease left, and remove those nodes.
+        """Release the work of expired nodes, and remove these nodes; ``only`` selects some.
 
-        With ``only``, nodes that it does not name are left alone.
+        - Runs that had started end ``lost``, or ``cancelled`` if their messages have ended because
+          of a stop.
+        - Inbox rows of lost runs become free, except after ``max_attempts`` attempts: then they end
+          ``lost``, and their sender gets ``apology``.
+        - A draft that no run will continue is completed by a message in the outbox.
+        - Sessions become free.
+        - Outbox rows in state ``sending`` become pending and ``possible_duplicate``.
 
-        Their runs that had started end ``lost``; inbox rows of those runs are free to run again,
-        but for those that were started ``max_attempts`` times: they end ``lost``, and their sender
-        is told ``apology`` through the outbox. Runs whose messages have ended by then, because they
-        were being stopped, end ``cancelled``. A draft that nobody will finish is closed: a message
-        that finishes it goes into the outbox. Their sessions become free. Outbox rows that were
-        being sent go back to pending and are marked ``possible_duplicate``. Live nodes are never
-        touched. Several nodes may call it at once; one of them does the work.
+        Live nodes are not changed. Several nodes may call it at once; one of them does the work.
         """

@@ -22,15 +22,15 @@ class OutboxState(StrEnum):
     SENT = "sent"
     DEAD = "dead"
     DROPPED = "dropped"
-    """An operator gave it up."""
+    """An operator dropped it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """An outbox row. ``fence`` is the ticket of the claim; a later claim makes it invalid.
+    """An outbox row. ``fence`` identifies its claim; a later claim makes it invalid.
 
     Args:
-        attempts: How often it was claimed to be sent, a claim that lasts included.
+        attempts: The number of claims, including one in progress.
     """
 
     id: int
@@ -48,33 +48,33 @@ class OutboxRow:
 
 
 class OutboxStore(Protocol):
-    """Messages on their way to the channel. Order holds per (channel, account, chat)."""
+    """The outbox: messages to send, in order per (channel, account, chat)."""
 
     async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
-        """Chats (thread None) whose oldest unsent row is pending and due, the longest due first.
+        """Return chats (thread None) whose oldest unsent row is due, the longest due first.
 
-        With how many messages are sent then: as many as there are rows of its album, else 1.
+        The value is the number of messages to send: the size of the row's album, otherwise 1.
         """
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
-        """Claim the oldest unsent row of a chat if it is pending and due; state ``sending``.
+        """Claim the oldest unsent row of a chat if it is due; its state becomes ``sending``.
 
-        The claim is committed before anything is sent, so that a crash leaves a trace. A row that
-        somebody else is sending, or that is not due, blocks the ones behind it: None. One that
-        ``node`` itself has claimed is claimed anew: call it again if the answer was lost, and never
-        while you are sending. The thread of ``chat`` is ignored.
+        The claim is committed before anything is sent, so that a crash can be recognised. Returns
+        None if the oldest row is not due or another node is sending it. A row that ``node`` has
+        claimed is claimed again: repeat the call if the response was lost, but never while
+        sending. The thread of ``chat`` is ignored.
         """
 
     async def claim_album(self, row: OutboxRow, *, node: NodeId) -> list[OutboxRow]:
-        """Claim the other waiting rows of the album of a claimed row, whenever they are due.
+        """Claim the other waiting rows of a claimed row's album, in order, due or not.
 
-        In their order. As for ``claim_next`` the answer may be lost: call it again.
+        Repeat the call if the response was lost, as with ``claim_next``.
         """
 
     async def mark_sent(
         self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
     ) -> None:
-        """The channel confirmed it. Raises ``Fenced`` if the claim is no longer ours.
+        """Store that the channel confirmed a row. Raises ``Fenced`` if the claim is invalid.
 
         ``beside_draft`` marks it ``possible_duplicate``: its lost draft was not found.
         """
@@ -88,11 +88,10 @@ class OutboxStore(Protocol):
         maybe_sent: bool,
         alone: bool = False,
     ) -> None:
-        """Back to pending with one more attempt. ``maybe_sent`` marks it ``possible_duplicate``.
+        """Make a row pending again after a failed attempt.
 
-        ``alone`` takes it out of its album: it is sent by itself from now on.
-
-        Raises ``Fenced`` if the claim is no longer ours.
+        ``maybe_sent`` marks it ``possible_duplicate``; ``alone`` removes it from its album. Raises
+        ``Fenced`` if the claim is invalid.
         """
 
     async def mark_dead(
@@ -103,9 +102,9 @@ class OutboxStore(Protocol):
         now: datetime,
         say: Sequence[OutboundMessage] = (),
     ) -> None:
-        """It will never be delivered. Raises ``Fenced`` if the claim is no longer ours.
+        """Make a row a dead letter. Raises ``Fenced`` if the claim is invalid.
 
-        With ``say``, which belongs to the session of the row, it is said that it is so.
+        ``say`` are messages about the failure, for the session of the row.
         """
 
     async def outbox(
@@ -116,10 +115,10 @@ class OutboxStore(Protocol):
         run: RunId | None = None,
         before: int | None = None,
     ) -> list[OutboxRow]:
-        """Rows, the newest first; only those of a ``run``, and those before the row ``before``."""
+        """Return rows, the newest first; ``before`` is the row at which the last page ended."""
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
-        """One row."""
+        """Return a row, or None if it is not stored."""
 
     async def cut_answers(
         self,
@@ -131,22 +130,19 @@ class OutboxStore(Protocol):
         sender: str | None,
         now: datetime,
     ) -> int:
-        """Give up what waits of answers in a chat, whatever the thread; how many messages.
+        """Drop waiting answers in a chat, in any thread; return the number of messages.
 
-        Of ``everything`` that a session says there, else of one ``run``; None: of the one whose
-        message is the oldest. With a ``sender`` (``person_at``) only of runs that answer them, by
-        their first message. What is being sent is let go on. What jobs and heartbeats say stays.
-        Sends ``Notice.OUTBOX``.
+        With ``everything`` all answers of the session there, otherwise those of ``run``; None is
+        the run with the oldest message. ``sender`` (``person_at``) selects runs whose first
+        message is theirs. A message that is being sent, and messages of jobs and heartbeats, are
+        not dropped. Sends ``Notice.OUTBOX``.
         """
 
     async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
-        """Give up rows that are dead or wait; what is being sent is left.
-
-        Returns how many there were, by channel.
-        """
+        """Drop dead and waiting rows that are not being sent; return counts by channel."""
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
-        """Make dead and dropped rows pending again, due at once. Returns how many there were."""
+        """Make dead and dropped rows pending and due again. Returns their number."""
 
     async def next_due(self, places: Collection[Place]) -> datetime | None:
-        """When the next pending head of a chat falls due, or None."""
+        """Return when the first pending row of any chat is due, or None."""

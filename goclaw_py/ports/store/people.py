@@ -16,7 +16,7 @@ from goclaw_py.ports.store.nodes import Place
 
 
 class Standing(StrEnum):
-    """What a known person may do."""
+    """The role of an approved person."""
 
     OWNER = "owner"
     GUEST = "guest"
@@ -24,7 +24,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who may talk to the agent on this account of a channel."""
+    """A person who may talk to the agent through a channel account."""
 
     channel: str
     account: str
@@ -34,19 +34,19 @@ class Person:
 
     @property
     def cursor(self) -> Cursor:
-        """Their place in a list."""
+        """The position in a list of people."""
         return Cursor(self.approved_at, (self.channel, self.account, self.sender.id))
 
 
 @dataclass(frozen=True, slots=True)
 class PairingRequest:
-    """Somebody unknown who wrote, or a group in which somebody did.
+    """A request for access: of an unknown person who wrote, or of a group.
 
     Args:
-        sender: Who asks; of a group its id and name.
-        code_hash: All that is stored of the code; "" for a group, which has none.
-        id: What buttons name it by; it permits nothing by itself.
-        chat: Where it asks: a direct chat, or the group.
+        sender: The person; for a group, its id and name.
+        code_hash: The hash of the pairing code; "" for a group, which has no code.
+        id: The id used in buttons; it grants nothing by itself.
+        chat: The direct chat or group.
     """
 
     channel: str
@@ -61,12 +61,12 @@ class PairingRequest:
 
     @property
     def is_group(self) -> bool:
-        """Whether a group asks, not a person."""
+        """Whether a group requests access, not a person."""
         return self.peer is PeerKind.GROUP
 
 
 def unapproved(people: Iterable[Person], chats: Iterable[Chat]) -> list[Chat]:
-    """Direct chats in which somebody talks, or is denied, whom nobody has approved."""
+    """Return the direct chats of people who are not approved, including denied ones."""
     approved = {(one.channel, one.account, one.sender.id) for one in people}
     return [
         chat
@@ -78,36 +78,35 @@ def unapproved(people: Iterable[Person], chats: Iterable[Chat]) -> list[Chat]:
 
 
 class PeopleStore(Protocol):
-    """Who may talk (SPEC CHAN-5)."""
+    """Approved people and access requests (SPEC CHAN-5)."""
 
     async def people(
         self, *, limit: int | None = None, before: Cursor | None = None
     ) -> list[Person]:
-        """Everybody who was approved, the newest first."""
+        """Return approved people, the newest first."""
 
     async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
-        """Requests that are still valid, of people and of groups, oldest first."""
+        """Return valid requests of people and groups, the oldest first."""
 
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
-        """Turn a valid request into a person and remove it; None if there is no such request.
+        """Approve the person of a valid request, and remove it; None if there is no such request.
 
-        The first person of a channel account becomes owner, and so does everybody else unless
-        ``guest``. They are told, and what they wrote is in the inbox, to be answered in one turn;
-        the owners who were asked see that it is decided. All of that is one transaction. Sends
-        ``Notice.PEOPLE``, ``Notice.OUTBOX`` and, if they wrote something, ``Notice.INBOX``.
+        With ``guest`` the person becomes a guest, unless they are the first of the account; others
+        become owners. In the same transaction the person is notified, their messages go into the
+        inbox, to be answered in one turn, and the messages that asked the owners show the
+        decision. Sends ``Notice.PEOPLE``, ``Notice.OUTBOX``, and ``Notice.INBOX`` for messages.
         """
 
     async def decide(
         self, request_id: str, verdict: AccessVerdict, *, place: Place, by: str, now: datetime
     ) -> PairingRequest | None:
-        """Carry out an owner's decision about a request of ``place``, and remove the request.
+        """Apply an owner's decision about a request of ``place``, and remove the request.
 
-        ``by`` is the owner's name, for other owners. An approval is as by ``approve``, but a guest
-        is never the first owner. Whoever is denied is told nothing and may not ask again.
+        ``by`` is the owner's name, shown to other owners. An approval works as ``approve``, except
+        that a guest is never made an owner. A denied person is not notified and cannot ask again.
 
-        Returns the request. None if there is no such request any more; nothing happens to one that
-        has expired.
+        Returns the request, or None if it is not stored. An expired request is not changed.
         """
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
-        """Forget a person. False if there was none."""
+        """Remove a person. Returns False if they are not stored."""

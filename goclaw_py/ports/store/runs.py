@@ -31,7 +31,7 @@ from goclaw_py.scheduler.models import Mode
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run about to start. ``inbox`` are the rows it answers."""
+    """A run that is about to start. ``inbox`` are the ids of the rows that it answers."""
 
     id: RunId
     session: SessionKey
@@ -44,22 +44,22 @@ class NewRun:
     parent: RunId | None = None
     model: str = ""
     payer: SessionKey | None = None
-    """The session whose daily budget it uses: of a child that of its parent; None: its own."""
+    """The session whose daily budget is charged: the parent's for a child run; None: its own."""
     submitted_at: datetime | None = None
-    """When it was asked for; None: when it started."""
+    """When the run was requested; None: same as ``started_at``."""
     occurrence: OccurrenceId | None = None
-    """The time of a job for which it works."""
+    """The job occurrence that this run executes."""
     heartbeat_run: HeartbeatRunId | None = None
-    """The heartbeat run for which it works."""
+    """The heartbeat run that this run executes."""
     dropped: tuple[DroppedMessage, ...] = ()
-    """Rows of its session that were dropped before it; nobody has been told yet (SPEC QUEUE-5)."""
+    """Dropped inbox rows of its session that have not been announced yet (SPEC QUEUE-5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that a run has called. ``ok`` is None if it never came back.
+    """A tool call of a run. ``ok`` is None if the call did not return.
 
-    ``arguments`` is their JSON text; it and ``result`` may be cut.
+    ``arguments`` is JSON text; it and ``result`` may be truncated.
     """
 
     name: str
@@ -73,19 +73,19 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class RunStartResult:
-    """A run that has begun.
-
-    ``draft`` is the channel's id of the draft that an earlier run for the same messages left, to go
-    on with. ``lost``: that run may have posted one whose id nobody knows.
+    """What a run continues from, read when it was stored as started.
 
     Args:
-        history: The entries since the last reset that ``summary`` does not stand for.
-        places: Where each of them is, for ``Summary.upto``.
-        summary: What stands for older entries, "" if nothing does.
-        pinned: What the conversation must not forget.
-        ended: Those of its inbox rows that were done before; it does not answer them.
-        cut_calls: What earlier runs for the same had called before a crash or a shutdown cut them,
-            the first call first.
+        history: The entries since the last reset that ``summary`` does not replace.
+        draft: The channel's id of the draft message that an earlier run for the same inbox rows
+            left; this run continues it.
+        lost: A draft that the earlier run may have posted without learning its id.
+        places: The position of each entry of ``history``, for ``Summary.upto``.
+        summary: The text that replaces older entries, "" if there is none.
+        pinned: Facts that compaction must keep.
+        ended: Inbox rows of this run that have ended already; it does not answer them.
+        cut_calls: Tool calls of earlier runs for the same inbox rows that a crash or a shutdown
+            interrupted, in order.
     """
 
     history: tuple[HistoryEntry, ...] = ()
@@ -100,10 +100,10 @@ class RunStartResult:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A text that stands for the entries of a history up to and including the one at ``upto``.
+    """A text that replaces the entries of a history up to and including position ``upto``.
 
-    It is kept only if the conversation was not reset since the run began, and if no other summary
-    stands for as much by now.
+    It is stored only if the conversation was not reset since the run started, and if no stored
+    summary covers as many entries.
     """
 
     text: str
@@ -112,7 +112,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class RunSoFar:
-    """What is stored of a run in progress, so that it survives the process."""
+    """The part of a run in progress that is stored, so that it survives a crash."""
 
     tools: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
@@ -121,18 +121,19 @@ class RunSoFar:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended and everything that is stored with it in one transaction.
-
-    ``taken_in`` are inbox rows that joined the run after it had begun; they end with it.
+    """The end of a run, and everything that is stored with it in one transaction.
 
     Args:
-        model: The model that has answered, "": the one that it began with.
-        tools: What it has called, in order.
-        first_text_at: When it said its first word.
-        summary: What stands for the older part of its session's history from now on.
-        occurrence: The end of what it worked for, in the same transaction. ``Fenced`` if that is
-            another node's by now. If it has ended already, ``say`` falls out.
-        heartbeat_run: The same of the heartbeat run that it worked for.
+        history: Entries to append to the session's history.
+        say: Messages to add to the outbox.
+        taken_in: Inbox rows that joined the run after its start; they end with it.
+        model: The model that answered; "" if it is the one that the run started with.
+        tools: The tool calls, in order.
+        first_text_at: When the run emitted its first text.
+        summary: The new summary of the older part of the session's history.
+        occurrence: The end of the job occurrence that the run executed. Another node's occurrence
+            raises ``Fenced``; if it has ended already, ``say`` is not stored.
+        heartbeat_run: The end of the heartbeat run that the run executed, with the same rules.
     """
 
     id: RunId
@@ -154,7 +155,7 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A stored run. ``outcome`` is None while it works."""
+    """A stored run. ``outcome`` is None while it is running."""
 
     id: RunId
     session: SessionKey
@@ -179,13 +180,13 @@ class StoredRun:
 
     @property
     def cursor(self) -> Cursor:
-        """Its place in a list."""
+        """The position in a list of runs."""
         return Cursor(self.started_at, (self.id,))
 
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are meant; None stands for all."""
+    """Selects runs; a field that is None selects all."""
 
     agent: AgentName | None = None
     trigger: Trigger | None = None
@@ -197,7 +198,7 @@ ALL_RUNS = RunFilter()
 
 @dataclass(frozen=True, slots=True)
 class RunSpan:
-    """A run as a line in time: as little of it as a picture of many needs."""
+    """A run in a timeline: only the fields that drawing many runs needs."""
 
     id: RunId
     session: SessionKey
@@ -213,13 +214,13 @@ class RunSpan:
 
     @property
     def cursor(self) -> Cursor:
-        """Its place in a list."""
+        """The position in a list of runs."""
         return Cursor(self.started_at, (self.id,))
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A stored session. ``owner`` is the node that works on it now, if any."""
+    """A stored session. ``owner`` is the node that owns it now, if any."""
 
     key: SessionKey
     agent: AgentName
@@ -229,22 +230,22 @@ class Session:
     owner: NodeId | None
     fence: int
     waiting: int
-    """Inbox rows that are not done."""
+    """The number of inbox rows that have not ended."""
     entries: int
-    """History entries since the last reset."""
+    """The number of history entries since the last reset."""
     summaries: int = 0
     """How often its history was compacted since the last reset."""
     pinned: tuple[str, ...] = ()
 
     @property
     def cursor(self) -> Cursor:
-        """Its place in a list, which every activity in it changes."""
+        """The position in a list of sessions; each activity moves it."""
         return Cursor(self.last_active_at, (self.key,))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """A history entry with when and by which run it was written."""
+    """A history entry, with the time and the run that wrote it."""
 
     entry: HistoryEntry
     at: datetime
@@ -255,38 +256,40 @@ class RunStore(Protocol):
     """Runs, sessions and their history."""
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
-        """Record that a run starts, count an attempt for its inbox rows, return the history.
+        """Store that a run starts, count an attempt for its inbox rows, and return the history.
 
-        A draft that belongs to one of its inbox rows is this run's from now on.
+        Drafts that belong to its inbox rows now belong to this run. The session is created if it
+        does not exist, and claimed for ``node`` if no live node owns it. A free session is not
+        claimed if one of the inbox rows has ended or an older row waits: another node has owned
+        the session since ``node`` read the rows.
 
-        Claims the session for ``node`` if it is free, and creates it if it does not exist; but for
-        inbox rows of which one has ended, or before which others wait, it claims none: somebody
-        else has had the session since they were taken up. Raises ``Fenced`` then, if another live
-        node owns it, if the run works for a time of a job that is not claimed by ``node``, or has
-        ended, or if all of its inbox rows have; ``LeaseExpired`` if ``node`` would have to claim it
-        and has to renew its own lease first.
+        Raises:
+            Fenced: The session was not claimed, another live node owns it, all of the inbox rows
+                have ended, or the job occurrence has ended or is not claimed by ``node``.
+            LeaseExpired: ``node`` must renew its own lease before it can claim the session.
         """
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
-        """Store what is known of a run that works; what was stored before gives way.
+        """Store the progress of a run in place of what was stored before.
 
-        Raises ``Fenced`` if it is not this node's any more, or has ended.
+        Raises ``Fenced`` if the run no longer belongs to ``node``, or has ended.
         """
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """End a run: its row, inbox rows, draft, history and outbox rows, in one transaction.
 
-        Usage, tools and summary are stored whatever the outcome is; where nothing is given, usage
-        and tools stay as ``note_run`` stored them.
-        With ``Outcome.INTERRUPTED`` the inbox rows stay pending and the attempt is taken back; rows
-        that it had taken in stay as they were: no attempt was counted for them. Its draft stays.
-        The history entries belong to the conversation in which the run
-        began: after a reset meanwhile they are stored but not read any more. What the user said
-        has the time at which the run was asked for, the rest that of its end. Finishing a run twice
-        changes nothing the second time.
+        Usage, tools and summary are stored for every outcome. Without usage or tools, those that
+        ``note_run`` stored stay. Finishing a run again changes nothing.
 
-        Raises ``RunNotStarted`` for a run that is not known, and ``Fenced`` if the session has
-        changed hands since the run began.
+        With ``Outcome.INTERRUPTED`` the inbox rows stay pending, their attempt is not counted, and
+        the draft stays. Rows that joined the run later are unchanged.
+
+        History entries belong to the conversation in which the run started: after a reset in the
+        meantime they are stored but not read again. The user's entries have the time of the
+        request, the other entries that of the end.
+
+        Raises ``RunNotStarted`` if the run is not stored, and ``Fenced`` if the session's owner
+        has changed since the run started.
         """
 
     async def runs(
@@ -298,36 +301,36 @@ class RunStore(Protocol):
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
     ) -> list[StoredRun]:
-        """Runs, the newest first."""
+        """Return runs, the newest first."""
 
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
     ) -> list[RunSpan]:
-        """Runs that worked at some time from ``since`` to before ``until``, the oldest first."""
+        """Return runs that were running at some time in ``since <= t < until``, oldest first."""
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
-        """What a run has added to the history of its session, in order, even after a reset."""
+        """Return the history entries that a run added, in order, even after a reset."""
 
     async def find_run(self, prefix: str) -> list[StoredRun]:
-        """Runs whose id starts with ``prefix``; at most two, enough to see that it is ambiguous."""
+        """Return at most two runs whose id starts with ``prefix``: two mean it is ambiguous."""
 
     async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
-        """Sessions, the last active first."""
+        """Return sessions, the most recently active first."""
 
     async def session(self, key: SessionKey) -> Session | None:
-        """One session."""
+        """Return a session, or None if it is not stored."""
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """The newest ``limit`` entries since the last reset, oldest first."""
+        """Return the newest ``limit`` entries since the last reset, the oldest first."""
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
-        """Begin a fresh history. Older entries stay stored but are read no more."""
+        """Start a new history. Older entries stay stored but are not read again."""
 
     async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
-        """Keep what a conversation must not forget, in place of what was kept.
+        """Replace the pinned facts of a conversation.
 
-        False, and nothing happens, if the conversation was reset since the run began, or the run
-        has ended.
+        Returns False and changes nothing if the conversation was reset since the run started, or
+        the run has ended.
         """
 
     async def spent(
@@ -337,37 +340,36 @@ class RunStore(Protocol):
         payer: SessionKey | None = None,
         agent: AgentName | None = None,
     ) -> Usage:
-        """What the runs that started at ``since`` or later have used, as far as they have ended.
+        """Return the usage of ended runs that started at ``since`` or later.
 
-        Only those that ``payer`` pays for, and only those of ``agent``, where these are given.
+        ``payer`` and ``agent`` select the runs charged to a session and the runs of an agent.
         """
 
     async def usage(
         self, by: Collection[Grouping], span: DaySpan, *, limit: int = MAX_GROUPS
     ) -> UsageTable:
-        """What the runs that started in some days have used, as far as they have ended, in groups.
+        """Return the usage of ended runs that started on the days of ``span``, in groups.
 
-        Each run counts once: for who asked for it, and for the job that it works for, both also
-        through the run that is its parent.
+        Each run counts once. A child run counts for the person and the job of its parent.
         """
 
     async def unannounced(self, *, since: datetime) -> list[StoredRun]:
-        """Lost and interrupted subagents, ended since then, whose chat waits for word of them.
+        """Return lost and interrupted subagent runs whose result has not been announced.
 
-        They have a target, and no inbox row of its account has the external id
-        ``routing.announcement_id``. At most 100, the oldest first.
+        They ended at ``since`` or later, have a target, and no inbox row of its account has the
+        external id ``routing.announcement_id``. At most 100, the oldest first.
         """
 
     async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
-        """Keep the queue mode that was chosen in a chat; None goes back to that of the settings.
+        """Store the queue mode that was chosen in a chat; None restores that of the settings.
 
-        Nothing happens for a session that does not exist.
+        Does nothing if the session does not exist.
         """
 
     async def note(
         self, key: SessionKey, entry: HistoryEntry, *, rows: Collection[int], now: datetime
     ) -> None:
-        """Add something to a session's history outside of any run and end ``rows`` with it.
+        """Add an entry to a session's history outside of any run, and end ``rows``.
 
-        Nothing is added if none of the rows was pending.
+        Adds nothing if none of the rows is pending.
         """

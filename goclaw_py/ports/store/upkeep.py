@@ -11,8 +11,8 @@ from typing import Protocol
 class RetentionReport:
     """The result of one retention pass over a range of rows.
 
-    ``rows`` were deleted. ``after`` is where the next stretch begins, None if all rows behind it
-    are too young.
+    ``rows`` is the number of deleted rows. The next pass starts after row ``after``; None if all
+    later rows are too young.
     """
 
     rows: int
@@ -20,44 +20,44 @@ class RetentionReport:
 
 
 class UpkeepStore(Protocol):
-    """Forgets what has ended, a bounded number of rows a call.
+    """Deletes old rows, a limited number per call.
 
-    Nothing that has not ended goes, nor what something that is kept still needs. Several processes
-    may call at once: what somebody else has locked is passed over, nobody waits. The log of jobs is
-    forgotten by ``JobStore.sweep_jobs``, that of heartbeat runs by
-    ``HeartbeatStore.sweep_heartbeat_runs``.
+    Unfinished rows, and rows that a kept row refers to, are not deleted. Several processes may
+    call at once: rows that another one has locked are skipped. ``JobStore.sweep_jobs`` and
+    ``HeartbeatStore.sweep_heartbeat_runs`` delete old occurrences and heartbeat runs.
     """
 
     async def sweep_inbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
-        """Forget messages and commands that have ended, of a stretch of rows behind ``after``.
+        """Delete ended inbox rows after row ``after``.
 
-        Seven days after their end, letters that nobody has dismissed after thirty. One that a draft
-        or an unfinished run belongs to stays. What is forgotten would be taken in as new.
+        Rows are kept for 7 days after their end, dead letters that are not dismissed for 30, and
+        rows with a draft or an unfinished run as long as these. A deleted message would be accepted
+        as new if it came again.
         """
 
     async def sweep_outbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
-        """Forget messages that were sent or dropped, of a stretch of rows behind ``after``.
+        """Delete sent, dropped and dead outbox rows after row ``after``.
 
-        Seven days after their end, dead ones after thirty. One that tells of a job or a run stays
-        as long as the row of the log that says what became of it.
+        Rows are kept for 7 days after their end, dead ones for 30, and messages about an occurrence
+        or a heartbeat run as long as its row.
         """
 
     async def sweep_runs(self, *, now: datetime) -> int:
-        """Forget runs that ended ninety days ago, with their tool calls; how many.
+        """Delete runs that ended 90 days ago, with their tool calls; return how many.
 
-        One that the log of a job or a heartbeat run names, or of which a draft is left, stays.
+        Runs of a stored occurrence or heartbeat run, and runs with a draft, are kept.
         """
 
     async def sweep_sessions(self, *, now: datetime) -> int:
-        """Forget conversations in which nothing has happened for thirty days.
+        """Delete sessions without activity for 30 days.
 
-        Only those of a single run, subagent, delegate or fresh run of a job, and those of jobs
-        that are deleted. Returns how many entries of histories and how many sessions went: a
-        session goes after the last entry of its history.
+        Only sessions of one subagent, delegate or isolated job run, and sessions of deleted jobs.
+        Returns the number of deleted history entries and sessions; a session is deleted after its
+        last entry.
         """
 
     async def sweep_requests(self, *, now: datetime) -> int:
-        """Forget pairing requests that expired a day ago; how many."""
+        """Delete pairing requests that expired a day ago; return how many."""
 
     async def sweep_unmentioned(self, *, now: datetime) -> int:
-        """Forget what was said in groups without a mention a day ago; how many."""
+        """Delete group messages without a mention that are a day old; return how many."""

@@ -16,7 +16,7 @@ from goclaw_py.model.ids import JobId
 
 
 class WorkState(StrEnum):
-    """The state of an item."""
+    """The state of a work item."""
 
     OPEN = "open"
     TAKEN = "taken"
@@ -26,7 +26,7 @@ class WorkState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewWork:
-    """Something to be done. ``queue`` is the line that it waits in."""
+    """A new work item. ``queue`` is the name of its queue."""
 
     queue: str
     title: str
@@ -36,12 +36,12 @@ class NewWork:
 
 @dataclass(frozen=True, slots=True)
 class StoredWorkItem:
-    """An item.
+    """A stored work item.
 
     Args:
-        taken_by: The job that has it, or had it last.
+        taken_by: The job that has taken it, or took it last.
         takes: How often it was taken.
-        outcome: What was said when it ended, or why it was returned.
+        outcome: The result that was given at its end, or the reason for which it was returned.
     """
 
     id: int
@@ -56,29 +56,29 @@ class StoredWorkItem:
 
 
 class WorkStore(Protocol):
-    """Work, in lines that are told apart by name."""
+    """Named queues of work items."""
 
     async def add_work(self, new: NewWork, *, now: datetime) -> StoredWorkItem:
-        """Put an item at the end of its line."""
+        """Append an item to its queue."""
 
     async def take_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
     ) -> StoredWorkItem | None:
-        """Give a job the item that it has already, else the oldest free one; None: no work.
+        """Return the item that a job has taken already, or take the oldest free one; None: none.
 
-        One that was taken before ``forgotten`` and never ended is free too. Two jobs never get the
-        same.
+        An item that was taken before ``forgotten`` and did not end is free too. Two jobs never get
+        the same item.
         """
 
     async def end_work(
         self, item: int, *, takes: int, ok: bool, outcome: str, now: datetime
     ) -> bool:
-        """An item is done, or has failed. False, and nothing, unless this taking still holds it."""
+        """End an item. Returns False and does nothing if it was taken again or has ended."""
 
     async def return_work(self, item: int, *, takes: int, reason: str) -> bool:
-        """Let an item be taken again. False, and nothing, unless this taking still holds it."""
+        """Make an item free. Returns False and does nothing if it was taken again or has ended."""
 
     async def work(
         self, queue: str | None = None, *, state: WorkState | None = None, limit: int = 100
     ) -> list[StoredWorkItem]:
-        """Items, the oldest first."""
+        """Return items, the oldest first."""
