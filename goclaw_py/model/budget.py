@@ -1,4 +1,4 @@
-"""What a run may use up: model requests, tokens, money, time (SPEC AGENT-5)."""
+"""Budgets of runs: model requests, tokens, cost, time (SPEC AGENT-5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from goclaw_py.model.run_events import NO_USAGE, Usage
 
 
 class Limit(StrEnum):
-    """What of a budget is used up."""
+    """The part of a budget that is used up."""
 
     TURNS = "turns"
     TOKENS = "tokens"
@@ -19,22 +19,21 @@ class Limit(StrEnum):
 
 
 class BudgetScope(StrEnum):
-    """Whose budget it is."""
+    """The runs that share a budget."""
 
     RUN = "run"
     SESSION_DAY = "session_day"
-    """Of one session on one day, in UTC, its subagents and delegates included."""
+    """A session's runs of one UTC day, with their subagents and delegates."""
     AGENT_DAY = "agent_day"
-    """Of one agent on one day, in UTC, over all its sessions."""
+    """An agent's runs of one UTC day, in all sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that may be used; None is no limit.
+    """Limits of usage; None is no limit.
 
-    ``turns`` are model requests, ``tokens`` those that went in and came out, ``seconds`` the time
-    from the start of a run. Money counts as far as prices are known: where they are not, only
-    ``turns``, ``tokens`` and ``seconds`` hold.
+    ``turns`` are model requests, ``tokens`` input and output tokens, ``seconds`` the time since the
+    start of a run. Unknown prices do not count towards the cost limit.
     """
 
     turns: int | None = None
@@ -43,7 +42,7 @@ class Budget:
     seconds: float | None = None
 
     def reached(self, used: Usage) -> Limit | None:
-        """What is used up, the first in the order of the fields; time is the caller's to watch."""
+        """Return the first limit, in field order, that is reached; the caller checks the time."""
         if self.turns is not None and used.requests >= self.turns:
             return Limit.TURNS
         if self.tokens is not None and used.tokens >= self.tokens:
@@ -53,7 +52,7 @@ class Budget:
         return None
 
     def less(self, used: Usage) -> Budget:
-        """What is left of it, at least nothing of each."""
+        """Return the remaining budget, at least zero of each."""
         cost = used.cost_usd or Decimal(0)
         return Budget(
             turns=None if self.turns is None else max(self.turns - used.requests, 0),
@@ -64,12 +63,12 @@ class Budget:
 
 
 NO_BUDGET = Budget()
-"""No limit at all."""
+"""No limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """A budget with what has been used of it."""
+    """A budget with its usage."""
 
     scope: BudgetScope
     budget: Budget
@@ -77,5 +76,5 @@ class Spent:
 
     @property
     def reached(self) -> Limit | None:
-        """What is used up."""
+        """Return the first limit that is reached."""
         return self.budget.reached(self.used)

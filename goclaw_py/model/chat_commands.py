@@ -1,4 +1,4 @@
-"""Commands in a chat, typed or by a button (SPEC CMD-1, CMD-2, CMD-5, CRON-13)."""
+"""Commands in a chat, typed or sent by a button (SPEC CMD-1, CMD-2, CMD-5, CRON-13)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from goclaw_py.model.pairing_codes import AccessVerdict
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """The answer to a press of a button; ``is_used``: the buttons can be removed.
+    """The answer to a button press; ``is_used``: its buttons can be removed.
 
     ``toast`` is a short popup, shown if there was none before the press was handled.
     """
@@ -28,9 +28,9 @@ class Pressed:
 
 @dataclass(frozen=True, slots=True)
 class StopCommand:
-    """``/stop``: cancel one; ``/stopall``: ``everything`` of the session.
+    """``/stop``, which cancels one run, or ``/stopall``, which cancels ``everything``.
 
-    ``run``: its button named this run.
+    ``run``: the run that the pressed button names.
     """
 
     everything: bool
@@ -41,8 +41,8 @@ class StopCommand:
 class TypedCommand:
     """Any other command of ``NAMES``, such as ``/queue steer``.
 
-    ``line`` are the words that follow on the same line, ``message`` all words that follow, both in
-    their own case, with one blank between two words.
+    ``line`` contains the words after it on the same line, ``message`` all words after it, both
+    separated by single blanks.
     """
 
     name: str
@@ -51,19 +51,19 @@ class TypedCommand:
 
     @property
     def action(self) -> str:
-        """The first word on the line, in lower case, or empty."""
+        """The first word of the line in lower case, or ""."""
         return self.line.partition(" ")[0].lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Misspelt:
-    """A message of one misspelt command; ``meant`` is the command that is close to it."""
+    """A message that is a misspelt command; ``meant`` is the closest command."""
 
     meant: str
 
 
 class JobAction(StrEnum):
-    """The action of a button below a reminder; the value is a part of its data."""
+    """The action of a button below a reminder; the value is part of its data."""
 
     DONE = "done"
     SNOOZE_10M = "s10"
@@ -82,7 +82,7 @@ class JobButton:
 
 @dataclass(frozen=True, slots=True)
 class RetryPressed:
-    """A press of “Try again” below a failure: answer the messages with these row numbers."""
+    """A press of “Try again” below a failure, with the rows of the messages to answer."""
 
     rows: tuple[int, ...]
 
@@ -101,7 +101,7 @@ _STOP_DATA = "stop:"
 """The data of the stop button below a streamed reply, before the id of the run."""
 
 _JOB_DATA = re.compile(r"job:([a-z0-9]+):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-"""The data of a button below a reminder. Clients can forge the data of a press."""
+"""The data of a button below a reminder. Clients can forge it."""
 
 _RETRY_DATA = re.compile(r"retry:([0-9]{1,18}(?:,[0-9]{1,18})*)")
 _ACCESS_DATA = re.compile(r"access:([a-z]+):([0-9a-f]{16})")
@@ -110,7 +110,7 @@ may press it."""
 _MOST_DATA = 64
 """The longest data of a button in Telegram, in bytes."""
 _SHORT_ID = 13
-"""The length of a prefix of run ids that differs for runs of different milliseconds."""
+"""The length of a run id's prefix that is unique for runs of different milliseconds."""
 
 _JOB_BUTTONS = (
     ((JobAction.DONE, "✅ Done"), (JobAction.AGAIN, "🔁 Again")),
@@ -157,7 +157,7 @@ NAMES: Final = (*(name for name, _ in MENU), "start", "reset")
 """All commands; ``/start`` greets, ``/reset`` is another word for ``/new``."""
 
 _FORM: Final = re.compile(r"\s*/([A-Za-z]+)(?:@([A-Za-z0-9_]+))?[.,;:!?…]*(?=\s|$)")
-"""A command with the bot's name, if one is given, and the punctuation of people in a hurry."""
+"""A command, with the bot's name if given, and punctuation after it."""
 
 # English; German, Dutch, Swedish; French, Spanish, Portuguese, Italian; Polish, Turkish; Russian,
 # Ukrainian; Chinese, Japanese, Korean; Arabic.
@@ -174,16 +174,16 @@ stój przestań anuluj dur durdur iptal
 _STOP_WORDS: Final = frozenset(_STOP_TEXT.split())
 _LONGEST_WORD: Final = 32
 _LONG_NAME: Final = 5
-"""In shorter names a wrong letter makes another word: /shop, /news."""
+"""In shorter names, one wrong letter makes another word: /shop, /news."""
 _AROUND_WORDS: Final = " \t\r\n.,;:!?…¡。\uff01、"
 
 
 def parse_command(text: str, bot_name: str | None = None) -> Command | None:
-    """The command that a text begins with, or None.
+    """Return the command at the beginning of a text, or None.
 
-    Any case; blanks before it, punctuation and any text after it are allowed. ``/stop@name`` counts
-    only if ``name`` is ``bot_name``; while that is not known, a named command is nobody's. An
-    unknown word is no command: it belongs to the agent.
+    Case does not matter; blanks before it, and punctuation and text after it are allowed.
+    ``/stop@name`` counts only if ``name`` is ``bot_name``, and never while that is None. Unknown
+    words are not commands: they are for the agent.
     """
     match = _FORM.match(text)
     if match is None:
@@ -195,30 +195,30 @@ def parse_command(text: str, bot_name: str | None = None) -> Command | None:
 
 
 def our_command(text: str) -> Command | None:
-    """The command in a text that is known to be for us, whatever name it bears."""
+    """Return the command in a text that is addressed to us, whatever bot it names."""
     match = _FORM.match(text)
     return None if match is None else _command(match.group(1), text[match.end() :])
 
 
 def stop_data(run_id: RunId) -> str:
-    """The data of a button that stops a run."""
+    """Return the data of a button that stops a run."""
     return f"{_STOP_DATA}{run_id}"
 
 
 def retry_buttons(run_id: RunId, rows: Sequence[int]) -> tuple[tuple[Button, ...], ...]:
-    """The button below a failure, with the id for the operator; none for too many messages."""
+    """Return the button below a failure, with the run id for operators; none for too many messages."""
     data = f"retry:{','.join(map(str, rows))}"
     label = f"🔁 Try again ({run_id[:_SHORT_ID]})"
     return ((Button(label, data),),) if len(data) <= _MOST_DATA else ()
 
 
 def job_data(action: JobAction, occurrence: OccurrenceId) -> str:
-    """The data of a button below what a job has said."""
+    """Return the data of a button below a message of a job."""
     return f"job:{action}:{occurrence}"
 
 
 def access_buttons(peer: PeerKind, request: str) -> tuple[tuple[Button, ...], ...]:
-    """The rows of buttons below a request for access (SPEC CHAN-5)."""
+    """Return the rows of buttons below an access request (SPEC CHAN-5)."""
     return tuple(
         tuple(Button(words, f"access:{verdict}:{request}") for verdict, words in row)
         for row in _ACCESS_BUTTONS[peer]
@@ -226,9 +226,9 @@ def access_buttons(peer: PeerKind, request: str) -> tuple[tuple[Button, ...], ..
 
 
 def toast(data: str) -> str | None:
-    """What is shown for a moment to who has pressed the button with this data; "" if unknown.
+    """Return the popup for the person who pressed a button with this data; "" if it is unknown.
 
-    None if it is shown with the result, once the press has been carried out.
+    None if the popup is shown with the result.
     """
     match _pressed(data):
         case StopCommand():
@@ -244,7 +244,7 @@ def toast(data: str) -> str | None:
 
 
 def job_buttons(occurrence: OccurrenceId) -> tuple[tuple[Button, ...], ...]:
-    """The rows of buttons below a reminder (SPEC CRON-13)."""
+    """Return the rows of buttons below a reminder (SPEC CRON-13)."""
     return tuple(
         tuple(Button(words, job_data(action, occurrence)) for action, words in row)
         for row in _JOB_BUTTONS
@@ -252,7 +252,7 @@ def job_buttons(occurrence: OccurrenceId) -> tuple[tuple[Button, ...], ...]:
 
 
 def command_of(message: InboundMessage, bot_name: str | None) -> Command | None:
-    """The command that a message is, typed or by the press of a button. A later edit is none."""
+    """Return the command that a message is, typed or pressed. An edit is never a command."""
     if message.edits is not None:
         return None
     if message.press is not None:
@@ -269,7 +269,7 @@ def our_command_of(message: InboundMessage) -> Command | None:
 
 
 def is_stop_word(message: InboundMessage) -> bool:
-    """Whether a message to us consists only of a word such as "stop" (SPEC CMD-2)."""
+    """Return whether a message to us consists only of a word such as "stop" (SPEC CMD-2)."""
     if not message.addressed or message.attachments or message.press or message.edits:
         return False
     word = unicodedata.normalize("NFC", message.text[:_LONGEST_WORD]).strip(_AROUND_WORDS)
@@ -286,7 +286,7 @@ def _misspelt(message: InboundMessage) -> Misspelt | None:
 
 
 def _is_near(word: str, name: str) -> bool:
-    """Whether the words differ by swapped neighbours or by one letter (wrong: long words only)."""
+    """Return whether the words differ by swapped neighbours, or by one letter (long words only)."""
     if word[0] != name[0] or word == name:
         return False
     if len(word) == len(name):
@@ -314,7 +314,7 @@ def _pressed(data: str) -> Command | None:
 
 
 def addresses_another_bot(text: str, bot_name: str | None) -> bool:
-    """Whether a text begins with a command that names some other bot: it is not for us."""
+    """Return whether a text begins with a command that names another bot."""
     match = _FORM.match(text)
     if match is None or match.group(2) is None or bot_name is None:
         return False

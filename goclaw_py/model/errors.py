@@ -6,49 +6,56 @@
     ├── SettingError            a setting is wrong: key, value, what is allowed
     ├── StoreError
     │   ├── StoreUnavailable    the database cannot be reached now; try again
-    │   │   ├── SessionShared   a pooler gives our session to others; nothing was written
-    │   │   └── LeaseEnded      this node has to renew its lease first; nothing was written
-    │   ├── Fenced              another node owns this by now; nothing was written
-    │   ├── NeverBegan          this run was never recorded as begun; nothing was written
-    │   └── MigrationError      the schema is not what this release needs
-    ├── AgentError              a run failed; carries one sentence for the person in the chat
-    │   └── BudgetReached       it has used up what it may use
-    ├── ToolFailed              a tool did not do what the model asked; the model reads why
-    ├── JobError                a job cannot be made, found, changed or run so
-    │   ├── BadSchedule         when it should run makes no sense
+    │   │   ├── NoDatabase      there is no database yet, and the command only reads
+    │   │   ├── SessionShared   a pooler shares our database session; nothing was written
+    │   │   └── LeaseExpired    this node must renew its lease first; nothing was written
+    │   ├── Fenced              another node owns this now; nothing was written
+    │   ├── RunNotStarted       this run is not stored as started; nothing was written
+    │   └── MigrationError      the schema is not the one that this release needs
+    ├── AgentError              a run failed; contains a sentence for the person in the chat
+    │   └── BudgetReached       the run has used up its budget
+    ├── ToolFailed              a tool call failed; the model gets the reason
+    ├── JobError                a job cannot be created, found, changed or run
+    │   ├── BadSchedule         the schedule is not valid
     │   │   ├── BadCron         not a cron expression
-    │   │   ├── BadMoment       not a time, or one that cannot be meant
-    │   │   │   └── PastMoment  one that is over
+    │   │   ├── BadMoment       not a point in time, or an impossible one
+    │   │   │   └── PastMoment  a point in time in the past
     │   │   ├── BadInterval     not an interval
     │   │   ├── UnknownZone     not the name of a time zone
-    │   │   ├── TooFrequent     more often than is allowed
-    │   │   └── NeverFires      no calendar has such a time
-    │   ├── BadJob              something else about it is wrong: key, value, what is allowed
-    │   ├── TooManyJobs         its owner has as many as are allowed
-    │   ├── SlugTaken           its owner has another job of that name
-    │   ├── UnknownJob          there is none with this id or slug
-    │   ├── NotYours            it belongs to somebody else
-    │   └── JobChanged          somebody else has just changed it
-    ├── HeartbeatError          nothing can be done with a heartbeat so
+    │   │   ├── TooFrequent     more often than allowed
+    │   │   └── NeverFires      the schedule has no future time
+    │   ├── BadJob              another field is not valid: key, value, allowed values
+    │   ├── TooManyJobs         the owner has the largest number of jobs
+    │   ├── SlugTaken           the owner has another job with this slug
+    │   ├── UnknownJob          no job has this id or slug
+    │   ├── NotYours            the job belongs to another owner
+    │   └── JobChanged          the job was changed at the same time
+    ├── HeartbeatError          a heartbeat cannot be changed or run
     │   ├── UnknownAgent        there is no such agent
-    │   ├── TooManyEvents       as many wait as are allowed
-    │   ├── BadChecklist        HEARTBEAT.md cannot be read or changed so
-    │   │   └── ChecklistChanged    it is not what it was when it was read
-    │   └── BadHours            not the two ends of active hours: key, value, what is allowed
-    ├── BackupError             a backup cannot be made, read or restored
-    ├── WorkSourceError         work could not be had, or its end not be told
-    ├── BadUsageQuery           nothing can be added up so: key, what is allowed
+    │   ├── TooManyEvents       the largest number of events is waiting
+    │   ├── BadChecklist        HEARTBEAT.md cannot be read or changed
+    │   │   └── ChecklistChanged    it was changed since it was read
+    │   └── BadHours            active hours are not valid: key, value, allowed values
+    ├── BackupError             a backup cannot be created, read or restored
+    ├── WorkSourceError         a source of work items failed
+    ├── BadUsageQuery           a usage query is not valid: key, allowed values
+    ├── ProviderUnavailable     a run did not start: its provider is down
+    ├── NoGateway               this needs a running gateway
+    ├── NodeSilent              another node does not answer
+    ├── NotFound                nothing, or more than one thing, has this id or name
+    ├── SessionBusy             the session has a run that waits or is in progress
+    ├── NotAChat                the session has no chat
     └── ChannelError
-        ├── ChannelRefused      the channel does not accept us (wrong token): it stops
-        ├── NotSent             a repeat shows nothing twice: safe to try again
-        ├── MaybeSent           the request left, its answer did not come back
-        ├── RateLimited         certainly not sent; the server names the wait
-        ├── ChatMoved           certainly not sent; the chat has another id now
-        └── Undeliverable       will never be accepted: the message is dead
-            ├── ChatGone        nothing can be sent to this chat until somebody writes in it
-            └── TopicGone       the topic is closed or deleted; its general topic may take it
+        ├── ChannelRefused      the server refuses the account (wrong token); the channel stops
+        ├── NotSent             a retry cannot show anything twice
+        ├── MaybeSent           the request was sent, but its response was lost
+        ├── RateLimited         not sent; the server tells how long to wait
+        ├── ChatMoved           not sent; the chat has a new id
+        └── Undeliverable       will never be accepted
+            ├── ChatGone        nothing can be sent to the chat until somebody writes in it
+            └── TopicGone       the topic is closed or deleted; the general topic may accept it
 
-A class knows its message and carries its facts; ask the class, never the text.
+Handle errors by class and attributes, never by text.
 """
 
 from __future__ import annotations
@@ -71,11 +78,11 @@ class SettingError(GoclawError):
 
 
 class StoreError(GoclawError):
-    """Something about the database."""
+    """An error of the database."""
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be reached now. Nothing, or everything, of the transaction happened."""
+    """The database cannot be reached now. The transaction may or may not have been committed."""
 
 
 class NoDatabase(StoreUnavailable):
@@ -83,29 +90,29 @@ class NoDatabase(StoreUnavailable):
 
 
 class SessionShared(StoreUnavailable):
-    """A pooler gives each transaction another session, which takes notices and locks away."""
+    """A pooler gives each transaction another session, so notices and locks do not work."""
 
 
 class LeaseExpired(StoreUnavailable):
-    """This node could not renew its lease in time; until it does it gets nothing new."""
+    """This node did not renew its lease in time, and can claim nothing until it does."""
 
 
 class Fenced(StoreError):
-    """Another node owns this by now, so this node's late write was refused as a whole."""
+    """Another node owns this now; this node's late write was refused."""
 
 
 class RunNotStarted(StoreError):
-    """The store knows no such run, so it cannot be finished."""
+    """The run is not stored as started, so it cannot be finished."""
 
 
 class MigrationError(StoreError):
-    """The schema is not what this release needs, and says why."""
+    """The schema is not the one that this release needs. ``str()`` says why."""
 
 
 class AgentError(GoclawError):
-    """A run failed. ``friendly`` is what the person reads; ``str()`` is the cause, for the log.
+    """A run failed. ``friendly`` is for the person in the chat; ``str()`` is the cause, for the log.
 
-    Neither may hold a secret (SPEC AGENT-8).
+    Neither may contain a secret (SPEC AGENT-8).
     """
 
     def __init__(self, friendly: str, cause: str, *, retryable: bool = False) -> None:
@@ -115,15 +122,15 @@ class AgentError(GoclawError):
 
 
 class BudgetReached(AgentError):
-    """A run has used up a budget (SPEC AGENT-5). What it has said so far counts."""
+    """A run has used up its budget (SPEC AGENT-5). Its reply so far counts."""
 
 
 class ToolFailed(GoclawError):
-    """A tool did not do what it was asked to. ``str()`` is for the model, which may try again."""
+    """A tool call failed. ``str()`` is for the model, which may try again."""
 
 
 class BadUsageQuery(GoclawError):
-    """Usage cannot be added up so. ``key`` is the part of the question that is wrong."""
+    """A usage query is not valid. ``key`` is the field that is wrong."""
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}")
@@ -131,24 +138,24 @@ class BadUsageQuery(GoclawError):
 
 
 class ChannelError(GoclawError):
-    """Sending or receiving went wrong."""
+    """Sending or receiving failed."""
 
     retryable = True
     retry_after_s: float | None = None
 
 
 class ChannelRefused(ChannelError):
-    """The channel's server does not accept this account; trying again cannot help."""
+    """The channel's server refuses this account; a retry cannot help."""
 
     retryable = False
 
 
 class NotSent(ChannelError):
-    """Repeat it freely: it certainly had no effect, or a repeat has no further one (an edit)."""
+    """The request had no effect, or repeating it has no further effect (an edit)."""
 
 
 class MaybeSent(ChannelError):
-    """The request left and its answer is missing: a repeat may appear twice (SPEC IO-5)."""
+    """The request was sent and its response was lost: a retry may show it twice (SPEC IO-5)."""
 
 
 class RateLimited(ChannelError):
@@ -160,7 +167,7 @@ class RateLimited(ChannelError):
 
 
 class ChatMoved(ChannelError):
-    """The chat was given another id, ``chat``; the message belongs there (SPEC CHAN-7)."""
+    """The chat has a new id, ``chat``; send the message there (SPEC CHAN-7)."""
 
     def __init__(self, message: str, chat: str) -> None:
         super().__init__(message)
@@ -174,13 +181,13 @@ class Undeliverable(ChannelError):
 
 
 class ChatGone(Undeliverable):
-    """The chat vanished or its people do not want us: blocked, kicked, deleted (SPEC CHAN-7)."""
+    """The chat was deleted, or the bot was blocked or removed (SPEC CHAN-7)."""
 
 
 class TopicGone(Undeliverable):
-    """The topic of a chat takes no messages: it is closed, else deleted (SPEC CHAN-6).
+    """The topic of a chat is closed, or deleted (SPEC CHAN-6).
 
-    Nothing was sent. The general topic of the chat may take it.
+    Nothing was sent. The general topic of the chat may accept the message.
     """
 
     def __init__(self, message: str, *, closed: bool = True) -> None:
@@ -189,15 +196,15 @@ class TopicGone(Undeliverable):
 
 
 class BackupError(GoclawError):
-    """A backup cannot be made, read or restored. What was there before is as it was."""
+    """A backup cannot be created, read or restored. Existing data was not changed."""
 
 
 class WorkSourceError(GoclawError):
-    """Work could not be had from its source, or its end could not be told there."""
+    """A work item could not be claimed from its source, or its end could not be reported."""
 
 
 class HeartbeatError(GoclawError):
-    """Nothing can be done with a heartbeat so. Nothing was stored."""
+    """A heartbeat cannot be changed or run. Nothing was stored."""
 
 
 class UnknownAgent(HeartbeatError):
@@ -209,7 +216,7 @@ class UnknownAgent(HeartbeatError):
 
 
 class TooManyEvents(HeartbeatError):
-    """As many events of an agent wait as are allowed."""
+    """The largest number of events of an agent is waiting."""
 
     def __init__(self, agent: str, most: int) -> None:
         super().__init__(
@@ -220,18 +227,18 @@ class TooManyEvents(HeartbeatError):
 
 
 class BadChecklist(HeartbeatError):
-    """The checklist of an agent cannot be read, or not be changed so."""
+    """The checklist of an agent cannot be read or changed."""
 
 
 class ChecklistChanged(BadChecklist):
-    """The checklist is not what it was when it was read; nothing was written."""
+    """The checklist was changed since it was read; nothing was written."""
 
     def __init__(self) -> None:
         super().__init__("HEARTBEAT.md has changed meanwhile, so nothing was saved")
 
 
 class BadHours(HeartbeatError):
-    """Active hours cannot be so. ``key`` is ``start`` or ``end`` (SPEC HB-2)."""
+    """Active hours are not valid. ``key`` is ``start`` or ``end`` (SPEC HB-2)."""
 
     def __init__(self, key: str, value: str, allowed: str) -> None:
         shown = value if len(value) <= 40 else value[:40] + "…"
@@ -242,11 +249,11 @@ class BadHours(HeartbeatError):
 
 
 class JobError(GoclawError):
-    """A job cannot be made, found, changed or run so. Nothing was stored (SPEC CRON-2)."""
+    """A job cannot be created, found, changed or run. Nothing was stored (SPEC CRON-2)."""
 
 
 class BadSchedule(JobError):
-    """When a job should run makes no sense. ``reason`` is the sentence without what was given."""
+    """A schedule is not valid. ``reason`` is the message without the value."""
 
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)
@@ -254,7 +261,7 @@ class BadSchedule(JobError):
 
 
 class BadCron(BadSchedule):
-    """Not a cron expression. ``hint`` says what to write instead, "" if nobody can know."""
+    """Not a cron expression. ``hint`` is a correction, "" if there is none."""
 
     def __init__(self, expression: str, reason: str, hint: str = "") -> None:
         shown = expression if len(expression) <= 80 else expression[:80] + "…"
@@ -265,11 +272,11 @@ class BadCron(BadSchedule):
 
 
 class BadMoment(BadSchedule):
-    """Not a point in time that lies ahead; the sentence tells now, what was given, and the gap."""
+    """Not a future point in time; the message has the present time, the value and the gap."""
 
 
 class PastMoment(BadMoment):
-    """A point in time that is over."""
+    """A point in time in the past."""
 
 
 class BadInterval(BadSchedule):
@@ -277,7 +284,7 @@ class BadInterval(BadSchedule):
 
 
 class UnknownZone(BadSchedule):
-    """Not the exact name of a zone of the IANA database."""
+    """Not a name in the IANA time zone database."""
 
     def __init__(self, zone: str, hint: str = "") -> None:
         shown = zone if len(zone) <= 64 else zone[:64] + "…"
@@ -287,7 +294,7 @@ class UnknownZone(BadSchedule):
 
 
 class TooFrequent(BadSchedule):
-    """It would run more often than is allowed. Both times are in seconds."""
+    """The schedule is more frequent than allowed. Both times are in seconds."""
 
     def __init__(self, gap_s: float, minimum_s: float, *, cron: bool) -> None:
         what = f"the schedule fires every {gap_s:g} s" if cron else f"an interval of {gap_s:g} s"
@@ -298,11 +305,11 @@ class TooFrequent(BadSchedule):
 
 
 class NeverFires(BadSchedule):
-    """No calendar has such a time, or nothing of it lies ahead."""
+    """The schedule has no future time."""
 
 
 class BadJob(JobError):
-    """Something about a job is wrong. ``key`` is what people call the part."""
+    """A field of a job is not valid. ``key`` is its name for people."""
 
     def __init__(self, key: str, allowed: str) -> None:
         super().__init__(f"{key}: {allowed}")
@@ -311,7 +318,7 @@ class BadJob(JobError):
 
 
 class TooManyJobs(JobError):
-    """The owner has as many jobs as are allowed (SPEC CRON-15)."""
+    """The owner has the largest number of jobs that is allowed (SPEC CRON-15)."""
 
     def __init__(self, owner: str, most: int) -> None:
         super().__init__(f"{owner} has {most} jobs, which is the most; delete one first")
@@ -320,7 +327,7 @@ class TooManyJobs(JobError):
 
 
 class SlugTaken(JobError):
-    """The owner has another job of that name."""
+    """The owner has another job with this slug."""
 
     def __init__(self, slug: str) -> None:
         super().__init__(f"there is a job {slug!r} already")
@@ -328,7 +335,7 @@ class SlugTaken(JobError):
 
 
 class UnknownJob(JobError):
-    """There is no job with this id, slug or beginning of an id, or there are several."""
+    """No job, or more than one, has this id, slug or prefix of an id."""
 
     def __init__(self, asked: str, *, several: bool = False) -> None:
         shown = asked if len(asked) <= 80 else asked[:80] + "…"
@@ -338,7 +345,7 @@ class UnknownJob(JobError):
 
 
 class NotYours(JobError):
-    """The job belongs to somebody else; names only what was asked for, and by whom (SPEC SEC-3).
+    """The job belongs to another owner, who is not named (SPEC SEC-3).
 
     ``asked`` is "" for all jobs together, which are for operators.
     """
@@ -351,31 +358,31 @@ class NotYours(JobError):
 
 
 class JobChanged(JobError):
-    """Somebody else has changed, or deleted, the job since it was read; read it again."""
+    """The job was changed or deleted since it was read; read it again."""
 
 
 class ProviderUnavailable(GoclawError):
-    """A run did not begin: the provider of its agent is known to be down."""
+    """A run did not start, because the provider of its agent is down."""
 
 
 class NoGateway(GoclawError):
-    """This needs a running gateway and there is none."""
+    """This needs a running gateway, and none was found."""
 
 
 class NodeSilent(GoclawError):
-    """Another node that this needs does not answer; what it was asked may still happen."""
+    """Another node does not answer; it may still execute the request."""
 
 
 class NotFound(GoclawError):
-    """Nothing has this id or name, or several things have it as prefix; the text says which."""
+    """Nothing has this id or name, or the prefix is ambiguous; the text says which."""
 
 
 class SessionBusy(GoclawError):
-    """A run of this session waits or works, and the message was not to wait for it."""
+    """The session has a run that waits or is in progress, and the message must not queue."""
 
     def __init__(self, message: str = "Session is busy processing another message") -> None:
         super().__init__(message)
 
 
 class NotAChat(GoclawError):
-    """This session has no chat that can be answered here."""
+    """The session has no chat that can be answered here."""

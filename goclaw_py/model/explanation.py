@@ -1,4 +1,4 @@
-"""Why something did or did not happen, for people and for programs (SPEC OPS-4)."""
+"""Explanations of why something did or did not happen (SPEC OPS-4)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from enum import StrEnum
 
 
 class SubjectKind(StrEnum):
-    """What can be asked about."""
+    """The kind of thing that can be explained."""
 
     GATEWAY = "gateway"
     SESSION = "session"
     CHAT = "chat"
     PERSON = "person"
     INBOX = "inbox"
-    """A message that came in."""
+    """An incoming message."""
     OUTBOX = "outbox"
-    """A message on its way out."""
+    """An outgoing message."""
     RUN = "run"
     JOB = "job"
     HEARTBEAT = "heartbeat"
@@ -26,12 +26,12 @@ class SubjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an explanation is about. ``KIND:ID`` names it without doubt."""
+    """The subject of an explanation. ``KIND:ID`` identifies it."""
 
     kind: SubjectKind
     id: str
     name: str = ""
-    """What people call it."""
+    """Its name for people."""
 
     def __str__(self) -> str:
         # Keys of sessions, and chats, are told by their own form.
@@ -41,12 +41,12 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class ExplanationStep:
-    """One decision on the way, with the time at which it was taken.
+    """A decision, with the time at which it was made.
 
     Args:
         at: None: it holds now.
-        code: Names the kind of decision; stays the same over releases.
-        words: The same for people, as a clause.
+        code: The kind of decision; stable over releases.
+        words: The decision for people, as a clause.
     """
 
     at: datetime | None
@@ -56,7 +56,7 @@ class ExplanationStep:
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    """Something to do about it. ``command`` is what to type, "" if it is no command."""
+    """A remedy. ``command`` is the command to type, "" if it is none."""
 
     words: str
     command: str = ""
@@ -64,14 +64,14 @@ class Cure:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why something did or did not happen.
+    """The explanation of why something did or did not happen.
 
     Args:
-        at: When it was asked.
-        code: Names the answer, such as ``delivery.dead``; stays the same over releases.
+        at: When it was requested.
+        code: The kind of answer, such as ``delivery.dead``; stable over releases.
         answer: One sentence.
-        chain: How it came to this, the oldest decision first.
-        cures: What to do about it, the best first; empty if there is nothing to do.
+        chain: The decisions that led to it, the oldest first.
+        cures: The remedies, the best first; empty if there are none.
     """
 
     subject: Subject

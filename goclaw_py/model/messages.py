@@ -1,4 +1,4 @@
-"""What people say to an agent, and what goes back to them."""
+"""Messages between people and agents, as channels exchange them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from goclaw_py.model.ids import HeartbeatRunId, OccurrenceId, RunId
 
 
 class PeerKind(StrEnum):
-    """With whom a chat is."""
+    """Whether a chat has one person or many."""
 
     DIRECT = "direct"
     GROUP = "group"
@@ -19,7 +19,7 @@ class PeerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A place that can be written to. Ids are the channel's own, as text."""
+    """An address for messages: a chat, or a thread of it. Ids are the channel's own, as text."""
 
     channel: str
     account: str
@@ -29,7 +29,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who wrote. Only ``id`` identifies; name and user name can be changed by their owner."""
+    """The author of a message. Only ``id`` identifies; people can change name and user name."""
 
     id: str
     name: str = ""
@@ -37,11 +37,11 @@ class Sender:
 
 
 SELF: Final = Sender("self")
-"""The bot, where a message quotes or forwards what it said."""
+"""The bot, as the author of quoted or forwarded messages."""
 
 
 class TopicState(StrEnum):
-    """Whether a topic takes messages."""
+    """Whether a topic accepts messages."""
 
     OPEN = ""
     CLOSED = "closed"
@@ -49,7 +49,7 @@ class TopicState(StrEnum):
 
 
 class FileKind(StrEnum):
-    """What a file is to people."""
+    """The kind of a file, as people see it."""
 
     PHOTO = "photo"
     DOCUMENT = "document"
@@ -60,10 +60,10 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message; ``ref`` is the channel's own handle of it.
+    """A file of an incoming message.
 
-    ``name`` is its sender's choice and may be anything, "" included. ``size`` is in bytes, None if
-    the channel did not say.
+    ``ref`` is the channel's id of it. ``name`` is chosen by the sender and may be anything, also
+    "". ``size`` is in bytes, None if the channel does not tell it.
     """
 
     kind: FileKind
@@ -75,33 +75,33 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class InboundMessage:
-    """One message as a channel received it.
-
-    ``external_id`` is unique within channel and account and the same when the channel delivers the
-    message again (``<chat>:<message>[:<edit date>]``, SPEC IO-1; the callback id for the press of a
-    button).
+    """A message as a channel received it.
 
     Args:
-        message_id: The channel's id of it, to reply to.
+        external_id: Unique within channel and account, and the same if the channel delivers the
+            message again: ``<chat>:<message>[:<edit date>]`` (SPEC IO-1), or the callback id of a
+            button press.
+        message_id: The channel's id of it, for replies.
         reply_to: The message that it replies to.
-        cut: The channel cut one long text here: the sender's next message goes on where this one
-            ends (SPEC QUEUE-6).
-        redelivered: An earlier process may have acted on it already, so a command in it waits for
-            the commit, which knows (SPEC CMD-1).
-        addressed: It is meant for the agent: always in direct chats; in groups if it mentions the
+        cut: The channel split a long text here; the sender's next message continues it (SPEC
+            QUEUE-6).
+        redelivered: An earlier process may have handled it, so a command in it waits for the
+            commit, which detects duplicates (SPEC CMD-1).
+        addressed: Whether it is for the agent: always in direct chats; in groups if it mentions the
             bot, replies to it or is a command (SPEC CHAN-5).
-        attachments: Files that came with it.
-        quote: What the message that it replies to says, or the part of it that was marked.
-        quoted_from: Who said that, ``SELF`` for the bot; without id if the channel hides it.
-        forwarded_from: Who said first what its sender only passes on, likewise.
-        album: Messages with the same value are one message that the channel takes apart.
+        attachments: The files of the message.
+        quote: The text of the message that it replies to, or the selected part of it.
+        quoted_from: The author of ``quote``, ``SELF`` for the bot; without id if the channel hides
+            it.
+        forwarded_from: The original author of a forwarded message, with the same rules.
+        album: Equal for messages of one album.
         edits: The ``external_id`` of the message that this is a new version of (SPEC CHAN-6).
-        press: The data of the button that was pressed; ``text`` is what the button says.
+        press: The data of the pressed button; ``text`` is the button's label.
         unsupported: The kind of content that cannot be given to an agent, in plain words.
-        place_name: What people call the chat, for operators.
-        topic_name: What they called its topic when they made it, "" if the channel did not say.
-        source: What has brought it, if no person has: ``subagent``.
-        asker: The sender whose task has brought it then, "" if that is not known.
+        place_name: The chat's title, for operators.
+        topic_name: The topic's name at its creation, "" if the channel does not tell it.
+        source: The program that created it, if no person did: ``subagent``.
+        asker: The sender whose task created it then, "" if unknown.
     """
 
     external_id: str
@@ -130,27 +130,27 @@ class InboundMessage:
 
     @property
     def of_whom(self) -> str:
-        """The id of the sender whose message it is, or whose task has brought it."""
+        """The id of its sender, or of the sender whose task created it."""
         return self.asker or self.sender.id
 
 
 ExternalId = tuple[str, str, str]
-"""Channel, account, external id: what makes a message the same message."""
+"""Channel, account and external id, which identify a message."""
 
 
 def external_id(message: InboundMessage) -> ExternalId:
-    """What makes it the same message."""
+    """Return the identity of a message."""
     return message.target.channel, message.target.account, message.external_id
 
 
 def person_at(target: Target, sender: str) -> str:
-    """A sender as one text that names nobody of another channel or account."""
+    """Return a sender as one text that is unique over channels and accounts."""
     return f"{target.channel}/{target.account}/{sender}"
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMigrated:
-    """A chat has another id now; what belongs to the old one moves (SPEC CHAN-7)."""
+    """A chat has a new id; its data must move to it (SPEC CHAN-7)."""
 
     channel: str
     account: str
@@ -160,9 +160,9 @@ class ChatMigrated:
 
 @dataclass(frozen=True, slots=True)
 class ChatReached:
-    """We may write to a chat again, or may not any more (SPEC CHAN-7).
+    """The bot can send to a chat again, or no longer can (SPEC CHAN-7).
 
-    ``gone`` is why not, "" if we may. ``target`` names no thread.
+    ``gone`` is the reason why not, "" if it can. ``target`` has no thread.
     """
 
     target: Target
@@ -173,13 +173,13 @@ class ChatReached:
 
 @dataclass(frozen=True, slots=True)
 class TopicChanged:
-    """A topic was made, named, closed or opened (SPEC CHAN-6).
+    """A topic was created, renamed, closed or opened (SPEC CHAN-6).
 
     Args:
-        target: The chat and the thread; without a thread it is the general topic.
-        name: What people call it; "" if that was not told.
-        renamed: It is called so now; else it was when it was made.
-        state: Whether it takes messages now; None if that was not told.
+        target: The chat and the thread; without a thread, the general topic.
+        name: Its name; "" if the channel does not tell it.
+        renamed: Whether ``name`` is new; otherwise it is the name at its creation.
+        state: Whether it accepts messages; None if the channel does not tell it.
     """
 
     target: Target
@@ -191,12 +191,12 @@ class TopicChanged:
 
 
 Inbound = InboundMessage | ChatMigrated | ChatReached | TopicChanged
-"""What a channel hands over."""
+"""Everything that a channel delivers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button under a message. ``data`` comes back when it is pressed, at most 64 bytes."""
+    """A button below a message. ``data`` (at most 64 bytes) is returned when it is pressed."""
 
     text: str
     data: str
@@ -204,7 +204,7 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class OutFile:
-    """A file to be sent, read when that happens. ``path`` is absolute, ``name`` what people see."""
+    """A file to send, read at that time. ``path`` is absolute; people see ``name``."""
 
     kind: FileKind
     path: str
@@ -214,12 +214,12 @@ class OutFile:
 
 @dataclass(frozen=True, slots=True)
 class LostDraft:
-    """A draft whose post got no answer: it is in the chat or not, and nobody knows its id.
+    """A draft that may be in the chat: the response to posting it, and so its id, was lost.
 
     Args:
-        run_id: The run that the stop button below it names.
-        after: The channel's id of a message that was there before it.
-        id: The channel's id of it, if the answer came too late.
+        run_id: The run that its stop button names.
+        after: The channel's id of an older message.
+        id: The channel's id of it, if the response came late.
     """
 
     run_id: RunId
@@ -229,23 +229,24 @@ class LostDraft:
 
 @dataclass(frozen=True, slots=True)
 class OutboundMessage:
-    """One message to be sent.
+    """A message to send.
 
     Args:
-        run_id: The run whose reply it is, if it is one.
-        rich: ``text`` is as the channel's ``parts`` wrote it, else it is shown as it stands.
-        draft: The channel's id of the draft that this message finishes, or of a message that it
-            replaces: that one is edited instead of sending another, or removed if ``text`` is
-            empty; both can be repeated without harm (SPEC IO-5).
-        file: A file to be sent, with ``text`` under it.
+        run_id: The run whose reply it is, if any.
+        rich: Whether ``text`` is a result of the channel's ``parts``; otherwise it is shown as it
+            is.
+        draft: The channel's id of the draft that this message completes, or of a message that it
+            replaces. That message is edited, or removed if ``text`` is empty; both can be repeated
+            safely (SPEC IO-5).
+        file: A file to send, with ``text`` as its caption.
         buttons: Rows of buttons below it.
-        lost: A draft that this message finishes, if it is in the chat. Without ``text`` and
-            ``draft`` nothing is sent: the draft is only removed.
-        occurrence: The time of a job of which it tells, if it tells of one (SPEC CRON-13).
-        heartbeat_run: The heartbeat run of which it tells, if it tells of one.
-        alert: Equal for alerts that say the same there (SPEC HB-7), and for messages by which
-            owners are asked about one request for access (SPEC CHAN-5); "" for all others.
-        album: Equal for files that are sent together as one album (SPEC CHAN-6), "" for the rest.
+        lost: A lost draft that this message completes if it is found. Without ``text`` and
+            ``draft`` nothing is sent: the lost draft is only removed.
+        occurrence: The job occurrence that it reports, if any (SPEC CRON-13).
+        heartbeat_run: The heartbeat run that it reports, if any.
+        alert: Equal for alerts with the same text in a chat (SPEC HB-7), and for messages that ask
+            owners about the same access request (SPEC CHAN-5); "" otherwise.
+        album: Equal for files that are sent as one album (SPEC CHAN-6), "" otherwise.
     """
 
     target: Target
@@ -264,6 +265,6 @@ class OutboundMessage:
 
     @property
     def in_general(self) -> OutboundMessage:
-        """The same for the general topic of its chat, where it replies to nothing."""
+        """Return the same message for the general topic of its chat, without a reply."""
         target = replace(self.target, thread=None)
         return replace(self, target=target, reply_to=None, draft=None)

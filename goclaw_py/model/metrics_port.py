@@ -1,4 +1,4 @@
-"""Those who count what a gateway does, as the runtime sees them. Imports nothing of any library."""
+"""The recorder of metrics, as the runtime sees it, without any library."""
 
 from __future__ import annotations
 
@@ -11,59 +11,59 @@ from goclaw_py.model.run_events import Usage
 
 
 class Delivery(StrEnum):
-    """What became of a message on its way out; of one message several may come."""
+    """The result of an attempt to deliver a message; a message may have several."""
 
     SENT = "sent"
     FAILED = "failed"
     """It will never be delivered."""
     DROPPED = "dropped"
-    """An operator gave it up."""
+    """An operator dropped it."""
     RETRIED = "retried"
-    """A try went wrong, and another one follows."""
+    """An attempt failed, and another one follows."""
 
 
 class MetricsRecorder(Protocol):
-    """Is told what has happened. Never blocks, never raises, keeps no text and no id."""
+    """Counts events. Never blocks or raises, and keeps no texts and ids."""
 
     def run_ended(self, lane: LaneName, trigger: Trigger, outcome: Outcome) -> None:
-        """A request for a run has its end; it may never have begun."""
+        """A requested run has ended; it may not have started."""
 
     def used(self, agent: AgentName, usage: Usage) -> None:
-        """A run that has ended used this."""
+        """A run that ended has used this."""
 
     def received(self, channel: str) -> None:
-        """A message from a channel is stored for the first time."""
+        """A message from a channel was stored for the first time."""
 
     def delivered(self, channel: str, result: Delivery, delay_s: float | None = None) -> None:
-        """It is stored what became of a message; ``delay_s``: how old one was that is sent."""
+        """The result of a delivery attempt was stored; ``delay_s`` is the age of a sent message."""
 
     def occurrence_ended(self, status: StrEnum, lag_s: float | None = None) -> None:
-        """The end of an occurrence is stored; ``lag_s``: how late it began."""
+        """The end of an occurrence was stored; ``lag_s`` is the delay of its start."""
 
     def heartbeat_ended(self, agent: AgentName, status: StrEnum) -> None:
-        """The end of a heartbeat run is stored."""
+        """The end of a heartbeat run was stored."""
 
 
 class NoMetrics:
-    """Nobody counts."""
+    """Counts nothing."""
 
     def run_ended(self, lane: LaneName, trigger: Trigger, outcome: Outcome) -> None:
-        """Nothing is counted."""
+        """Do nothing."""
 
     def used(self, agent: AgentName, usage: Usage) -> None:
-        """Nothing is added up."""
+        """Do nothing."""
 
     def received(self, channel: str) -> None:
-        """Nothing is counted."""
+        """Do nothing."""
 
     def delivered(self, channel: str, result: Delivery, delay_s: float | None = None) -> None:
-        """Nothing is counted."""
+        """Do nothing."""
 
     def occurrence_ended(self, status: StrEnum, lag_s: float | None = None) -> None:
-        """Nothing is counted."""
+        """Do nothing."""
 
     def heartbeat_ended(self, agent: AgentName, status: StrEnum) -> None:
-        """Nothing is counted."""
+        """Do nothing."""
 
 
 NO_METER = NoMetrics()

@@ -1,4 +1,4 @@
-"""How a request ends. Every request ends in exactly one outcome (SPEC QUEUE-10)."""
+"""Outcomes of requests. Every request ends in exactly one outcome (SPEC QUEUE-10)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from goclaw_py.model.ids import RunId
 
 
 class HeartbeatRunKind(StrEnum):
-    """Why there is a heartbeat run."""
+    """The cause of a heartbeat run."""
 
     INTERVAL = "interval"
     MANUAL = "manual"
     EVENT = "event"
     JOB = "job"
-    """A job that says so has run (SPEC CRON-20)."""
+    """A job with ``wake_heartbeat`` has run (SPEC CRON-20)."""
 
 
 class Trigger(StrEnum):
-    """Why a run was asked for."""
+    """The cause of a run."""
 
     CHAT = "chat"
     CRON = "cron"
@@ -31,7 +31,7 @@ class Trigger(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The end of a request."""
+    """The outcome of a request."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -40,19 +40,19 @@ class Outcome(StrEnum):
     REJECTED = "rejected"
     TIMED_OUT = "timed_out"
     ABANDONED = "abandoned"
-    """It ignored its cancellation for the whole grace period; nothing it says counts any more."""
+    """It ignored its cancellation for the whole grace period; its results are discarded."""
     INTERRUPTED = "interrupted"
-    """Cut by a shutdown or an outage; it runs again after that and no attempt is counted."""
+    """Interrupted by a shutdown or an outage; it runs again, and no attempt is counted."""
     LOST = "lost"
-    """Cut by crashes, as often as it may be tried."""
+    """Interrupted by crashes until its attempts were used up."""
 
 
 FAILURES: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.ABANDONED, Outcome.LOST})
-"""Ends without an answer that nobody asked for."""
+"""Outcomes without an answer that no person asked for."""
 
 
 class Reason(StrEnum):
-    """Why a request ended otherwise than by its own work."""
+    """Why a request ended before its run completed."""
 
     STOPPED = "stopped"
     STOPPED_ALL = "stopped_all"
@@ -65,21 +65,21 @@ class Reason(StrEnum):
     SHUTDOWN = "shutdown"
     LANE_CLOSED = "lane_closed"
     PARENT_ENDED = "parent_ended"
-    """The run that asked for it had ended, or was being stopped."""
+    """The run that requested it had ended, or was being stopped."""
     TOO_DEEP = "too_deep"
     TOO_MANY_CHILDREN = "too_many_children"
     WAITS_FOR_ITSELF = "waits_for_itself"
     """It could start only after the run that waits for it had ended."""
     BUDGET = "budget"
-    """It has used up what it may use (SPEC AGENT-5)."""
+    """Its budget is used up (SPEC AGENT-5)."""
     OUTAGE = "outage"
-    """The agent's provider is down; it runs again when that is back (SPEC AGENT-8)."""
+    """The agent's provider is down; it runs again once that is available (SPEC AGENT-8)."""
     CRASHED = "crashed"
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How one request ended."""
+    """The end of a request."""
 
     run_id: RunId
     outcome: Outcome

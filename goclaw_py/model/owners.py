@@ -1,4 +1,4 @@
-"""Whose something is: the owners of jobs, and who made them."""
+"""Owners and makers of jobs."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 
 
 class Maker(StrEnum):
-    """Who has made a job."""
+    """The kind of maker of a job."""
 
     OPERATOR = "operator"
     MODEL = "model"
     PERSON = "person"
-    """Somebody in a chat, by a button."""
+    """A person in a chat, with a button."""
 
 
 def owner_of(target: Target, peer: PeerKind) -> Owner:
-    """Whose the jobs are that are made in a chat: that chat's, its threads together.
+    """Return the owner of jobs that are created in a chat: the chat, with all its threads.
 
-    In a direct chat that is the person; in a group it is everybody who may talk there.
+    In a direct chat that is the person; in a group, everybody who may talk there.
     """
     account = "" if target.account == DEFAULT_ACCOUNT else f".{target.account}"
     return Owner(f"{target.channel}{account}:{peer.value}:{target.chat}")
 
 
 def chat_of(owner: Owner) -> tuple[Target, PeerKind] | None:
-    """The chat that an owner is, without a thread, and with whom it is; None if it is none.
+    """Return the chat of an owner, without a thread; None if the owner is not a chat.
 
     The inverse of ``owner_of``.
     """

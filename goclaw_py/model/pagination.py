@@ -1,7 +1,7 @@
-"""Where a page of a long list ends, so that the next one can begin behind it (SPEC OPS-2).
+"""Cursors: where a page of a long list ends and the next one begins (SPEC OPS-2).
 
-A place is told by what the list is sorted by, not by how many rows come before it: rows that are
-added or deleted meanwhile shift nothing, and a page deep in the list costs as much as the first.
+A cursor consists of the values that the list is sorted by, not of a count of rows: added and
+deleted rows move nothing, and every page costs the same.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ MAX_CURSOR_CHARS = 8_192
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cursor:
-    """The place of a row in a list that is sorted by an instant, and then by texts.
+    """The position of a row in a list that is sorted by an instant, then by texts.
 
-    A later place is greater. Lists show the greatest first, and ``before`` a cursor come those that
-    are smaller.
+    A later position is greater. Lists show the greatest first; the rows ``before`` a cursor are
+    smaller.
     """
 
     at: datetime
     keys: tuple[str, ...]
 
     def __str__(self) -> str:
-        """As it stands in an address: letters, digits, ``-`` and ``_``."""
+        """Return its form in a URL: letters, digits, ``-`` and ``_``."""
         raw = json.dumps([self.at.astimezone(UTC).isoformat(), *self.keys], separators=(",", ":"))
         return urlsafe_b64encode(raw.encode()).rstrip(b"=").decode()
 
     @classmethod
     def parse(cls, text: str, *, keys: int = 1) -> Cursor:
-        """Read what ``str`` has written. Raises ``ValueError`` for anything else."""
+        """Parse the result of ``str``. Raises ``ValueError`` for anything else."""
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
             at, *found = json.loads(raw)
@@ -48,4 +48,4 @@ class Cursor:
 
 
 NEWEST = Cursor(datetime(9999, 12, 31, tzinfo=UTC), ())
-"""Behind which every row of a list comes."""
+"""A position before the first row of every list."""

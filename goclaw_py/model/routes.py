@@ -1,4 +1,4 @@
-"""Where something is told now."""
+"""The current destination of a result or an alert."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NOBODY: Final = "nobody has spoken to this agent where it could answer"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where an alert, or the result of a job, goes now.
+    """The current destination of an alert, or of a job's result.
 
     Args:
-        target: None: nowhere.
-        detail: How it was found, for people.
-        problem: Why it would not arrive, "" if nothing speaks against it.
+        target: None: there is none.
+        detail: How it was determined, for people.
+        problem: Why a message would not arrive, "" if it would.
     """
 
     target: Target | None

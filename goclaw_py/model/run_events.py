@@ -1,4 +1,4 @@
-"""What an agent loop reports while it works, and what a channel is told about a run."""
+"""Events that an agent loop reports during a run, and signals about runs for channels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from goclaw_py.model.outcomes import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and money of one run. ``cost_usd`` is None where the price is not known."""
+    """Tokens and cost of a run. ``cost_usd`` is None if the price is unknown."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -22,11 +22,11 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Those that went in and those that came out."""
+        """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
     def plus(self, other: Usage) -> Usage:
-        """Both together. Money of unknown amount counts as nothing beside money that is known."""
+        """Return the sum. An unknown cost counts as zero beside a known one."""
         known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(
             requests=self.requests + other.requests,
@@ -37,7 +37,7 @@ class Usage:
         )
 
     def minus(self, other: Usage) -> Usage:
-        """What was used since ``other``, an earlier state of the same."""
+        """Return the usage since ``other``, an earlier state."""
         cost = self.cost_usd
         return Usage(
             requests=self.requests - other.requests,
@@ -49,7 +49,7 @@ class Usage:
 
 
 NO_USAGE = Usage()
-"""Nothing was used."""
+"""No usage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,10 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The agent calls a tool; ``arguments`` is their JSON text.
+    """The agent calls a tool; ``arguments`` is JSON text.
 
-    ``side_effects``: it may change something outside of the run, so that to do it again is not the
-    same as to do it once (SPEC CRON-7).
+    ``side_effects``: the tool may change something outside of the run, so that repeating the call
+    may do harm (SPEC CRON-7).
     """
 
     call_id: str
@@ -75,7 +75,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded:
-    """A tool call came back; ``result`` is what the agent was told, or the beginning of it."""
+    """A tool call returned; ``result`` is its result for the agent, perhaps truncated."""
 
     call_id: str
     name: str
@@ -85,10 +85,10 @@ class ToolEnded:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The older part of the conversation became a summary (SPEC AGENT-4).
+    """The older part of the conversation was replaced by a summary (SPEC AGENT-4).
 
-    ``replaced`` is how many entries of the request's history, the oldest ones, ``summary`` stands
-    for from now on. It also stands for what the request's own summary stood for.
+    ``summary`` replaces the oldest ``replaced`` entries of the request's history, and the request's
+    own summary.
     """
 
     replaced: int
@@ -100,9 +100,9 @@ AgentEvent = TextDelta | ToolStarted | ToolEnded | Compacted
 
 @dataclass(frozen=True, slots=True)
 class RunWaits:
-    """Messages wait for their run; ``messages`` are the channel's ids of them.
+    """Messages wait for a run; ``messages`` are the channel's ids of them.
 
-    ``late``: they have waited before this process took them up, and may be marked as waiting.
+    ``late``: they waited before this process claimed them, and may be marked as waiting.
     """
 
     run_id: RunId
@@ -113,7 +113,7 @@ class RunWaits:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run works for this place: typing may begin. ``messages`` are those it answers."""
+    """A run started: typing may begin. ``messages`` are the channel's ids of what it answers."""
 
     run_id: RunId
     target: Target
@@ -122,7 +122,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunText:
-    """A piece of the reply, for channels that show it while it grows."""
+    """A piece of the reply, for channels that stream it."""
 
     run_id: RunId
     target: Target
@@ -131,7 +131,7 @@ class RunText:
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """A run calls a tool, or one of its calls came back; ``ok`` is None while it works."""
+    """A run calls a tool, or the call returned; ``ok`` is None while it is running."""
 
     run_id: RunId
     target: Target
@@ -141,16 +141,16 @@ class RunTool:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run works no more: typing stops, status marks are cleared, a draft is closed.
+    """The run ended: typing stops, status marks are removed, a draft is closed.
 
-    For a run that was cancelled this is the empty outbound message of SPEC CMD-3. It is a signal,
-    never an outbox row; what the run says comes on its own as an ``OutboundMessage``.
+    For a cancelled run this is the empty outbound message of SPEC CMD-3. It is a signal, never an
+    outbox row; the run's reply is an ``OutboundMessage``.
 
     Args:
         messages: The channel's ids of the messages that it answered.
-        draft: The channel's id of a draft that no message will finish: it is marked as cut off, or
-            removed if the run completed without a word.
-        shown: What that draft shows, in Markdown; "" if that is not known.
+        draft: The channel's id of a draft that no message will complete: it is marked as incomplete,
+            or removed if the run completed without text.
+        shown: The text of that draft, in Markdown; "" if it is unknown.
     """
 
     run_id: RunId
@@ -163,7 +163,7 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class ButtonsUsed:
-    """A button below a message has done what it says: all buttons there go away.
+    """A button of a message was used: all its buttons are removed.
 
     ``message`` is the channel's id of it.
     """
@@ -174,7 +174,7 @@ class ButtonsUsed:
 
 @dataclass(frozen=True, slots=True)
 class PressAnswered:
-    """The press of a button was carried out: its presser sees ``text`` for a moment.
+    """A button press was handled: the person sees ``text`` in a short popup.
 
     ``press`` is the external id of the press.
     """

@@ -1,4 +1,4 @@
-"""Where a message belongs, and whether its sender may talk."""
+"""Session keys, and the decision whether a message is admitted."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from goclaw_py.model.outcomes import Trigger
 DEFAULT_ACCOUNT = "default"
 
 _NO_CHATS: Final = frozenset({"cron", "heartbeat", "subagent", "delegate", "api"})
-"""What stands in the place of the channel in the keys of sessions that are no chats."""
+"""The words in place of a channel in the keys of sessions that are not chats."""
 
 CHAT_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-"""The pattern of a chat's name that a person chose; the whole name must match."""
+"""The pattern of a chat name that a person chooses; the whole name must match."""
 
 
 def is_chat_name(text: str) -> bool:
-    """Whether a person may call a chat this: the name becomes part of a session key (SPEC IO-7)."""
+    """Return whether a person may use this chat name, which becomes part of a session key (IO-7)."""
     return re.fullmatch(CHAT_NAME, text) is not None
 
 
 def chat_session(agent: AgentName, target: Target, peer: PeerKind) -> SessionKey:
-    """The session key of a chat (SPEC IO-7).
+    """Return the session key of a chat (SPEC IO-7).
 
     ``agent:<a>:<channel>[.<account>]:<direct|group>:<chat>[:thread:<n>]``. The account ``default``
     has no suffix, so that adding accounts renames nothing.
@@ -40,7 +40,7 @@ def chat_session(agent: AgentName, target: Target, peer: PeerKind) -> SessionKey
 
 
 def peer_of(session: SessionKey) -> PeerKind:
-    """With whom the chat of a session is; direct for sessions that are no chats."""
+    """Return whether a session's chat is direct or a group; direct if it is not a chat."""
     match session.split(":"):
         case [_, _, channel, PeerKind.GROUP.value, _, *_] if channel not in _NO_CHATS:
             return PeerKind.GROUP
@@ -49,7 +49,7 @@ def peer_of(session: SessionKey) -> PeerKind:
 
 
 def is_direct_chat(session: SessionKey) -> bool:
-    """Whether a session is the chat of one person."""
+    """Return whether a session is a direct chat."""
     match session.split(":"):
         case [_, _, channel, PeerKind.DIRECT.value, _, *_]:
             return channel not in _NO_CHATS
@@ -58,23 +58,23 @@ def is_direct_chat(session: SessionKey) -> bool:
 
 
 def child_session(agent: AgentName, trigger: Trigger, run: RunId) -> SessionKey:
-    """The session key of a subagent or a delegate: each works in one of its own (SPEC IO-7)."""
+    """Return the key of a subagent's or delegate's own session (SPEC IO-7)."""
     return SessionKey(f"agent:{agent}:{trigger.value}:{run}")
 
 
 def heartbeat_session(agent: AgentName, run: RunId) -> SessionKey:
-    """The session key of a heartbeat run: each works in one of its own (SPEC HB-5)."""
+    """Return the key of a heartbeat run's own session (SPEC HB-5)."""
     return SessionKey(f"agent:{agent}:heartbeat:{run}")
 
 
 def job_session(agent: AgentName, job: JobId, run: RunId | None = None) -> SessionKey:
-    """The session key of a job, or of one run of it that has a conversation of its own."""
+    """Return the session key of a job, or with ``run`` of one isolated run of it."""
     own = f":{run}" if run is not None else ""
     return SessionKey(f"agent:{agent}:cron:{job}{own}")
 
 
 def job_of(session: SessionKey) -> JobId | None:
-    """The job in the key of its session, the inverse of ``job_session``; None if it is another."""
+    """Return the job in a session key, the inverse of ``job_session``; None if there is none."""
     match session.split(":"):
         case ["agent", _, "cron", job, *_]:
             return JobId(job)
@@ -83,7 +83,7 @@ def job_of(session: SessionKey) -> JobId | None:
 
 
 def agent_of(session: SessionKey) -> AgentName | None:
-    """The agent in a session key; None if that has another form."""
+    """Return the agent in a session key; None if the key has another form."""
     match session.split(":"):
         case ["agent", agent, _, *_]:
             return AgentName(agent)
@@ -92,33 +92,33 @@ def agent_of(session: SessionKey) -> AgentName | None:
 
 
 def announcement_id(run: RunId) -> str:
-    """The external id of the message by which a subagent's result comes into its chat.
+    """Return the external id of the message that brings a subagent's result into its chat.
 
-    There is one for each run, so that a result comes in once, whoever brings it.
+    It is unique for each run, so that a result comes in once, whichever node brings it.
     """
     return f"subagent:{run}"
 
 
 def run_of_announcement(external_id: str) -> RunId:
-    """The run whose result a message brings, the inverse of ``announcement_id``."""
+    """Return the run whose result a message brings, the inverse of ``announcement_id``."""
     return RunId(external_id.removeprefix("subagent:"))
 
 
 class AccessDecision(StrEnum):
-    """Whether a message is admitted, and why not."""
+    """Whether a message is admitted, and if not, why."""
 
     ALLOWED = "allowed"
     PAIR = "pair"
-    """Its sender gets a pairing code and nothing else."""
+    """The sender gets a pairing code and nothing else."""
     UNKNOWN_GROUP = "unknown_group"
-    """Silence; the operator sees that the group is there."""
+    """No response; operators see the group."""
     UNMENTIONED = "unmentioned"
-    """Said in an allowed group, but not to the agent: context for what is."""
+    """A message of an allowed group that is not for the agent: context for later messages."""
     IGNORED = "ignored"
 
 
 class DirectPolicy(StrEnum):
-    """Who may talk to an agent in direct chats (SPEC CHAN-5)."""
+    """The people who may talk to an agent in direct chats (SPEC CHAN-5)."""
 
     PAIRING = "pairing"
     ALLOWLIST = "allowlist"
@@ -127,7 +127,7 @@ class DirectPolicy(StrEnum):
 
 
 class GroupPolicy(StrEnum):
-    """In which groups an agent listens (SPEC CHAN-5)."""
+    """The groups in which an agent listens (SPEC CHAN-5)."""
 
     ALLOWLIST = "allowlist"
     OPEN = "open"
@@ -135,25 +135,25 @@ class GroupPolicy(StrEnum):
 
 
 class StopPolicy(StrEnum):
-    """What a member of a group may stop there; owners and admins stop everything (SPEC CMD-6)."""
+    """What a group member may stop there; owners and administrators may stop everything (CMD-6)."""
 
     OWN = "own"
-    """Runs that answer their own messages, and those messages."""
+    """Their own messages, and the runs that answer them."""
     ANYONE = "anyone"
     """Everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """The rules of one account of a channel, or of one of its chats.
+    """The access rules of a channel account, or of one of its chats.
 
     Args:
         direct: Who may talk in direct chats.
-        allow: Sender ids that may, besides those who were approved.
-        group: In which groups the agent listens.
-        listed: What the settings say of this group, None if nothing.
-        mention: In groups the agent is meant only if it is mentioned.
-        trusted: Whoever reaches the channel is the operator.
+        allow: Sender ids that may talk without approval.
+        group: The groups in which the agent listens.
+        listed: The settings' decision about this group, None if there is none.
+        mention: Whether the agent answers in groups only if it is mentioned.
+        trusted: Whether everybody on the channel is the operator.
     """
 
     direct: DirectPolicy = DirectPolicy.PAIRING
@@ -171,10 +171,10 @@ def access(
     *,
     decided: bool | None = None,
 ) -> AccessDecision:
-    """Decide whether a message is taken.
+    """Decide whether a message is admitted.
 
-    ``known`` holds the sender ids that were approved. ``decided``: whether the operator allowed or
-    denied the chat, None if neither; what the settings say goes before it.
+    ``known`` contains the ids of approved senders. ``decided`` is the operator's decision about the
+    chat, None if there is none; the settings have priority.
     """
     if rules.trusted:
         return AccessDecision.ALLOWED
@@ -195,7 +195,7 @@ def access(
 
 
 def hears_group(rules: AccessRules, *, decided: bool | None) -> bool | None:
-    """Whether the agent listens in a group; None if nobody has decided. As for ``access``."""
+    """Return whether the agent listens in a group; None if undecided. Arguments as for ``access``."""
     if rules.trusted:
         return True
     if rules.group is GroupPolicy.DISABLED:

@@ -1,4 +1,4 @@
-"""Places to write to, as people write them in settings: ``telegram.work:-100123:7``."""
+"""Targets as people write them in settings: ``telegram.work:-100123:7``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TARGET = re.compile(rf"({_NAME})(?:\.({_NAME}))?:({_ID})(?::({_ID}))?")
 
 
 def parse_target(text: str) -> Target | None:
-    """Read a target; None if it has another form."""
+    """Parse a target; None if it has another form."""
     found = _TARGET.fullmatch(text)
     if found is None:
         return None
@@ -26,7 +26,7 @@ def parse_target(text: str) -> Target | None:
 
 
 def target_text(target: Target) -> str:
-    """Write a target. The account ``default`` is left out, as in session keys (SPEC IO-7)."""
+    """Return a target as text. The account ``default`` is left out, as in session keys (IO-7)."""
     account = "" if target.account == DEFAULT_ACCOUNT else f".{target.account}"
     thread = "" if target.thread is None else f":{target.thread}"
     return f"{target.channel}{account}:{target.chat}{thread}"

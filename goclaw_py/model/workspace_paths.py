@@ -1,7 +1,7 @@
-"""How a path in a workspace may look (SPEC SEC-4).
+"""The syntax of paths in a workspace (SPEC SEC-4).
 
-Only the text is judged here. That no part of a path is a link is seen when it is opened, part by
-part: see ``goclaw_py.workspace``.
+Only the text is checked here. ``goclaw_py.workspace`` checks for links when it opens a path, part
+by part.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import unicodedata
 from typing import Final
 
 MAX_NAME_BYTES: Final = 255
-"""What file systems take for one name."""
+"""The limit of common file systems."""
 MAX_PATH_BYTES: Final = 1_000
 MAX_DEPTH: Final = 32
 
 
 class BadPath(ValueError):
-    """A path is not written as one in a workspace; ``str()`` says why and does not repeat it."""
+    """A path is not valid in a workspace; ``str()`` says why, without repeating the path."""
 
 
 def split_path(path: str, root: str = "") -> tuple[str, ...]:
-    """The names that a path consists of; none for the workspace itself.
+    """Split a path into its names; none for the workspace itself.
 
-    A path is relative to the workspace. An absolute one is taken only if it begins with ``root``,
-    the absolute path of the workspace, which is how files that people sent are named to agents.
-    ``..`` is refused wherever it stands, because what it means depends on links.
+    A path is relative to the workspace. An absolute path must begin with ``root``, the absolute
+    path of the workspace, as agents get the paths of files that people sent. ``..`` is refused
+    everywhere, because its meaning depends on links.
 
     Raises ``BadPath``.
     """
@@ -48,7 +48,7 @@ def split_path(path: str, root: str = "") -> tuple[str, ...]:
 
 
 def split_file_path(path: str, root: str = "") -> tuple[str, ...]:
-    """The same for a path that has to name a file; never empty."""
+    """Split the path of a file; never empty. Raises ``BadPath``."""
     parts = split_path(path, root)
     if not parts:
         raise BadPath("must name a file")
