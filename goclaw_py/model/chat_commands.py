@@ -105,8 +105,10 @@ _JOB_DATA = re.compile(r"job:([a-z0-9]+):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f
 
 _RETRY_DATA = re.compile(r"retry:([0-9]{1,18}(?:,[0-9]{1,18})*)")
 _ACCESS_DATA = re.compile(r"access:([a-z]+):([0-9a-f]{16})")
-"""The data of a button below a request for access. It grants nothing by itself: only an owner
-may press it."""
+"""The data of a button below an access request.
+
+It grants nothing by itself: only owners may press it.
+"""
 _MOST_DATA = 64
 """The longest data of a button in Telegram, in bytes."""
 _SHORT_ID = 13
@@ -206,7 +208,7 @@ def stop_data(run_id: RunId) -> str:
 
 
 def retry_buttons(run_id: RunId, rows: Sequence[int]) -> tuple[tuple[Button, ...], ...]:
-    """Return the button below a failure, with the run id for operators; none for too many messages."""
+    """Return the button below a failure, with the run id; none for too many messages."""
     data = f"retry:{','.join(map(str, rows))}"
     label = f"🔁 Try again ({run_id[:_SHORT_ID]})"
     return ((Button(label, data),),) if len(data) <= _MOST_DATA else ()

@@ -110,7 +110,7 @@ class MigrationError(StoreError):
 
 
 class AgentError(GoclawError):
-    """A run failed. ``friendly`` is for the person in the chat; ``str()`` is the cause, for the log.
+    """A run failed. ``friendly`` is for the person in the chat, ``str()`` is for the log.
 
     Neither may contain a secret (SPEC AGENT-8).
     """

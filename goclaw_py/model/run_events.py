@@ -148,8 +148,8 @@ class RunEnded:
 
     Args:
         messages: The channel's ids of the messages that it answered.
-        draft: The channel's id of a draft that no message will complete: it is marked as incomplete,
-            or removed if the run completed without text.
+        draft: The channel's id of a draft that no message will complete: it is marked as
+            incomplete, or removed if the run completed without text.
         shown: The text of that draft, in Markdown; "" if it is unknown.
     """
 

@@ -22,7 +22,7 @@ CHAT_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 
 def is_chat_name(text: str) -> bool:
-    """Return whether a person may use this chat name, which becomes part of a session key (IO-7)."""
+    """Return whether a person may use this chat name; it becomes part of a session key (IO-7)."""
     return re.fullmatch(CHAT_NAME, text) is not None
 
 
@@ -195,7 +195,7 @@ def access(
 
 
 def hears_group(rules: AccessRules, *, decided: bool | None) -> bool | None:
-    """Return whether the agent listens in a group; None if undecided. Arguments as for ``access``."""
+    """Return whether the agent listens in a group; None if undecided. See ``access``."""
     if rules.trusted:
         return True
     if rules.group is GroupPolicy.DISABLED:
