@@ -126,7 +126,10 @@ class ServerFolder:
         return open_kept(self.folder / name, self._account)
 
     def take_lock(self) -> int | None:
-        """The locked ``server.lock`` if no process of the server lives. The caller closes it."""
+        """Return the locked ``server.lock`` if no process of the server is running.
+
+        The caller closes it.
+        """
         fd = self.open("server.lock")
         if try_lock(fd):
             return fd
@@ -134,7 +137,7 @@ class ServerFolder:
         return None
 
     def look(self) -> RunningServer | Silence:
-        """Whether the server answers."""
+        """Return the server if it is ready, otherwise why it is not."""
         note = read_pid_file(self.data)
         pid = listener_pid(note.socket) if note else None
         if note is None or pid is None:
@@ -148,28 +151,28 @@ class ServerFolder:
                 return Silence.GONE
 
     def postmaster(self) -> int | None:
-        """The process to signal, or None if there is none or it is not visible from here."""
+        """Return the process to signal; None if there is none, or it is not visible from here."""
         if self.child is not None and self.child.poll() is None:
             return self.child.pid  # perhaps too young to listen
         note = read_pid_file(self.data)
         return (listener_pid(note.socket) if note else None) or None
 
     def signal_holders(self, sign: signal.Signals) -> None:
-        """Signal what holds the server's lock: it can only be processes of this server.
+        """Signal the processes that have the server's lock open, which all belong to this server.
 
-        They are left from a server that was killed or cannot be reached any more. The gate is
-        held, so nobody else has the file open.
+        They remain from a server that was killed or cannot be reached. The gate is held, so no
+        other process has the file open.
         """
         for pid in holders(self.folder / "server.lock") - {os.getpid()}:
             with suppress(ProcessLookupError):
                 os.kill(pid, sign)
 
     def mark_log(self) -> None:
-        """What PostgreSQL writes from now on are its last words."""
+        """Let ``last_words`` begin here."""
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
 
     def last_words(self) -> str:
-        """The end of what was logged since the mark."""
+        """Return the end of what PostgreSQL logged since ``mark_log``."""
         return tail(self.log, self._log_start) if self.log.exists() else ""
 
     # ------------------------------------------------------------------ making and starting

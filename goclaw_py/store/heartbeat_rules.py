@@ -1,4 +1,4 @@
-"""Decisions about heartbeats that both implementations of the store share."""
+"""Rules about heartbeats that both stores share."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from goclaw_py.model.outcomes import HeartbeatRunKind, Trigger
 from goclaw_py.ports.store import OutboxState
 
 KEPT_ROWS: Final = 1000
-"""So many rows of the log each agent keeps."""
+"""The number of heartbeat runs that are kept for each agent."""
 
 COUNTED: Final = timedelta(days=32)
-"""Of runs that used something more rows are kept: budgets and a month's costs are their sums."""
+"""Runs with usage are kept longer than ``KEPT_ROWS``: budgets and a month's costs need them."""
 
 KEPT: Final = timedelta(days=90)
-"""How long ended rows of the log are kept (SPEC DB-5)."""
+"""How long finished heartbeat runs are kept (SPEC DB-5)."""
 
 MOST_SWEPT: Final = 250
-"""So many rows of the log one sweep deletes."""
+"""The number of heartbeat runs that one sweep deletes."""
 
 SKEW: Final = timedelta(minutes=5)
-"""A heartbeat run that began further ahead than this was written by a clock that was wrong."""
+"""A heartbeat run that started further in the future was stored with a wrong clock."""
 
 ITEMS_KEPT: Final = timedelta(days=800)
-"""How long it is known when an item was carried last: longer than any interval of one."""
+"""How long the last execution of a checklist item is stored: longer than any interval."""
 
 LOST: Final = "its process died while its agent worked"
 """The detail of a lost run."""
 
 TALKS: Final = (Trigger.CHAT, Trigger.API)
-"""What makes an agent busy while it runs (SPEC HB-4)."""
+"""Runs with these triggers make an agent busy (SPEC HB-4)."""
 
 UNCONFIRMED: Final = (OutboxState.PENDING, OutboxState.SENDING)
 GIVEN_UP: Final = (OutboxState.DEAD, OutboxState.DROPPED)
@@ -50,7 +50,7 @@ GIVEN_UP: Final = (OutboxState.DEAD, OutboxState.DROPPED)
 
 
 def point_after(heartbeat: Heartbeat, now: datetime) -> datetime | None:
-    """The first point of its grid after an instant, itself excluded; None while it is off.
+    """Return the first point of the grid after an instant; None while the heartbeat is off.
 
     Exact: instants and intervals are whole microseconds.
     """
@@ -61,7 +61,7 @@ def point_after(heartbeat: Heartbeat, now: datetime) -> datetime | None:
 
 
 def planned(known: Heartbeat, plan: HeartbeatConfig, now: datetime) -> Heartbeat:
-    """A heartbeat as the settings want it; a new one is known by its agent alone."""
+    """Return a heartbeat with the settings applied; a new one has only its agent."""
     keeps = known.interval == plan.interval
     wanted = replace(known, interval=plan.interval)
     if plan.interval is not None and known.anchor is None:
@@ -70,12 +70,12 @@ def planned(known: Heartbeat, plan: HeartbeatConfig, now: datetime) -> Heartbeat
 
 
 def switched(known: Heartbeat, *, on: bool | None, now: datetime) -> Heartbeat:
-    """A heartbeat as people want it."""
+    """Return a heartbeat turned on or off by a person."""
     return _timed(replace(known, switched=on), known.next_at, now)
 
 
 def _timed(heartbeat: Heartbeat, next_at: datetime | None, now: datetime) -> Heartbeat:
-    """With its next heartbeat run: the one it had, or the first that is not over."""
+    """Return it with its next run: the one it had, or the first that is not in the past."""
     if not heartbeat.is_on:
         next_at = None
     elif next_at is None or _is_beyond(heartbeat, next_at, now):
@@ -84,10 +84,10 @@ def _timed(heartbeat: Heartbeat, next_at: datetime | None, now: datetime) -> Hea
 
 
 def _over(heartbeat: Heartbeat, now: datetime) -> datetime:
-    """Up to when the points of a grid are over: a point at this very instant is not.
+    """Return the instant up to which points of the grid have passed, itself excluded.
 
-    Whoever had to wait for the row comes with an older time than that of its last run, and would
-    let it run twice for one point.
+    A caller that waited for the row's lock has a time before that of the last run, and would run
+    the heartbeat twice for one point.
     """
     over = now - timedelta.resolution
     began = heartbeat.began_at
@@ -97,21 +97,21 @@ def _over(heartbeat: Heartbeat, now: datetime) -> datetime:
 
 
 def _is_beyond(heartbeat: Heartbeat, next_at: datetime, now: datetime) -> bool:
-    """Whether a run lies further ahead than any can: a clock was wrong when it was written."""
+    """Return whether a run is further ahead than possible, because a clock was wrong."""
     if heartbeat.interval is None or heartbeat.anchor is None:
         return False
     return next_at > max(heartbeat.anchor, now + heartbeat.interval)
 
 
 def woken(known: Heartbeat, kind: HeartbeatRunKind, now: datetime) -> Heartbeat:
-    """A heartbeat that is to run as soon as may be; a wake that waits already is enough."""
+    """Return a heartbeat with a wake requested; a waiting wake is kept."""
     if known.wake_at is not None:
         return known
     return replace(known, wake_at=now, wake_kind=kind)
 
 
 def is_moved(before: Heartbeat, after: Heartbeat) -> bool:
-    """Whether a heartbeat run is due at another time."""
+    """Return whether the next heartbeat run is due at another time."""
     return (before.next_at, before.wake_at) != (after.next_at, after.wake_at)
 
 
@@ -119,14 +119,14 @@ def is_moved(before: Heartbeat, after: Heartbeat) -> bool:
 
 
 def wake_from(heartbeat: Heartbeat) -> datetime | None:
-    """When a wake that waits may come (SPEC HB-11); None if none does."""
+    """Return when a waiting wake may run (SPEC HB-11); None without one."""
     if heartbeat.wake_at is None or heartbeat.began_at is None:
         return heartbeat.wake_at
     return max(heartbeat.wake_at, heartbeat.began_at + WAKES_APART)
 
 
 def due_from(heartbeat: Heartbeat, *, wakes: bool) -> datetime | None:
-    """When a heartbeat run of it can be claimed; None if one is in hand or nothing lies ahead."""
+    """Return when a run can be claimed; None if one is claimed or none is planned."""
     if heartbeat.node is not None:
         return None
     if heartbeat.heartbeat_run is not None:
@@ -137,7 +137,7 @@ def due_from(heartbeat: Heartbeat, *, wakes: bool) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class DueCause:
-    """Why a heartbeat run that is not in hand is due: by the grid, or by a wake."""
+    """Why an unclaimed heartbeat run is due: by the grid, or by a wake."""
 
     kind: HeartbeatRunKind
     at: datetime
@@ -145,7 +145,7 @@ class DueCause:
 
 
 def due(heartbeat: Heartbeat, now: datetime) -> DueCause | None:
-    """What is due of a heartbeat without a heartbeat run, the grid before a wake."""
+    """Return what is due, the grid before a wake; None if nothing is."""
     if heartbeat.next_at is not None and heartbeat.next_at <= now:
         return DueCause(HeartbeatRunKind.INTERVAL, heartbeat.next_at, is_wake=False)
     wake = wake_from(heartbeat)
@@ -155,9 +155,9 @@ def due(heartbeat: Heartbeat, now: datetime) -> DueCause | None:
 
 
 def claimed(heartbeat: Heartbeat, why: DueCause, now: datetime) -> Heartbeat:
-    """A heartbeat when a new heartbeat run of it was claimed, but for which and by whom.
+    """Return a heartbeat after a new run was claimed, except the run and its node.
 
-    A wake that was asked for by now is answered by any run; one for later waits.
+    Any run satisfies a wake that was requested by now; a later wake waits.
     """
     if not why.is_wake and why.kind is HeartbeatRunKind.INTERVAL:
         heartbeat = replace(heartbeat, next_at=point_after(heartbeat, now))
@@ -169,7 +169,7 @@ def claimed(heartbeat: Heartbeat, why: DueCause, now: datetime) -> Heartbeat:
 
 
 def answered(heartbeat: Heartbeat, now: datetime) -> Heartbeat:
-    """A heartbeat one heartbeat run of which answers what is due by the grid at an instant."""
+    """Return a heartbeat whose run also satisfies what the grid has due by an instant."""
     if heartbeat.next_at is None or heartbeat.next_at > now:
         return heartbeat
     return replace(heartbeat, next_at=point_after(heartbeat, now))
@@ -179,7 +179,7 @@ def answered(heartbeat: Heartbeat, now: datetime) -> Heartbeat:
 
 
 def delivery(states: Sequence[OutboxState]) -> str:
-    """What became of the messages of a heartbeat run, together: see ``HeartbeatRun.delivery``."""
+    """Return the delivery state of a heartbeat run's messages: see ``HeartbeatRun.delivery``."""
     seen = Counter(states)
     if any(seen[state] for state in GIVEN_UP):
         return "dead"
@@ -191,7 +191,7 @@ def delivery(states: Sequence[OutboxState]) -> str:
 def shown(
     heartbeat_run: HeartbeatRun, states: Sequence[OutboxState], errors: Sequence[str | None]
 ) -> HeartbeatRun:
-    """A row of the log with what became of its messages; ``errors`` are theirs, in order."""
+    """Return a heartbeat run with the delivery of its messages; ``errors`` are theirs, in order."""
     became = delivery(states)
     pairs = zip(states, errors, strict=True)
     why = next((error or "" for state, error in pairs if state in GIVEN_UP), "")
@@ -203,12 +203,12 @@ def shown(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows of the log are asked for.
+    """The stored form of an outcome filter.
 
     Args:
         status: None: any.
-        skip: None: any, and none.
-        dead: Whether one of its messages is given up; None: whether or not.
+        skip: None: any or none.
+        dead: Whether one of the messages is dead; None: either.
     """
 
     status: str | None = None
@@ -217,9 +217,9 @@ class Wanted:
 
 
 def wanted(outcome: str) -> Wanted:
-    """What ``HeartbeatRun.outcome`` says, as what is stored.
+    """Convert a ``HeartbeatRun.outcome`` to a filter of stored columns.
 
-    ``skipped`` stands for all that were.
+    ``skipped`` matches all skip reasons.
     """
     status, found, skip = outcome.partition(":")
     if status == HeartbeatRunStatus.DELIVERY_FAILED:

@@ -1,7 +1,7 @@
-"""Definitions of jobs that this release cannot read, since another one has stored them.
+"""Job definitions of another release that this one cannot read.
 
 They are shown as far as they can be read, with the cause as their last error. They never run, and
-nobody may overwrite what the other release will want back; they can be deleted.
+are not overwritten, so that the other release can still read them; they can be deleted.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ log = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 _BROKEN: Final = (JobError, ValueError, TypeError, ArithmeticError)
-"""What reading raises: its own errors, and what Python makes of values of other shapes."""
+"""Errors of reading: our own, and Python's for values of another shape."""
 
 
 def read_spec(stored: object) -> JobSpec:
-    """Read what ``spec_json`` wrote, keys of the policy included. Raises ``BadJob``."""
+    """Parse the output of ``spec_json``, including the policy. Raises ``BadJob``."""
     return _read(lambda: spec_of(_an_object(stored)), lambda spec: spec)
 
 
 def read_job(stored: object) -> Job:
-    """Read what ``job_json`` wrote, keys of the policy included. Raises ``BadJob``."""
+    """Parse the output of ``job_json``, including the policy. Raises ``BadJob``."""
     return _read(lambda: job_of(_an_object(stored)), lambda job: job.spec)
 
 
@@ -48,13 +48,13 @@ def _read(read: Callable[[], Value], spec_in: Callable[[Value], JobSpec]) -> Val
 
 
 def unreadable(error: Exception) -> BadJob:
-    """Says that a definition cannot be read, and why."""
+    """Return the error that a definition cannot be read."""
     cause = str(error) if isinstance(error, JobError) else f"{type(error).__name__}: {error}"
     return BadJob("definition", f"this release cannot read it ({cause})")
 
 
 def flaw(job: Job) -> BadJob | None:
-    """What this release cannot read of a job that was never JSON."""
+    """Return why this release cannot read a job that was never JSON; None if it can."""
     try:
         policy_with(JobPolicy(), job.spec.policy)
     except _BROKEN as error:
@@ -63,7 +63,7 @@ def flaw(job: Job) -> BadJob | None:
 
 
 def shown(job: Job) -> Job:
-    """A job that was never JSON, as people see it."""
+    """Return a job that was never JSON as people see it."""
     found = flaw(job)
     if found is None:
         return job
@@ -72,10 +72,10 @@ def shown(job: Job) -> Job:
 
 
 def salvaged(stored: object, *, slug: str, created_at: datetime) -> JobSpec:
-    """What can be read of a definition, each key by itself.
+    """Return the readable fields of a definition.
 
-    Without a schedule that can be read it was due once, when it was made; without a payload it says
-    nothing.
+    Without a readable schedule it was due once, at its creation; without a payload its message is
+    empty.
     """
     bare = spec_json(JobSpec(slug, At(created_at), "UTC", FixedMessage("")))
     found = dict(bare)
@@ -104,7 +104,7 @@ def _is_known(key: str, value: object) -> bool:
 def switched_off(
     occurrence: OccurrenceId, job: JobId, revision: int, *, cause: BadJob, now: datetime
 ) -> OccurrenceEnd:
-    """The end of an occurrence that cannot run since nobody can read its job."""
+    """Return the end of an occurrence whose job cannot be read."""
     return OccurrenceEnd(
         occurrence,
         job,
@@ -118,7 +118,7 @@ def switched_off(
 
 
 def log_unreadable(end: OccurrenceEnd) -> None:
-    """Say in the log of this process that a job was switched off."""
+    """Log that a job was disabled."""
     facts = {"job": end.job, "occurrence": end.id, "error": end.error}
     log.warning("unreadable_job_disabled", extra=facts)
 

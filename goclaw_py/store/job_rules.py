@@ -1,4 +1,4 @@
-"""Decisions about jobs that both implementations of the store share."""
+"""Rules about jobs that both stores share."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from goclaw_py.model.owners import owner_of
 from goclaw_py.ports.store import OutboxState
 
 COUNTED: Final = (JobState.ACTIVE, JobState.PAUSED)
-"""States of the jobs that count for how many an owner may have (SPEC CRON-15)."""
+"""The states that count for an owner's number of jobs (SPEC CRON-15)."""
 
 FEWEST: Final = 4
-"""So many characters of an id are needed to find a job by them."""
+"""The shortest prefix of an id that finds a job."""
 
 TIMED: Final = (
     OccurrenceStatus.OK,
@@ -28,38 +28,38 @@ TIMED: Final = (
     OccurrenceStatus.TIMED_OUT,
     OccurrenceStatus.CANCELLED,
 )
-"""Ends whose time is known: nobody saw when a lost run stopped."""
+"""Outcomes with a known end: the end of a lost run is unknown."""
 
 OVER: Final = (JobState.COMPLETED, JobState.FAILED)
-"""States of the jobs for which nothing lies ahead; they are deleted when ``KEPT`` is over."""
+"""Final states; these jobs are deleted after ``KEPT``."""
 
 KEPT: Final = timedelta(days=90)
-"""How long ended rows of the log are kept, and jobs that are over (SPEC DB-5)."""
+"""How long finished occurrences and finished jobs are kept (SPEC DB-5)."""
 
 DIED_WITHIN: Final = timedelta(hours=24)
-"""How long after its death a message still makes its occurrence an undelivered one."""
+"""An occurrence becomes undelivered only if its message became dead within this time."""
 
 MOST_UNTOLD: Final = 100
-"""So many results that reached nobody are told at once."""
+"""The number of undelivered results that are reported at once."""
 
 MOST_SWEPT: Final = 250
-"""So many rows of the log, and so many jobs, one sweep deletes."""
+"""The number of occurrences, and of jobs, that one sweep deletes."""
 
 _SLUG_CHARS: Final = 64
 
 
 def comes_to_count(before: JobState, after: JobState) -> bool:
-    """Whether a job that changes so counts for how many its owner may have, and has not before."""
+    """Return whether this change makes a job count for its owner's number of jobs."""
     return after in COUNTED and before not in COUNTED
 
 
 def words(slug: str, name: str) -> str:
-    """What is searched for a part of a job's name or slug, in any case."""
+    """Return the text in which a part of a name or slug is searched, ignoring case."""
     return f"{slug}\n{name}".casefold()
 
 
 def free_slug(slug: str, taken: Collection[str]) -> str:
-    """The slug, or with the least number behind it that makes it one that is not taken."""
+    """Return the slug, with the smallest number appended that makes it free."""
     number, found = 1, slug
     while found in taken:
         number += 1
@@ -69,7 +69,7 @@ def free_slug(slug: str, taken: Collection[str]) -> str:
 
 
 def moved_owners(old: Target, new: str) -> dict[Owner, Owner]:
-    """Who owns what the owners of a chat had when that gets the id ``new``."""
+    """Return the new owners of a chat's jobs when it gets the id ``new``, by old owner."""
     return {
         owner_of(old, peer): owner_of(replace(old, chat=new), peer)
         for peer in (PeerKind.DIRECT, PeerKind.GROUP)
@@ -77,7 +77,7 @@ def moved_owners(old: Target, new: str) -> dict[Owner, Owner]:
 
 
 def retargeted(job: Job, old: Target, new: str) -> Job:
-    """The job, telling its results in the new chat if it did so in the old one."""
+    """Return a job with its target moved to the new chat, if it was the old one."""
     target = job.spec.target
     if not isinstance(target, Target) or replace(target, thread=None) != old:
         return job
@@ -85,7 +85,7 @@ def retargeted(job: Job, old: Target, new: str) -> Job:
 
 
 def delivery(states: Sequence[OutboxState]) -> str:
-    """What became of the messages of an occurrence, together: see ``LoggedOccurrence.delivery``."""
+    """Return the delivery state of an occurrence's messages: see ``LoggedOccurrence.delivery``."""
     seen = Counter(states)
     if seen[OutboxState.PENDING] or seen[OutboxState.SENDING]:
         return "pending"
@@ -95,7 +95,7 @@ def delivery(states: Sequence[OutboxState]) -> str:
 
 
 class Taken(StrEnum):
-    """How much a job takes of what an end says about it, besides the counts."""
+    """How much of an occurrence's end is applied to its job, besides the counters."""
 
     ALL = "all"
     TIME = "time"
@@ -103,15 +103,15 @@ class Taken(StrEnum):
 
 
 def taken(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, by_hand: bool) -> Taken:
-    """How much a job takes of when it runs next, of its state, and of its deletion.
+    """Return how much of an end is applied to next run, state and deletion of the job.
 
-    ``ALL`` if nobody has changed it since the claim. ``NOTHING`` if somebody has given it another
-    time or state: an edit wins (SPEC CRON-11). ``TIME`` if somebody has changed something else,
-    such as its name, its text or how often it runs, and has left it active at the time of this very
-    run: that said nothing about the next run, and the job would run twice. But the old definition
-    decided what the end says of its state and its deletion: the job stays active and is due at the
-    next time that the end names. Only if that names none, the job takes the state, for it would
-    wait for ever; it is never deleted, for nobody has seen its new text at work.
+    - ``ALL`` if the job was not changed since the claim.
+    - ``NOTHING`` if its time or state was changed: an edit wins (SPEC CRON-11).
+    - ``TIME`` if something else was changed (name, text, schedule) and it is still active with the
+      time of this run. Without a new time it would run twice. State and deletion in the end came
+      from the old definition, so the job stays active with the next time of the end. If there is no
+      next time, the state is applied, because the job would wait forever; it is not deleted,
+      because its new text has never run.
     """
     if end.update is None:
         return Taken.NOTHING
@@ -122,14 +122,14 @@ def taken(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, by_hand: bool
 
 
 def state_of(update: JobUpdate) -> JobState:
-    """The state that an end asks for. Without a next time nothing is active: it would not end."""
+    """Return the state that an end requests. A job without a next time is not active."""
     if update.state is JobState.ACTIVE and update.next_run_at is None:
         return JobState.COMPLETED
     return update.state
 
 
 def after(job: Job, end: OccurrenceEnd, how: Taken) -> Job:
-    """The job when one of its occurrences has ended."""
+    """Return the job after the end of an occurrence."""
     job = replace(
         job,
         running=None if job.running == end.id else job.running,
@@ -156,7 +156,7 @@ def after(job: Job, end: OccurrenceEnd, how: Taken) -> Job:
 
 
 def _failures(job: Job, update: JobUpdate) -> int:
-    """Counted from what the row has now: somebody may have resumed the job during its run."""
+    """Count from the stored value: the job may have been resumed during its run."""
     if update.failed is None:
         return job.failures
     return job.failures + 1 if update.failed else 0

@@ -59,7 +59,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """In hexadecimal digits."""
+        """The checksum in hexadecimal digits."""
         return hashlib.sha256(self.up.encode()).hexdigest()
 
 
@@ -72,7 +72,7 @@ class MigrationStep:
 
     @property
     def file(self) -> str:
-        """The name of the file that is run."""
+        """The name of the file."""
         return f"{self.migration.label}.{'up' if self.is_up else 'down'}.sql"
 
 

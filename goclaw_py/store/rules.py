@@ -1,4 +1,4 @@
-"""Decisions that both implementations of the store share."""
+"""Rules that both stores share."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from goclaw_py.ports.store import LaneShare, NewInbox, NewPairing, PairingReques
 from goclaw_py.store.text import storable
 
 CRASHES_UNTIL_LAST: Final = 2
-"""A row that crashed this many runs lets the others of its session go first (SPEC IO-2)."""
+"""After this many crashes, the other rows of a session run before a row (SPEC IO-2)."""
 
 MESSAGES_KEPT: Final = 5
-"""Of what somebody wrote who waits to be let in (SPEC CHAN-5)."""
+"""The number of messages that are kept for a person who waits for approval (SPEC CHAN-5)."""
 
 DECIDED: Final = "decided"
-"""The error of a message that was to ask an owner what another one has decided meanwhile."""
+"""The error of a request message to an owner that was decided before it was sent."""
 
 CALLS_KEPT: Final = timedelta(minutes=1)
-"""How long questions between nodes are kept; nobody waits so long for an answer."""
+"""How long calls between nodes are kept; no caller waits longer."""
 
 
 def first_of_each(batch: Iterable[NewInbox]) -> list[NewInbox]:
-    """Drop rows whose id, once stored, is that of an earlier row of the same batch."""
+    """Drop rows whose id is that of an earlier row of the same batch."""
     seen: dict[tuple[str, ...], NewInbox] = {}
     for row in batch:
         target = row.message.target
@@ -48,7 +48,7 @@ def first_of_each(batch: Iterable[NewInbox]) -> list[NewInbox]:
 
 
 def first_request_of_each(pairings: Iterable[NewPairing]) -> list[NewPairing]:
-    """One request of each sender of a batch, the first, with the newest of what they wrote."""
+    """Return the first request of each sender in a batch, with the sender's newest messages."""
     seen: dict[tuple[str, ...], NewPairing] = {}
     for pairing in pairings:
         request = pairing.request
@@ -60,14 +60,14 @@ def first_request_of_each(pairings: Iterable[NewPairing]) -> list[NewPairing]:
 
 
 def newest_kept(rows: Sequence[NewInbox]) -> tuple[NewInbox, ...]:
-    """What a request keeps of what its sender wrote."""
+    """Return the messages of a sender that a request keeps."""
     return tuple(rows[-MESSAGES_KEPT:])
 
 
 def opening(rows: Iterable[NewInbox], request_id: str) -> list[NewInbox]:
-    """What somebody wrote who is let in now, as one turn: like the pieces of an album.
+    """Return the messages of an approved person as one turn, like the parts of an album.
 
-    The last piece bears no mark, so that nothing more is waited for.
+    The last one has no album mark, so that the turn does not wait for more.
     """
     *pieces, last = rows
     album = about_request(request_id)
@@ -75,13 +75,13 @@ def opening(rows: Iterable[NewInbox], request_id: str) -> list[NewInbox]:
 
 
 def welcome(request: PairingRequest) -> OutboundMessage:
-    """What somebody is told who is let in."""
+    """Return the message that tells a person of their approval."""
     place = Target(request.channel, request.account, request.chat)
     return OutboundMessage(place, access_texts.WELCOME)
 
 
 def called(request: PairingRequest) -> str:
-    """What the chat of a request is called, for operators."""
+    """Return the name of a request's chat, for operators."""
     is_group = request.is_group
     return request.sender.name if is_group else access_texts.name(request.sender)
 
@@ -93,7 +93,7 @@ def decided(
     verdict: AccessVerdict,
     by: str,
 ) -> OutboundMessage:
-    """What a message that asked an owner becomes when somebody has decided."""
+    """Return the message to an owner about a request, edited to show the decision."""
     text = access_texts.decided(asked.text, request.peer, verdict, by)
     return OutboundMessage(asked.target, text, draft=external_id)
 
@@ -101,7 +101,7 @@ def decided(
 def apologies(
     lost: Sequence[tuple[int, SessionKey, InboundMessage]], text: str
 ) -> list[tuple[SessionKey, OutboundMessage]]:
-    """One apology for each sender of a session, as a reply to the last message that was lost."""
+    """Return one apology per sender and session, as a reply to the last lost message."""
     last: dict[tuple[SessionKey, str], InboundMessage] = {}
     for _, session, message in sorted(lost, key=lambda row: row[0]):
         last[session, message.sender.id] = message
@@ -114,9 +114,9 @@ def apologies(
 def closing(
     run_id: RunId, target: Target, draft: str | LostDraft, outcome: Outcome
 ) -> OutboundMessage:
-    """What finishes a draft of which nobody knows what it shows; it goes if there is an answer.
+    """Return the message that completes a draft with unknown text; an answer removes the draft.
 
-    So does one whose id nobody knows: people have read little of it.
+    A lost draft is removed too: people have read little of it.
     """
     if isinstance(draft, LostDraft):
         return OutboundMessage(target, "", run_id=run_id, lost=draft)
@@ -126,7 +126,7 @@ def closing(
 
 @dataclass(frozen=True, slots=True)
 class RunOrigin:
-    """Who asked for a run and for which job it works, itself or by a run above it."""
+    """The person and the job of a run, or of the run that started it."""
 
     sender: str | None = None
     job: JobId | None = None
@@ -135,7 +135,7 @@ class RunOrigin:
 NOBODY: Final = RunOrigin()
 
 API_SENDER: Final = "api"
-"""Whoever asks over the API: no channel knows more of them."""
+"""The sender of requests over the API, which has no users."""
 
 
 def marked(
@@ -144,7 +144,7 @@ def marked(
     occurrence: OccurrenceId | None = None,
     heartbeat_run: HeartbeatRunId | None = None,
 ) -> tuple[OutboundMessage, ...]:
-    """The messages, each as one of what it tells of."""
+    """Return the messages, marked with the occurrence or heartbeat run that they report."""
     return tuple(
         replace(
             one,
@@ -156,14 +156,14 @@ def marked(
 
 
 def sender_of(message: InboundMessage) -> str:
-    """Who has sent a message, as one text."""
+    """Return the sender of a message as one text."""
     if message.source == "api":
         return API_SENDER
     return person_at(message.target, message.sender.id)
 
 
 LETTERS: Final = FAILURES | {Outcome.DROPPED, Outcome.REJECTED}
-"""Ends of messages that operators hear of: not those that somebody wanted."""
+"""Outcomes that operators are told about: failures that no person asked for."""
 
 MOVED_AWAY: Final = "its chat has moved into a session of another node"
 """The error of a run that lost its session in a move."""
@@ -171,7 +171,7 @@ MOVED_AWAY: Final = "its chat has moved into a session of another node"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Whose a session is, and which of its histories is read."""
+    """The owner of a session, and its epoch."""
 
     owner: NodeId | None
     fence: int
@@ -179,10 +179,10 @@ class Claim:
 
 
 def merged(old: Claim, new: Claim) -> Claim:
-    """What becomes of two sessions that become one.
+    """Return the claim of two merged sessions.
 
-    The new one's owner keeps it, for messages come in there. The fence is higher than all that
-    anybody has seen: whoever lost either session long ago stays out of both.
+    The owner of the new chat's session keeps it, because messages arrive there. The fence is higher
+    than both, so that all earlier owners are fenced.
     """
     return Claim(
         owner=old.owner if new.owner is None else new.owner,
@@ -192,19 +192,19 @@ def merged(old: Claim, new: Claim) -> Claim:
 
 
 def merged_summary(old: str, new: str) -> str:
-    """What stands for what two summaries stood for. The chat that has moved was there before."""
+    """Return the summary of two merged conversations, that of the moved chat first."""
     return "\n\n".join(summary for summary in (old, new) if summary)
 
 
 def merged_pins(old: Iterable[str], new: Iterable[str]) -> list[str]:
-    """What two conversations must not forget, once each."""
+    """Return the pinned facts of two merged conversations, without duplicates."""
     return list(dict.fromkeys((*old, *new)))
 
 
 def moved_key(
     key: SessionKey, agent: AgentName, old: Target, thread: str | None, new: str
 ) -> SessionKey:
-    """The key of a session when its chat gets the id ``new``; the same if it has another form."""
+    """Return a session key with the chat id ``new``; unchanged if it has another form."""
     before = replace(old, thread=thread)
     if chat_session(agent, before, peer_of(key)) != key:
         return key
@@ -212,7 +212,7 @@ def moved_key(
 
 
 def last_sight_of_each(seen: Iterable[SeenChat]) -> list[SeenChat]:
-    """Drop sights of a chat that has a later one in the same batch."""
+    """Drop observations of a chat that has a later one in the same batch."""
     last: dict[tuple[str, ...], SeenChat] = {}
     for chat in seen:
         target = chat.target
@@ -225,10 +225,10 @@ def last_sight_of_each(seen: Iterable[SeenChat]) -> list[SeenChat]:
 
 @dataclass(frozen=True, slots=True)
 class LaneAsk:
-    """What a node's share of a lane comes to.
+    """The result of comparing a node's request for lane slots with what is stored.
 
-    ``had``: places that it has and did not know. ``given_up``: places and waits that end. ``more``:
-    for how many it is to line up.
+    ``had``: slots that it has and did not know. ``given_up``: slots and requests that end.
+    ``more``: the number of new requests.
     """
 
     had: list[int]
@@ -237,7 +237,7 @@ class LaneAsk:
 
 
 def asked_of_lane(share: LaneShare, granted: Sequence[int], waiting: Sequence[int]) -> LaneAsk:
-    """From what the node has by now, both in the order of the line."""
+    """Compare a request with the node's stored slots and requests, both in queue order."""
     known = {*share.held, *share.gone}
     fresh = [place for place in granted if place not in known]
     had = fresh[: share.wanted]

@@ -1,8 +1,8 @@
 """Loads the queries of ``queries/*.sql``.
 
-A file holds blocks that begin with ``-- name: <name>`` and a line that says what the query
-promises. What several queries of a file share is a block that begins with ``-- part: <name>``; it
-takes the place of the line ``-- use: <name>``.
+A file consists of blocks. Each begins with ``-- name: <name>`` and a line that says what the query
+promises. A block that begins with ``-- part: <name>`` is shared: it replaces the line ``-- use:
+<name>`` in other queries of the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _USE = re.compile(r"^ *-- use: (\w+)$", re.MULTILINE)
 
 
 def parse(text: str) -> dict[str, str]:
-    """Split a file into its queries by name. Raises ``ValueError`` for a name used twice."""
+    """Split a file into its queries by name. Raises ``ValueError`` for a duplicate name."""
     _, *blocks = _BLOCK.split(text)
     kinds, names, bodies = blocks[::3], blocks[1::3], blocks[2::3]
     if len(set(names)) != len(names):
@@ -32,5 +32,5 @@ def parse(text: str) -> dict[str, str]:
 
 @cache
 def queries(file: str) -> dict[str, str]:
-    """The queries of one file, given without its suffix."""
+    """Return the queries of a file, given without its suffix."""
     return parse((_FOLDER / f"{file}.sql").read_text(encoding="utf-8"))

@@ -1,8 +1,7 @@
-"""Text that PostgreSQL can hold.
+"""Texts that PostgreSQL can store.
 
-Its text and jsonb refuse the character NUL, and UTF-8 has no lone surrogates; both do turn up in
-what people send and models write. Nothing may be lost or crash because of them, so each becomes
-U+FFFD, the replacement character, on the way in.
+Its text and jsonb types refuse NUL characters, and UTF-8 has no lone surrogates; both occur in
+messages and model output. Each is replaced by U+FFFD before it is stored.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _TEXTLESS = frozenset({NoneType, bool, bytes, int, float, datetime, Decimal})
 def storable(value: T) -> T:
     """Replace what cannot be stored, in a text or in all texts of a value.
 
-    Looks into tuples, lists and frozen dataclasses; anything else is returned as it is. What needs
-    no change is returned itself, not a copy.
+    Handles tuples, lists and frozen dataclasses; other values are returned unchanged. A value that
+    needs no change is returned itself, not a copy.
     """
     if _is_storable(value):
         return value
@@ -46,9 +45,9 @@ def storable(value: T) -> T:
 
 
 def _is_storable(value: object) -> bool:
-    """Whether it can be stored as it is: nearly always, so this is what has to be quick.
+    """Return quickly whether a value can be stored as it is.
 
-    No is said too often for what is seldom: then each part of the value is looked at.
+    May return False for rare values that can; their parts are then checked one by one.
     """
     if isinstance(value, str):
         # Enums are ours. Python knows of each text whether it is ASCII.

@@ -1,4 +1,4 @@
-"""How long things are kept, for both implementations of the store (SPEC DB-5)."""
+"""Retention times that both stores share (SPEC DB-5)."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from goclaw_py.model.ids import JobId, SessionKey
 from goclaw_py.ports.store.upkeep import RetentionReport
 
 FINISHED_KEPT: Final = timedelta(days=7)
-"""Messages in both directions after their end. Telegram repeats an update for one day."""
+"""Inbox and outbox rows after their end. Telegram repeats updates for one day."""
 
 UNSEEN_KEPT: Final = timedelta(days=30)
-"""What waits for an operator: dead messages, and letters that nobody has dismissed."""
+"""Dead outbox rows, and dead letters that were not dismissed."""
 
 RUNS_KEPT: Final = timedelta(days=90)
 """Runs after their end."""
 
 SESSIONS_KEPT: Final = timedelta(days=30)
-"""Conversations that nobody goes on with, after what happened last in them."""
+"""Sessions that will have no further run, after their last activity."""
 
 REQUESTS_KEPT: Final = timedelta(days=1)
-"""Pairing requests that have expired."""
+"""Expired pairing requests."""
 
 UNMENTIONED_KEPT: Final = timedelta(days=1)
-"""What people of a group say among themselves."""
+"""Group messages without a mention."""
 
 MOST_SWEPT: Final = 250
-"""So many rows one statement looks at or deletes."""
+"""The number of rows that one statement reads or deletes."""
 
 MOST_SESSIONS: Final = 100
-"""So many sessions one sweep locks."""
+"""The number of sessions that one sweep locks."""
 
 _ID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 # A person may have named a conversation of a job in almost this form (SPEC CRON-14), but no person
 # thinks of an id. Both patterns are read by PostgreSQL, too.
 ONE_RUN: Final = f"^agent:[^:]+:((heartbeat|subagent|delegate):{_ID}|cron:{_ID}:{_ID})$"
-"""Keys of sessions in which one run works, and none ever again (SPEC IO-7)."""
+"""Keys of sessions that have only one run (SPEC IO-7)."""
 
 OF_JOB: Final = f"^agent:[^:]+:cron:{_ID}$"
-"""Keys of sessions in which all runs of one job work."""
+"""Keys of sessions that all runs of a job share."""
 
 
 def is_of_one_run(key: SessionKey) -> bool:
-    """Whether no run will ever work in a session again, once its own has ended."""
+    """Return whether a session has only one run."""
     return re.fullmatch(ONE_RUN, key) is not None
 
 
 def job_of(key: SessionKey) -> JobId | None:
-    """The job whose runs work in a session; None if it is no such session."""
+    """Return the job whose runs share a session; None for other sessions."""
     return JobId(key.rpartition(":")[2]) if re.fullmatch(OF_JOB, key) else None
 
 

@@ -19,7 +19,6 @@ class MemoryBackground(MemoryPart):
     """Implements ``BackgroundStore``."""
 
     async def note_unmentioned(self, batch: Sequence[Unmentioned], *, now: datetime) -> None:
-        """Edits come after what they edit."""
         for row in storable(tuple(batch)):
             key = external_id(row.message)
             if row.message.edits is not None:
@@ -35,7 +34,6 @@ class MemoryBackground(MemoryPart):
     async def take_unmentioned(
         self, session: SessionKey, run: RunId, *, until: datetime, now: datetime
     ) -> list[InboundMessage]:
-        """Again is harmless."""
         since = now - UNMENTIONED_KEPT
         free = [
             row
@@ -49,13 +47,11 @@ class MemoryBackground(MemoryPart):
         return [row.message for row in free]
 
     async def unmentioned(self, session: SessionKey) -> list[UnmentionedRow]:
-        """Looks at all of them."""
         return self._of(storable(session))
 
     async def find_unmentioned(
         self, channel: str, account: str, external_id: str
     ) -> UnmentionedRow | None:
-        """By the id under which it came in."""
         return self._db.unmentioned.get(storable((channel, account, external_id)))
 
     def _of(self, session: SessionKey) -> list[UnmentionedRow]:

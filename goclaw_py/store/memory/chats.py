@@ -23,22 +23,18 @@ class MemoryChats(MemoryPart):
     """Implements ``ChatStore``."""
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        """Of all channels and accounts."""
         return newest(self._db.chats.values(), limit, before)
 
     async def chat(self, target: Target) -> Chat | None:
-        """By its key."""
         return self._db.chats.get(_key(storable(target)))
 
     async def marked_chats(self) -> list[Chat]:
-        """Looks at all chats."""
         marked = [chat for chat in self._db.chats.values() if chat.allowed is not None or chat.gone]
         return newest(marked, len(marked), None)
 
     async def undecided(
         self, places: Collection[Place], *, besides: Collection[Target] = ()
     ) -> int:
-        """Of all chats."""
         settled = {_key(storable(target)) for target in besides}
         return sum(
             (key[0], key[1]) in places
@@ -50,7 +46,6 @@ class MemoryChats(MemoryPart):
         )
 
     async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
-        """A name that the channel did not tell stays as it was."""
         for chat in storable(tuple(last_sight_of_each(seen))):
             key = _key(chat.target)
             known = self._db.chats.get(key) or _unknown(key, chat.peer, now)
@@ -65,7 +60,6 @@ class MemoryChats(MemoryPart):
     async def allow_chat(
         self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
     ) -> None:
-        """Again is harmless."""
         key = storable((channel, account, chat))
         verdict = AccessVerdict.APPROVE if allowed else AccessVerdict.DENY
         request = access_requests.of_chat(self._db, Target(*key), verdict)
@@ -77,7 +71,6 @@ class MemoryChats(MemoryPart):
         self._db.notify(Notice.PEOPLE)
 
     async def mark_chat(self, target: Target, peer: PeerKind, *, gone: str, now: datetime) -> None:
-        """Another reason is news too. A chat that nothing is known about can be written to."""
         key = _key(storable(target))
         known = self._db.chats.get(key) or _unknown(key, peer, now)
         if known.gone != storable(gone):
@@ -85,12 +78,10 @@ class MemoryChats(MemoryPart):
             self._db.notify(Notice.PEOPLE)
 
     async def topic(self, target: Target) -> Topic:
-        """From a dictionary."""
         target = storable(target)
         return self._db.topics.get(target, Topic(target))
 
     async def gone_topics(self) -> list[Topic]:
-        """Looks at all topics."""
         gone = [topic for topic in self._db.topics.values() if topic.state]
         return sorted(gone, key=lambda topic: (*_key(topic.target), topic.target.thread or ""))
 
@@ -102,7 +93,6 @@ class MemoryChats(MemoryPart):
         renamed: bool = False,
         state: TopicState | None = None,
     ) -> None:
-        """A topic that nothing is known about is open and has no name."""
         target, name = storable((target, name))
         known = await self.topic(target)
         new = replace(
@@ -118,7 +108,6 @@ class MemoryChats(MemoryPart):
     async def tell_topic_gone(
         self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """What is said belongs to no session."""
         topic = await self.topic(target)
         if topic.told or not topic.state:
             return False
@@ -129,13 +118,6 @@ class MemoryChats(MemoryPart):
     async def move_chat(
         self, channel: str, account: str, *, old: str, new: str, now: datetime
     ) -> bool:
-        """Ids of messages mean nothing in the new chat: replies, edits and drafts are let go.
-
-        A run that works in a session of the old chat ends in the one of the new chat. Where the
-        two sessions belong to two nodes, the new one's keeps both; the other node's run is
-        ``lost``, cannot be finished any more, and its messages wait again, no attempt counted.
-        Sends ``Notice.INBOX`` and ``Notice.CRON`` too.
-        """
         channel, account, old, new = storable((channel, account, old, new))
         if old == new or not MemoryTransfers(self._db, Target(channel, account, old), new).move(
             now
@@ -152,7 +134,6 @@ class MemoryChats(MemoryPart):
         limit: int = 20,
         before: Cursor | None = None,
     ) -> list[LastActivity]:
-        """Looks at all sessions."""
         found = (
             record.heard
             for record in self._db.sessions.values()

@@ -18,7 +18,6 @@ class MemoryDeadLetters(MemoryPart):
     """Implements the rest of ``InboxStore``."""
 
     async def amend(self, edit: InboxRow) -> bool:
-        """Again is harmless."""
         message = storable(edit.message)
         target = message.target
         own = self._db.inbox.get(edit.id)
@@ -40,13 +39,11 @@ class MemoryDeadLetters(MemoryPart):
         return True
 
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
-        """By the id under which it came in."""
         return storable((channel, account, external_id)) in self._db.known
 
     async def letters(
         self, *, ended: bool, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
-        """Looks at all of them."""
         newest_first = reversed(self._db.inbox.values())
         wanted = _is_letter if ended else _is_pending
         found = [
@@ -57,21 +54,17 @@ class MemoryDeadLetters(MemoryPart):
         return [_letter(row) for row in found[:limit]]
 
     async def letter(self, row_id: int) -> DeadLetter | None:
-        """Commands too."""
         found = self._db.inbox.get(row_id)
         return None if found is None else _letter(found)
 
     async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
-        """Commands too."""
         found = self._db.known.get(storable((channel, account, external_id)))
         return None if found is None else _letter(found)
 
     async def letters_of(self, run: RunId) -> list[DeadLetter]:
-        """Looks at all of them."""
         return [_letter(row) for row in self._db.inbox.values() if row.run_id == run]
 
     async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
-        """They go ahead of younger messages of their session, dismissed or not."""
         revived = [row for row in self._rows(ids) if row.is_unanswered]
         for row in revived:
             session = self._db.sessions[row.session]
@@ -85,7 +78,6 @@ class MemoryDeadLetters(MemoryPart):
         return len(revived)
 
     async def dismiss_letters(self, ids: Collection[int]) -> int:
-        """Those that were dismissed before do not count."""
         seen = [row for row in self._rows(ids) if row.is_unanswered and not row.dismissed]
         for row in seen:
             row.dismissed = True

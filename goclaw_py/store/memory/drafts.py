@@ -16,7 +16,6 @@ class MemoryDrafts(MemoryPart):
     """Implements ``DraftStore``."""
 
     async def open_draft(self, run_id: RunId, target: Target, *, now: datetime) -> None:
-        """It belongs to the messages that the run has begun with."""
         run_id = storable(run_id)
         run = self._db.runs.get(run_id)
         if run is None or run.end is not None:
@@ -29,7 +28,6 @@ class MemoryDrafts(MemoryPart):
             self._db.drafts[run_id] = draft
 
     async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
-        """True after a cut run too, as long as its messages wait: the next run finishes it."""
         run_id, external_id = storable(run_id), storable(external_id)
         draft = self._db.drafts.get(run_id)
         if draft is not None:
@@ -53,7 +51,6 @@ class MemoryDrafts(MemoryPart):
         return open_ones | {one.draft for one in said if one.run_id in later and one.draft}
 
     async def own_messages(self, chat: Target) -> frozenset[str]:
-        """Of all that was ever sent."""
         place = storable((chat.channel, chat.account, chat.chat))
         drafts = self._db.drafts.values()
         ids = [row.external_id for row in self._db.outbox.values() if row.chat == place]
@@ -65,6 +62,5 @@ class MemoryDrafts(MemoryPart):
         return frozenset(filter(None, ids))
 
     async def drafts(self) -> list[Draft]:
-        """Also those of cut runs that wait for the next run."""
         found = sorted(self._db.drafts.values(), key=lambda draft: (draft.opened_at, draft.run_id))
         return [Draft(draft.run_id, draft.target, draft.external_id) for draft in found]

@@ -41,7 +41,6 @@ class MemoryInbox(MemoryPart):
         now: datetime,
         pairings: Sequence[NewPairing] = (),
     ) -> AcceptedMessages:
-        """A session that this node does not own is claimed only if nothing older waits in it."""
         offered = rules.first_of_each(batch)
         rows = storable(tuple(offered))
         fresh = [row for row in rows if _key(row) not in self._db.known]
@@ -88,7 +87,6 @@ class MemoryInbox(MemoryPart):
         places: Collection[Place],
         known: Collection[int] = (),
     ) -> list[InboxRow]:
-        """Sessions of a dead node with an unfinished run in them wait for its recovery."""
         for key in {row.session for row in self._db.pending.values()}:
             session = self._db.sessions[key]
             if _place(session) in places and not self._has_run_of_others(session, node):
@@ -102,7 +100,6 @@ class MemoryInbox(MemoryPart):
         return [row.row(self._db.sessions[row.session].mode) for row in mine]
 
     async def ended(self, rows: Collection[int]) -> set[int]:
-        """A row that does not exist has not ended."""
         return {row for row in rows if row in self._db.inbox and row not in self._db.pending}
 
     async def settle(
@@ -115,7 +112,6 @@ class MemoryInbox(MemoryPart):
         say: Sequence[OutboundMessage] = (),
         node: NodeId | None = None,
     ) -> None:
-        """What is said belongs to the session of the rows, if all are of one."""
         open_rows = [self._db.pending[row] for row in set(rows) if row in self._db.pending]
         ended = [row for row in open_rows if node is None or not self._is_of_another(row, node)]
         for row in ended:
@@ -130,7 +126,6 @@ class MemoryInbox(MemoryPart):
     async def unanswered(
         self, session: SessionKey, *, ended: bool, limit: int = 50
     ) -> list[Unanswered]:
-        """None in a session that does not exist."""
         record = self._db.sessions.get(storable(session))
         if record is None:
             return []
@@ -144,7 +139,6 @@ class MemoryInbox(MemoryPart):
     async def release_sessions(
         self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False
     ) -> None:
-        """One in which a run of this node works stays owned too."""
         handed_over = is_wanted = False
         waited_for = set(self._db.cron.waiting.values())
         for key in storable(tuple(sessions)):

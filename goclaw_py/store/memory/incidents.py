@@ -18,7 +18,6 @@ class MemoryIncidents(MemoryPart):
     async def open_incident(
         self, key: str, text: str, *, say: Sequence[OutboundMessage], now: datetime
     ) -> bool:
-        """Of two nodes that see the same trouble, one tells."""
         incidents = self._db.incidents
         incident = Incident(storable(key), storable(text), now)
         if known := incidents.get(incident.key):
@@ -29,9 +28,7 @@ class MemoryIncidents(MemoryPart):
         return True
 
     async def close_incident(self, key: str) -> bool:
-        """Whoever sees first that it is over."""
         return self._db.incidents.pop(storable(key), None) is not None
 
     async def incidents(self) -> list[Incident]:
-        """Of all nodes."""
         return sorted(self._db.incidents.values(), key=lambda i: (i.since, i.key))

@@ -19,13 +19,11 @@ class MemoryOutbox(MemoryPart):
     """Implements ``OutboxStore``."""
 
     async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
-        """Costs as much as there are chats with unsent rows."""
         heads = [head for head in self._heads(places) if head.next_attempt_at <= now]
         heads.sort(key=lambda head: (head.next_attempt_at, head.id))
         return {Target(*head.chat): len(self._together(head)) for head in heads}
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
-        """A node that has not joined, or was declared dead, gets nothing."""
         line = self._db.unsent.get(storable((chat.channel, chat.account, chat.chat)))
         if not line or node not in self._db.nodes:
             return None
@@ -36,7 +34,6 @@ class MemoryOutbox(MemoryPart):
         return _taken(head, node)
 
     async def claim_album(self, row: OutboxRow, *, node: NodeId) -> list[OutboxRow]:
-        """Looks at the rows of its chat that are not sent."""
         head = self._db.outbox[row.id]
         others = [
             other
@@ -48,7 +45,6 @@ class MemoryOutbox(MemoryPart):
     async def mark_sent(
         self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
     ) -> None:
-        """Clears the error of earlier attempts."""
         if (record := self._claimed(row, OutboxState.SENT)) is not None:
             self._end(record, OutboxState.SENT)
             record.external_id = storable(external_id)
@@ -65,7 +61,6 @@ class MemoryOutbox(MemoryPart):
         maybe_sent: bool,
         alone: bool = False,
     ) -> None:
-        """A mark as possible duplicate is never taken away again."""
         if (record := self._claimed(row, OutboxState.PENDING)) is not None:
             record.state = OutboxState.PENDING
             record.owner = None
@@ -83,7 +78,6 @@ class MemoryOutbox(MemoryPart):
         now: datetime,
         say: Sequence[OutboundMessage] = (),
     ) -> None:
-        """The rows behind it may go on."""
         if (record := self._claimed(row, OutboxState.DEAD)) is not None:
             self._end(record, OutboxState.DEAD)
             record.error = storable(error)
@@ -98,7 +92,6 @@ class MemoryOutbox(MemoryPart):
         run: RunId | None = None,
         before: int | None = None,
     ) -> list[OutboxRow]:
-        """Looks at all of them."""
         run = storable(run)
         newest_first = reversed(self._db.outbox.values())
         found = [
@@ -111,7 +104,6 @@ class MemoryOutbox(MemoryPart):
         return [row.row() for row in found[:limit]]
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
-        """Whatever became of it."""
         found = self._db.outbox.get(row_id)
         return None if found is None else found.row()
 
@@ -129,7 +121,6 @@ class MemoryOutbox(MemoryPart):
         sender: str | None,
         now: datetime,
     ) -> int:
-        """The rows are dropped, with the error ``stopped``."""
         line = self._db.unsent.get(storable((chat.channel, chat.account, chat.chat)), {})
         waiting = [row for row in line.values() if _is_answer(row, storable(session))]
         if sender is not None:
@@ -151,7 +142,6 @@ class MemoryOutbox(MemoryPart):
         *,
         now: datetime,
     ) -> Counter[str]:
-        """The rows behind one that waited may go on: sends ``Notice.OUTBOX``."""
         found = [self._db.outbox[row_id] for row_id in set(ids) if row_id in self._db.outbox]
         dropped = [row for row in found if row.state in (OutboxState.DEAD, OutboxState.PENDING)]
         for row in dropped:
@@ -164,7 +154,6 @@ class MemoryOutbox(MemoryPart):
         return Counter(row.message.target.channel for row in dropped)
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
-        """They start with all attempts before them, ahead of younger rows of their chat."""
         found = [self._db.outbox[row_id] for row_id in set(ids) if row_id in self._db.outbox]
         ended = [row for row in found if row.state in (OutboxState.DEAD, OutboxState.DROPPED)]
         for row in ended:
@@ -179,7 +168,6 @@ class MemoryOutbox(MemoryPart):
         return len(ended)
 
     async def next_due(self, places: Collection[Place]) -> datetime | None:
-        """May lie in the past."""
         return min((head.next_attempt_at for head in self._heads(places)), default=None)
 
     def _heads(self, places: Collection[Place]) -> Iterator[OutboxRecord]:

@@ -19,15 +19,12 @@ class MemoryPeople(MemoryPart):
     async def people(
         self, *, limit: int | None = None, before: Cursor | None = None
     ) -> list[Person]:
-        """Of all channels and accounts."""
         return newest(self._db.people.values(), limit, before)
 
     async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
-        """Of all channels and accounts."""
         return self._valid_requests(now)
 
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
-        """The oldest of several requests that happen to have the same code."""
         valid = self._valid_requests(now)
         code_hash = storable(code_hash)
         request = next((request for request in valid if request.code_hash == code_hash), None)
@@ -41,7 +38,6 @@ class MemoryPeople(MemoryPart):
     async def decide(
         self, request_id: str, verdict: AccessVerdict, *, place: Place, by: str, now: datetime
     ) -> PairingRequest | None:
-        """Looks at all of them."""
         found = self._db.requests.values()
         request = next((one for one in found if one.id == storable(request_id)), None)
         if request is None or (request.channel, request.account) != place:
@@ -55,7 +51,6 @@ class MemoryPeople(MemoryPart):
         return request
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
-        """They may ask for a pairing code again."""
         gone = self._db.people.pop(storable((channel, account, sender_id)), None)
         if gone is not None:
             self._db.notify(Notice.PEOPLE)

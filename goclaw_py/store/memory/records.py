@@ -28,7 +28,6 @@ class MemoryRunRecords(MemoryPart):
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
     ) -> list[StoredRun]:
-        """Looks at all of them."""
         session, only = storable(session), storable(only)
         found = (
             run
@@ -44,7 +43,6 @@ class MemoryRunRecords(MemoryPart):
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
     ) -> list[RunSpan]:
-        """Looks at all of them."""
         found = (
             _span(run)
             for run in map(_run, self._db.runs.values())
@@ -55,7 +53,6 @@ class MemoryRunRecords(MemoryPart):
         return sorted(later, key=lambda span: span.cursor)[:limit]
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
-        """Looks at all entries of all sessions."""
         run = storable(run)
         found = [
             one
@@ -66,22 +63,18 @@ class MemoryRunRecords(MemoryPart):
         return [one.entry for one in sorted(found, key=lambda one: one.id)]
 
     async def find_run(self, prefix: str) -> list[StoredRun]:
-        """The prefix is compared character by character; nothing in it is a pattern."""
         prefix = storable(prefix)
         found = sorted(run_id for run_id in self._db.runs if run_id.startswith(prefix))
         return [_run(self._db.runs[run_id]) for run_id in found[:2]]
 
     async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
-        """A message, a run and a reset are activity."""
         return newest(map(_session, self._db.sessions.values()), limit, before)
 
     async def session(self, key: SessionKey) -> Session | None:
-        """None if nobody ever wrote or ran there."""
         record = self._db.sessions.get(storable(key))
         return None if record is None else _session(record)
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """Empty for a session that does not exist."""
         record = self._db.sessions.get(storable(key))
         entries = [] if record is None else [one.entry for one in record.current()]
         return entries[max(0, len(entries) - limit) :]
@@ -93,7 +86,6 @@ class MemoryRunRecords(MemoryPart):
         payer: SessionKey | None = None,
         agent: AgentName | None = None,
     ) -> Usage:
-        """Looks at all of them."""
         key = None if payer is None else self._db.present_key(storable(payer))
         used = NO_USAGE
         # What a run uses that works is known to its own process.
@@ -104,7 +96,6 @@ class MemoryRunRecords(MemoryPart):
         return used
 
     async def unannounced(self, *, since: datetime) -> list[StoredRun]:
-        """The order is that in which they ended."""
         found = [
             (record.end.finished_at, run_id, record)
             for run_id, record in self._db.runs.items()

@@ -33,10 +33,6 @@ class MemoryRuns(MemoryPart):
     """Implements ``RunStore`` but for what ``MemoryRunRecords`` reads."""
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
-        """Beginning the same run again counts no second attempt.
-
-        A run of a session whose chat was given another id begins in the session of the new one.
-        """
         run = storable(run)
         if run.id not in self._db.runs and not self._has_time(run, node):
             raise Fenced(f"run {run.id} is not this node's any more")
@@ -100,7 +96,6 @@ class MemoryRuns(MemoryPart):
         return cut
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
-        """Usage and model stay where nothing is given."""
         record = self._db.runs.get(storable(run))
         if record is None or record.node != node or record.end is not None:
             raise Fenced(f"run {run} is not this node's any more")
@@ -115,7 +110,6 @@ class MemoryRuns(MemoryPart):
         return row_id not in self._db.pending and (row is None or row.run_id != run)
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """The history goes to the epoch in which the run began, even after a reset."""
         end = storable(end)
         run = self._run_to_end(end, node)
         if run is None:
@@ -156,7 +150,6 @@ class MemoryRuns(MemoryPart):
             self._db.close_forsaken_drafts(end.finished_at)
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
-        """A session that does not exist has a fresh history already."""
         record = self._db.sessions.get(storable(key))
         if record is not None:
             record.epoch += 1
@@ -166,7 +159,6 @@ class MemoryRuns(MemoryPart):
         self._db.move_unmentioned(storable(key), None)
 
     async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
-        """False for a run that has ended, too."""
         key, begun = storable(key), self._db.runs.get(storable(run))
         if begun is None or begun.end is not None:
             return False
@@ -177,7 +169,6 @@ class MemoryRuns(MemoryPart):
         return True
 
     async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
-        """Stays through a reset."""
         record = self._db.sessions.get(storable(key))
         if record is not None:
             record.mode = mode
@@ -185,7 +176,6 @@ class MemoryRuns(MemoryPart):
     async def note(
         self, key: SessionKey, entry: HistoryEntry, *, rows: Collection[int], now: datetime
     ) -> None:
-        """Without rows it is added in any case, if the session exists."""
         session = self._db.sessions.get(storable(key))
         ended = [self._db.pending[row] for row in set(rows) if row in self._db.pending]
         for row in ended:

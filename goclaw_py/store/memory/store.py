@@ -60,7 +60,6 @@ class MemoryStore(
         super().__init__(database or MemoryDatabase())
 
     async def backlog(self) -> Backlog:
-        """Of all nodes."""
         states = Counter(row.state for row in self._db.outbox.values())
         return Backlog(
             inbox=len(self._db.pending),
@@ -73,12 +72,10 @@ class MemoryStore(
         )
 
     async def ping(self) -> None:
-        """Always there."""
+        pass
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:
-        """Until ``close``."""
         self._db.hearers.setdefault(self, []).append(hear)
 
     async def close(self) -> None:
-        """The database stays for others who share it."""
         self._db.hearers.pop(self, None)

@@ -140,7 +140,6 @@ class InboxRecord:
         )
 
     def unanswered(self) -> Unanswered:
-        """What callers see of one that has no answer."""
         return Unanswered(
             id=self.id,
             message=self.message,
@@ -205,7 +204,6 @@ class OutboxRecord:
 
     @property
     def chat(self) -> ChatKey:
-        """The line it waits in."""
         target = self.message.target
         return target.channel, target.account, target.chat
 

@@ -29,7 +29,6 @@ class MemoryUpkeep(MemoryPart):
     """Implements ``UpkeepStore``."""
 
     async def sweep_inbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
-        """Looks at all of them."""
         behind = (row for row in self._db.inbox.values() if row.id > after)
         looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
         gone = [row for row in looked if self._is_over(row, now) and not self._is_needed(row)]
@@ -39,7 +38,6 @@ class MemoryUpkeep(MemoryPart):
         return upkeep_rules.swept(len(gone), len(looked), last, now)
 
     async def sweep_outbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
-        """Looks at all of them."""
         behind = (row for row in self._db.outbox.values() if row.id > after)
         looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
         gone = [row for row in looked if _is_done_with(row, now) and not self._is_told_of(row)]
@@ -50,7 +48,6 @@ class MemoryUpkeep(MemoryPart):
         return upkeep_rules.swept(len(gone), len(looked), last, now)
 
     async def sweep_runs(self, *, now: datetime) -> int:
-        """Looks at all of them."""
         before = now - RUNS_KEPT
         old = [run for run in self._db.runs.values() if self._is_forgettable(run, before)]
         old.sort(key=lambda run: (run.new.started_at, run.new.id))
@@ -61,7 +58,6 @@ class MemoryUpkeep(MemoryPart):
         return len(old[: upkeep_rules.MOST_SWEPT])
 
     async def sweep_sessions(self, *, now: datetime) -> int:
-        """Looks at all of them, and at all runs."""
         before = now - SESSIONS_KEPT
         runs = sorted(self._db.runs.values(), key=lambda run: (run.new.started_at, run.new.id))
         last = {run.new.session: run.end for run in runs}
@@ -85,7 +81,6 @@ class MemoryUpkeep(MemoryPart):
         return upkeep_rules.MOST_SWEPT - left + sessions
 
     async def sweep_requests(self, *, now: datetime) -> int:
-        """Looks at all of them."""
         old = [
             (request.expires_at, key)
             for key, request in self._db.requests.items()
@@ -97,7 +92,6 @@ class MemoryUpkeep(MemoryPart):
         return len(old[: upkeep_rules.MOST_SWEPT])
 
     async def sweep_unmentioned(self, *, now: datetime) -> int:
-        """Looks at all of them."""
         before = now - UNMENTIONED_KEPT
         rows = self._db.unmentioned.items()
         old = [key for key, row in rows if row.received_at < before][: upkeep_rules.MOST_SWEPT]

@@ -30,7 +30,6 @@ class MemoryUsageSums(MemoryPart):
     async def usage(
         self, by: Collection[Grouping], span: DaySpan, *, limit: int = MAX_GROUPS
     ) -> UsageTable:
-        """Looks at all runs."""
         groups: dict[_Group, Used] = {}
         for run in self._db.runs.values():
             day = span.day_of(run.new.started_at)

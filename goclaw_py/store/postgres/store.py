@@ -94,16 +94,16 @@ class PostgresStore(
         return cls(pool, listener)
 
     async def ping(self) -> None:
-        """Waits no longer than for a connection and one statement."""
+        """Wait only for a connection and one statement."""
         async with self._pool.connection() as connection:
             await ensure_writable(connection)
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:
-        """Also calls ``hear`` once with every notice after a reconnection."""
+        """After a reconnection, ``hear`` is called once for every kind of notice."""
         self._listener.add(hear)
 
     async def close(self) -> None:
-        """What is under way gets a few seconds to end."""
+        """Give calls in progress a few seconds to finish."""
         await self._listener.close()
         await asyncio.gather(*(group.close(CLOSE_S) for group in self._groups))
         await self._pool.close()

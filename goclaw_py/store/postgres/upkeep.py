@@ -17,22 +17,19 @@ class PostgresUpkeep(PostgresPart):
     """Implements ``UpkeepStore``."""
 
     async def sweep_inbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
-        """One statement."""
         return await self._sweep_stretch(_SQL["sweep_inbox"], now, after)
 
     async def sweep_outbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
-        """One statement."""
         return await self._sweep_stretch(_SQL["sweep_outbox"], now, after)
 
     async def sweep_runs(self, *, now: datetime) -> int:
-        """One statement."""
         before = now - upkeep_rules.RUNS_KEPT
         async with self._pool.connection() as connection:
             rows = await connection.fetch(_SQL["sweep_runs"], before, upkeep_rules.MOST_SWEPT)
         return len(rows)
 
     async def sweep_sessions(self, *, now: datetime) -> int:
-        """Locks sessions that nobody has asked for in a month, for three short statements."""
+        """Lock only sessions that were idle for a month, for three short statements."""
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(
                 _SQL["lock_idle_sessions"],
@@ -49,14 +46,12 @@ class PostgresUpkeep(PostgresPart):
         return len(entries) + len(sessions)
 
     async def sweep_requests(self, *, now: datetime) -> int:
-        """One statement."""
         before = now - upkeep_rules.REQUESTS_KEPT
         async with self._pool.connection() as connection:
             rows = await connection.fetch(_SQL["sweep_requests"], before, upkeep_rules.MOST_SWEPT)
         return len(rows)
 
     async def sweep_unmentioned(self, *, now: datetime) -> int:
-        """One statement."""
         before = now - upkeep_rules.UNMENTIONED_KEPT
         async with self._pool.connection() as connection:
             rows = await connection.fetch(_BACKGROUND["sweep"], before, upkeep_rules.MOST_SWEPT)

@@ -15,7 +15,6 @@ class MemoryNodeCalls(MemoryPart):
     """Implements ``CallStore``."""
 
     async def ask(self, node: NodeId, question: str, *, now: datetime) -> int | None:
-        """Whatever a node was asked goes with it."""
         self._db.calls.forget(now - CALLS_KEPT)
         if not self._db.is_live(node, now):
             return None
@@ -24,7 +23,6 @@ class MemoryNodeCalls(MemoryPart):
         return number
 
     async def asked(self, node: NodeId) -> list[NodeCall]:
-        """In the order of their numbers."""
         return [
             one.call
             for one in self._db.calls.rows.values()
@@ -32,12 +30,10 @@ class MemoryNodeCalls(MemoryPart):
         ]
 
     async def answer(self, call: int, answer: str) -> None:
-        """What is forgotten is not answered."""
         if call in self._db.calls.rows:
             self._db.calls.rows[call].answer = storable(answer)
             self._db.notify(Notice.NODES)
 
     async def answer_to(self, call: int) -> str | None:
-        """None also for what is forgotten."""
         found = self._db.calls.rows.get(call)
         return None if found is None else found.answer

@@ -14,7 +14,6 @@ class MemoryLanes(MemoryPart):
     """Implements ``LaneStore``."""
 
     async def share(self, node: NodeId, share: LaneShare, *, now: datetime) -> LaneGrant:
-        """A node that has not joined, or was declared dead, gets nothing."""
         if node not in self._db.nodes:
             return LaneGrant()
         line = self._db.lane_permits.of(share.lane)

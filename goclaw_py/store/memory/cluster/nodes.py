@@ -20,11 +20,9 @@ class MemoryNodes(MemoryPart):
     """Implements ``NodeStore``."""
 
     async def time(self) -> datetime | None:
-        """Memory has no clock."""
         return None
 
     async def join(self, node: Node) -> None:
-        """Entering a node twice renews it."""
         known = self._db.nodes.get(node.id)
         entered = storable(node) if known is None else replace(known, lease_until=node.lease_until)
         self._db.nodes[node.id] = entered
@@ -38,7 +36,6 @@ class MemoryNodes(MemoryPart):
         state: NodeState | None = None,
         put_back: bool = False,
     ) -> Renewed | None:
-        """Its state is the one that came last."""
         known = self._db.nodes.get(node)
         if known is None:
             return None
@@ -49,12 +46,10 @@ class MemoryNodes(MemoryPart):
         return Renewed(among_others=len(self._db.nodes) > 1)
 
     async def end_lease(self, node: NodeId, *, now: datetime) -> None:
-        """An unknown node is left alone."""
         if (known := self._db.nodes.get(node)) is not None:
             self._db.nodes[node] = replace(known, lease_until=now)
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
-        """Runs that nobody finished end ``interrupted``; their attempts are taken back."""
         if node in self._db.nodes:
             cut = self._db.end_runs_of([node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
             self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
@@ -63,16 +58,13 @@ class MemoryNodes(MemoryPart):
             self._db.free([node])
 
     async def nodes(self) -> list[Node]:
-        """Dead ones included."""
         return self._db.nodes_by_age()
 
     async def owner(self, session: SessionKey) -> NodeId | None:
-        """Of a session that is known."""
         known = self._db.sessions.get(storable(session))
         return None if known is None else known.owner
 
     async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
-        """A node that has not joined gets no lease."""
         lease = self._db.leases.setdefault(name, LeaseRecord())
         if lease.owner == node:
             return True
@@ -83,7 +75,6 @@ class MemoryNodes(MemoryPart):
         return True
 
     async def drop_lease(self, name: str, node: NodeId) -> None:
-        """Another node's lease is left alone."""
         lease = self._db.leases.get(name)
         if lease is not None and lease.owner == node:
             lease.owner = None
@@ -97,7 +88,6 @@ class MemoryNodes(MemoryPart):
         apology: str,
         only: Collection[NodeId] | None = None,
     ) -> RecoveryReport:
-        """Nothing is there to do for the second of two callers."""
         ended = [node.id for node in self._db.nodes_by_age() if not node.is_live(now)]
         dead = [node for node in ended if only is None or node in only]
         if not dead:

@@ -37,31 +37,26 @@ class MemoryHeartbeats(MemoryPart):
     """Implements ``HeartbeatStore``."""
 
     async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
-        """Of several plans for an agent the last one holds."""
         plans = storable(tuple(plans))
         for plan in plans:
             self._put_heartbeat(heartbeat_rules.planned(self._heartbeat(plan.agent), plan, now))
 
     async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
-        """An agent that is not planned has none."""
         known = self._db.heartbeat_runs.heartbeats
         wanted = known if agents is None else set(storable(tuple(agents))) & known.keys()
         return [known[agent] for agent in sorted(wanted)]
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
-        """Sends a notice only if that moves its next heartbeat run."""
         return self._change_heartbeat(
             agent, lambda known: heartbeat_rules.switched(known, on=on, now=now)
         )
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
-        """It goes on."""
         return self._change_heartbeat(agent, lambda known: replace(known, muted_until=until))
 
     async def wake_heartbeat(
         self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
     ) -> bool:
-        """Also one that is off: the heartbeat run then says so."""
         return self._change_heartbeat(agent, lambda known: heartbeat_rules.woken(known, kind, now))
 
     def _change_heartbeat(self, agent: AgentName, how: Callable[[Heartbeat], Heartbeat]) -> bool:
@@ -85,7 +80,6 @@ class MemoryHeartbeats(MemoryPart):
     async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
-        """Looks at all of them."""
         times = (heartbeat_rules.due_from(one, wakes=wakes) for one in self._of_agents(agents))
         return min((time for time in times if time is not None), default=None)
 
@@ -98,7 +92,6 @@ class MemoryHeartbeats(MemoryPart):
         ids: Sequence[HeartbeatRunId],
         wakes: int,
     ) -> list[HeartbeatClaim]:
-        """Looks at all of them."""
         self._db.check_alive(node)
         free = [one for one in self._of_agents(agents) if one.node is None]
         left = [one for one in free if one.heartbeat_run is not None]
@@ -120,7 +113,6 @@ class MemoryHeartbeats(MemoryPart):
     async def claim_heartbeat_now(
         self, node: NodeId, agent: AgentName, *, now: datetime, heartbeat_run: HeartbeatRunId
     ) -> HeartbeatClaim | None:
-        """The same run again is told as it was claimed."""
         agent, heartbeat_run = storable(agent), storable(heartbeat_run)
         self._db.check_alive(node)
         heartbeat = self._db.heartbeat_runs.heartbeats.get(agent)
@@ -134,7 +126,6 @@ class MemoryHeartbeats(MemoryPart):
     async def defer_heartbeat(
         self, heartbeat_run: HeartbeatRunId, *, node: NodeId, detail: str
     ) -> None:
-        """One that has ended is in nobody's hand, and refused too."""
         row = self._db.heartbeat_runs.rows.get(storable(heartbeat_run))
         if row is None or row.node != node:
             raise Fenced(f"heartbeat_run {heartbeat_run} is not this node's any more")
@@ -145,7 +136,6 @@ class MemoryHeartbeats(MemoryPart):
     async def end_heartbeat_run(
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """One that is not kept any more counts as ended. What is said names the heartbeat run."""
         end, say = storable((end, tuple(say)))
         check_holder("heartbeat_run", self._db.heartbeat_runs.rows.get(end.id), node)
         if end_heartbeat_run(self._db, end):
@@ -153,7 +143,6 @@ class MemoryHeartbeats(MemoryPart):
             self._db.enqueue(said, session=None, now=end.finished_at)
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
-        """What is not this node's is left alone."""
         wanted = set(storable(tuple(ids)))
         give_back(
             self._db,
@@ -163,7 +152,6 @@ class MemoryHeartbeats(MemoryPart):
     async def release_unclaimed_heartbeats(
         self, known: Collection[HeartbeatRunId], *, node: NodeId
     ) -> None:
-        """What somebody has asked for just now is left alone: that call can be repeated."""
         wanted = set(storable(tuple(known)))
         give_back(
             self._db,
@@ -182,7 +170,6 @@ class MemoryHeartbeats(MemoryPart):
     # ------------------------------------------------------------------ what a run looks at
 
     async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
-        """Looks at all messages that wait."""
         agent = storable(agent)
         waits = any(
             row.agent == agent and row.kind is InboxKind.MESSAGE
@@ -196,13 +183,11 @@ class MemoryHeartbeats(MemoryPart):
         )
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
-        """Of a heartbeat run that works, only what it had used when it was given back."""
         rows = self._db.heartbeat_runs.since(storable(agent), since)
         used = [row.usage for row in rows if row.usage is not None]
         return reduce(Usage.plus, used) if used else None
 
     async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
-        """Looks at those with this key."""
         known = [row for row in self._alerts(storable(key)) if self._is_known(row, since)]
         if not known:
             return None
@@ -227,7 +212,6 @@ class MemoryHeartbeats(MemoryPart):
     async def add_event(
         self, agent: AgentName, text: str, *, now: datetime, wake: bool
     ) -> HeartbeatEvent:
-        """A wake that waits already is enough."""
         agent = storable(agent)
         if agent not in self._db.heartbeat_runs.heartbeats:
             raise UnknownAgent(agent)
@@ -238,7 +222,6 @@ class MemoryHeartbeats(MemoryPart):
         return self._db.heartbeat_runs.enter_event(agent, storable(text), now)
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
-        """In the order in which they came."""
         return list(self._db.heartbeat_runs.events.get(storable(agent), {}).values())
 
     # ------------------------------------------------------------------ what became of them
@@ -251,7 +234,6 @@ class MemoryHeartbeats(MemoryPart):
         outcome: str | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
-        """The order is that of the claims."""
         wanted = (
             heartbeat_rules.Wanted()
             if outcome is None
@@ -273,7 +255,6 @@ class MemoryHeartbeats(MemoryPart):
         )
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
-        """None if it is not kept any more."""
         row = self._db.heartbeat_runs.rows.get(storable(heartbeat_run))
         return None if row is None else self._shown_heartbeat_run(row)
 
@@ -286,7 +267,6 @@ class MemoryHeartbeats(MemoryPart):
     async def undelivered(
         self, agents: Collection[AgentName], *, since: datetime
     ) -> list[Undelivered]:
-        """What an operator has given up is not told: somebody knows of it."""
         wanted = set(storable(tuple(agents)))
         found = []
         for row in self._db.heartbeat_runs.rows.values():
@@ -322,7 +302,6 @@ class MemoryHeartbeats(MemoryPart):
     async def tell_undelivered(
         self, heartbeat_run: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """What is said does not count as a message of the heartbeat run, unless it says so."""
         heartbeat_run = storable(heartbeat_run)
         if (
             heartbeat_run not in self._db.heartbeat_runs.rows
@@ -334,5 +313,4 @@ class MemoryHeartbeats(MemoryPart):
         return True
 
     async def sweep_heartbeat_runs(self, *, now: datetime) -> int:
-        """Also forgets items that no checklist has had for years."""
         return self._db.heartbeat_runs.sweep(now)

@@ -155,7 +155,6 @@ class HeartbeatTables:
         return [self.rows[heartbeat_run] for _, heartbeat_run in held]
 
     def give_back(self, row: HeartbeatRun, usage: Usage | None) -> None:
-        """Let a heartbeat run be claimed again."""
         self.rows[row.id] = replace(row, status=HeartbeatRunStatus.DEFERRED, node=None, usage=usage)
         self.heartbeats[row.agent] = replace(self.heartbeats[row.agent], node=None)
 
@@ -199,7 +198,6 @@ class HeartbeatTables:
     # ------------------------------------------------------------------ the log
 
     def log(self, agent: AgentName | None) -> list[HeartbeatRun]:
-        """The rows of an agent, or all, the newest first."""
         rows: Iterable[HeartbeatRun] = self.rows.values()
         if agent is not None:
             rows = (self.rows[row] for row in self._of_agent.get(agent, ()))

@@ -40,7 +40,6 @@ class MemoryJobs(MemoryPart):
     """Implements ``JobStore``."""
 
     async def add_job(self, job: Job, *, most: int | None) -> None:
-        """Adding the same job again is harmless."""
         job = storable(job)
         same = self._db.cron.slugs(job.owner).get(job.spec.slug)
         if same == job.id:
@@ -53,12 +52,10 @@ class MemoryJobs(MemoryPart):
         self._db.notify(Notice.CRON)
 
     async def job(self, job_id: JobId) -> Job | None:
-        """None if it is deleted."""
         job = self._db.cron.jobs.get(storable(job_id))
         return None if job is None else job_reading.shown(job)
 
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
-        """The text is compared character by character; nothing in it is a pattern."""
         text, owner = storable(text), storable(owner)
         jobs = [job for job in self._db.cron.jobs.values() if owner in (None, job.owner)]
         found = [job for job in jobs if job.spec.slug == text]
@@ -67,7 +64,6 @@ class MemoryJobs(MemoryPart):
         return [job_reading.shown(job) for job in sorted(found, key=lambda job: job.id)[:2]]
 
     async def jobs(self, query: JobQuery) -> JobPage:
-        """Looks at all of them."""
         query = storable(query)
         found = [job for job in self._db.cron.jobs.values() if _matches(job, query)]
         found.sort(key=lambda job: (job.next_run_at or _NEVER, job.created_at, job.id))
@@ -78,12 +74,10 @@ class MemoryJobs(MemoryPart):
         return JobPage(tuple(map(job_reading.shown, there[: query.limit])), total)
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
-        """Of all states."""
         mine = self._db.cron.slugs(storable(owner))
         return frozenset(slug for slug in mine if slug.startswith(storable(prefix)))
 
     async def change_job(self, job: Job, *, most: int | None = None) -> bool:
-        """Also raises ``SlugTaken`` only if the revision is right."""
         job = storable(job)
         known = self._db.cron.jobs.get(job.id)
         if known is None or known.revision != job.revision:
@@ -115,7 +109,6 @@ class MemoryJobs(MemoryPart):
             raise TooManyJobs(owner, most)
 
     async def delete_job(self, job_id: JobId, *, forget: bool) -> bool:
-        """The end of a run that goes on finds no row then, which is no error."""
         job_id = storable(job_id)
         if job_id not in self._db.cron.jobs:
             return False
@@ -125,11 +118,9 @@ class MemoryJobs(MemoryPart):
         return True
 
     async def zone_of(self, owner: Owner) -> str | None:
-        """None if the owner has chosen none."""
         return self._db.cron.zones.get(storable(owner))
 
     async def choose_zone(self, owner: Owner, zone: str | None) -> None:
-        """Jobs that exist keep theirs."""
         self._db.cron.zones.pop(storable(owner), None)
         if zone is not None:
             self._db.cron.zones[storable(owner)] = storable(zone)
@@ -137,16 +128,13 @@ class MemoryJobs(MemoryPart):
     # ------------------------------------------------------------------ occurrences
 
     async def next_job_due(self) -> datetime | None:
-        """Costs nothing."""
         job = self._db.cron.first()
         return None if job is None else job.next_run_at
 
     async def crowd(self, *, until: datetime, most: int) -> int:
-        """Looks at all jobs."""
         return min(len(self._db.cron.due(until)), most)
 
     async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
-        """See ``JobStore``."""
         return {one for one in storable(tuple(ids)) if not self._db.cron.is_wanted(one)}
 
     async def claim_due(
@@ -158,7 +146,6 @@ class MemoryJobs(MemoryPart):
         until: datetime | None = None,
         messages_only: bool = False,
     ) -> list[OccurrenceClaim]:
-        """Costs as much as there is due."""
         self._db.check_alive(node)
         until = now if until is None else until
         claimed: list[OccurrenceClaim] = []
@@ -179,7 +166,6 @@ class MemoryJobs(MemoryPart):
     async def wait_for_sessions(
         self, sessions: Mapping[OccurrenceId, SessionKey], *, node: NodeId, now: datetime
     ) -> set[OccurrenceId]:
-        """See ``JobStore``."""
         gone: set[OccurrenceId] = set()
         waits = False
         for one, session in storable(tuple(sessions.items())):
@@ -197,7 +183,6 @@ class MemoryJobs(MemoryPart):
     async def claim_waiting(
         self, node: NodeId, *, now: datetime, unheld: bool = True
     ) -> list[OccurrenceClaim]:
-        """Costs as much as waits."""
         if node not in self._db.nodes:
             return []
         rows = [
@@ -210,7 +195,6 @@ class MemoryJobs(MemoryPart):
         return [_claimed(self._db.cron.logs[row.id]) for row in rows]
 
     async def waiting_occurrences(self) -> list[OccurrenceClaim]:
-        """See ``JobStore``."""
         return [_claimed(row) for row in self._db.cron.in_line()]
 
     def _may_begin(self, key: SessionKey, node: NodeId, now: datetime, *, unheld: bool) -> bool:
@@ -231,7 +215,6 @@ class MemoryJobs(MemoryPart):
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
     ) -> OccurrenceClaim | None:
-        """The schedule waits until it has ended."""
         self._db.check_alive(node)
         job = self._db.cron.jobs.get(storable(job_id))
         if job is None:
@@ -245,7 +228,6 @@ class MemoryJobs(MemoryPart):
     async def end_occurrence(
         self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
     ) -> None:
-        """One that is not known any more, since its job's log was deleted, counts as ended."""
         end, say = storable((end, tuple(say)))
         check_holder("occurrence", self._db.cron.logs.get(end.id), node)
         if end_occurrence(self._db, end):
@@ -255,10 +237,6 @@ class MemoryJobs(MemoryPart):
     async def give_back(
         self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
     ) -> None:
-        """What is not this node's is left alone.
-
-        One by hand, and one whose job was changed so that it is due at another time, ends for good.
-        """
         rows = [self._db.cron.logs[one] for one in set(ids) if one in self._db.cron.logs]
         mine = [row for row in rows if row.node == node]
         let_go(self._db, mine, status)
@@ -266,7 +244,6 @@ class MemoryJobs(MemoryPart):
             self._db.notify(Notice.CRON)
 
     async def release_unclaimed(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
-        """Looks at the whole log."""
         ids = [
             row.id
             for row in self._db.cron.logs.values()
@@ -285,19 +262,16 @@ class MemoryJobs(MemoryPart):
         status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
-        """The order is that of the times at which they were due."""
         rows = (row for row in self._db.cron.log(job) if status in (None, row.status))
         found = newest(rows, limit, before)
         told = self._deliveries({row.id for row in found})
         return [self._shown(row, told[row.id]) for row in found]
 
     async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
-        """None if it is not kept any more."""
         row = self._db.cron.logs.get(storable(occurrence))
         return None if row is None else self._shown(row, self._deliveries({row.id})[row.id])
 
     async def sweep_jobs(self, *, now: datetime) -> int:
-        """Looks at the whole log, and at all jobs."""
         before = now - job_rules.KEPT
         rows, jobs = self._db.cron.sweep_log(before), self._db.cron.sweep_jobs(before)
         if jobs:
@@ -305,7 +279,6 @@ class MemoryJobs(MemoryPart):
         return rows + jobs
 
     async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
-        """Looks at the whole log and at the whole outbox."""
         tables, since = self._db.cron, now - job_rules.DIED_WITHIN
         said: dict[OccurrenceId, list[OutboxRecord]] = defaultdict(list)
         for row in self._db.outbox.values():
@@ -341,7 +314,6 @@ class MemoryJobs(MemoryPart):
     async def tell_result(
         self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """What is said does not count as a message of the occurrence."""
         row = self._db.cron.logs.get(storable(occurrence))
         if row is None or row.status not in UNTOLD or row.told_at is not None:
             return False
@@ -350,7 +322,6 @@ class MemoryJobs(MemoryPart):
         return True
 
     async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
-        """Also what is not sent yet."""
         chat = replace(target, thread=None)
         return any(
             row.message.occurrence == occurrence
@@ -359,7 +330,6 @@ class MemoryJobs(MemoryPart):
         )
 
     async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
-        """What has not ended for good does not count."""
         rows = [
             row
             for row in self._db.cron.log(job)

@@ -51,7 +51,6 @@ class JobTables:
     # ------------------------------------------------------------------ jobs
 
     def slugs(self, owner: Owner) -> dict[str, JobId]:
-        """The jobs of an owner."""
         return self._slugs.get(owner, {})
 
     def put(self, job: Job) -> None:
@@ -203,7 +202,6 @@ class JobTables:
         return sorted(rows, key=lambda row: (row.scheduled_at, row.id))
 
     def claim_waiting(self, row: LoggedOccurrence, node: NodeId, attempts: int) -> None:
-        """Claim one that has waited."""
         session = self.waiting.pop(row.id)
         if row.by_hand:
             self.waited[row.id] = session
@@ -243,7 +241,6 @@ class JobTables:
         self._prune(row.job, end.keep)
 
     def undelivered(self, row: LoggedOccurrence, error: str) -> None:
-        """What went well reached nobody: its job is kept."""
         self.logs[row.id] = replace(row, status=OccurrenceStatus.UNDELIVERED, error=error)
         if self.delivers.get(row.job, ("", False))[0] == row.id:
             del self.delivers[row.job]
@@ -323,7 +320,6 @@ class JobTables:
     # ------------------------------------------------------------------ the log
 
     def log(self, job: JobId | None) -> list[LoggedOccurrence]:
-        """The rows of a job, or all, the newest first."""
         rows = self.logs.values() if job is None else map(self.logs.__getitem__, self._ids(job))
         return sorted(rows, key=lambda row: (row.scheduled_at, row.id), reverse=True)
 
@@ -364,7 +360,6 @@ class JobTables:
         return len(swept)
 
     def sweep_jobs(self, before: datetime) -> int:
-        """Delete some of the jobs that are over since then; how many."""
         over = [(_last_seen(job), job.id) for job in self.jobs.values() if self._is_over(job)]
         swept = [job for last, job in sorted(over) if last < before][: job_rules.MOST_SWEPT]
         for job in swept:

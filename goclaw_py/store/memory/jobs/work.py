@@ -15,7 +15,6 @@ class MemoryWorkItems(MemoryPart):
     """Implements ``WorkStore``."""
 
     async def add_work(self, new: NewWork, *, now: datetime) -> StoredWorkItem:
-        """Its id is its place among all."""
         item = StoredWorkItem(len(self._db.work) + 1, storable(new), now)
         self._db.work[item.id] = item
         return item
@@ -23,7 +22,6 @@ class MemoryWorkItems(MemoryPart):
     async def take_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
     ) -> StoredWorkItem | None:
-        """What it has goes before what is free."""
         line = [each for each in self._db.work.values() if each.new.queue == storable(queue)]
         held = [each for each in line if each.state is WorkState.TAKEN]
         mine = [each for each in held if each.taken_by == job]
@@ -40,12 +38,10 @@ class MemoryWorkItems(MemoryPart):
     async def end_work(
         self, item: int, *, takes: int, ok: bool, outcome: str, now: datetime
     ) -> bool:
-        """An item ends once."""
         state = WorkState.DONE if ok else WorkState.FAILED
         return self._change(item, takes, state, outcome, now)
 
     async def return_work(self, item: int, *, takes: int, reason: str) -> bool:
-        """It keeps its place in the line."""
         return self._change(item, takes, WorkState.OPEN, reason, None)
 
     def _change(
@@ -62,7 +58,6 @@ class MemoryWorkItems(MemoryPart):
     async def work(
         self, queue: str | None = None, *, state: WorkState | None = None, limit: int = 100
     ) -> list[StoredWorkItem]:
-        """Of all lines, or of one."""
         found = [
             each
             for each in self._db.work.values()

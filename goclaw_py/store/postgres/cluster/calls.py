@@ -17,25 +17,21 @@ class PostgresNodeCalls(PostgresPart):
     """Implements ``CallStore``."""
 
     async def ask(self, node: NodeId, question: str, *, now: datetime) -> int | None:
-        """Whatever a node was asked goes with it."""
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["forget"], now - CALLS_KEPT)
             row = await connection.row(_SQL["ask"], node, question, now, Notice.NODES)
         return None if row is None else row["id"]
 
     async def asked(self, node: NodeId) -> list[NodeCall]:
-        """In the order of their numbers."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["asked"], node)
         return [NodeCall(row["id"], row["question"], row["asked_at"]) for row in found]
 
     async def answer(self, call: int, answer: str) -> None:
-        """What is forgotten is not answered."""
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["answer"], call, answer, Notice.NODES)
 
     async def answer_to(self, call: int) -> str | None:
-        """None also for what is forgotten."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["answer_to"], call)
         return None if row is None else row["answer"]

@@ -17,7 +17,6 @@ class PostgresLanes(PostgresPart):
     """Implements ``LaneStore``."""
 
     async def share(self, node: NodeId, share: LaneShare, *, now: datetime) -> LaneGrant:
-        """A node that has not joined, or was declared dead, gets nothing."""
         lane = share.lane
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["lock"], lane, node) is None:

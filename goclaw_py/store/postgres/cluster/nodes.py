@@ -35,13 +35,13 @@ class PostgresNodes(PostgresPart):
     """Implements ``NodeStore``."""
 
     async def time(self) -> datetime | None:
-        """The server's clock, as it is when the statement runs."""
+        """Return the time of the server's clock when the statement runs."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["time"])
         return None if row is None else row["time"]
 
     async def join(self, node: Node) -> None:
-        """Entering a node twice renews it, so a lost answer can be repeated."""
+        """Store a node; repeating it renews its lease."""
         async with self._pool.transaction() as connection:
             await connection.fetch(
                 _SQL["join"],
@@ -63,19 +63,17 @@ class PostgresNodes(PostgresPart):
         state: NodeState | None = None,
         put_back: bool = False,
     ) -> Renewed | None:
-        """Waits for a recovery of this node that is under way, and then says None."""
+        """Renew a lease, after waiting for a recovery of this node that is in progress."""
         told = None if state is None else rows.node_state_json(state)
         async with self._pool.connection() as connection:
             renewed = await connection.row(_SQL["renew"], node, until, told, put_back)
         return None if renewed is None else Renewed(renewed["among_others"])
 
     async def end_lease(self, node: NodeId, *, now: datetime) -> None:
-        """Waits for a recovery of this node that is under way."""
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["end_lease"], node, now)
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
-        """Runs that nobody finished end ``interrupted``; their attempts are taken back."""
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["lock_node"], node) is None:
                 return
@@ -86,18 +84,15 @@ class PostgresNodes(PostgresPart):
             await _free(connection, [node])
 
     async def nodes(self) -> list[Node]:
-        """Dead ones included."""
         async with self._pool.connection() as connection:
             return [rows.node(row) for row in await connection.fetch(_SQL["list"])]
 
     async def owner(self, session: SessionKey) -> NodeId | None:
-        """Of a session that is known."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["owner"], session)
         return None if row is None or row["owner"] is None else NodeId(row["owner"])
 
     async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
-        """A node that has not joined gets no lease."""
         async with self._pool.transaction() as connection:
             held = await connection.row(_SQL["lock_lease"], name)
             if held is None:
@@ -108,7 +103,6 @@ class PostgresNodes(PostgresPart):
             return await connection.row(_SQL["take_lease"], name, node, now) is not None
 
     async def drop_lease(self, name: str, node: NodeId) -> None:
-        """Another node's lease is left alone."""
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["drop_lease"], name, node) is not None:
                 await notify(connection, [Notice.NODES])
@@ -121,7 +115,7 @@ class PostgresNodes(PostgresPart):
         apology: str,
         only: Collection[NodeId] | None = None,
     ) -> RecoveryReport:
-        """Nodes that somebody else is recovering at the moment are skipped."""
+        """Recover expired nodes; skip nodes that another process is recovering."""
         wanted = None if only is None else list(only)
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(_SQL["lock_dead"], now, wanted)

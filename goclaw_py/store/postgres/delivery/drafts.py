@@ -32,7 +32,6 @@ class PostgresDrafts(PostgresPart):
     """Implements ``DraftStore``."""
 
     async def open_draft(self, run_id: RunId, target: Target, *, now: datetime) -> None:
-        """It belongs to the messages that the run has begun with."""
         async with self._pool.connection() as connection:
             opened = await connection.row(
                 _SQL["open"],
@@ -47,7 +46,6 @@ class PostgresDrafts(PostgresPart):
             raise RunNotStarted(f"run {run_id} never began, or has ended")
 
     async def draft_posted(self, run_id: RunId, external_id: str) -> bool:
-        """True after a cut run too, as long as its messages wait: the next run finishes it."""
         async with self._pool.connection() as connection:
             if await connection.row(_SQL["posted"], run_id, external_id) is not None:
                 return True
@@ -55,7 +53,7 @@ class PostgresDrafts(PostgresPart):
             return row is not None and bool(row["known"])
 
     async def own_messages(self, chat: Target) -> frozenset[str]:
-        """Of the newest 5,000 rows of the outbox."""
+        """Search the newest 5,000 rows of the outbox."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(
                 _SQL["own_messages"], chat.channel, chat.account, chat.chat
@@ -63,6 +61,5 @@ class PostgresDrafts(PostgresPart):
         return frozenset(row["external_id"] for row in found)
 
     async def drafts(self) -> list[Draft]:
-        """Also those of cut runs that wait for the next run."""
         async with self._pool.connection() as connection:
             return [rows.draft(row) for row in await connection.fetch(_SQL["drafts"])]

@@ -58,13 +58,12 @@ class PostgresOutbox(PostgresPart):
         self._marking = self._ending(Group(self._mark_sent))
 
     async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
-        """Costs as much as there are chats with unsent rows, however long their lines are."""
+        """The cost depends on the number of chats with unsent rows, not on that of the rows."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["chats_due"], *place_columns(places), now)
         return {Target(row["channel"], row["account"], row["chat"]): row["size"] for row in found}
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
-        """A node that has not joined, or was declared dead, gets nothing."""
         key = storable((chat.channel, chat.account, chat.chat))
         return await self._claiming(_Claim(key, node, now))
 
@@ -86,7 +85,6 @@ class PostgresOutbox(PostgresPart):
         return found
 
     async def claim_album(self, row: OutboxRow, *, node: NodeId) -> list[OutboxRow]:
-        """Looks at the rows of its chat that are not sent."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["claim_album"], node, row.id)
         return [rows.outbox_row(one) for one in found]
@@ -94,7 +92,6 @@ class PostgresOutbox(PostgresPart):
     async def mark_sent(
         self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
     ) -> None:
-        """Clears the error of earlier attempts."""
         await self._marking(_Sent(row, external_id, now, beside_draft))
 
     async def _mark_sent(self, sent: Sequence[_Sent]) -> list[StoreError | None]:
@@ -124,7 +121,6 @@ class PostgresOutbox(PostgresPart):
         maybe_sent: bool,
         alone: bool = False,
     ) -> None:
-        """A mark as possible duplicate is never taken away again."""
         async with self._pool.transaction() as connection:
             marked = await connection.row(
                 _SQL["mark_failed"], row.id, row.fence, error, retry_at, maybe_sent, alone
@@ -139,7 +135,6 @@ class PostgresOutbox(PostgresPart):
         now: datetime,
         say: Sequence[OutboundMessage] = (),
     ) -> None:
-        """The rows behind it may go on."""
         async with self._pool.transaction() as connection:
             marked = await connection.row(_SQL["mark_dead"], row.id, row.fence, error, now)
             await _check(connection, marked, row, OutboxState.DEAD)
@@ -154,7 +149,7 @@ class PostgresOutbox(PostgresPart):
         run: RunId | None = None,
         before: int | None = None,
     ) -> list[OutboxRow]:
-        """Each state is asked for by its own index."""
+        """Each state has its own index."""
         page = (limit, row_place(before))
         async with self._pool.connection() as connection:
             if run is None:
@@ -164,7 +159,6 @@ class PostgresOutbox(PostgresPart):
         return [rows.outbox_row(row) for row in found]
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
-        """Whatever became of it."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["row"], row_id)
         return None if row is None else rows.outbox_row(row)
@@ -179,7 +173,6 @@ class PostgresOutbox(PostgresPart):
         sender: str | None,
         now: datetime,
     ) -> int:
-        """The rows are dropped, with the error ``stopped``."""
         place = (chat.channel, chat.account, chat.chat)
         given = (*place, session, now, everything, run, sender)
         async with self._pool.transaction() as connection:
@@ -189,7 +182,6 @@ class PostgresOutbox(PostgresPart):
         return len(cut)
 
     async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
-        """The rows behind one that waited may go on: sends ``Notice.OUTBOX``."""
         async with self._pool.transaction() as connection:
             dropped = await connection.fetch(_SQL["drop"], list(ids), now)
             if dropped:
@@ -197,7 +189,7 @@ class PostgresOutbox(PostgresPart):
         return Counter(row["channel"] for row in dropped)
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
-        """They start with all attempts before them, ahead of younger rows of their chat."""
+        """The rows are sent before younger rows of their chat, with zero attempts."""
         async with self._pool.transaction() as connection:
             revived = await connection.fetch(_SQL["retry"], list(ids), now)
             if revived:
@@ -205,14 +197,12 @@ class PostgresOutbox(PostgresPart):
         return len(revived)
 
     async def next_due(self, places: Collection[Place]) -> datetime | None:
-        """May lie in the past."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["next_due"], *place_columns(places))
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
 
     async def backlog(self) -> Backlog:
-        """Four counts, each over an index of few rows."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["backlog"])
         if row is None:

@@ -57,7 +57,6 @@ class PostgresHeartbeats(PostgresPart):
         self._heartbeat_run_ends = self._ending(Group(self._end_heartbeat_runs))
 
     async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
-        """Of several plans for an agent the last one holds."""
         wanted = {plan.agent: plan for plan in storable(tuple(plans))}
         async with self._pool.transaction() as connection:
             await connection.fetch(_SQL["enter"], list(wanted))
@@ -68,25 +67,21 @@ class PostgresHeartbeats(PostgresPart):
             )
 
     async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
-        """An agent that is not planned has none."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["list"], None if agents is None else list(agents))
         return [rows.heartbeat(row) for row in found]
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
-        """Sends a notice only if that moves its next heartbeat run."""
         return await self._change_heartbeat(
             agent, lambda known: heartbeat_rules.switched(known, on=on, now=now)
         )
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
-        """It goes on."""
         return await self._change_heartbeat(agent, lambda known: replace(known, muted_until=until))
 
     async def wake_heartbeat(
         self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
     ) -> bool:
-        """Also one that is off: the heartbeat run then says so."""
         return await self._change_heartbeat(
             agent, lambda known: heartbeat_rules.woken(known, kind, now)
         )
@@ -102,7 +97,6 @@ class PostgresHeartbeats(PostgresPart):
     async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
-        """Looks at all of them."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["next_due"], _listed(agents), wakes, WAKES_APART)
         due_at: datetime | None = None if row is None else row["due_at"]
@@ -117,7 +111,6 @@ class PostgresHeartbeats(PostgresPart):
         ids: Sequence[HeartbeatRunId],
         wakes: int,
     ) -> list[HeartbeatClaim]:
-        """Looks at all of them, and costs as much as there is due."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(
                 _SQL["claim"], node, _listed(agents), now, list(ids), WAKES_APART, wakes
@@ -129,7 +122,6 @@ class PostgresHeartbeats(PostgresPart):
     async def claim_heartbeat_now(
         self, node: NodeId, agent: AgentName, *, now: datetime, heartbeat_run: HeartbeatRunId
     ) -> HeartbeatClaim | None:
-        """The same run again is told as it was claimed."""
         async with self._pool.transaction() as connection:
             await check_alive(connection, node)
             row = await connection.row(_SQL["lock"], [agent])
@@ -145,7 +137,6 @@ class PostgresHeartbeats(PostgresPart):
     async def defer_heartbeat(
         self, heartbeat_run: HeartbeatRunId, *, node: NodeId, detail: str
     ) -> None:
-        """One that has ended is in nobody's hand, and refused too."""
         async with self._pool.connection() as connection:
             if await connection.row(_SQL["defer"], heartbeat_run, node, detail) is None:
                 raise not_yours("heartbeat_run", heartbeat_run)
@@ -153,7 +144,6 @@ class PostgresHeartbeats(PostgresPart):
     async def end_heartbeat_run(
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """One that is not kept any more counts as ended. What is said names the heartbeat run."""
         await self._heartbeat_run_ends(ClaimEnding(end, say, node))
 
     async def _end_heartbeat_runs(
@@ -174,7 +164,6 @@ class PostgresHeartbeats(PostgresPart):
         return [not_yours("heartbeat_run", end.id) if end.id in refused else None for end in ends]
 
     async def release_heartbeats(self, ids: Collection[HeartbeatRunId], *, node: NodeId) -> None:
-        """What is not this node's is left alone."""
         async with self._pool.transaction() as connection:
             held = await connection.fetch(_SQL["lock_held"], [node], list(ids))
             await give_back(connection, held)
@@ -182,7 +171,6 @@ class PostgresHeartbeats(PostgresPart):
     async def release_unclaimed_heartbeats(
         self, known: Collection[HeartbeatRunId], *, node: NodeId
     ) -> None:
-        """What somebody has asked for just now is left alone: that call can be repeated."""
         async with self._pool.transaction() as connection:
             held = await connection.fetch(_SQL["lock_unknown"], node, list(known))
             await give_back(connection, held)
@@ -190,7 +178,6 @@ class PostgresHeartbeats(PostgresPart):
     # ------------------------------------------------------------------ what a run looks at
 
     async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
-        """One statement."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["look"], agent, spent_since)
         if row is None:
@@ -198,13 +185,11 @@ class PostgresHeartbeats(PostgresPart):
         return rows.looks(storable(agent), row)
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
-        """Of a heartbeat run that works, only what it had used when it was given back."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["used"], agent, since)
         return None if row is None else rows.used(row)
 
     async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
-        """Looks at those with this key."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["alert_known"], key, since)
         if row is None or row["sent"] is None:
@@ -214,7 +199,6 @@ class PostgresHeartbeats(PostgresPart):
     async def add_event(
         self, agent: AgentName, text: str, *, now: datetime, wake: bool
     ) -> HeartbeatEvent:
-        """A wake that waits already is enough."""
 
         def woken(known: Heartbeat) -> Heartbeat:
             return heartbeat_rules.woken(known, HeartbeatRunKind.EVENT, now) if wake else known
@@ -231,7 +215,6 @@ class PostgresHeartbeats(PostgresPart):
         return rows.event(row)
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
-        """In the order in which they came."""
         async with self._pool.connection() as connection:
             return [rows.event(row) for row in await connection.fetch(_SQL["events"], agent)]
 
@@ -245,7 +228,6 @@ class PostgresHeartbeats(PostgresPart):
         outcome: str | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
-        """The order is that of the claims."""
         wanted = heartbeat_rules.Wanted() if outcome is None else heartbeat_rules.wanted(outcome)
         page = (limit, *place(before))
         kind = (wanted.status, wanted.dead)
@@ -262,7 +244,6 @@ class PostgresHeartbeats(PostgresPart):
         return [rows.heartbeat_run(row) for row in found]
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
-        """None if it is not kept any more."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["heartbeat_run"], heartbeat_run)
         return None if row is None else rows.heartbeat_run(row)
@@ -270,7 +251,6 @@ class PostgresHeartbeats(PostgresPart):
     async def undelivered(
         self, agents: Collection[AgentName], *, since: datetime
     ) -> list[Undelivered]:
-        """What an operator has given up is not told: somebody knows of it."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["undelivered"], list(agents), since)
         return [rows.undelivered(row) for row in found]
@@ -278,7 +258,6 @@ class PostgresHeartbeats(PostgresPart):
     async def tell_undelivered(
         self, heartbeat_run: HeartbeatRunId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """What is said does not count as a message of the heartbeat run, unless it says so."""
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["mark_notified"], heartbeat_run, now) is None:
                 return False
@@ -286,7 +265,6 @@ class PostgresHeartbeats(PostgresPart):
         return True
 
     async def sweep_heartbeat_runs(self, *, now: datetime) -> int:
-        """Also forgets items that no checklist has had for years."""
         async with self._pool.connection() as connection:
             swept = await connection.fetch(
                 _SQL["sweep_log"], now - heartbeat_rules.KEPT, heartbeat_rules.MOST_SWEPT

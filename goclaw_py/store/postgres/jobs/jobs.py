@@ -58,7 +58,7 @@ class PostgresJobs(PostgresPart):
         self._ends = self._ending(Group(self._end))
 
     async def add_job(self, job: Job, *, most: int | None) -> None:
-        """Adding the same job again is harmless, so a lost answer can be repeated."""
+        """Store a job; repeating it after a lost response changes nothing."""
         owner, slug = job.owner, job.spec.slug
         async with self._pool.transaction() as connection:
             await connection.fetch(_SQL["lock_owner"], owner)
@@ -76,13 +76,11 @@ class PostgresJobs(PostgresPart):
             raise SlugTaken(slug)
 
     async def job(self, job_id: JobId) -> Job | None:
-        """None if it is deleted."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["job"], job_id)
         return None if row is None else rows.job(row)
 
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
-        """The text is compared character by character; nothing in it is a pattern."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["with_slug"], text, owner)
             if not found and len(text) >= job_rules.FEWEST:
@@ -90,7 +88,7 @@ class PostgresJobs(PostgresPart):
         return _jobs(found)
 
     async def jobs(self, query: JobQuery) -> JobPage:
-        """Lists come from indexes; whatever else is asked for is looked for in all there are."""
+        """Lists are read from indexes; other conditions filter their rows."""
         place = TargetColumns.of(query.target)
         # One more than is asked for: whether others follow.
         page = (query.limit + 1, query.offset, MOST_COUNTED)
@@ -116,13 +114,11 @@ class PostgresJobs(PostgresPart):
         return JobPage(tuple(_jobs(there[: query.limit])), total)
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
-        """Of all states."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["slugs"], owner, prefix, prefix + _LAST_CHARACTER)
         return frozenset(row["slug"] for row in found)
 
     async def change_job(self, job: Job, *, most: int | None = None) -> bool:
-        """Also raises ``SlugTaken`` only if the revision is right."""
         async with self._pool.transaction() as connection:
             await connection.fetch(_SQL["lock_owner"], job.owner)
             known = await connection.row(_SQL["lock"], job.id)
@@ -146,7 +142,6 @@ class PostgresJobs(PostgresPart):
         return True
 
     async def delete_job(self, job_id: JobId, *, forget: bool) -> bool:
-        """The end of a run that goes on finds no row then, which is no error."""
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["delete"], job_id) is None:
                 return False
@@ -158,13 +153,11 @@ class PostgresJobs(PostgresPart):
         return True
 
     async def zone_of(self, owner: Owner) -> str | None:
-        """None if the owner has chosen none."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["zone"], owner)
         return None if row is None else str(row["zone"])
 
     async def choose_zone(self, owner: Owner, zone: str | None) -> None:
-        """Jobs that exist keep theirs."""
         async with self._pool.connection() as connection:
             if zone is None:
                 await connection.fetch(_SQL["forget_zone"], owner)
@@ -174,20 +167,17 @@ class PostgresJobs(PostgresPart):
     # ------------------------------------------------------------------ occurrences
 
     async def next_job_due(self) -> datetime | None:
-        """Reads the first entry of an index."""
         async with self._pool.connection() as connection:
             row = await connection.row(_LOG["next_due"])
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
 
     async def crowd(self, *, until: datetime, most: int) -> int:
-        """Reads so many entries of an index."""
         async with self._pool.connection() as connection:
             row = await connection.row(_LOG["crowd"], until, most)
         return 0 if row is None else int(row["jobs"])
 
     async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
-        """See ``JobStore``."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_LOG["withdrawn"], list(ids))
         return {OccurrenceId(row["id"]) for row in found}
@@ -201,7 +191,6 @@ class PostgresJobs(PostgresPart):
         until: datetime | None = None,
         messages_only: bool = False,
     ) -> list[OccurrenceClaim]:
-        """Costs as much as there is due."""
         until = now if until is None else until
         async with self._pool.transaction() as connection:
             found = await connection.fetch(
@@ -214,7 +203,7 @@ class PostgresJobs(PostgresPart):
     async def wait_for_sessions(
         self, sessions: Mapping[OccurrenceId, SessionKey], *, node: NodeId, now: datetime
     ) -> set[OccurrenceId]:
-        """As a rule nothing is elsewhere: then one statement reads, and nothing is locked."""
+        """Usually no session is owned by another node: then one statement reads, without locks."""
         asked = (list(sessions), list(sessions.values()), node, now)
         async with self._pool.connection() as connection:
             found = await connection.fetch(_LOG["elsewhere"], *asked)
@@ -233,14 +222,12 @@ class PostgresJobs(PostgresPart):
     async def claim_waiting(
         self, node: NodeId, *, now: datetime, unheld: bool = True
     ) -> list[OccurrenceClaim]:
-        """Reads an index of those that wait."""
         async with self._pool.transaction() as connection:
             found = await connection.fetch(_LOG["claim_waiting"], node, now, unheld, _MOST_WAITING)
             claimed = await _readable(connection, found, now)
         return [replace(one, waited=True) for one in claimed]
 
     async def waiting_occurrences(self) -> list[OccurrenceClaim]:
-        """The same index."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_LOG["waiting"])
         read = (rows.claimed(row, row["claimed_at"]) for row in found)
@@ -249,7 +236,6 @@ class PostgresJobs(PostgresPart):
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
     ) -> OccurrenceClaim | None:
-        """The schedule waits until it has ended."""
         async with self._pool.transaction() as connection:
             await check_alive(connection, node)
             row = await connection.row(_LOG["lock_job"], job_id)
@@ -265,7 +251,6 @@ class PostgresJobs(PostgresPart):
     async def end_occurrence(
         self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
     ) -> None:
-        """One that is not known any more, since its job's log was deleted, counts as ended."""
         await self._ends(ClaimEnding(end, say, node))
 
     async def _end(self, endings: Sequence[ClaimEnding[OccurrenceEnd]]) -> list[StoreError | None]:
@@ -279,16 +264,11 @@ class PostgresJobs(PostgresPart):
     async def give_back(
         self, ids: Collection[OccurrenceId], *, node: NodeId, status: OccurrenceStatus
     ) -> None:
-        """What is not this node's is left alone.
-
-        One by hand, and one whose job was changed so that it is due at another time, ends for good.
-        """
         async with self._pool.transaction() as connection:
             pairs = await connection.fetch(_LOG["jobs_of"], list(ids))
             await let_go(connection, pairs, [node], status)
 
     async def release_unclaimed(self, known: Collection[OccurrenceId], *, node: NodeId) -> None:
-        """What ends meanwhile has ended."""
         async with self._pool.transaction() as connection:
             pairs = await connection.fetch(_LOG["unknown_to"], node, list(known))
             await let_go(connection, pairs, [node], OccurrenceStatus.SKIPPED)
@@ -302,7 +282,6 @@ class PostgresJobs(PostgresPart):
         status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
-        """The order is that of the times at which they were due."""
         page = (limit, *place(before))
         async with self._pool.connection() as connection:
             if job is not None:
@@ -314,19 +293,17 @@ class PostgresJobs(PostgresPart):
         return [rows.logged(row) for row in found]
 
     async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
-        """None if it is not kept any more."""
         async with self._pool.connection() as connection:
             row = await connection.row(_LOG["logged"], occurrence)
         return None if row is None else rows.logged(row)
 
     async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
-        """Also what is not sent yet."""
         place = (target.channel, target.account, target.chat)
         async with self._pool.connection() as connection:
             return await connection.row(_LOG["told_in"], occurrence, *place) is not None
 
     async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
-        """Reads some small indexes if there is nothing to settle."""
+        """Reads a few small indexes if there is nothing to settle."""
         since = now - job_rules.DIED_WITHIN
         async with self._pool.connection() as connection:
             jobs = [row["job"] for row in await connection.fetch(_LOG["unsettled"], since)]
@@ -345,7 +322,6 @@ class PostgresJobs(PostgresPart):
     async def tell_result(
         self, occurrence: OccurrenceId, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """What is said does not count as a message of the occurrence."""
         async with self._pool.transaction() as connection:
             if await connection.row(_LOG["tell_result"], occurrence, now) is None:
                 return False
@@ -353,7 +329,7 @@ class PostgresJobs(PostgresPart):
         return True
 
     async def sweep_jobs(self, *, now: datetime) -> int:
-        """Waits for nobody: what somebody else has locked is left for the next sweep."""
+        """Skip rows that another process has locked."""
         before, most = now - job_rules.KEPT, job_rules.MOST_SWEPT
         async with self._pool.connection() as connection:
             swept = await connection.fetch(_LOG["sweep_log"], before, most)
@@ -363,7 +339,6 @@ class PostgresJobs(PostgresPart):
         return len(swept) + len(jobs)
 
     async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
-        """What has not ended for good does not count."""
         timed = list(job_rules.TIMED)
         async with self._pool.connection() as connection:
             if job is None:

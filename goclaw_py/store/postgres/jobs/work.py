@@ -17,7 +17,6 @@ class PostgresWorkItems(PostgresPart):
     """Implements ``WorkStore``."""
 
     async def add_work(self, new: NewWork, *, now: datetime) -> StoredWorkItem:
-        """Its id is its place among all."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["add"], new.queue, new.title, new.body, new.url, now)
         assert row is not None
@@ -26,7 +25,6 @@ class PostgresWorkItems(PostgresPart):
     async def take_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
     ) -> StoredWorkItem | None:
-        """What it has goes before what is free."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["take"], queue, job, now, forgotten)
         return None if row is None else _work(row)
@@ -34,12 +32,10 @@ class PostgresWorkItems(PostgresPart):
     async def end_work(
         self, item: int, *, takes: int, ok: bool, outcome: str, now: datetime
     ) -> bool:
-        """An item ends once."""
         state = WorkState.DONE if ok else WorkState.FAILED
         return await self._change(item, takes, state, outcome, now)
 
     async def return_work(self, item: int, *, takes: int, reason: str) -> bool:
-        """It keeps its place in the line."""
         return await self._change(item, takes, WorkState.OPEN, reason, None)
 
     async def _change(
@@ -52,7 +48,6 @@ class PostgresWorkItems(PostgresPart):
     async def work(
         self, queue: str | None = None, *, state: WorkState | None = None, limit: int = 100
     ) -> list[StoredWorkItem]:
-        """Of all lines, or of one."""
         wanted = None if state is None else state.value
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["work"], queue, wanted, limit)

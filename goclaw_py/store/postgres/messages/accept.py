@@ -159,7 +159,7 @@ class _Batch:
         return stored
 
     async def stop(self, connection: Connection) -> None:
-        """End what was stopped: also what came in the same batch, so it is stored by now."""
+        """Cancel what was stopped, including stored messages of the same batch."""
         stopped = [
             (row.message.target.channel, row.message.target.account, name, row.stops.reason)
             for row in self.stops

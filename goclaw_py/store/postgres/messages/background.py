@@ -25,7 +25,6 @@ class PostgresBackground(PostgresPart):
     """Implements ``BackgroundStore``."""
 
     async def note_unmentioned(self, batch: Sequence[Unmentioned], *, now: datetime) -> None:
-        """One statement, and one more for each edit."""
         edits = [row.message for row in batch if row.message.edits is not None]
         lines = [
             {
@@ -50,21 +49,18 @@ class PostgresBackground(PostgresPart):
     async def take_unmentioned(
         self, session: SessionKey, run: RunId, *, until: datetime, now: datetime
     ) -> list[InboundMessage]:
-        """One statement."""
         since = now - UNMENTIONED_KEPT
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["take"], session, run, until, since)
         return [inbound(row["message"]) for row in sorted(found, key=lambda row: row["id"])]
 
     async def unmentioned(self, session: SessionKey) -> list[UnmentionedRow]:
-        """From an index."""
         async with self._pool.connection() as connection:
             return [_row(row) for row in await connection.fetch(_SQL["of_session"], session)]
 
     async def find_unmentioned(
         self, channel: str, account: str, external_id: str
     ) -> UnmentionedRow | None:
-        """From an index."""
         async with self._pool.connection() as connection:
             found = await connection.row(_SQL["find"], channel, account, external_id)
         return None if found is None else _row(found)

@@ -27,27 +27,23 @@ class PostgresChats(PostgresPart):
     """Implements ``ChatStore``."""
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        """Of all channels and accounts."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["chats"], limit, *place(before, keys=3))
         return [rows.chat(row) for row in found]
 
     async def chat(self, target: Target) -> Chat | None:
-        """By its key."""
         key = storable((target.channel, target.account, target.chat))
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["chat"], *key)
         return None if row is None else rows.chat(row)
 
     async def marked_chats(self) -> list[Chat]:
-        """From an index that holds no other chats."""
         async with self._pool.connection() as connection:
             return [rows.chat(row) for row in await connection.fetch(_SQL["marked"])]
 
     async def undecided(
         self, places: Collection[Place], *, besides: Collection[Target] = ()
     ) -> int:
-        """From an index that holds no other chats."""
         async with self._pool.connection() as connection:
             row = await connection.row(
                 _SQL["undecided"],
@@ -60,7 +56,6 @@ class PostgresChats(PostgresPart):
         return count
 
     async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
-        """A name that the channel did not tell stays as it was."""
         chats = last_sight_of_each(seen)
         if not chats:
             return
@@ -79,7 +74,6 @@ class PostgresChats(PostgresPart):
     async def allow_chat(
         self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
     ) -> None:
-        """Again is harmless."""
         verdict = AccessVerdict.APPROVE if allowed else AccessVerdict.DENY
         async with self._pool.transaction() as connection:
             taken = await connection.row(
@@ -91,7 +85,6 @@ class PostgresChats(PostgresPart):
             await notify(connection, [Notice.PEOPLE])
 
     async def mark_chat(self, target: Target, peer: PeerKind, *, gone: str, now: datetime) -> None:
-        """Another reason is news too. A chat that nothing is known about can be written to."""
         async with self._pool.transaction() as connection:
             news = await connection.row(
                 _SQL["mark"], target.channel, target.account, target.chat, peer, gone, now
@@ -100,13 +93,11 @@ class PostgresChats(PostgresPart):
                 await notify(connection, [Notice.PEOPLE])
 
     async def topic(self, target: Target) -> Topic:
-        """By its key."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["topic"], *_topic_key(target))
         return Topic(target) if row is None else rows.topic(row)
 
     async def gone_topics(self) -> list[Topic]:
-        """From an index that holds no other topics."""
         async with self._pool.connection() as connection:
             return [rows.topic(row) for row in await connection.fetch(_SQL["gone_topics"])]
 
@@ -118,7 +109,6 @@ class PostgresChats(PostgresPart):
         renamed: bool = False,
         state: TopicState | None = None,
     ) -> None:
-        """A topic that nothing is known about is open and has no name."""
         async with self._pool.transaction() as connection:
             key = _topic_key(target)
             if await connection.row(_SQL["note_topic"], *key, name, renamed, state) is not None:
@@ -127,7 +117,6 @@ class PostgresChats(PostgresPart):
     async def tell_topic_gone(
         self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
     ) -> bool:
-        """What is said belongs to no session."""
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["mark_notified"], *_topic_key(target)) is None:
                 return False
@@ -137,12 +126,12 @@ class PostgresChats(PostgresPart):
     async def move_chat(
         self, channel: str, account: str, *, old: str, new: str, now: datetime
     ) -> bool:
-        """Ids of messages mean nothing in the new chat: replies, edits and drafts are let go.
+        """Move a chat's data, and send ``Notice.INBOX`` and ``Notice.CRON`` too.
 
-        A run that works in a session of the old chat ends in the one of the new chat. Where the
-        two sessions belong to two nodes, the new one's keeps both; the other node's run is
-        ``lost``, cannot be finished any more, and its messages wait again, no attempt counted.
-        Sends ``Notice.INBOX`` and ``Notice.CRON`` too.
+        Ids of messages are not valid in the new chat, so replies, edits and drafts lose them. A run
+        in progress ends in the session of the new chat. If the two sessions belong to two nodes,
+        the node of the new chat keeps both; the other node's run is ``lost`` and fenced, and its
+        messages wait again without counting an attempt.
         """
         if old == new:
             return False
@@ -160,7 +149,6 @@ class PostgresChats(PostgresPart):
         limit: int = 20,
         before: Cursor | None = None,
     ) -> list[LastActivity]:
-        """Reads from the end of an index, whatever the number of sessions."""
         there = place(before, keys=6)
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["heard"], agent, direct, limit, *there)

@@ -24,7 +24,6 @@ class PostgresDeadLetters(PostgresPart):
     """Implements the rest of ``InboxStore``."""
 
     async def amend(self, edit: InboxRow) -> bool:
-        """Again is harmless, so a lost answer can be repeated."""
         target = edit.message.target
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(
@@ -42,7 +41,6 @@ class PostgresDeadLetters(PostgresPart):
         return True
 
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
-        """As long as finished rows are kept."""
         async with self._pool.connection() as connection:
             found = await connection.row(_SQL["is_known"], channel, account, external_id)
         return found is not None
@@ -50,33 +48,29 @@ class PostgresDeadLetters(PostgresPart):
     async def letters(
         self, *, ended: bool, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
-        """Each of the two has its own index."""
         query = _SQL["ended"] if ended else _SQL["waiting"]
         async with self._pool.connection() as connection:
             found = await connection.fetch(query, limit, row_place(before))
         return [rows.letter(row) for row in found]
 
     async def letter(self, row_id: int) -> DeadLetter | None:
-        """Commands too."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["message"], row_id)
         return None if row is None else rows.letter(row)
 
     async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
-        """Commands too."""
         name = storable((channel, account, external_id))
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["message_with_external_id"], *name)
         return None if row is None else rows.letter(row)
 
     async def letters_of(self, run: RunId) -> list[DeadLetter]:
-        """From an index of their own."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["messages_of_run"], run)
         return [rows.letter(row) for row in found]
 
     async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
-        """They go ahead of younger messages of their session, dismissed or not."""
+        """The messages run before younger messages of their session."""
         async with self._pool.transaction() as connection:
             revived = await connection.fetch(_SQL["retry"], list(ids))
             if revived:
@@ -84,7 +78,6 @@ class PostgresDeadLetters(PostgresPart):
         return len(revived)
 
     async def dismiss_letters(self, ids: Collection[int]) -> int:
-        """Those that were dismissed before do not count."""
         async with self._pool.connection() as connection:
             return len(await connection.fetch(_SQL["dismiss"], list(ids)))
 

@@ -59,9 +59,9 @@ class PostgresInbox(PostgresPart):
         now: datetime,
         pairings: Sequence[NewPairing] = (),
     ) -> AcceptedMessages:
-        """Calls that come while others are being committed share the next transaction.
+        """Share a transaction with calls that come while the previous one is committed.
 
-        The number of statements does not depend on how many messages that are.
+        The number of statements does not depend on the number of messages.
         """
         return await self._accepting(offer(batch, pairings, node, now))
 
@@ -73,9 +73,10 @@ class PostgresInbox(PostgresPart):
         places: Collection[Place],
         known: Collection[int] = (),
     ) -> list[InboxRow]:
-        """Sessions that somebody else is looking at in this moment are left for the next call.
+        """Claim free sessions with pending rows.
 
-        So are those of a dead node that has an unfinished run in them, until it is recovered.
+        Skip sessions that another process has locked, and those of expired nodes with an unfinished
+        run, which must be recovered first.
         """
         async with self._pool.transaction() as connection:
             waiting = await connection.fetch(
@@ -88,7 +89,6 @@ class PostgresInbox(PostgresPart):
         return [rows.inbox_row(row) for row in found]
 
     async def ended(self, rows: Collection[int]) -> set[int]:
-        """Costs a look into the index for each."""
         async with self._pool.connection() as connection:
             return {row["id"] for row in await connection.fetch(_SQL["ended"], list(rows))}
 
@@ -102,7 +102,6 @@ class PostgresInbox(PostgresPart):
         say: Sequence[OutboundMessage] = (),
         node: NodeId | None = None,
     ) -> None:
-        """What is said belongs to the session of the rows, if all are of one."""
         async with self._pool.transaction() as connection:
             # As everybody does who writes rows of a session: so nobody meets another half way.
             await connection.fetch(_SQL["lock_sessions_of"], list(rows))
@@ -117,7 +116,6 @@ class PostgresInbox(PostgresPart):
     async def unanswered(
         self, session: SessionKey, *, ended: bool, limit: int = 50
     ) -> list[Unanswered]:
-        """Each of the two has its own index."""
         query = _SQL["unanswered"] if ended else _SQL["waiting"]
         async with self._pool.connection() as connection:
             found = await connection.fetch(query, session, limit)
@@ -126,7 +124,6 @@ class PostgresInbox(PostgresPart):
     async def release_sessions(
         self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False
     ) -> None:
-        """One in which a run of this node works stays owned too."""
         keys = sorted(sessions)
         # By parts: those who want one of thousands do not wait for all of them.
         for begin in range(0, len(keys), _MOST):

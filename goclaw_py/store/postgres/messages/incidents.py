@@ -19,7 +19,7 @@ class PostgresIncidents(PostgresPart):
     async def open_incident(
         self, key: str, text: str, *, say: Sequence[OutboundMessage], now: datetime
     ) -> bool:
-        """Of two nodes that see the same trouble, one tells."""
+        """If several nodes report the same incident, one of them sends the messages."""
         async with self._pool.transaction() as connection:
             row = await connection.row(_SQL["open"], key, text, now)
             is_new = row is not None and bool(row["fresh"])
@@ -28,12 +28,10 @@ class PostgresIncidents(PostgresPart):
         return is_new
 
     async def close_incident(self, key: str) -> bool:
-        """Whoever sees first that it is over."""
         async with self._pool.connection() as connection:
             return await connection.row(_SQL["close"], key) is not None
 
     async def incidents(self) -> list[Incident]:
-        """Of all nodes."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["incidents"])
         return [Incident(row["key"], row["text"], row["since"]) for row in found]

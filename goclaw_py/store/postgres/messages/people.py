@@ -22,19 +22,17 @@ class PostgresPeople(PostgresPart):
     async def people(
         self, *, limit: int | None = None, before: Cursor | None = None
     ) -> list[Person]:
-        """Of all channels and accounts."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["people"], limit, *place(before, keys=3))
         return [rows.person(row) for row in found]
 
     async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
-        """Of all channels and accounts."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["requests"], now)
         return [rows.pairing_request(row) for row in found]
 
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
-        """One approval at a time, so that only one guest can become owner by being first."""
+        """Approvals are serialized, so that only one person becomes owner by being first."""
         async with self._pool.transaction() as connection:
             await connection.script(_SQL["lock_people"])
             taken = await connection.row(_SQL["take_request"], code_hash, now)
@@ -48,7 +46,7 @@ class PostgresPeople(PostgresPart):
     async def decide(
         self, request_id: str, verdict: AccessVerdict, *, place: Place, by: str, now: datetime
     ) -> PairingRequest | None:
-        """One decision at a time, as with codes."""
+        """Decisions are serialized, as in ``approve``."""
         async with self._pool.transaction() as connection:
             await connection.script(_SQL["lock_people"])
             found = await connection.row(_SQL["request"], request_id, *place)
@@ -65,7 +63,6 @@ class PostgresPeople(PostgresPart):
         return request
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
-        """They may ask for a pairing code again."""
         async with self._pool.transaction() as connection:
             gone = await connection.row(_SQL["revoke"], channel, account, sender_id)
             if gone is not None:

@@ -30,7 +30,7 @@ class PostgresRunRecords(PostgresPart):
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
     ) -> list[StoredRun]:
-        """Each kind of question has its own index."""
+        """Each combination of conditions has its own index."""
         arguments: tuple[object, ...] = (session, only.agent, only.trigger)
         if active:
             if only.outcome is not None:
@@ -46,7 +46,7 @@ class PostgresRunRecords(PostgresPart):
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
     ) -> list[RunSpan]:
-        """Costs as much as there are runs in the answer, however long ago that was."""
+        """The cost depends on the number of runs returned, not on their age."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(
                 _SQL["between"], since, until, limit, *place(after or OLDEST)
@@ -54,31 +54,26 @@ class PostgresRunRecords(PostgresPart):
         return [rows.run_span(row) for row in found]
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
-        """Wherever its session is now."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["history_of_run"], run)
         return [rows.stored_entry(row) for row in found]
 
     async def find_run(self, prefix: str) -> list[StoredRun]:
-        """The prefix is compared character by character; nothing in it is a pattern."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["find"], prefix, prefix + _LAST_CHARACTER)
         return [rows.run(row) for row in found]
 
     async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
-        """A message, a run and a reset are activity."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["sessions"], limit, *place(before))
         return [rows.session(row) for row in found]
 
     async def session(self, key: SessionKey) -> Session | None:
-        """None if nobody ever wrote or ran there."""
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["session"], key)
         return None if row is None else rows.session(row)
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """Empty for a session that does not exist."""
         async with self._pool.connection() as connection:
             newest_first = await connection.fetch(_SQL["history"], key, limit)
         return [rows.stored_entry(row) for row in reversed(newest_first)]
@@ -90,7 +85,6 @@ class PostgresRunRecords(PostgresPart):
         payer: SessionKey | None = None,
         agent: AgentName | None = None,
     ) -> Usage:
-        """Without a payer it reads all runs since then."""
         async with self._pool.connection() as connection:
             if payer is None:
                 row = await connection.row(_SQL["spent"], since, agent)
@@ -100,7 +94,6 @@ class PostgresRunRecords(PostgresPart):
         return rows.usage(row)
 
     async def unannounced(self, *, since: datetime) -> list[StoredRun]:
-        """The order is that in which they ended."""
         async with self._pool.connection() as connection:
             return [rows.run(row) for row in await connection.fetch(_SQL["unannounced"], since)]
 

@@ -85,10 +85,11 @@ class PostgresRuns(PostgresPart):
         )
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
-        """Beginning the same run again counts no second attempt, so a lost answer can be repeated.
+        """Store that a run starts.
 
-        A node that has not joined, or was declared dead, is fenced too. A run of a session whose
-        chat was given another id begins in the session of the new one.
+        Repeating it counts no second attempt, so it may be retried after a lost response. A node
+        that is not stored is fenced too. A run whose chat has moved to another id starts in the
+        session of the new chat.
         """
         return await self._beginnings(_Beginning(storable(run), node))
 
@@ -141,7 +142,7 @@ class PostgresRuns(PostgresPart):
             return error
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
-        """Locks the run alone."""
+        """Lock only the run."""
         usage = known.usage
         used: tuple[object, ...] = (None,) * 5
         if usage is not None:
@@ -154,10 +155,7 @@ class PostgresRuns(PostgresPart):
                 raise Fenced(f"run {run} is not this node's any more")
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """The history goes to the epoch in which the run began, even after a reset.
-
-        Raises ``RunNotStarted`` too.
-        """
+        """Add the history to the epoch in which the run started, even after a reset."""
         await self._endings(_Ending(storable(end.id), end, node))
 
     async def _finish(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
@@ -191,25 +189,22 @@ class PostgresRuns(PostgresPart):
         return refused
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
-        """A session that does not exist has a fresh history already."""
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["reset"], key, now)
 
     async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
-        """Waits for whoever takes the session over; then the run has ended, and it is False too."""
+        """Wait for an ownership transfer in progress; then return False, as the run has ended."""
         async with self._pool.transaction() as connection:
             await connection.fetch(_SQL["lock_sessions_of_runs"], [run])
             return await connection.row(_SQL["pin"], key, list(pinned), run) is not None
 
     async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
-        """Stays through a reset."""
         async with self._pool.connection() as connection:
             await connection.fetch(_SQL["choose_mode"], key, mode)
 
     async def note(
         self, key: SessionKey, entry: HistoryEntry, *, rows: Collection[int], now: datetime
     ) -> None:
-        """Without rows it is added in any case, if the session exists."""
         async with self._pool.transaction() as connection:
             session = await connection.row(_SQL["lock_session"], key)
             ended = await connection.fetch(

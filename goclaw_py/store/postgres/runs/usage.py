@@ -27,7 +27,7 @@ class PostgresUsageSums(PostgresPart):
     async def usage(
         self, by: Collection[Grouping], span: DaySpan, *, limit: int = MAX_GROUPS
     ) -> UsageTable:
-        """Reads an index and no table: about a second for a million runs."""
+        """Read only an index: about a second for a million runs."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(
                 _SQL["usage"], list(span.starts), *(one in by for one in Grouping), limit
