@@ -178,7 +178,7 @@ class ServerFolder:
     # ------------------------------------------------------------------ making and starting
 
     def make(self, lock: int, *, limit_s: float) -> None:
-        """Make the data folder unless there is one. One of that name is always a whole one."""
+        """Create the data folder if it does not exist; it is renamed once it is complete."""
         if (self.data / "PG_VERSION").exists():
             return
         if self.data.exists() and any(self.data.iterdir()):

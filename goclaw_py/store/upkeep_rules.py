@@ -56,9 +56,9 @@ def job_of(key: SessionKey) -> JobId | None:
 def swept(
     rows: int, looked_at: int, last: tuple[int, datetime] | None, now: datetime
 ) -> RetentionReport:
-    """What became of a stretch of ``looked_at`` rows; ``last`` is its last one, and since when.
+    """Return the report of a sweep; ``last`` is the id and time of the last row looked at.
 
-    Rows are numbered in the order in which they came: what lies behind a young one is young.
+    Rows are numbered by arrival: rows after a young one are young.
     """
     is_end = last is None or looked_at < MOST_SWEPT or last[1] >= now - FINISHED_KEPT
     return RetentionReport(rows, None if is_end or last is None else last[0])

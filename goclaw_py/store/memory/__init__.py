@@ -1,4 +1,4 @@
-"""The store in memory, with the same promises as the one on PostgreSQL but for surviving."""
+"""The store in memory, with all promises of the PostgreSQL store except durability."""
 
 from goclaw_py.store.memory.store import MemoryStore
 from goclaw_py.store.memory.tables import MemoryDatabase

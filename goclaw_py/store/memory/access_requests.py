@@ -1,4 +1,4 @@
-"""What follows a decision about who asks for access."""
+"""The effects of decisions about access requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from goclaw_py.store.memory.tables import MemoryDatabase, PersonKey
 async def admit(
     db: MemoryDatabase, request: PairingRequest, standing: Standing, by: str, now: datetime
 ) -> Person:
-    """Make a person of a request; they are told, and what they wrote is to be answered."""
+    """Approve the person of a request: notify them, and put their messages into the inbox."""
     key = _key(request)
     person = Person(request.channel, request.account, request.sender, standing, now)
     db.people[key] = person
@@ -44,7 +44,7 @@ async def admit(
 async def decide_chat(
     db: MemoryDatabase, request: PairingRequest, verdict: AccessVerdict, by: str, now: datetime
 ) -> None:
-    """Allow a group, or deny a group or a person. Who is denied is told nothing."""
+    """Allow a group, or deny a group or a person. A denied person is not notified."""
     key = request.channel, request.account, request.chat
     known = db.chats.get(key) or Chat(*key, request.peer, rules.called(request), None, "", now, now)
     db.chats[key] = replace(known, allowed=verdict is not AccessVerdict.DENY)
@@ -54,7 +54,7 @@ async def decide_chat(
 
 
 def of_chat(db: MemoryDatabase, chat: Target, verdict: AccessVerdict) -> PairingRequest | None:
-    """The request of a chat that a decision about that chat ends."""
+    """Return the request of a chat that a decision about the chat ends."""
     return next(
         (
             request
@@ -68,7 +68,7 @@ def of_chat(db: MemoryDatabase, chat: Target, verdict: AccessVerdict) -> Pairing
 
 
 def remove(db: MemoryDatabase, request: PairingRequest) -> list[NewInbox]:
-    """Forget a request; what was kept with it."""
+    """Remove a request; return the messages that were kept with it."""
     del db.requests[_key(request)]
     return db.kept.pop(_key(request), [])
 
@@ -76,7 +76,7 @@ def remove(db: MemoryDatabase, request: PairingRequest) -> list[NewInbox]:
 async def close(
     db: MemoryDatabase, request: PairingRequest, verdict: AccessVerdict, by: str, now: datetime
 ) -> None:
-    """Let the messages that asked owners say who has decided, or not be sent any more."""
+    """Show the decision in the messages that asked owners, or drop those that were not sent."""
     asked = [db.outbox[row] for row in db.heartbeat_runs.alerts.get(about_request(request.id), ())]
     waiting = [row for row in asked if row.state is OutboxState.PENDING]
     await MemoryOutbox(db).drop_outbox([row.id for row in waiting], now=now)

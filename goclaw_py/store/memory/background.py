@@ -1,4 +1,4 @@
-"""What is said in groups without a mention."""
+"""Group messages without a mention."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class MemoryBackground(MemoryPart):
             self._db.unmentioned[key] = replace(known, message=changed)
 
     def _was_cut(self, run: RunId | None) -> bool:
-        """Whether a run has ended by a crash or a shutdown."""
+        """Return whether a run was interrupted by a crash or a shutdown."""
         known = None if run is None else self._db.runs.get(run)
         end = None if known is None else known.end
         return end is not None and end.outcome in (Outcome.INTERRUPTED, Outcome.LOST)

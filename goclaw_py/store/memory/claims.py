@@ -1,4 +1,4 @@
-"""How claims of jobs and heartbeats end, or are released."""
+"""Ending and releasing claims of jobs and heartbeats."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from goclaw_py.store.text import storable
 def check_holder(
     what: str, row: LoggedOccurrence | HeartbeatRun | None, node: NodeId | None
 ) -> None:
-    """Raise ``Fenced`` if something that has not ended is not this node's any more."""
+    """Raise ``Fenced`` if an unfinished row is not claimed by this node."""
     if row is not None and row.finished_at is None and row.node != node:
         raise Fenced(f"{what} {row.id} is not this node's any more")
 
 
 def end_occurrence(database: MemoryDatabase, ended: OccurrenceEnd) -> bool:
-    """End an occurrence. False: it has ended before, or is not kept any more."""
+    """End an occurrence. Returns False if it has ended or is not stored."""
     row = database.cron.logs.get(ended.id)
     if row is None or row.finished_at is not None:
         return False
@@ -41,9 +41,9 @@ def let_go(
     status: OccurrenceStatus,
     now: datetime | None = None,
 ) -> None:
-    """Let occurrences be claimed again; of those that cannot be, ``now`` is the end.
+    """Release occurrences; those that cannot be claimed again end at ``now``.
 
-    Without it that is the end of their last run.
+    Without ``now`` they end with their last run.
     """
     for row in rows:
         runs = database.cron.runs.get(row.id, ())
@@ -56,16 +56,16 @@ def let_go(
 
 
 def end_left(database: MemoryDatabase, job: JobId) -> None:
-    """End what was given back of a job that has other plans by now, or is gone.
+    """End released occurrences of a job that was deleted or rescheduled.
 
-    Nobody would claim it, and it would stay open for ever (SPEC CRON-11).
+    They would never be claimed, and stay open forever (SPEC CRON-11).
     """
     for row in database.cron.left_of(job):
         let_go(database, [row], row.status)
 
 
 def end_heartbeat_run(database: MemoryDatabase, ended: HeartbeatRunEnd) -> bool:
-    """End a heartbeat run. False: it has ended before, or is not kept any more."""
+    """End a heartbeat run. Returns False if it has ended or is not stored."""
     ended = storable(ended)
     row = database.heartbeat_runs.rows.get(ended.id)
     if row is None or row.finished_at is not None:
@@ -87,7 +87,7 @@ def end_heartbeat_run(database: MemoryDatabase, ended: HeartbeatRunEnd) -> bool:
 
 
 def give_back(database: MemoryDatabase, rows: Collection[HeartbeatRun]) -> None:
-    """Let runs in hand be claimed again, and tell everybody."""
+    """Release claimed heartbeat runs, and send a notice."""
     for row in rows:
         database.heartbeat_runs.give_back(row, _used(database, row.id))
     if rows:
@@ -97,7 +97,7 @@ def give_back(database: MemoryDatabase, rows: Collection[HeartbeatRun]) -> None:
 def release_claims(
     database: MemoryDatabase, nodes: Collection[NodeId], now: datetime, *, died: bool
 ) -> None:
-    """Let others claim what these nodes did not end; a run is lost if they ``died`` at work."""
+    """Release the unfinished claims of nodes; runs in progress are lost if the nodes ``died``."""
     left = database.cron.claimed_by(nodes)
     let_go(database, left, OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED, now)
     rows = database.heartbeat_runs.claimed_by(nodes)
@@ -116,7 +116,7 @@ def release_claims(
 
 
 def _used(database: MemoryDatabase, heartbeat_run: HeartbeatRunId) -> Usage | None:
-    """What its runs, and those they asked for, have used; None if that is known of none."""
+    """Return the usage of its agent runs and their child runs; None if all are unknown."""
     runs = (
         database.heartbeat_runs.runs.get(heartbeat_run, ()),
         database.heartbeat_runs.paid.get(heartbeat_run, ()),

@@ -1,4 +1,4 @@
-"""Messages that could not be worked on, and edits of those that wait."""
+"""Failed incoming messages, and edits of waiting ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages in a chat that show a growing reply."""
+"""Drafts: messages that show a reply while it is streamed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MemoryDrafts(MemoryPart):
         return external_id in self._drafts_after(run_id)
 
     def _drafts_after(self, run_id: RunId) -> set[str | None]:
-        """The drafts of a run and of those that followed it in its session, and the finished."""
+        """Return the drafts of a run and of its successors, including completed ones."""
         first = self._db.runs.get(run_id)
         if first is None:
             return set()

@@ -1,4 +1,4 @@
-"""Messages on their way to the agent."""
+"""The inbox."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class MemoryInbox(MemoryPart):
         return record
 
     def _stop(self, row: NewInbox, node: NodeId, now: datetime) -> None:
-        """End what it has stopped, but nothing of another node's."""
+        """Cancel the messages that a row stops, except those of other nodes."""
         if row.stops is None:
             return
         target = row.message.target

@@ -1,4 +1,4 @@
-"""Messages on their way to the channel."""
+"""The outbox."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class MemoryOutbox(MemoryPart):
         return min((head.next_attempt_at for head in self._heads(places)), default=None)
 
     def _heads(self, places: Collection[Place]) -> Iterator[OutboxRecord]:
-        """The oldest unsent row of each chat, where it is pending."""
+        """Yield the oldest unsent row of each chat, if it is pending."""
         wanted = set(places)
         for (channel, account, _), line in self._db.unsent.items():
             head = _head(line)
@@ -179,7 +179,7 @@ class MemoryOutbox(MemoryPart):
                 yield head
 
     def _together(self, head: OutboxRecord) -> list[OutboxRecord]:
-        """A row with the other unsent ones of its album."""
+        """Return a row with the other unsent rows of its album."""
         album = head.message.album
         if not album:
             return [head]
@@ -187,7 +187,7 @@ class MemoryOutbox(MemoryPart):
         return [row for row in line.values() if row.message.album == album]
 
     def _claimed(self, row: OutboxRow, wanted: OutboxState) -> OutboxRecord | None:
-        """The record to be marked; None if this claim has marked it so before.
+        """Return the record to change; None if this claim has changed it already.
 
         Raises ``Fenced``.
         """
@@ -209,12 +209,12 @@ class MemoryOutbox(MemoryPart):
 
 
 def _head(line: dict[int, OutboxRecord]) -> OutboxRecord:
-    """The oldest row of a line, which is kept in order of ids."""
+    """Return the oldest row of a chat's queue, which is in order of ids."""
     return next(iter(line.values()))
 
 
 def _taken(row: OutboxRecord, node: NodeId) -> OutboxRow:
-    """Claim a row, or claim it again."""
+    """Claim a row, perhaps again."""
     row.attempts += row.state is OutboxState.PENDING
     row.state = OutboxState.SENDING
     row.owner = node
@@ -223,7 +223,7 @@ def _taken(row: OutboxRecord, node: NodeId) -> OutboxRow:
 
 
 def _is_answer(row: OutboxRecord, session: SessionKey) -> bool:
-    """Whether it waits, and is a part of an answer in a session."""
+    """Return whether a row waits and belongs to an answer in a session."""
     said = row.message
     waits = row.state is OutboxState.PENDING and row.session == session
     is_others = said.run_id is None or said.occurrence is not None or said.heartbeat_run is not None

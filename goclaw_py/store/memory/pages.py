@@ -18,6 +18,6 @@ P = TypeVar("P", bound=_Placed)
 
 
 def newest(rows: Iterable[P], limit: int | None, before: Cursor | None) -> list[P]:
-    """The greatest of the rows before a place, the greatest first. Looks at all of them."""
+    """Return the first rows before a cursor, the newest first."""
     found = (row for row in rows if before is None or row.cursor < before)
     return sorted(found, key=attrgetter("cursor"), reverse=True)[:limit]

@@ -1,4 +1,4 @@
-"""Who may talk to the agent."""
+"""Approved people and access requests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class MemoryPeople(MemoryPart):
         return gone is not None
 
     def _valid_requests(self, now: datetime) -> list[PairingRequest]:
-        """Those that have not expired, the oldest first."""
+        """Return the requests that have not expired, the oldest first."""
         valid = [item for item in self._db.requests.items() if item[1].expires_at > now]
         valid.sort(key=lambda item: (item[1].created_at, item[0]))
         return [request for _, request in valid]

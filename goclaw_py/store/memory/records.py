@@ -1,4 +1,4 @@
-"""What is stored of runs and sessions: for operators, and for budgets."""
+"""Reading runs and sessions, for operators and budgets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from goclaw_py.store.text import storable
 
 
 class MemoryRunRecords(MemoryPart):
-    """Implements what ``RunStore`` reads."""
+    """Implements the reading methods of ``RunStore``."""
 
     async def runs(
         self,
@@ -108,7 +108,7 @@ class MemoryRunRecords(MemoryPart):
         return [_run(record) for _, _, record in sorted(found, key=lambda one: one[:2])[:100]]
 
     def _is_announced(self, run: RunRow) -> bool:
-        """Whether its chat, if it has one, has got the message about it."""
+        """Return whether a run's result was announced in its chat, if it has one."""
         target = run.new.target
         if target is None:
             return True

@@ -30,7 +30,7 @@ from goclaw_py.store.text import storable
 
 
 class MemoryRuns(MemoryPart):
-    """Implements ``RunStore`` but for what ``MemoryRunRecords`` reads."""
+    """Implements ``RunStore``, except the methods of ``MemoryRunRecords``."""
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
         run = storable(run)
@@ -76,7 +76,7 @@ class MemoryRuns(MemoryPart):
         )
 
     def _last(self, run: NewRun) -> RunId | None:
-        """The newest run before it for the same messages, time of a job, or run."""
+        """Return the previous run for the same messages, occurrence or heartbeat run."""
         rows = [self._db.inbox[row] for row in run.inbox if row in self._db.inbox]
         known = [row.last_run for row in rows if row.last_run is not None]
         if not known and run.occurrence is not None:
@@ -86,7 +86,7 @@ class MemoryRuns(MemoryPart):
         return max(known, default=None)
 
     def _cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
-        """What a run, and those that it follows, had called before they were cut."""
+        """Return the interrupted tool calls of a run and its predecessors."""
         cut: tuple[ToolCall, ...] = ()
         while run is not None and (record := self._db.runs.get(run)) is not None:
             end = record.end
@@ -105,7 +105,7 @@ class MemoryRuns(MemoryPart):
         )
 
     def _has_ended(self, row_id: int, run: RunId) -> bool:
-        """Whether a row was done before this run had it."""
+        """Return whether a row had ended before this run started."""
         row = self._db.inbox.get(row_id)
         return row_id not in self._db.pending and (row is None or row.run_id != run)
 
@@ -184,7 +184,7 @@ class MemoryRuns(MemoryPart):
             self._db.remember(session, session.epoch, [StoredEntry(storable(entry), now, None)])
 
     def _hand_over(self, rows: Collection[int], run: RunRow) -> None:
-        """Let pending rows that no run works on belong to a run."""
+        """Assign pending rows without a run to a run."""
         pending = self._db.pending
         free = [row for row in rows if row in pending and pending[row].run_id is None]
         for row in free:
@@ -192,7 +192,7 @@ class MemoryRuns(MemoryPart):
         run.new = replace(run.new, inbox=(*run.new.inbox, *free))
 
     def _run_to_end(self, end: RunEnd, node: NodeId) -> RunRow | None:
-        """The run; None if this node has ended it before.
+        """Return the run to end; None if this node has ended it.
 
         Raises ``RunNotStarted`` and ``Fenced``.
         """
@@ -215,7 +215,7 @@ class MemoryRuns(MemoryPart):
         return run
 
     def _asked(self, run: NewRun) -> rules.RunOrigin:
-        """Who asks for a run, and for which job; what it does not say, the run above it does."""
+        """Return the person and the job of a run, from its parent where it has none itself."""
         above = self._db.runs.get(run.parent) if run.parent is not None else None
         row = self._db.inbox.get(run.inbox[0]) if run.inbox else None
         sender = None if row is None else self._sender(row.message)
@@ -227,14 +227,14 @@ class MemoryRuns(MemoryPart):
         )
 
     def _sender(self, message: InboundMessage) -> str | None:
-        """Who has sent a message; a subagent's result comes for whom it worked."""
+        """Return the sender of a message; for a subagent's result, the sender of its task."""
         if message.source != "subagent":
             return rules.sender_of(message)
         subagent = self._db.runs.get(run_of_announcement(message.external_id))
         return None if subagent is None else subagent.asked.sender
 
     def _has_time(self, run: NewRun, node: NodeId) -> bool:
-        """Whether the time of a job, or the heartbeat run, for which a run works is this node's."""
+        """Return whether the occurrence or heartbeat run of a run is claimed by this node."""
         if run.heartbeat_run is not None:
             heartbeat_run = self._db.heartbeat_runs.rows.get(run.heartbeat_run)
             if heartbeat_run is None or heartbeat_run.node != node:
@@ -245,7 +245,7 @@ class MemoryRuns(MemoryPart):
         return row is not None and row.node == node
 
     def _take_draft(self, run: NewRun) -> None:
-        """Give a run the draft that an earlier one for its messages left."""
+        """Give a run the draft of an earlier run for its messages."""
         found = [draft for draft in self._db.drafts.values() if draft.inbox & set(run.inbox)]
         # Of several the newest whose id is known. Sorting twice: instants cannot be negated.
         found.sort(key=lambda draft: draft.run_id)
@@ -263,13 +263,13 @@ class MemoryRuns(MemoryPart):
             self._db.close_forsaken_drafts(run.started_at)
 
     def _waits(self, draft: DraftRecord) -> bool:
-        """Whether another run will answer a draft's messages."""
+        """Return whether another run will answer a draft's messages."""
         return bool(draft.inbox & self._db.pending.keys())
 
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:
-        """The run's session, claimed for the node.
+        """Return the run's session, claimed for the node.
 
-        Raises ``Fenced`` or ``LeaseExpired``; then it is not made.
+        Raises ``Fenced`` or ``LeaseExpired``; then a new session is not stored.
         """
         key = self._db.present_key(run.session)
         session = self._db.sessions.get(key) or SessionRecord(
@@ -286,7 +286,7 @@ class MemoryRuns(MemoryPart):
         return self._db.sessions.setdefault(key, session)
 
     def _is_next(self, session: SessionRecord, run: NewRun) -> bool:
-        """Whether what a run is to answer waits, and nothing older is to be answered before."""
+        """Return whether the rows of a run are pending and no older row waits."""
         if not run.inbox:
             return True
         older = (
@@ -298,7 +298,7 @@ class MemoryRuns(MemoryPart):
 
 
 def _summarize(session: SessionRecord, summary: Summary) -> None:
-    """Let a summary stand for a history up to one of its entries, unless one does for as much."""
+    """Store a summary, unless the present one covers as many entries."""
     places = [record.id for record in session.current()]
     if summary.upto in places and summary.upto > session.summarized_upto:
         session.summary, session.summarized_upto = summary.text, summary.upto

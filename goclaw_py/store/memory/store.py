@@ -51,9 +51,8 @@ class MemoryStore(
 ):
     """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.
 
-    No method really waits, so each is atomic. Two objects over one ``MemoryDatabase`` are two
-    processes on one database. Enter a node with ``join`` first, as with the real one: a node that
-    is not entered can own nothing.
+    No method waits, so each is atomic. Two objects over one ``MemoryDatabase`` are two processes on
+    one database. Store a node with ``join`` first: a node that is not stored can own nothing.
     """
 
     def __init__(self, database: MemoryDatabase | None = None) -> None:

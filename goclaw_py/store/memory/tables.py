@@ -1,4 +1,4 @@
-"""The tables of a database in memory, and what all parts of the store do with them."""
+"""The tables of a database in memory, and the operations that all parts of the store share."""
 
 from __future__ import annotations
 
@@ -75,24 +75,24 @@ class SessionRecord:
     epoch: int = 0
     history: list[HistoryRecord] = field(default_factory=list)
     pending: dict[int, InboxRecord] = field(default_factory=dict)
-    """Its inbox rows that are not done."""
+    """Inbox rows that have not ended."""
     unanswered: list[InboxRecord] = field(default_factory=list)
-    """Its messages that ended otherwise than with an answer."""
+    """Messages that ended without an answer."""
     active: set[RunId] = field(default_factory=set)
-    """Its runs that have not ended."""
+    """Runs that have not ended."""
     mode: Mode | None = None
     """The queue mode that was chosen in its chat."""
     heard: LastActivity | None = None
-    """Who spoke in it last."""
+    """The last activity of approved people."""
     summary: str = ""
     summarized_upto: int = 0
-    """The last entry of the history that the summary stands for."""
+    """The last history entry that the summary covers."""
     summaries: int = 0
     pinned: tuple[str, ...] = ()
 
     @property
     def claim(self) -> rules.Claim:
-        """Whose it is, and which of its histories is read."""
+        """Its owner and its epoch."""
         return rules.Claim(self.owner, self.fence, self.epoch)
 
     def current(self) -> list[HistoryRecord]:
@@ -121,12 +121,12 @@ class InboxRecord:
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether it is a message that ended otherwise than with an answer."""
+        """Whether it is a message that ended without an answer."""
         ended = self.outcome not in (None, Outcome.COMPLETED)
         return ended and self.kind is InboxKind.MESSAGE
 
     def row(self, mode: Mode | None = None) -> InboxRow:
-        """What callers see; ``mode`` is that of its session."""
+        """Return the row as callers see it; ``mode`` is that of its session."""
         return InboxRow(
             id=self.id,
             message=self.message,
@@ -153,7 +153,7 @@ class InboxRecord:
 
 @dataclass(slots=True)
 class RunRow:
-    """A row of ``runs``. ``end`` is None while it works."""
+    """A row of ``runs``. ``end`` is None while it is running."""
 
     new: NewRun
     node: NodeId
@@ -162,7 +162,7 @@ class RunRow:
     asked: rules.RunOrigin = rules.NOBODY
     end: RunEnd | None = None
     known: RunSoFar = field(default_factory=RunSoFar)
-    """What was noted of it while it worked."""
+    """The progress stored by ``note_run``."""
     follows: RunId | None = None
 
 
@@ -180,7 +180,7 @@ class DraftRecord:
 
     @property
     def lost(self) -> LostDraft | None:
-        """How it is looked for, if nobody knows its id."""
+        """How to search for it if its id is unknown."""
         return LostDraft(self.opened_by, self.after) if self.external_id is None else None
 
 
@@ -208,7 +208,7 @@ class OutboxRecord:
         return target.channel, target.account, target.chat
 
     def row(self) -> OutboxRow:
-        """What callers see."""
+        """Return the row as callers see it."""
         return OutboxRow(
             id=self.id,
             message=self.message,
@@ -226,7 +226,7 @@ class OutboxRecord:
 
 
 class MemoryDatabase:
-    """What several ``MemoryStore`` objects may share, as processes share a database."""
+    """A database that several ``MemoryStore`` objects share, as processes share one."""
 
     def __init__(self) -> None:
         self.nodes: dict[NodeId, Node] = {}
@@ -253,18 +253,18 @@ class MemoryDatabase:
         self.people: dict[PersonKey, Person] = {}
         self.requests: dict[PersonKey, PairingRequest] = {}
         self.kept: dict[PersonKey, list[NewInbox]] = {}
-        """What the senders of requests wrote."""
+        """The messages of senders with an access request."""
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
         self.cron = JobTables()
         self.heartbeat_runs = HeartbeatTables()
         self.work: dict[int, StoredWorkItem] = {}
 
     def present_key(self, key: SessionKey) -> SessionKey:
-        """Where a session is now: its chat may have been given another id."""
+        """Return the present key of a session whose chat may have a new id."""
         return key if key in self.sessions else self.moved.get(key, key)
 
     def notify(self, *notices: Notice) -> None:
-        """Call everybody who listens, in the event loop, after the present step."""
+        """Call all listeners in the event loop, after the present step."""
         loop = asyncio.get_running_loop()
         for notice in notices:
             for hearers in self.hearers.values():
@@ -272,17 +272,17 @@ class MemoryDatabase:
                     loop.call_soon(hear, notice)
 
     def nodes_by_age(self) -> list[Node]:
-        """All nodes, oldest first."""
+        """Return all nodes, the oldest first."""
         return sorted(self.nodes.values(), key=lambda node: (node.started_at, node.id))
 
     def is_live(self, node: NodeId | None, now: datetime) -> bool:
-        """Whether what this node owns is not to be touched by others."""
+        """Return whether other nodes must not take what this node owns."""
         return node is not None and node in self.nodes and self.nodes[node].is_live(now)
 
     def claim(self, session: SessionRecord, node: NodeId, now: datetime) -> bool:
-        """Own a session if nobody does who lives; True if it changed hands.
+        """Claim a session without a live owner; return whether its owner changed.
 
-        After an outage nobody does; then two would take sessions from each other.
+        After an outage no lease is valid, and then two nodes would take sessions from each other.
         """
         if session.owner == node or not self.is_live(node, now) or self.is_live(session.owner, now):
             return False
@@ -295,7 +295,7 @@ class MemoryDatabase:
     def end_row(
         self, row: InboxRecord, outcome: Outcome, reason: Reason | None, now: datetime
     ) -> None:
-        """An inbox row is done."""
+        """End an inbox row."""
         session = self.sessions[row.session]
         self.pending.pop(row.id, None)
         session.pending.pop(row.id, None)
@@ -304,26 +304,26 @@ class MemoryDatabase:
             session.unanswered.append(row)
 
     def rows_of(self, runs: Collection[RunId]) -> list[InboxRecord]:
-        """The pending rows of some runs."""
+        """Return the pending rows of some runs."""
         rows = [
             (run, self.pending.get(row_id)) for run in runs for row_id in self.runs[run].new.inbox
         ]
         return [row for run, row in rows if row is not None and row.run_id == run]
 
     def free_rows(self, runs: Collection[RunId], *, attempts_back: int) -> None:
-        """Let the pending rows of some runs run again."""
+        """Make the pending rows of some runs free, so that they run again."""
         for row in self.rows_of(runs):
             row.run_id = None
             row.attempts = max(0, row.attempts - attempts_back)
 
     def remember(self, session: SessionRecord, epoch: int, entries: Iterable[StoredEntry]) -> None:
-        """Append to one of a session's histories."""
+        """Append entries to one epoch of a session's history."""
         for entry in entries:
             self.last_history_id += 1
             session.history.append(HistoryRecord(self.last_history_id, epoch, entry))
 
     def move_unmentioned(self, old: SessionKey, new: SessionKey | None) -> None:
-        """Let what was said without a mention belong to another session, or forget it."""
+        """Move group messages without a mention to another session, or delete them."""
         for key, row in list(self.unmentioned.items()):
             if row.session == old and new is None:
                 del self.unmentioned[key]
@@ -331,7 +331,7 @@ class MemoryDatabase:
                 self.unmentioned[key] = replace(row, session=new)
 
     def close_forsaken_drafts(self, now: datetime) -> None:
-        """Close the drafts of ended runs of which no message waits."""
+        """Close the drafts of ended runs without a waiting message."""
         forsaken = [
             draft
             for draft in self.drafts.values()
@@ -345,7 +345,7 @@ class MemoryDatabase:
             self.enqueue([closing], session=run.new.session, now=now)
 
     def _became_of(self, draft: DraftRecord) -> Outcome:
-        """Of its messages, or of its run if it had none."""
+        """Return the outcome of a draft's messages, or of its run if it had none."""
         rows = [self.inbox[row] for row in sorted(draft.inbox) if row in self.inbox]
         outcomes = [row.outcome for row in rows if row.outcome]
         if Outcome.CANCELLED in outcomes:
@@ -355,7 +355,7 @@ class MemoryDatabase:
         return outcomes[-1] if outcomes else end.outcome
 
     def end_run(self, run: RunRow, end: RunEnd) -> None:
-        """A run has ended; where its end says nothing of its work, that stays as it was noted."""
+        """End a run; usage and tools that its end lacks stay as noted."""
         known = run.known
         run.end = replace(
             end,
@@ -369,9 +369,9 @@ class MemoryDatabase:
     def end_runs_of(
         self, nodes: Collection[NodeId], outcome: Outcome, reason: Reason, now: datetime
     ) -> list[RunRow]:
-        """End the runs that these nodes did not finish, the oldest first.
+        """End the unfinished runs of these nodes, the oldest first.
 
-        Those that were being stopped, whose messages have ended with the stop, as cancelled.
+        Runs whose messages have ended by a stop are cancelled.
         """
         cut = [run for run in self.runs.values() if run.end is None and run.node in nodes]
         for run in cut:
@@ -385,7 +385,7 @@ class MemoryDatabase:
         return sorted(cut, key=lambda run: (run.new.started_at, run.new.id))
 
     def free(self, nodes: Collection[NodeId]) -> None:
-        """Free all that these nodes own, remove them, and tell the others."""
+        """Release everything that these nodes own, remove them, and notify the others."""
         sending = [row for line in self.unsent.values() for row in line.values() if row.owner]
         freed = [row for row in sending if row.owner in nodes]
         for row in freed:
@@ -409,7 +409,7 @@ class MemoryDatabase:
     def enqueue(
         self, messages: Sequence[OutboundMessage], *, session: SessionKey | None, now: datetime
     ) -> None:
-        """Put messages into the outbox and tell the senders."""
+        """Add messages to the outbox and notify the senders."""
         for message in messages:
             self.last_outbox_id += 1
             row = OutboxRecord(self.last_outbox_id, message, session, now, now)
@@ -420,28 +420,28 @@ class MemoryDatabase:
             self.notify(Notice.OUTBOX)
 
     def check_alive(self, node: NodeId) -> None:
-        """Raise ``Fenced`` if a node was declared dead."""
+        """Raise ``Fenced`` if a node has expired and was recovered."""
         if node not in self.nodes:
             raise Fenced(f"node {node} is not alive")
 
     def attempts(self, runs: Iterable[RunId]) -> int:
-        """How many of some runs count as attempts: all but those that a shutdown cut."""
+        """Count the runs that are attempts: all except those that a shutdown interrupted."""
         ends = [self.runs[run].end for run in runs]
         return sum(end is None or end.outcome is not Outcome.INTERRUPTED for end in ends)
 
     def used(self, runs: Iterable[RunId]) -> Usage | None:
-        """What some runs have used together; None if that is known of none."""
+        """Return the usage of some runs together; None if all are unknown."""
         ends = [self.runs[run].end for run in runs]
         used = [end.usage for end in ends if end is not None and end.usage is not None]
         return reduce(Usage.plus, used) if used else None
 
     def began(self, runs: Iterable[RunId]) -> datetime | None:
-        """When the first of some runs began."""
+        """Return when the first of some runs started."""
         return min((self.runs[run].new.started_at for run in runs), default=None)
 
 
 class MemoryPart:
-    """One noun's share of ``MemoryStore``."""
+    """The base class of the parts of ``MemoryStore``."""
 
     def __init__(self, database: MemoryDatabase) -> None:
         self._db = database

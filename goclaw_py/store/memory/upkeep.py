@@ -1,4 +1,4 @@
-"""What is forgotten when it has been kept long enough."""
+"""Deletion of old rows."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class MemoryUpkeep(MemoryPart):
         return row.finished_at is not None and row.finished_at < now - kept
 
     def _is_forgettable(self, run: RunRow, before: datetime) -> bool:
-        """Whether a run is too old, and nothing tells of it."""
+        """Return whether a run is too old, and no kept row refers to it."""
         if run.end is None or max(run.new.started_at, run.end.finished_at) >= before:
             return False
         is_told_of = (
@@ -117,7 +117,7 @@ class MemoryUpkeep(MemoryPart):
         return not is_told_of and run.new.id not in self._db.drafts
 
     def _is_idle(self, session: SessionRecord, before: datetime) -> bool:
-        """Whether nothing has happened in a session, nothing waits, and nothing will happen."""
+        """Return whether a session was idle, has nothing waiting, and will not be used again."""
         job = upkeep_rules.job_of(session.key)
         is_left = job is not None and job not in self._db.cron.jobs
         return (
@@ -132,13 +132,13 @@ class MemoryUpkeep(MemoryPart):
     # ------------------------------------------------------------------ what is needed
 
     def _is_needed(self, row: InboxRecord) -> bool:
-        """Whether a draft or a run that works belongs to a message."""
+        """Return whether a draft or a run in progress belongs to a message."""
         run = None if row.run_id is None else self._db.runs.get(row.run_id)
         works = run is not None and run.end is None
         return works or any(row.id in draft.inbox for draft in self._db.drafts.values())
 
     def _is_told_of(self, row: OutboxRecord) -> bool:
-        """Whether a log says what became of a message."""
+        """Return whether a stored occurrence or heartbeat run refers to a message."""
         message = row.message
         return (
             message.occurrence in self._db.cron.logs

@@ -1,4 +1,4 @@
-"""What nodes own, and what they ask each other."""
+"""Tables of leases, lane slots and calls."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class PlaceRecord:
 
 @dataclass(slots=True)
 class PlaceTable:
-    """``lane_slots``, each lane in the order of its line."""
+    """``lane_slots``, each lane in queue order."""
 
     lanes: dict[LaneName, dict[int, PlaceRecord]] = field(default_factory=dict)
     last_id: int = 0
 
     def of(self, lane: LaneName) -> dict[int, PlaceRecord]:
-        """The line of a lane."""
+        """Return the slots and requests of a lane."""
         return self.lanes.setdefault(lane, {})
 
     def enter(self, lane: LaneName, node: NodeId) -> None:
-        """One more waits."""
+        """Add a request."""
         self.last_id += 1
         self.of(lane)[self.last_id] = PlaceRecord(node)
 
     def remove(self, nodes: Collection[NodeId]) -> None:
-        """Give back what these nodes had."""
+        """Remove the slots and requests of these nodes."""
         for lane, line in self.lanes.items():
             self.lanes[lane] = {key: one for key, one in line.items() if one.node not in nodes}
 
@@ -59,21 +59,21 @@ class CallRecord:
 
 @dataclass(slots=True)
 class CallTable:
-    """``node_calls``, in the order of their numbers."""
+    """``node_calls``, in order of their numbers."""
 
     rows: dict[int, CallRecord] = field(default_factory=dict)
     last_id: int = 0
 
     def enter(self, node: NodeId, question: str, now: datetime) -> int:
-        """A new question; its number."""
+        """Add a call; return its number."""
         self.last_id += 1
         self.rows[self.last_id] = CallRecord(node, NodeCall(self.last_id, question, now))
         return self.last_id
 
     def forget(self, before: datetime) -> None:
-        """Forget what was asked before an instant."""
+        """Delete calls older than an instant."""
         self.rows = {key: one for key, one in self.rows.items() if one.call.asked_at >= before}
 
     def remove(self, nodes: Collection[NodeId]) -> None:
-        """Forget what these nodes were asked."""
+        """Delete the calls to these nodes."""
         self.rows = {key: one for key, one in self.rows.items() if one.node not in nodes}

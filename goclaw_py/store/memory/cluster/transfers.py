@@ -1,4 +1,4 @@
-"""A chat that was given another id: all that belongs to it moves."""
+"""Moving everything that belongs to a chat with a new id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goclaw_py.store.memory.tables import MemoryDatabase, RunRow, SessionRecord
 
 
 class MemoryTransfers:
-    """One move, from the chat ``old`` to the id ``new``."""
+    """A move from the chat ``old`` to the id ``new``."""
 
     def __init__(self, database: MemoryDatabase, old: Target, new: str) -> None:
         self._db = database
@@ -22,7 +22,7 @@ class MemoryTransfers:
         self._new = new
 
     def move(self, now: datetime) -> bool:
-        """Do it. False if nothing of the old chat was left."""
+        """Move. Returns False if nothing belongs to the old chat."""
         sessions = [
             session for session in self._db.sessions.values() if self._is_here(session.target)
         ]
@@ -93,7 +93,7 @@ class MemoryTransfers:
         self._remember_move(old.key, new.key)
 
     def _cut_runs(self, session: SessionRecord, now: datetime) -> None:
-        """End the runs of a session's owner, who loses it."""
+        """End the runs of a session's owner, which loses the session."""
         active = [self._db.runs[run_id] for run_id in session.active]
         cut = [run for run in active if run.node == session.owner]
         for run in cut:
@@ -102,7 +102,7 @@ class MemoryTransfers:
         self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
 
     def _realign_runs(self, session: SessionRecord, merged: rules.Claim) -> None:
-        """Let the runs that work in a session go on in what it becomes."""
+        """Let runs in progress continue in the merged session."""
         for run_id in session.active:
             run = self._db.runs[run_id]
             if (run.node, run.fence) == (merged.owner, session.fence):
@@ -144,7 +144,7 @@ class MemoryTransfers:
     # ------------------------------------------------------------------ what names the chat
 
     def _retarget(self, session: SessionRecord) -> None:
-        """Let a session and its messages name the new chat."""
+        """Change the targets of a session and its messages to the new chat."""
         if session.target is not None:
             session.target = self._moved(session.target)
         if session.heard is not None:
@@ -155,7 +155,7 @@ class MemoryTransfers:
                 row.message = replace(row.message, target=target, message_id=None, reply_to=None)
 
     def _retarget_runs(self) -> bool:
-        """Those that work, and those of sessions that have moved."""
+        """Move runs in progress, and runs of moved sessions."""
         found = [run for run in self._db.runs.values() if self._is_here(run.new.target)]
         moved = [run for run in found if run.end is None or self._is_of_new_chat(run)]
         for run in moved:
@@ -211,7 +211,7 @@ class MemoryTransfers:
         return True
 
     def _move_request(self) -> bool:
-        """The group's request for access, unless it has one under its new id."""
+        """Move the group's access request, unless the new id has one."""
         place = self._old.channel, self._old.account
         request = self._db.requests.get((*place, self._old.chat))
         if request is None or not request.is_group:
@@ -233,7 +233,7 @@ class MemoryTransfers:
         return bool(old)
 
     def _move_heartbeat_runs(self) -> bool:
-        """Where runs have alerted. Alerts keep their keys, which name the old chat."""
+        """Move the alert targets of heartbeat runs. Alerts keep their keys with the old chat."""
         moved = [row for row in self._db.heartbeat_runs.rows.values() if self._is_here(row.target)]
         for row in moved:
             assert row.target is not None
@@ -241,7 +241,7 @@ class MemoryTransfers:
         return bool(moved)
 
     def _move_jobs(self, now: datetime) -> bool:
-        """Jobs of the chat, and those that tell their results there; the zone of its owner too."""
+        """Move the chat's jobs, jobs with the chat as target, and its owner's time zone."""
         owners = job_rules.moved_owners(self._old, self._new)
         found = [
             (job, job_rules.retargeted(job, self._old, self._new))

@@ -1,4 +1,4 @@
-"""Heartbeats, the heartbeat runs that are due, and what became of each."""
+"""Heartbeats and heartbeat runs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class MemoryHeartbeats(MemoryPart):
         return self._db.heartbeat_runs.heartbeats.get(agent) or Heartbeat(agent, None)
 
     def _put_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Store one, and tell everybody if its next heartbeat run has moved."""
+        """Store a heartbeat, and send a notice if its next run has moved."""
         before = self._heartbeat(heartbeat.agent)
         self._db.heartbeat_runs.heartbeats[heartbeat.agent] = heartbeat
         if heartbeat_rules.is_moved(before, heartbeat):
@@ -279,7 +279,7 @@ class MemoryHeartbeats(MemoryPart):
         return [self._undelivered(row) for _, row in sorted(found, key=lambda one: one[0])]
 
     def _died(self, heartbeat_run: HeartbeatRunId, since: datetime) -> tuple[datetime, int] | None:
-        """When the first of a heartbeat run's dead messages died, and which it is."""
+        """Return when the first message of a heartbeat run became dead, and its row."""
         said = (self._db.outbox[one] for one in self._db.heartbeat_runs.said.get(heartbeat_run, ()))
         died = [
             (row.finished_at, row.id)

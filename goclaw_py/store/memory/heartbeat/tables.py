@@ -1,4 +1,4 @@
-"""Heartbeats and their log in memory."""
+"""Tables of heartbeats and heartbeat runs in memory."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ class HeartbeatTables:
     def __init__(self) -> None:
         self.heartbeats: dict[AgentName, Heartbeat] = {}
         self.rows: dict[HeartbeatRunId, HeartbeatRun] = {}
-        """Without the runs and the delivery."""
+        """Without agent runs and delivery."""
         self.told: set[HeartbeatRunId] = set()
-        """Heartbeat runs of whose dead messages somebody was told."""
+        """Heartbeat runs whose undelivered alert was reported."""
         self.events: defaultdict[AgentName, dict[int, HeartbeatEvent]] = defaultdict(dict)
         self.items: defaultdict[AgentName, dict[str, datetime]] = defaultdict(dict)
-        """When each item was carried last."""
+        """When each checklist item was last included."""
         self.runs: defaultdict[HeartbeatRunId, list[RunId]] = defaultdict(list)
-        """The runs that worked for each heartbeat run, in the order in which they began."""
+        """The agent runs of each heartbeat run, in order of their starts."""
         self.said: defaultdict[HeartbeatRunId, list[int]] = defaultdict(list)
         """The outbox rows of each heartbeat run."""
         self.alerts: defaultdict[str, list[int]] = defaultdict(list)
         """The outbox rows of each alert."""
         self.talks: defaultdict[AgentName, set[RunId]] = defaultdict(set)
-        """The runs of each agent that work for people."""
+        """The unfinished runs of each agent that answer people."""
         self.paid: defaultdict[HeartbeatRunId, list[RunId]] = defaultdict(list)
-        """Runs that those of a heartbeat run have asked for: its session pays for them."""
+        """Child runs that are charged to a heartbeat run's session."""
         self._sessions: dict[SessionKey, HeartbeatRunId] = {}
         self._of_agent: defaultdict[AgentName, dict[HeartbeatRunId, None]] = defaultdict(dict)
         self._last_event = 0
@@ -56,7 +56,7 @@ class HeartbeatTables:
     # ------------------------------------------------------------------ what others enter
 
     def began(self, run: NewRun) -> None:
-        """A run has begun."""
+        """Record that a run started."""
         if run.trigger in heartbeat_rules.TALKS:
             self.talks[run.agent].add(run.id)
         if run.heartbeat_run is None:
@@ -70,25 +70,25 @@ class HeartbeatTables:
             self.rows[row.id] = replace(row, status=HeartbeatRunStatus.RUNNING, detail="")
 
     def is_over(self, run: NewRun) -> None:
-        """A run has ended."""
+        """Record that a run ended."""
         self.talks[run.agent].discard(run.id)
 
     def queued(self, row: int, message: OutboundMessage) -> None:
-        """A message was put into the outbox."""
+        """Record that a message was added to the outbox."""
         if message.heartbeat_run is not None:
             self.said[message.heartbeat_run].append(row)
         if message.alert:
             self.alerts[message.alert].append(row)
 
     def forget_message(self, row: int, message: OutboundMessage) -> None:
-        """A message of the outbox is not kept any more."""
+        """Record that a message of the outbox was deleted."""
         if message.heartbeat_run is not None:
             _take_out(self.said, message.heartbeat_run, row)
         if message.alert:
             _take_out(self.alerts, message.alert, row)
 
     def forget_run(self, run: NewRun) -> None:
-        """A run is not kept any more."""
+        """Record that a run was deleted."""
         if run.heartbeat_run is not None:
             _take_out(self.runs, run.heartbeat_run, run.id)
             self._sessions.pop(run.session, None)
@@ -97,7 +97,7 @@ class HeartbeatTables:
             _take_out(self.paid, self._sessions[run.payer], run.id)
 
     def enter_event(self, agent: AgentName, text: str, now: datetime) -> HeartbeatEvent:
-        """One more."""
+        """Add an event."""
         self._last_event += 1
         event = HeartbeatEvent(self._last_event, agent, text, now)
         self.events[agent][event.id] = event
@@ -113,7 +113,7 @@ class HeartbeatTables:
         fresh: HeartbeatRunId,
         why: heartbeat_rules.DueCause,
     ) -> HeartbeatClaim:
-        """Claim a new heartbeat run of a heartbeat that has none."""
+        """Claim a new heartbeat run of a heartbeat without an unfinished one."""
         heartbeat = heartbeat_rules.claimed(self.heartbeats[agent], why, now)
         self.rows[fresh] = HeartbeatRun(
             fresh, agent, why.kind, why.at, now, HeartbeatRunStatus.RUNNING, node=node
@@ -123,7 +123,7 @@ class HeartbeatTables:
         return self.in_hand(agent)
 
     def resume(self, agent: AgentName, node: NodeId, now: datetime) -> HeartbeatClaim:
-        """Claim the heartbeat run of a heartbeat that was given back."""
+        """Claim the released run of a heartbeat."""
         heartbeat = heartbeat_rules.answered(replace(self.heartbeats[agent], node=node), now)
         assert heartbeat.heartbeat_run is not None
         self.heartbeats[agent] = heartbeat
@@ -137,7 +137,7 @@ class HeartbeatTables:
         return self.in_hand(agent)
 
     def in_hand(self, agent: AgentName) -> HeartbeatClaim:
-        """The heartbeat run of a heartbeat that is claimed."""
+        """Return the claimed run of a heartbeat."""
         heartbeat = self.heartbeats[agent]
         assert heartbeat.heartbeat_run is not None
         row = self.rows[heartbeat.heartbeat_run]
@@ -146,7 +146,7 @@ class HeartbeatTables:
         )
 
     def claimed_by(self, nodes: Collection[NodeId]) -> list[HeartbeatRun]:
-        """What these nodes have in hand, by agent."""
+        """Return the runs that these nodes have claimed, by agent."""
         held = sorted(
             (one.agent, one.heartbeat_run)
             for one in self.heartbeats.values()
@@ -161,7 +161,7 @@ class HeartbeatTables:
     # ------------------------------------------------------------------ ends
 
     def end(self, row: HeartbeatRun, end: HeartbeatRunEnd) -> None:
-        """End a heartbeat run that is open, with all that this changes."""
+        """End an unfinished heartbeat run, and update its heartbeat."""
         self.rows[row.id] = replace(
             row,
             status=end.status,
@@ -204,12 +204,12 @@ class HeartbeatTables:
         return sorted(rows, key=lambda row: (row.claimed_at, row.id), reverse=True)
 
     def since(self, agent: AgentName, since: datetime) -> list[HeartbeatRun]:
-        """The rows of an agent that were claimed since then."""
+        """Return the rows of an agent that were claimed since then."""
         rows = (self.rows[row] for row in self._of_agent.get(agent, ()))
         return [row for row in rows if row.claimed_at >= since]
 
     def sweep(self, now: datetime) -> int:
-        """Delete some of what is too old; how many rows of the log."""
+        """Delete some old rows; return how many."""
         for items in self.items.values():
             for key, at in list(items.items()):
                 if at < now - heartbeat_rules.ITEMS_KEPT:
@@ -232,7 +232,7 @@ class HeartbeatTables:
 
 
 def _take_out(lists: dict[Key, list[Item]], key: Key, item: Item) -> None:
-    """Take an item out of one of some lists, which goes with its last one."""
+    """Remove an item from one of several lists, and the list with its last item."""
     if item in lists.get(key, ()):
         lists[key].remove(item)
         if not lists[key]:
@@ -240,5 +240,5 @@ def _take_out(lists: dict[Key, list[Item]], key: Key, item: Item) -> None:
 
 
 def by_hand(now: datetime) -> heartbeat_rules.DueCause:
-    """Why a heartbeat run comes that somebody has asked for."""
+    """Return the cause of a requested heartbeat run."""
     return heartbeat_rules.DueCause(HeartbeatRunKind.MANUAL, now, is_wake=False)

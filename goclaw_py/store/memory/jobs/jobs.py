@@ -1,4 +1,4 @@
-"""Jobs, the times at which they are due, and what became of them."""
+"""Jobs and occurrences."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class MemoryJobs(MemoryPart):
         return unheld and not self._is_elsewhere(key, node, now)
 
     def _is_elsewhere(self, key: SessionKey, node: NodeId, now: datetime) -> bool:
-        """Whether another node holds a session: a live owner, or a run that has not ended."""
+        """Return whether another live node owns a session or has a run in it."""
         session = self._db.sessions.get(key)
         if session is None:
             return False
@@ -357,7 +357,7 @@ class MemoryJobs(MemoryPart):
         return self._db.attempts(self._db.cron.runs.get(occurrence, ()))
 
     def _called(self, occurrence: OccurrenceId) -> tuple[str, ...]:
-        """Tools that change something, which runs for it had called that were cut."""
+        """Return the tools with side effects that interrupted runs of an occurrence called."""
         cut = (Outcome.LOST, Outcome.INTERRUPTED)
         ends = [self._db.runs[run].end for run in self._db.cron.runs.get(occurrence, ())]
         calls = [call for end in ends if end and end.outcome in cut for call in end.tools]
@@ -380,7 +380,7 @@ _OPEN = (OutboxState.PENDING, OutboxState.SENDING, OutboxState.DEAD)
 
 
 def _claimed(row: LoggedOccurrence) -> OccurrenceClaim:
-    """One that waits, or has waited: whoever claimed it at first could read its job."""
+    """Return the claim of an occurrence; the node that claimed it first could read its job."""
     return OccurrenceClaim(
         row.id,
         replace(job_reading.read_job(row.definition), running=row.id),

@@ -1,4 +1,4 @@
-"""Jobs and their log in memory."""
+"""Tables of jobs and occurrences in memory."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from goclaw_py.ports.store import NewRun
 from goclaw_py.store import job_rules
 
 _Moment = tuple[JobId, datetime]
-"""A job and a time at which it was to run."""
+"""A job and a time at which it is due."""
 
 
 class JobTables:
-    """What ``cron_jobs``, ``job_runs`` and ``owner_zones`` hold."""
+    """The tables ``cron_jobs``, ``job_runs`` and ``owner_zones``."""
 
     def __init__(self) -> None:
         self.jobs: dict[JobId, Job] = {}
         self.logs: dict[OccurrenceId, LoggedOccurrence] = {}
-        """Without the runs and the delivery."""
+        """Without runs and delivery."""
         self.zones: dict[Owner, str] = {}
         self.runs: dict[OccurrenceId, list[RunId]] = {}
-        """The runs that worked for each occurrence, in the order in which they began."""
+        """The runs of each occurrence, in order of their starts."""
         self.delivers: dict[JobId, tuple[OccurrenceId, bool]] = {}
-        """Whose delivery deletes a job, and whether its log goes with it."""
+        """Jobs that are deleted once their result is delivered, and whether their log is too."""
         self.waiting: dict[OccurrenceId, SessionKey] = {}
-        """Occurrences that wait for a session, and that no node has claimed."""
+        """Unclaimed occurrences that wait for a session."""
         self.waited: dict[OccurrenceId, SessionKey] = {}
-        """The same of those by hand that a node has claimed since."""
+        """Claimed manual occurrences that have waited for a session."""
         self._slugs: dict[Owner, dict[str, JobId]] = {}
         self._of_job: dict[JobId, dict[OccurrenceId, None]] = {}
         self._open: dict[_Moment, OccurrenceId] = {}
-        """Occurrences by the schedule that have not ended for good."""
+        """Scheduled occurrences that have not ended."""
         self._line: list[tuple[datetime, JobId]] = []
-        """A heap with every job that may be claimed, and with entries that are out of date."""
+        """A heap of all jobs that may be claimed; it also contains outdated entries."""
 
     # ------------------------------------------------------------------ jobs
 
@@ -54,7 +54,7 @@ class JobTables:
         return self._slugs.get(owner, {})
 
     def put(self, job: Job) -> None:
-        """Store a job, in place of what was stored of it."""
+        """Store a job."""
         self._forget_slug(job.id)
         self.jobs[job.id] = job
         self._slugs.setdefault(job.owner, {})[job.spec.slug] = job.id
@@ -69,7 +69,7 @@ class JobTables:
             heapq.heapify(self._line)
 
     def remove(self, job: JobId, *, forget: bool) -> None:
-        """Remove a job, and its log if ``forget``."""
+        """Remove a job, with ``forget`` also its log."""
         self.delivers.pop(job, None)
         self._forget_slug(job)
         del self.jobs[job]
@@ -88,7 +88,7 @@ class JobTables:
     # ------------------------------------------------------------------ claims
 
     def first(self) -> Job | None:
-        """The job that is due first, of those that may be claimed."""
+        """Return the job that is due first, of those that may be claimed."""
         while self._line:
             due_at, job_id = self._line[0]
             job = self.jobs.get(job_id)
@@ -98,12 +98,12 @@ class JobTables:
         return None
 
     def first_message(self, until: datetime) -> Job | None:
-        """The same of jobs whose payload is a message, and that are due by then."""
+        """Return the first due job with a message as payload, if it is due by then."""
         due = (job for job in self.due(until) if isinstance(job.spec.payload, FixedMessage))
         return min(due, key=lambda job: (job.next_run_at, job.id), default=None)
 
     def due(self, until: datetime) -> Collection[Job]:
-        """Those that may be claimed and are due by then, in no order."""
+        """Return the jobs that may be claimed and are due by then, unordered."""
         found: dict[JobId, Job] = {}
         places = [0]
         while places:
@@ -118,7 +118,7 @@ class JobTables:
         return found.values()
 
     def is_wanted(self, row_id: OccurrenceId) -> bool:
-        """Whether a claimed time is still that of its job."""
+        """Return whether the job of a claimed occurrence is still due at its time."""
         row = self.logs.get(row_id)
         job = None if row is None else self.jobs.get(row.job)
         if row is None or job is None:
@@ -133,7 +133,7 @@ class JobTables:
         fresh: OccurrenceId,
         attempts: Callable[[OccurrenceId], int],
     ) -> OccurrenceClaim:
-        """Claim a due job; takes what a process has left, or makes a row with the id ``fresh``."""
+        """Claim a due job: continue a released occurrence, or create one with the id ``fresh``."""
         assert job.next_run_at is not None
         left = self._open.get((job.id, job.next_run_at))
         if left is None:
@@ -166,7 +166,7 @@ class JobTables:
     def enter(
         self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId, *, by_hand: bool
     ) -> OccurrenceClaim:
-        """Claim a job of which nothing runs, with a new row of the log."""
+        """Claim a job without a run, with a new occurrence."""
         due_at = now if by_hand or job.next_run_at is None else job.next_run_at
         job = replace(job, running=fresh)
         self.put(job)
@@ -190,14 +190,14 @@ class JobTables:
         return OccurrenceClaim(fresh, job, due_at, now, by_hand=by_hand)
 
     def wait(self, row: LoggedOccurrence, session: SessionKey) -> None:
-        """Let a claimed occurrence wait for a session; its job stays marked."""
+        """Let a claimed occurrence wait for a session; its job stays marked as running."""
         self.waiting[row.id] = session
         self.logs[row.id] = replace(
             row, status=OccurrenceStatus.WAITING, node=None, waits_for=session
         )
 
     def in_line(self) -> list[LoggedOccurrence]:
-        """Those that wait for a session, the first due first."""
+        """Return the occurrences that wait for a session, the first due first."""
         rows = map(self.logs.__getitem__, self.waiting)
         return sorted(rows, key=lambda row: (row.scheduled_at, row.id))
 
@@ -212,7 +212,7 @@ class JobTables:
     # ------------------------------------------------------------------ ends
 
     def end(self, row: LoggedOccurrence, end: OccurrenceEnd) -> None:
-        """End an occurrence that runs, with what that makes of its job."""
+        """End an occurrence and update its job."""
         self._close(
             replace(
                 row,
@@ -250,7 +250,7 @@ class JobTables:
             self.jobs[job.id] = replace(job, last_status=status, last_error=error)
 
     def delete_delivered(self, open_: Collection[OccurrenceId]) -> int:
-        """Delete the jobs whose results have been delivered; ``open_`` have not."""
+        """Delete the jobs whose results are delivered; ``open_`` are not delivered yet."""
         over = [
             (job, forget)
             for job, (occurrence, forget) in self.delivers.items()
@@ -263,7 +263,7 @@ class JobTables:
         return len(over)
 
     def untold(self, now: datetime) -> list[LoggedOccurrence]:
-        """Results that reached nobody, the oldest first; of each job only the newest stays open."""
+        """Return undelivered results, the oldest first; of each job only the newest."""
         newest: dict[JobId, LoggedOccurrence] = {}
         rows = [r for r in self.logs.values() if r.status in UNTOLD and r.told_at is None]
         for row in sorted(rows, key=lambda row: (row.scheduled_at, row.id)):
@@ -273,7 +273,7 @@ class JobTables:
         return list(newest.values())
 
     def left_of(self, job: JobId) -> list[LoggedOccurrence]:
-        """What was given back of a job that has other plans by now, or is gone."""
+        """Return the released occurrences of a job that was deleted or rescheduled."""
         rows = map(self.logs.__getitem__, self._ids(job))
         return [
             row
@@ -287,9 +287,9 @@ class JobTables:
     def let_go(
         self, row: LoggedOccurrence, status: OccurrenceStatus, now: datetime, began: datetime | None
     ) -> None:
-        """Let an occurrence be claimed again; it ends for good if its job has other plans.
+        """Release an occurrence; it ends if its job was deleted or rescheduled.
 
-        A job tells of what ended unless it has run since.
+        The job shows this result unless it has run since.
         """
         if row.status is OccurrenceStatus.WAITING:
             del self.waiting[row.id]
@@ -324,16 +324,16 @@ class JobTables:
         return sorted(rows, key=lambda row: (row.scheduled_at, row.id), reverse=True)
 
     def claimed_by(self, nodes: Collection[NodeId]) -> list[LoggedOccurrence]:
-        """What these nodes work on."""
+        """Return the occurrences that these nodes have claimed."""
         return [row for row in self.logs.values() if row.node is not None and row.node in nodes]
 
     def forget_run(self, run: NewRun) -> None:
-        """A run is not kept any more, nor the time of a job for which it worked."""
+        """Record that a run was deleted, also for its occurrence."""
         if run.occurrence is not None:
             self.runs.pop(run.occurrence, None)
 
     def rename_owner(self, job: JobId, owner: Owner) -> None:
-        """Let the rows of a job belong to another owner."""
+        """Change the owner of a job's occurrences."""
         for row in self._ids(job):
             self.logs[row] = replace(self.logs[row], owner=owner)
 
@@ -347,7 +347,7 @@ class JobTables:
                     self._drop(row.id)
 
     def sweep_log(self, before: datetime) -> int:
-        """Delete some of the rows that ended before an instant; how many."""
+        """Delete some occurrences that ended before an instant; return how many."""
         old = [
             row
             for row in self.logs.values()
@@ -382,15 +382,15 @@ class JobTables:
 
 
 def _last_seen(job: Job) -> datetime:
-    """When it last ran or was changed."""
+    """Return when a job last ran or was changed."""
     return max(job.updated_at, job.last_run_at or job.updated_at)
 
 
 def _is_last(job: Job, row: LoggedOccurrence) -> bool:
-    """Whether a job has not run since one of its times was claimed."""
+    """Return whether a job has not run since this occurrence was claimed."""
     return job.last_run_at is None or row.claimed_at >= job.last_run_at
 
 
 def _is_free(job: Job) -> bool:
-    """Whether it may be claimed when its time has come."""
+    """Return whether a job may be claimed once it is due."""
     return job.state is JobState.ACTIVE and job.running is None
