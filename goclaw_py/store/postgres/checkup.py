@@ -1,4 +1,4 @@
-"""What a server is like, for whoever looks for what is wrong (SPEC OPS-4)."""
+"""Properties of a server, for diagnosis (SPEC OPS-4)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NOTICE_S = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What a server said of itself.
+    """The result of examining a server.
 
     Args:
-        schema: How its schema compares with this release; None if we may not read that.
-        skew_s: How far its clock is ahead of ours.
-        notices: Whether a notice reaches a connection that listens for it.
-        pooled: Whether a pooler in between gives our sessions to others.
+        schema: How its schema compares with this release; None if we may not read it.
+        skew_s: Seconds by which its clock is ahead of ours.
+        notices: Whether a notice reaches a listening connection.
+        pooled: Whether a pooler shares our sessions with other clients.
     """
 
     schema: SchemaStatus | None
@@ -35,17 +35,17 @@ class Checkup:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """The migrations that its schema lacks, as far as is known."""
+        """The migrations that its schema lacks, as far as known."""
         return () if self.schema is None else self.schema.pending
 
     @property
     def is_current(self) -> bool:
-        """Whether its schema is known to lack nothing."""
+        """Whether its schema is known to be up to date."""
         return self.schema is not None and not self.schema.pending
 
 
 async def check_up(address: Address, clock: Clock) -> Checkup:
-    """Ask a server; nothing is changed. Raises ``StoreError``."""
+    """Examine a server without changing it. Raises ``StoreError``."""
     async with bare(address) as one:
         async with bare(address) as other:
             pooled = await shares_sessions(one, other)
@@ -64,7 +64,7 @@ async def check_up(address: Address, clock: Clock) -> Checkup:
 
 
 async def _hears(address: Address) -> bool:
-    """Whether LISTEN works: a pooler that gives each transaction another connection breaks it."""
+    """Return whether LISTEN works; a pooler in transaction mode breaks it."""
     channel = f"goclaw_doctor_{secrets.token_hex(8)}"
     heard = asyncio.Event()
     ear = await connect(address)

@@ -1,4 +1,4 @@
-"""How claims of jobs and heartbeats end, or are released, alone or in transactions of others."""
+"""Ending and releasing claims of jobs and heartbeats, alone or in other transactions."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _HEARTBEAT_RUNS = queries("heartbeat_runs")
 
 
 class EndOfClaim(Protocol):
-    """How something that was claimed ends."""
+    """The end of something that was claimed."""
 
     @property
     def id(self) -> str:
-        """The id of its row of the log."""
+        """The id of its row."""
 
     @property
     def finished_at(self) -> datetime:
@@ -46,7 +46,7 @@ EndT = TypeVar("EndT", bound=EndOfClaim)
 
 @dataclass(frozen=True, slots=True)
 class ClaimEnding(Generic[EndT]):
-    """An end with what is said of it; ``node`` has claimed it, None: no node has."""
+    """An end with its messages; ``node`` holds the claim, None: no node does."""
 
     end: EndT
     say: Sequence[OutboundMessage]
@@ -54,7 +54,7 @@ class ClaimEnding(Generic[EndT]):
 
 
 class LockedClaims(ABC, Generic[EndT]):
-    """Claims that are about to end, locked until the transaction does."""
+    """Claims that are about to end, locked until the end of the transaction."""
 
     what: ClassVar[str]
 
@@ -64,19 +64,19 @@ class LockedClaims(ABC, Generic[EndT]):
     @classmethod
     @abstractmethod
     async def of(cls, connection: Connection, ends: Iterable[EndT]) -> Self:
-        """Lock them, after the sessions of their runs."""
+        """Lock claims, after the sessions of their runs."""
 
     @abstractmethod
     async def store(self, connection: Connection, ends: Mapping[str, EndT]) -> None:
-        """End them."""
+        """Store ends."""
 
     def is_open(self, end: EndT) -> bool:
-        """Whether it has not ended, and is kept."""
+        """Return whether it is stored and has not ended."""
         row = self._rows.get(storable(end.id))
         return row is not None and row["finished_at"] is None
 
     def refusal(self, end: EndT | None, node: NodeId | None) -> Fenced | None:
-        """Why a node cannot end it; None if it can, or if nothing is to be ended any more."""
+        """Return why a node cannot end it; None if it can, or if it has ended."""
         if end is None or not self.is_open(end):
             return None
         if self._rows[storable(end.id)]["node"] == node:
@@ -84,7 +84,7 @@ class LockedClaims(ABC, Generic[EndT]):
         return not_yours(self.what, end.id)
 
     async def end(self, connection: Connection, ends: Iterable[EndT]) -> None:
-        """End those of them that are open, each once."""
+        """End those that have not ended, each once."""
         ending: dict[str, EndT] = {}
         for end in ends:
             if self.is_open(end):
@@ -99,7 +99,7 @@ async def end_claims(
     endings: Sequence[ClaimEnding[EndT]],
     said_by: Callable[[ClaimEnding[EndT]], Iterable[OutboundMessage]],
 ) -> list[StoreError | None]:
-    """End claims in one transaction, each with what is said of it; tell which were refused."""
+    """End claims in one transaction, each with its messages; return the refusals."""
     async with pool.transaction() as connection:
         locked = await locking.of(connection, [one.end for one in endings])
         refused = [locked.refusal(one.end, one.node) for one in endings]
@@ -116,13 +116,13 @@ async def end_claims(
 
 
 async def check_alive(connection: Connection, node: NodeId) -> None:
-    """Keep a node from being recovered. Raises ``Fenced`` if it was declared dead."""
+    """Lock a node against recovery. Raises ``Fenced`` if it was recovered."""
     if await connection.row(_SQL["lock_node"], node) is None:
         raise Fenced(f"node {node} is not alive")
 
 
 def not_yours(what: str, claim: str) -> Fenced:
-    """Why another node cannot end or change a claim."""
+    """Return the error for a node that does not hold a claim."""
     return Fenced(f"{what} {claim} is not this node's any more")
 
 
@@ -155,10 +155,10 @@ async def let_go(
     status: OccurrenceStatus,
     now: datetime | None = None,
 ) -> None:
-    """Let occurrences be claimed again that are these nodes', and tell everybody.
+    """Release occurrences of these nodes, and send a notice.
 
-    ``pairs`` name them and their jobs; without ``now`` those that cannot be claimed again end with
-    the last of their runs.
+    ``pairs`` contain their ids and their jobs. Those that cannot be claimed again end at ``now``,
+    or without it with their last run.
     """
     locked = await _lock(connection, {(row["id"], row["job"]) for row in pairs})
     mine = [row["id"] for row in locked.values() if row["node"] in nodes]
@@ -168,9 +168,9 @@ async def let_go(
 
 
 async def end_left(connection: Connection, job: JobId) -> None:
-    """End what was given back of a locked job that has other plans by now, or is gone.
+    """End released occurrences of a locked job that was deleted or rescheduled.
 
-    Nobody would claim it, and it would stay open for ever (SPEC CRON-11).
+    They would never be claimed, and stay open forever (SPEC CRON-11).
     """
     left = await connection.fetch(_JOBS["left_of"], job)
     if left:
@@ -180,7 +180,7 @@ async def end_left(connection: Connection, job: JobId) -> None:
 async def _lock(
     connection: Connection, pairs: Iterable[tuple[OccurrenceId, str]]
 ) -> dict[str, Row]:
-    """Lock occurrences after their jobs, which may be gone."""
+    """Lock occurrences after their jobs, which may be deleted."""
     known = dict(pairs)
     if not known:
         return {}
@@ -198,7 +198,7 @@ class LockedHeartbeatRuns(LockedClaims[HeartbeatRunEnd]):
 
     @classmethod
     async def of(cls, connection: Connection, ends: Iterable[HeartbeatRunEnd]) -> Self:
-        """See ``LockedClaims``. After the occurrences of jobs."""
+        """See ``LockedClaims``. Locked after the occurrences of jobs."""
         agents = {storable(end.id): storable(end.agent) for end in ends}
         if not agents:
             return cls({})
@@ -217,9 +217,9 @@ async def end_heartbeat_runs(
     ends: Collection[HeartbeatRunEnd],
     holders: Sequence[NodeId | None] | None = None,
 ) -> set[HeartbeatRunId]:
-    """End runs that are open, each of another heartbeat; nothing is said of them.
+    """End unfinished runs of different heartbeats, without messages.
 
-    Those that name a holder which does not hold them are refused. Returns these.
+    Runs with a holder that does not hold them are refused, and returned.
     """
     if not ends:
         return set()
@@ -242,7 +242,7 @@ async def end_heartbeat_runs(
 
 
 async def give_back(connection: Connection, held: Sequence[Row]) -> None:
-    """Let the heartbeat runs of locked heartbeats be claimed again, and tell everybody."""
+    """Release the runs of locked heartbeats, and send a notice."""
     if held:
         await connection.fetch(
             _HEARTBEAT_RUNS["give_back"],
@@ -258,9 +258,9 @@ async def give_back(connection: Connection, held: Sequence[Row]) -> None:
 async def release_claims(
     connection: Connection, nodes: Sequence[NodeId], now: datetime, *, died: bool
 ) -> None:
-    """Let others claim what some locked nodes did not end. The runs of the nodes have ended.
+    """Release the unfinished claims of locked nodes, whose agent runs have ended.
 
-    A heartbeat run of a node that ``died`` while its agent worked is lost.
+    A heartbeat run is lost if its node ``died`` while its agent was running.
     """
     pairs = await connection.fetch(_JOBS["claimed_by"], nodes)
     status = OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED
@@ -306,7 +306,7 @@ class RunSubjects:
 
     @classmethod
     async def of(cls, connection: Connection, ends: Sequence[RunEnd]) -> Self:
-        """Lock what ends with runs that have not ended before."""
+        """Lock what ends with runs that have not ended yet."""
         return cls(
             ends,
             await LockedOccurrences.of(
@@ -318,7 +318,7 @@ class RunSubjects:
         )
 
     def refusal(self, end: RunEnd, node: NodeId) -> StoreError | None:
-        """Why a node cannot end what its run worked for; None if it can, or if it has ended."""
+        """Return why a node cannot end the subject of a run; None if it can, or if it has ended."""
         if storable(end.id) not in self._runs:
             return None
         return self._of_jobs.refusal(end.occurrence, node) or self._of_heartbeat_runs.refusal(
@@ -326,7 +326,7 @@ class RunSubjects:
         )
 
     def silenced(self, ends: Iterable[RunEnd]) -> list[RunEnd]:
-        """The ends without what is said of what ends otherwise, or has ended before."""
+        """Return the ends, without messages about subjects that have ended already."""
         silenced: list[RunEnd] = []
         seen: set[str] = set()
         for end in ends:
@@ -343,7 +343,7 @@ class RunSubjects:
         return silenced
 
     async def end(self, connection: Connection, ends: Iterable[RunEnd]) -> None:
-        """End it. After the runs, since their usage counts."""
+        """End the subjects, after the runs, since these count for their usage."""
         mine = [end for end in ends if storable(end.id) in self._runs]
         await self._of_jobs.end(connection, [end.occurrence for end in mine if end.occurrence])
         await self._of_heartbeat_runs.end(

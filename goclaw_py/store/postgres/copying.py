@@ -1,4 +1,4 @@
-"""Whole tables out of the database and into it, each in one transaction (SPEC DB-5)."""
+"""Copying whole tables from and to the database, each in one transaction (SPEC DB-5)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SQL = queries("backups")
 
 _LOCK_S: Final = 30
 _NOT_CONTENT: Final = frozenset({"nodes", "leases", "node_calls", "lane_slots"})
-"""Any process that was ever started leaves rows in these."""
+"""Tables about processes, which are no content."""
 
 # What a COPY as text looks like depends on these; so does nothing else here.
 _PLAIN: Final = """
@@ -42,7 +42,7 @@ set local tcp_user_timeout = 0;
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """A table and its columns, in their order."""
+    """A table with its columns, in order."""
 
     name: str
     columns: tuple[str, ...]
@@ -50,7 +50,7 @@ class CopiedTable:
 
 @dataclass(frozen=True, slots=True)
 class LiveNode:
-    """A process that works on the database. Its lease has not ended."""
+    """A process that uses the database; its lease is valid."""
 
     id: str
     host: str
@@ -59,7 +59,7 @@ class LiveNode:
 
 
 class Snapshot:
-    """All tables at one moment. Parents come before their children in ``tables``."""
+    """All tables at one moment. In ``tables``, parents come before their children."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class Snapshot:
         self.server = server
 
     async def copy(self, table: CopiedTable, write: Callable[[bytes], Awaitable[None]]) -> int:
-        """Give the rows of a table to ``write``, in pieces that end anywhere; how many."""
+        """Pass the rows of a table to ``write``, in pieces of any length; return their number."""
         return await self._connection.copy_out(table.name, table.columns, write)
 
     async def sequences(self) -> dict[str, int]:
-        """The next number of each identity column, by ``table.column``.
+        """Return the next number of each identity column, by ``table.column``.
 
-        A sequence knows no transactions: what it says is never behind the rows of the snapshot.
+        Sequences are not transactional: a number is never behind the rows of the snapshot.
         """
         names = [table.name for table in self.tables]
         found: dict[str, int] = {}
@@ -97,10 +97,10 @@ class Snapshot:
 async def snapshot(
     connection: Connection, migrations: Sequence[Migration]
 ) -> AsyncIterator[Snapshot]:
-    """Look at all of our tables at one moment, while others work on them.
+    """Read all of our tables at one moment, while others use them.
 
-    Raises ``MigrationError`` if the schema is not one that this release knows, ``BackupError`` if
-    there is none.
+    Raises ``MigrationError`` if this release does not know the schema, ``BackupError`` if there is
+    none.
     """
     await migrate.check_server(connection)
     found = await migrate.status(connection)
@@ -125,10 +125,7 @@ async def snapshot(
 
 
 async def moment(connection: Connection) -> datetime:
-    """What time it is at the server: leases are judged by it, whatever this machine's clock says.
-
-    Source: SPEC NODE-1.
-    """
+    """Return the server's time, by which leases are judged (SPEC NODE-1)."""
     row = await connection.row(queries("nodes")["time"])
     assert row is not None, "a statement without a table has one row"
     at: datetime = row["time"]
@@ -136,7 +133,7 @@ async def moment(connection: Connection) -> datetime:
 
 
 async def live_nodes(connection: Connection, *, now: datetime) -> list[LiveNode]:
-    """The processes that work on the database."""
+    """Return the processes that use the database."""
     if not await _tables(connection, ["nodes"]):
         return []
     rows = await connection.fetch(_SQL["live_nodes"], now)
@@ -144,7 +141,7 @@ async def live_nodes(connection: Connection, *, now: datetime) -> list[LiveNode]
 
 
 async def filled_tables(connection: Connection, migrations: Sequence[Migration]) -> list[str]:
-    """Which tables have rows; those that say only which processes there were are left out."""
+    """Return the tables with rows, except the tables about processes."""
     tables = await _tables(connection, migrate.tables(migrations))
     names = sorted({table.name for table in tables} - _NOT_CONTENT)
     # The names are those of our migrations.
@@ -153,7 +150,7 @@ async def filled_tables(connection: Connection, migrations: Sequence[Migration])
 
 
 class Replacement:
-    """What a transaction puts in the place of all that was there; see ``replacing``."""
+    """The new contents that a transaction stores in place of all others; see ``replacing``."""
 
     def __init__(
         self,
@@ -166,12 +163,12 @@ class Replacement:
         self.tables = tables
 
     async def copy(self, table: CopiedTable, data: AsyncIterator[bytes]) -> int:
-        """Add whole rows to a table; how many."""
+        """Add whole rows to a table; return their number."""
         with _explained():
             return await self._connection.copy_in(table.name, table.columns, data)
 
     async def finish(self, sequences: Mapping[str, int], *, now: datetime) -> list[str]:
-        """Let numbers go on, declare all processes dead, bring the schema up to this release.
+        """Set the sequences, expire all nodes, and migrate the schema to this release.
 
         Returns the names of the files that were run.
         """
@@ -237,7 +234,7 @@ async def _empty(
 
 
 def refuse_if_used(nodes: Sequence[LiveNode]) -> None:
-    """Raise ``BackupError`` if a process works on the database."""
+    """Raise ``BackupError`` if a process uses the database."""
     if nodes:
         node = nodes[0]
         raise BackupError(
@@ -248,7 +245,7 @@ def refuse_if_used(nodes: Sequence[LiveNode]) -> None:
 
 
 def refuse_if_filled(tables: Sequence[str]) -> None:
-    """Raise ``BackupError`` if there is anything in the database."""
+    """Raise ``BackupError`` if the database has any content."""
     if tables:
         names = ", ".join(tables[:4]) + (", …" if len(tables) > 4 else "")
         raise BackupError(
@@ -257,7 +254,7 @@ def refuse_if_filled(tables: Sequence[str]) -> None:
 
 
 async def _tables(connection: Connection, names: Collection[str]) -> tuple[CopiedTable, ...]:
-    """Those that exist, parents before children."""
+    """Return the tables that exist, parents before children."""
     rows = await connection.fetch(_SQL["tables"], list(names))
     found = {row["name"]: CopiedTable(row["name"], tuple(row["columns"])) for row in rows}
     order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(sorted(found), ()))
@@ -268,7 +265,7 @@ async def _tables(connection: Connection, names: Collection[str]) -> tuple[Copie
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Say what the server does not take. Its details may quote rows, so they are left out."""
+    """Convert the server's errors. Details are left out, because they may quote rows."""
     try:
         yield
     except DatabaseError as error:

@@ -1,8 +1,8 @@
-"""Group commits: what is asked for while a transaction is under way shares the next one.
+"""Group commits: calls that come during a transaction share the next one.
 
-A commit waits for the disk, so a transaction costs about the same for one message and for fifty.
-Whoever comes first does not wait for others; only what comes while the database is busy is
-gathered. So the more there is to do, the less each costs.
+A commit waits for the disk, so a transaction with fifty messages costs about as much as one with a
+single message. The first call does not wait for others; only calls that come while the database is
+busy are gathered. So the cost per call falls with the load.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ _COMMON: Final = (None,)
 _CUT_OFF: Final = StoreUnavailable("the store was cut off")
 
 MOST: Final = 64
-"""How many calls share a transaction: enough to make it cheap, few enough to end soon."""
+"""The number of calls that share a transaction: enough to be cheap, few enough to be quick."""
 
 
 class Group(Generic[Item, Result]):
     """Gathers calls, and commits them.
 
-    Calls with a key in common take effect in the order in which they came: they never are in two
-    transactions at a time, and none of them overtakes another. A call that is cancelled before its
-    transaction began is left out; after that it takes effect, and nobody hears of it. Others notice
-    nothing.
+    Calls with a common key take effect in order: they are never in two transactions at a time, and
+    do not overtake each other. A call that is cancelled before its transaction starts is left out;
+    later, it takes effect although its caller is gone. Other calls are not affected.
 
     Args:
-        commit: Commits some items in one transaction; returns for each, in order, its result, or
-            the error of this item alone. If it raises ``StoreUnavailable``, every call of the
-            transaction does. After any other error its items are committed again one by one, so
-            that a bad one fails only its own call; so it may be repeated after an error.
-        keys: What an item is about. Without it all items have a key in common.
-        kind: Only items of one kind share a transaction; all are of one by default.
-        flights: How many transactions may be under way at a time.
-        most: How many items share a transaction.
+        commit: Commits items in one transaction; returns for each, in order, its result or its
+            error. If it raises ``StoreUnavailable``, every call does. After another error the items
+            are committed one by one, so that a bad item fails only its own call; the commit must be
+            repeatable.
+        keys: The keys of an item. By default all items have a common key.
+        kind: Only items of one kind share a transaction; by default all do.
+        flights: The number of concurrent transactions.
+        most: The number of items that share a transaction.
     """
 
     def __init__(
@@ -62,11 +61,11 @@ class Group(Generic[Item, Result]):
         self._waiting: deque[_Call[Item, Result]] = deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._busy: set[Hashable] = set()
-        """The keys of what is under way."""
+        """The keys of transactions in progress."""
         self._closed = False
 
     async def __call__(self, item: Item) -> Result:
-        """Commit one item. Raises what its commit raises; ``StoreUnavailable`` after ``close``."""
+        """Commit an item. Raises its error; ``StoreUnavailable`` after ``close``."""
         if self._closed:
             raise StoreUnavailable("the store is closed")
         loop = asyncio.get_running_loop()
@@ -79,7 +78,7 @@ class Group(Generic[Item, Result]):
         return await answer
 
     async def close(self, wait_s: float) -> None:
-        """Take nothing more, and wait for what was asked for, at most so many seconds."""
+        """Refuse new calls, and wait up to ``wait_s`` seconds for those in progress."""
         self._closed = True
         if self._workers:
             await asyncio.wait(self._workers, timeout=wait_s)
@@ -106,7 +105,7 @@ class Group(Generic[Item, Result]):
             _refuse(calls, _CUT_OFF)
 
     def _gather(self) -> list[_Call[Item, Result]]:
-        """The oldest calls that may share a transaction now. They wait no longer."""
+        """Remove and return the oldest calls that can share a transaction now."""
         calls: list[_Call[Item, Result]] = []
         left: list[_Call[Item, Result]] = []
         kind: Hashable = None
@@ -128,7 +127,7 @@ class Group(Generic[Item, Result]):
         return calls
 
     async def _settle(self, calls: Sequence[_Call[Item, Result]]) -> None:
-        """Commit calls together, or one by one if that fails for one of them."""
+        """Commit calls together, or one by one if one of them fails."""
         try:
             results = await self._commit([item for item, _ in calls])
         except StoreUnavailable as error:
@@ -177,7 +176,7 @@ def _tell(answer: asyncio.Future[Result], result: Result | StoreError) -> None:
 
 
 def _refuse(calls: Iterable[_Call[Item, Result]], error: Exception) -> None:
-    """Tell all of them of an error; each gets one of its own, since raising changes an error."""
+    """Fail all calls; each gets its own error object, because raising changes an error."""
     for _, answer in calls:
         if not answer.done():
             own = StoreUnavailable(str(error)) if isinstance(error, StoreUnavailable) else error

@@ -1,4 +1,4 @@
-"""Notices from the database, on a connection of their own that comes back by itself."""
+"""Notices from the database, on a separate connection that reconnects."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ logger = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1
 LAST_DELAY_S: Final = 5.0
 CHECK_EVERY_S: Final = 15.0
-"""A connection that a network dropped silently looks alive until somebody asks."""
+"""A connection that a network dropped silently looks alive until it is used."""
 
 
 class Listener:
-    """Hears notices and hands them on in the event loop.
+    """Receives notices and passes them on in the event loop.
 
-    Notices are hints. When the connection was lost, some may have been missed, so everybody is
-    then told everything once.
+    Notices are hints. Some may be missed while the connection is lost, so after that every listener
+    gets every notice once.
     """
 
     def __init__(self, address: Address) -> None:
@@ -38,12 +38,12 @@ class Listener:
         self._hearers.append(hear)
 
     async def start(self) -> None:
-        """Connect and begin to listen. Raises ``StoreUnavailable``."""
+        """Connect and start to listen. Raises ``StoreUnavailable``."""
         connection, lost = await self._listen()
         self._task = asyncio.create_task(self._keep(connection, lost), name="store-listener")
 
     async def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -91,7 +91,7 @@ class Listener:
 
 
 async def _until_lost(connection: Connection, lost: asyncio.Event) -> None:
-    """Return when the connection has ended, does not answer, or leads to no primary any more."""
+    """Return when the connection has ended, does not respond, or leads to a standby."""
     while not lost.is_set():
         try:
             async with asyncio.timeout(CHECK_EVERY_S):

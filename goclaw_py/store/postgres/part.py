@@ -1,4 +1,4 @@
-"""What the parts of the store share."""
+"""The base class of the store's parts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _OUTBOX = queries("outbox")
 
 
 class PostgresPart:
-    """One noun's share of ``PostgresStore``."""
+    """The base class of the parts of ``PostgresStore``."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._groups: list[Group[Any, Any]] = []
 
     def _ending(self, group: Group[Item, Result]) -> Group[Item, Result]:
-        """The same group; it ends with the store."""
+        """Return a group that closes with the store."""
         self._groups.append(group)
         return group
 
@@ -48,7 +48,7 @@ async def enqueue(
     session: SessionKey | None,
     now: datetime,
 ) -> None:
-    """Put messages into the outbox and tell the senders."""
+    """Add messages to the outbox and notify the senders."""
     if messages:
         await connection.fetch(_OUTBOX["insert"], session, now, *outbox_columns(messages))
         await notify(connection, [Notice.OUTBOX])
@@ -57,7 +57,7 @@ async def enqueue(
 async def enqueue_each(
     connection: Connection, said: Sequence[tuple[datetime, OutboundMessage]]
 ) -> None:
-    """Put messages into the outbox, each when it is said, and tell the senders."""
+    """Add messages to the outbox, each with its time, and notify the senders."""
     if said:
         await connection.fetch(
             _OUTBOX["insert_each"],
@@ -75,15 +75,16 @@ async def claim(
     now: datetime,
     only_from_start: bool = False,
 ) -> set[SessionKey]:
-    """Claim locked sessions where possible; returns those that changed hands.
+    """Claim locked sessions without a live owner; return those whose owner changed.
 
-    ``only_from_start`` leaves those alone in which rows wait that the caller does not know.
+    With ``only_from_start``, sessions with waiting rows are skipped, because the caller does not
+    know these.
     """
     rows = await connection.fetch(_INBOX["claim_sessions"], node, list(keys), now, only_from_start)
     return {SessionKey(row["key"]) for row in rows}
 
 
 def place_columns(places: Collection[Place]) -> tuple[list[str], list[str]]:
-    """Places as two arrays, for ``unnest``."""
+    """Return places as two arrays, for ``unnest``."""
     unique = sorted(set(places))
     return [channel for channel, _ in unique], [account for _, account in unique]

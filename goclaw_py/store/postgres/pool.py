@@ -1,7 +1,6 @@
-"""Connections to PostgreSQL: the only module that knows ``asyncpg``.
+"""Connections to PostgreSQL: the only module that uses ``asyncpg``.
 
-Here, and nowhere else, the driver's errors become ``StoreUnavailable``, and text is made storable
-on its way in.
+It converts the driver's errors to ``StoreUnavailable``, and makes texts storable.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from goclaw_py.store.postgres.refusals import (
 from goclaw_py.store.text import storable
 
 Row = Mapping[str, Any]
-"""A row as the driver gives it. Only ``rows.py`` and the queries' callers look inside."""
+"""A row of the driver. Only ``rows.py`` and the callers of queries read it."""
 
 DatabaseError = asyncpg.PostgresError
-"""What the server says to a statement that is wrong."""
+"""An error of the server about a statement."""
 
 CONNECT_S: Final = 3.0
-"""How long getting a connection may take, waiting for a free one included."""
+"""Seconds to get a connection, including the wait for a free one."""
 COMMAND_S: Final = 10.0
-"""How long one statement may take."""
+"""Seconds for one statement."""
 COPY_S: Final = 86_400.0
-"""How long copying a table may take: a guard, tables may be large and disks slow."""
+"""Seconds for copying a table: tables may be large and disks slow."""
 RELEASE_S: Final = 1.0
 """How long the server may take to end a statement whose caller was cancelled; then its connection
 is given up. Whoever was cancelled waits for that (inside a transaction for its rollback first)."""
@@ -66,9 +65,9 @@ _SESSION_OF_17: Final = {"transaction_timeout": "0"}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the database is: a DSN, or for a unix socket its folder, user and database.
+    """The address of the database: a DSN, or folder of a unix socket, user and database.
 
-    A URI cannot carry every socket folder, so those are given apart.
+    A URI cannot contain every socket folder, so these are separate.
     """
 
     dsn: str | None = None
@@ -77,7 +76,7 @@ class Address:
     database: str | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """The driver's arguments."""
+        """The arguments for the driver."""
         return {
             "dsn": self.dsn,
             "host": self.host,
@@ -91,9 +90,9 @@ class Address:
 
 
 def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
-    """What an error of the driver means, or None if it is a mistake of ours.
+    """Return our error for one of the driver; None if it is a bug of ours.
 
-    A refusal ``at_work`` may pass: somebody changes a password, or another server takes over.
+    A refusal ``at_work`` may be temporary: a password was changed, or another server took over.
     """
     if isinstance(error, socket.gaierror):
         return StoreUnavailable(f"the host of database.url cannot be found: {error.strerror}")
@@ -114,10 +113,10 @@ def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
 def translated(
     is_closed: Callable[[], bool] = lambda: False, *, at_work: bool = True
 ) -> Iterator[None]:
-    """Turn errors of the driver into ours.
+    """Convert errors of the driver to ours.
 
-    ``is_closed`` tells whether the connection in use is gone: the driver then raises the class
-    that it raises for wrong arguments too. ``at_work`` is False while we connect the first time.
+    ``is_closed`` tells whether the connection was lost: the driver then raises the same class as
+    for wrong arguments. ``at_work`` is False during the first connection.
     """
     try:
         yield
@@ -135,13 +134,13 @@ def translated(
 
 
 class Connection:
-    """One connection, or one transaction on it."""
+    """A connection, or a transaction on it."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
 
     def is_gone(self) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
         try:
             return bool(self._raw.is_closed())
         except asyncpg.InterfaceError:
@@ -149,18 +148,18 @@ class Connection:
             return True
 
     def terminate(self) -> None:
-        """End it without a word to the server."""
+        """Close it without a message to the server."""
         if not self.is_gone():
             self._raw.terminate()
 
     async def fetch(self, query: str, *arguments: object) -> list[Row]:
-        """Run one statement and return its rows."""
+        """Run a statement and return its rows."""
         with translated(self.is_gone):
             rows: list[Row] = await self._raw.fetch(query, *storable(arguments))
         return rows
 
     async def row(self, query: str, *arguments: object) -> Row | None:
-        """Run one statement and return its first row, if any."""
+        """Run a statement and return its first row, if any."""
         with translated(self.is_gone):
             row: Row | None = await self._raw.fetchrow(query, *storable(arguments))
         return row
@@ -181,7 +180,7 @@ class Connection:
         return int(done.rpartition(" ")[2])
 
     async def copy_in(self, table: str, columns: Sequence[str], data: AsyncIterator[bytes]) -> int:
-        """Add rows in PostgreSQL's text format to a table; how many they were."""
+        """Add rows in PostgreSQL's text format to a table; return their number."""
         with translated(self.is_gone):
             done = await self._raw.copy_to_table(
                 table, columns=columns, source=data, format="text", timeout=COPY_S
@@ -191,7 +190,7 @@ class Connection:
     async def lock(self, key: int, *, wait_s: float) -> bool:
         """Take an advisory lock until ``unlock`` or the end of the connection.
 
-        False if another session kept it for ``wait_s`` seconds.
+        Returns False if another session held it for ``wait_s`` seconds.
         """
         # The server's own limit: a client that stops waiting would not know whether it got it.
         await self.script(f"set lock_timeout = {round(wait_s * 1000)}")
@@ -210,7 +209,7 @@ class Connection:
         return True
 
     async def unlock(self, key: int) -> None:
-        """Give an advisory lock back. The end of the connection has done so already."""
+        """Release an advisory lock, if the connection has not ended."""
         if not self.is_gone():
             await self.fetch("select pg_advisory_unlock($1)", key)
 
@@ -220,14 +219,14 @@ class Connection:
             await self._raw.add_listener(channel, lambda *_: hear())
 
     def on_loss(self, gone: Callable[[], None]) -> None:
-        """Call ``gone`` once when the connection ends, however it ends."""
+        """Call ``gone`` once when the connection ends for any reason."""
         self._raw.add_termination_listener(lambda _: gone())
 
     @asynccontextmanager
     async def transaction(self, *, snapshot: bool = False) -> AsyncIterator[None]:
-        """Commit at the end, or roll back if anything is raised.
+        """Commit at the end, or roll back after an exception.
 
-        With ``snapshot`` it changes nothing, and everything in it sees the same moment.
+        With ``snapshot`` it is read-only, and all its statements see the same moment.
         """
         isolation = "repeatable_read" if snapshot else None
         transaction = self._raw.transaction(isolation=isolation, readonly=snapshot)
@@ -248,7 +247,7 @@ class Connection:
             await transaction.commit()
 
     async def close(self) -> None:
-        """End it politely, or at once if the server does not answer."""
+        """Close it, without the protocol's farewell if the server does not respond."""
         try:
             with translated(self.is_gone):
                 await self._raw.close(timeout=CLOSE_S)
@@ -257,11 +256,11 @@ class Connection:
 
 
 async def connect(address: Address, *, bare: bool = False) -> Connection:
-    """Open one connection outside of any pool.
+    """Open a connection outside of a pool.
 
-    A ``bare`` one changes nothing of its session and leaves nothing there: it may belong to others
-    too. Raises ``StoreUnavailable`` if nobody answers, ``StoreError`` if we are refused or the
-    address makes no sense.
+    A ``bare`` connection does not change its session, which it may share with others. Raises
+    ``StoreUnavailable`` if there is no response, ``StoreError`` if we are refused or the address is
+    not valid.
     """
     cache = {"statement_cache_size": 0} if bare else {}
     with translated(at_work=False), _sensible():
@@ -277,9 +276,9 @@ async def connect(address: Address, *, bare: bool = False) -> Connection:
 
 
 async def _settle(raw: Any) -> None:
-    """Make a new session ours, whatever its role, its database or a pooler has set.
+    """Set all parameters of a new session that matter to us.
 
-    Raises ``StoreError`` if the server is too old to know all that we set.
+    Raises ``StoreError`` if the server is too old for one.
     """
     major = raw.get_server_version().major
     if major < OLDEST:
@@ -291,7 +290,7 @@ async def _settle(raw: Any) -> None:
 
 @contextmanager
 def _sensible() -> Iterator[None]:
-    """The driver quotes parts of an address that it cannot read, and a password may be in them."""
+    """Convert errors about an address; the driver quotes parts of it, perhaps a password."""
     try:
         yield
     except (ValueError, asyncpg.ClientConfigurationError):
@@ -302,11 +301,11 @@ def _sensible() -> Iterator[None]:
 
 
 async def _keep_session(_connection: object) -> None:
-    """Reset nothing: no code here changes a session, and asking would cost a round trip."""
+    """Reset nothing: no code here changes a session, and a reset costs a round trip."""
 
 
 class Pool:
-    """A bounded set of connections."""
+    """A limited number of connections."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -353,7 +352,7 @@ class Pool:
             yield connection
 
     async def close(self) -> None:
-        """Wait shortly for what is under way, then end all connections."""
+        """Wait shortly for calls in progress, then close all connections."""
         try:
             with translated(self._raw.is_closing):
                 async with asyncio.timeout(CLOSE_S):

@@ -1,4 +1,4 @@
-"""Rows of the database to values and back."""
+"""Conversion of database rows to values and back."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TargetColumns:
-    """A target as the four columns that hold it, all null for none."""
+    """A target as its four columns, all null for none."""
 
     channel: str | None
     account: str | None
@@ -58,7 +58,7 @@ class TargetColumns:
 
     @classmethod
     def of(cls, target: Target | None) -> TargetColumns:
-        """Its columns."""
+        """Return the columns of a target."""
         if target is None:
             return cls(None, None, None, None)
         return cls(target.channel, target.account, target.chat, target.thread)
@@ -88,29 +88,29 @@ def _enum(hint: object) -> type[Enum] | None:
 
 
 def target(row: Row) -> Target | None:
-    """The place that a row names, if any."""
+    """Return the target in a row, if any."""
     return None if row["chat"] is None else from_row(Target, row)
 
 
 def node(row: Row) -> Node:
-    """A row of ``nodes``."""
+    """Convert a row of ``nodes``."""
     return from_row(Node, row, state=_node_state(row["state"]))
 
 
 def node_state_json(state: NodeState) -> str:
-    """For the column ``state``."""
+    """Return the value of the column ``state``."""
     return orjson.dumps(storable(state)).decode()
 
 
 def _node_state(text: str) -> NodeState:
-    """As far as this release knows it; another one may have told it."""
+    """Parse the column ``state``, ignoring what another release may have added."""
     told = orjson.loads(text)
     known = {field.name: told[field.name] for field in fields(NodeState) if field.name in told}
     return NodeState(**known | {"places": tuple(known.get("places", ()))})
 
 
 def inbox_row(row: Row) -> InboxRow:
-    """A row of ``inbox``."""
+    """Convert a row of ``inbox``."""
     dropped = None
     if row["outcome"] is not None:
         dropped = DroppedMessage(row["id"], Outcome(row["outcome"]), _reason(row))
@@ -119,12 +119,12 @@ def inbox_row(row: Row) -> InboxRow:
 
 
 def queue_mode(row: Row) -> Mode | None:
-    """The queue mode that was chosen for a session."""
+    """Return the queue mode that was chosen for a session."""
     return None if row["queue_mode"] is None else Mode(row["queue_mode"])
 
 
 def unanswered(row: Row) -> Unanswered:
-    """A row of ``inbox`` without an answer."""
+    """Convert a row of ``inbox`` without an answer."""
     message = inbound(row["message"])
     if row["finished_at"] is not None:
         return from_row(Unanswered, row, message=message)
@@ -137,12 +137,12 @@ def _reason(row: Row) -> Reason | None:
 
 
 def letter(row: Row) -> DeadLetter:
-    """A row of ``inbox`` for operators."""
+    """Convert a row of ``inbox`` for operators."""
     return from_row(DeadLetter, row, row=unanswered(row))
 
 
 def usage_line(usage: Usage) -> dict[str, object]:
-    """What was used, as statements take it in JSON."""
+    """Return usage as JSON for statements."""
     return {
         "requests": usage.requests,
         "input_tokens": usage.input_tokens,
@@ -153,7 +153,7 @@ def usage_line(usage: Usage) -> dict[str, object]:
 
 
 def usage(row: Row) -> Usage:
-    """The usage of a run, or a sum of several."""
+    """Return the usage of a run, or of several together."""
     return Usage(
         requests=int(row["requests"]),
         input_tokens=int(row["input_tokens"]),
@@ -164,7 +164,7 @@ def usage(row: Row) -> Usage:
 
 
 def run(row: Row) -> StoredRun:
-    """A row of ``runs``."""
+    """Convert a row of ``runs``."""
     return from_row(
         StoredRun,
         row,
@@ -177,33 +177,33 @@ def run(row: Row) -> StoredRun:
 
 
 def run_span(row: Row) -> RunSpan:
-    """A row of a query that names its columns."""
+    """Convert a row of ``runs`` for the timeline."""
     return from_row(RunSpan, row)
 
 
 def session(row: Row) -> Session:
-    """A row of ``sessions`` with its two counts."""
+    """Convert a row of ``sessions`` with its two counts."""
     return from_row(Session, row, target=target(row), pinned=tuple(row["pinned"]))
 
 
 def entry(row: Row) -> HistoryEntry:
-    """What a row of ``history`` says."""
+    """Return the entry in a row of ``history``."""
     return HistoryEntry(Role(row["role"]), row["text"], row["native"], row["format"])
 
 
 def stored_entry(row: Row) -> StoredEntry:
-    """A row of ``history``."""
+    """Convert a row of ``history``."""
     return from_row(StoredEntry, row, entry=entry(row))
 
 
 def outbox_row(row: Row) -> OutboxRow:
-    """A row of ``outbox``."""
+    """Convert a row of ``outbox``."""
     sent_at = row["finished_at"] if row["state"] == OutboxState.SENT else None
     return from_row(OutboxRow, row, message=outbound(row["message"]), sent_at=sent_at)
 
 
 def outbox_columns(messages: Sequence[OutboundMessage]) -> tuple[list[str], ...]:
-    """The four arrays that ``outbox.insert`` takes."""
+    """Return the four arrays for ``outbox.insert``."""
     targets = [message.target for message in messages]
     return (
         [place.channel for place in targets],
@@ -214,7 +214,7 @@ def outbox_columns(messages: Sequence[OutboundMessage]) -> tuple[list[str], ...]
 
 
 def person(row: Row) -> Person:
-    """A row of ``people``."""
+    """Convert a row of ``people``."""
     return from_row(Person, row, sender=_sender(row), standing=Standing(row["role"]))
 
 
@@ -223,14 +223,14 @@ def _sender(row: Row) -> Sender:
 
 
 def pairing_request(row: Row) -> PairingRequest:
-    """A row of ``pairing_requests``."""
+    """Convert a row of ``pairing_requests``."""
     # A release that knew of no chats has stored "": in a direct chat it is the sender's id.
     chat_id = row["chat"] or row["sender_id"]
     return from_row(PairingRequest, row, sender=_sender(row), chat=chat_id)
 
 
 def kept_json(wrote: Sequence[NewInbox]) -> str:
-    """What somebody wrote who asks for access, for the column ``messages``."""
+    """Return the messages of a person who requests access, for the column ``messages``."""
     lines = [
         {
             "message": orjson.Fragment(packed(row.message).encode()),
@@ -257,12 +257,12 @@ def kept(text: str) -> list[NewInbox]:
 
 
 def chat(row: Row) -> Chat:
-    """A row of ``chats``."""
+    """Convert a row of ``chats``."""
     return from_row(Chat, row)
 
 
 def topic(row: Row) -> Topic:
-    """A row of ``topics``."""
+    """Convert a row of ``topics``."""
     return Topic(
         Target(row["channel"], row["account"], row["chat"], row["thread"] or None),
         row["name"],
@@ -272,11 +272,11 @@ def topic(row: Row) -> Topic:
 
 
 def heard(row: Row) -> LastActivity:
-    """A row of ``sessions`` in which somebody spoke."""
+    """Convert a row of ``sessions`` with its last activity."""
     place, sender_id, at = from_row(Target, row), row["last_sender"], row["last_heard_at"]
     return from_row(LastActivity, row, target=place, sender_id=sender_id, at=at)
 
 
 def draft(row: Row) -> Draft:
-    """A row of ``drafts``."""
+    """Convert a row of ``drafts``."""
     return from_row(Draft, row, target=from_row(Target, row))

@@ -33,7 +33,7 @@ from goclaw_py.store.postgres.upkeep import PostgresUpkeep
 
 @asynccontextmanager
 async def connection(address: Address) -> AsyncIterator[Connection]:
-    """One connection of its own, for migrations. Raises ``StoreUnavailable``."""
+    """Open a separate connection, for migrations. Raises ``StoreUnavailable``."""
     opened = await connect(address)
     try:
         yield opened
@@ -77,11 +77,11 @@ class PostgresStore(
         database: str | None = None,
         max_size: int = 10,
     ) -> Self:
-        """Connect, and begin to listen for notices.
+        """Connect, and start to listen for notices.
 
-        For a unix socket give its folder as ``host``, with ``user`` and ``database``, instead of a
-        DSN. ``max_size`` bounds the connections for statements; one more listens. Raises
-        ``StoreUnavailable`` if nobody answers, ``StoreError`` if the server refuses us.
+        For a unix socket, give its folder as ``host``, with ``user`` and ``database``, instead of a
+        DSN. ``max_size`` limits the connections for statements; one more listens. Raises
+        ``StoreUnavailable`` if there is no response, ``StoreError`` if the server refuses us.
         """
         address = Address(dsn, host, user, database)
         pool = await Pool.open(address, min_size=1, max_size=max_size)

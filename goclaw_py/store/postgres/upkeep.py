@@ -1,4 +1,4 @@
-"""What is forgotten when it has been kept long enough."""
+"""Deletion of old rows."""
 
 from __future__ import annotations
 

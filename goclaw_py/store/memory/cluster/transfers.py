@@ -111,7 +111,7 @@ class MemoryTransfers:
                 run.epoch = merged.epoch
 
     def _merge_history(self, old: SessionRecord, new: SessionRecord, epoch: int) -> None:
-        """What a summary stands for comes first, then the rest, in the order of the runs' ends."""
+        """Merge two histories: first what a summary covers, the rest by the ends of runs."""
         current = [(one, session) for session in (old, new) for one in session.current()]
         ends: dict[RunId | int, datetime] = {}
         for one, _ in current:

@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 
 
 class HeartbeatTables:
-    """What ``heartbeats``, ``heartbeat_runs``, ``_events`` and ``_items`` hold."""
+    """Heartbeats, heartbeat runs, their events, and the times of checklist items."""
 
     def __init__(self) -> None:
         self.heartbeats: dict[AgentName, Heartbeat] = {}

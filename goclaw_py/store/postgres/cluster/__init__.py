@@ -1,1 +1,1 @@
-"""Nodes, their leases and calls; shared lanes; transfers of sessions."""
+"""Nodes, their leases and calls; shared lanes; moves of chats."""

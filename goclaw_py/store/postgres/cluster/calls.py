@@ -1,4 +1,4 @@
-"""What nodes ask each other."""
+"""Calls between nodes."""
 
 from __future__ import annotations
 

@@ -149,10 +149,10 @@ async def _end_runs(
     reason: Reason,
     now: datetime,
 ) -> list[Row]:
-    """End the runs that these nodes did not finish, the oldest first.
+    """End the unfinished runs of these nodes, the oldest first.
 
-    The sessions are locked before: a node that is finishing a run is then either done with it or
-    finds that it lost it.
+    The sessions are locked before, so a node that is finishing a run is done with it or finds that
+    it lost it.
     """
     await connection.fetch(_SQL["lock_sessions_of"], nodes)
     runs = await connection.fetch(_SQL["end_runs_of"], nodes, outcome, reason, now)
@@ -160,7 +160,7 @@ async def _end_runs(
 
 
 async def _free(connection: Connection, nodes: Sequence[NodeId]) -> None:
-    """Free all that these nodes own, remove them, and tell the others."""
+    """Release everything that these nodes own, remove them, and notify the others."""
     unsent = await connection.fetch(_SQL["free_outbox"], nodes)
     await connection.fetch(_SQL["free_sessions"], nodes)
     await connection.fetch(_SQL["free_leases"], nodes)

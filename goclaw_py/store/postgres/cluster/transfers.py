@@ -1,4 +1,4 @@
-"""A chat that was given another id: all that belongs to it moves, in one transaction."""
+"""Moving everything that belongs to a chat with a new id, in one transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BACKGROUND = queries("background")
 
 
 async def move(connection: Connection, old: Target, new: str, *, now: datetime) -> bool:
-    """Move a chat within the caller's transaction. False if nothing of it was left."""
+    """Move a chat within the caller's transaction. Returns False if nothing belongs to it."""
     place = (old.channel, old.account, old.chat)
     await connection.script(_SQL["lock_moves"])
     await connection.fetch(_SQL["lock_nodes"])
@@ -47,7 +47,7 @@ async def move(connection: Connection, old: Target, new: str, *, now: datetime) 
 
 
 async def _move_jobs(connection: Connection, old: Target, new: str, *, now: datetime) -> bool:
-    """Jobs of the chat, and those that tell their results there; the zone of its owner too."""
+    """Move the chat's jobs, jobs with the chat as target, and its owner's time zone."""
     owners = job_rules.moved_owners(old, new)
     for owner in sorted(owners.values()):
         await connection.fetch(_JOBS["lock_owner"], owner)
@@ -82,7 +82,7 @@ async def _move_jobs(connection: Connection, old: Target, new: str, *, now: date
 
 
 def _renamed(sessions: Sequence[Row], old: Target, new: str) -> dict[SessionKey, SessionKey]:
-    """New keys by old ones, for the sessions that are named after their chat."""
+    """Return new keys by old keys, for the sessions that are named after their chat."""
     pairs = {
         SessionKey(row["key"]): rules.moved_key(
             SessionKey(row["key"]), AgentName(row["agent"]), old, row["thread"], new
@@ -101,7 +101,7 @@ async def _move_sessions(
     new: str,
     now: datetime,
 ) -> None:
-    """Let sessions go into those with their new keys, which are made where they do not exist."""
+    """Move sessions into those with their new keys, creating these where needed."""
     if not renamed:
         return
     moving = [row for row in sessions if row["key"] in renamed]
@@ -135,7 +135,7 @@ def _claim(row: Row) -> rules.Claim:
 
 
 async def _merge(connection: Connection, old: Row, new: Row, *, now: datetime) -> None:
-    """Make one of two locked sessions; runs and messages are renamed afterwards."""
+    """Merge two locked sessions; runs and messages are renamed afterwards."""
     merged = rules.merged(_claim(old), _claim(new))
     if old["owner"] not in (None, merged.owner):
         cut = await connection.fetch(

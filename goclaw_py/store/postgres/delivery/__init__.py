@@ -1,1 +1,1 @@
-"""What goes out: the outbox and growing replies."""
+"""The outbox and drafts."""

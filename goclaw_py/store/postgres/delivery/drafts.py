@@ -1,4 +1,4 @@
-"""Messages in a chat that show a growing reply."""
+"""Drafts: messages that show a reply while it is streamed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SQL = queries("drafts")
 
 
 async def close_forsaken(connection: Connection, *, now: datetime) -> None:
-    """Close the drafts that nobody will finish, and those that may be in a chat."""
+    """Close the drafts that no run will complete, and those that may be in a chat."""
     for row in await connection.fetch(_SQL["forsaken"]):
         run_id, target = RunId(row["run_id"]), rows.target(row)
         assert target is not None

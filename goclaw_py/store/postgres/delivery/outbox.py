@@ -1,4 +1,4 @@
-"""Messages on their way to the channel."""
+"""The outbox."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class _Sent(NamedTuple):
 class PostgresOutbox(PostgresPart):
     """Implements ``OutboxStore``.
 
-    Marking a row in the same way twice is harmless, so a lost answer can be repeated. Claims, and
-    marks of delivered rows, that come while others are being committed share the next transaction.
+    Changing a row in the same way again changes nothing, so calls can be repeated after a lost
+    response. Claims and confirmations that come during a transaction share the next one.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -211,7 +211,7 @@ class PostgresOutbox(PostgresPart):
 
 
 def _each_chat_once(claims: Sequence[_Claim]) -> list[list[int]]:
-    """The places of the claims, in turns none of which has a chat twice; as a rule one turn."""
+    """Group claims into rounds without a repeated chat; usually one. Returns their positions."""
     turns: list[list[int]] = []
     seen: Counter[tuple[str, str, str]] = Counter()
     for place, claim in enumerate(claims):
@@ -226,13 +226,13 @@ def _each_chat_once(claims: Sequence[_Claim]) -> list[list[int]]:
 async def _check(
     connection: Connection, marked: Row | None, row: OutboxRow, wanted: OutboxState
 ) -> None:
-    """Raise ``Fenced`` unless the row was marked, now or by an earlier try with this claim."""
+    """Raise ``Fenced`` unless the row was changed now, or earlier with this claim."""
     if marked is None and (error := await _fenced(connection, row, wanted)) is not None:
         raise error
 
 
 async def _fenced(connection: Connection, row: OutboxRow, wanted: OutboxState) -> Fenced | None:
-    """Why a row could not be marked; None if an earlier try with this claim has done so."""
+    """Return why a row could not be changed; None if it was changed earlier with this claim."""
     now = await connection.row(_SQL["same_claim"], row.id, row.fence)
     if now is not None and now["state"] == wanted:
         return None

@@ -1,4 +1,4 @@
-"""Heartbeats, the heartbeat runs that are due, and what became of each."""
+"""Heartbeats and heartbeat runs."""
 
 from __future__ import annotations
 
@@ -47,10 +47,7 @@ _SQL = queries("heartbeat_runs")
 
 
 class PostgresHeartbeats(PostgresPart):
-    """Implements ``HeartbeatStore``.
-
-    Ends that come while others are being committed share the next transaction.
-    """
+    """Implements ``HeartbeatStore``. Ends that come during a transaction share the next one."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
@@ -276,9 +273,9 @@ class PostgresHeartbeats(PostgresPart):
 async def change(
     connection: Connection, agents: Sequence[AgentName], how: Callable[[Heartbeat], Heartbeat]
 ) -> list[Heartbeat]:
-    """Change heartbeats, within the caller's transaction, as they are then; those there are.
+    """Change stored heartbeats within the caller's transaction, and return them.
 
-    Tells everybody if a heartbeat run is due at another time.
+    Sends a notice if the next run of one has moved.
     """
     locked = await connection.fetch(_SQL["lock"], list(agents))
     before = [rows.heartbeat(row) for row in locked]
@@ -292,5 +289,5 @@ async def change(
 
 
 def _listed(agents: Collection[AgentName]) -> str:
-    """Names in one text: the client looks at each element of an array, and there are many."""
+    """Join names into one text: the driver converts arrays element by element, which is slow."""
     return ",".join(storable(tuple(agents)))

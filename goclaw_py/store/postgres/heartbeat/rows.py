@@ -1,4 +1,4 @@
-"""Rows of heartbeats and of their log to values and back."""
+"""Conversion of rows of heartbeats and heartbeat runs to values and back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _US = timedelta(microseconds=1)
 
 
 def heartbeat(row: Row) -> Heartbeat:
-    """A row of ``heartbeats``."""
+    """Convert a row of ``heartbeats``."""
     return Heartbeat(
         agent=AgentName(row["agent"]),
         interval=None if row["interval_us"] is None else row["interval_us"] * _US,
@@ -49,7 +49,7 @@ def heartbeat(row: Row) -> Heartbeat:
 
 
 def columns(heartbeats: Sequence[Heartbeat]) -> tuple[list[object], ...]:
-    """The arrays that ``heartbeat_runs.put`` takes."""
+    """Return the arrays for ``heartbeat_runs.put``."""
     return (
         [one.agent for one in heartbeats],
         [None if one.interval is None else one.interval // _US for one in heartbeats],
@@ -63,7 +63,7 @@ def columns(heartbeats: Sequence[Heartbeat]) -> tuple[list[object], ...]:
 
 
 def claimed(row: Row) -> HeartbeatClaim:
-    """A heartbeat with the heartbeat run that was claimed."""
+    """Return a heartbeat with the run that was claimed."""
     return HeartbeatClaim(
         id=HeartbeatRunId(row["heartbeat_run"]),
         agent=AgentName(row["agent"]),
@@ -76,7 +76,7 @@ def claimed(row: Row) -> HeartbeatClaim:
 
 
 def end_line(end: HeartbeatRunEnd, holder: NodeId | None) -> dict[str, object]:
-    """One record of what ``heartbeat_runs.end`` takes; without a holder nobody is refused."""
+    """Return a record for ``heartbeat_runs.end``; without a holder none is refused."""
     place = rows.TargetColumns.of(end.target)
     line: dict[str, object] = {
         "id": end.id,
@@ -104,12 +104,12 @@ def end_line(end: HeartbeatRunEnd, holder: NodeId | None) -> dict[str, object]:
 
 
 def used(row: Row) -> Usage | None:
-    """What runs have used; None: nothing."""
+    """Return the usage of runs; None if there is none."""
     return None if row["requests"] is None else rows.usage(row)
 
 
 def heartbeat_run(row: Row) -> HeartbeatRun:
-    """A row of ``heartbeat_runs`` with its runs and its messages."""
+    """Convert a row of ``heartbeat_runs`` with its agent runs and messages."""
     found = HeartbeatRun(
         id=HeartbeatRunId(row["id"]),
         agent=AgentName(row["agent"]),
@@ -133,12 +133,12 @@ def heartbeat_run(row: Row) -> HeartbeatRun:
 
 
 def event(row: Row) -> HeartbeatEvent:
-    """A row of ``heartbeat_events``."""
+    """Convert a row of ``heartbeat_events``."""
     return HeartbeatEvent(row["id"], AgentName(row["agent"]), row["text"], row["at"])
 
 
 def looks(agent: AgentName, row: Row) -> PreconditionQuery:
-    """What ``heartbeat_runs.look`` tells."""
+    """Convert the row of ``heartbeat_runs.look``."""
     events = zip(row["event_ids"], row["event_texts"], row["event_times"], strict=True)
     return PreconditionQuery(
         events=tuple(HeartbeatEvent(number, agent, text, at) for number, text, at in events),
@@ -149,7 +149,7 @@ def looks(agent: AgentName, row: Row) -> PreconditionQuery:
 
 
 def undelivered(row: Row) -> Undelivered:
-    """An alert that died."""
+    """Convert an undelivered alert."""
     return Undelivered(
         heartbeat_run=HeartbeatRunId(row["id"]),
         agent=AgentName(row["agent"]),

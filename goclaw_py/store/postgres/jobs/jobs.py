@@ -1,4 +1,4 @@
-"""Jobs, the times at which they are due, and what became of them."""
+"""Jobs and occurrences."""
 
 from __future__ import annotations
 
@@ -44,14 +44,11 @@ _LAST_CHARACTER = chr(0x10FFFF)
 
 
 _MOST_WAITING = 1000
-"""So many occurrences that wait for a session one call claims."""
+"""The number of waiting occurrences that one call claims."""
 
 
 class PostgresJobs(PostgresPart):
-    """Implements ``JobStore``.
-
-    Ends that come while others are being committed share the next transaction.
-    """
+    """Implements ``JobStore``. Ends that come during a transaction share the next one."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
@@ -352,7 +349,7 @@ class PostgresJobs(PostgresPart):
 async def _readable(
     connection: Connection, found: Sequence[Row], now: datetime
 ) -> list[OccurrenceClaim]:
-    """What was claimed; ends what this release cannot read."""
+    """Return the readable claims; end the others."""
     read = [rows.claimed(row, now) for row in found if row["id"] is not None]
     flawed = [one for one in read if isinstance(one, OccurrenceEnd)]
     if flawed:
@@ -363,7 +360,7 @@ async def _readable(
 
 
 def _list(query: JobQuery) -> tuple[str, ...] | None:
-    """The statement for a list that has an index, with what it is asked for; None: none has."""
+    """Return the statement for a list with an index, and its argument; None if there is none."""
     bare = replace(query, owner=None, states=(), limit=1, offset=0)
     if bare != JobQuery(limit=1):
         return None

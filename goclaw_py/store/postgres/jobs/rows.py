@@ -1,4 +1,4 @@
-"""Rows of jobs and of their log to values and back."""
+"""Conversion of rows of jobs and occurrences to values and back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from goclaw_py.store.text import storable
 
 
 def packed(job: Job) -> str:
-    """A job as the JSON of a row of ``cron_jobs``."""
+    """Return a job as JSON for ``cron_jobs``."""
     job = storable(job)
     target = job.spec.target
     place = rows.TargetColumns.of(target if isinstance(target, Target) else None)
@@ -52,7 +52,7 @@ def packed(job: Job) -> str:
 
 
 def job(row: Row) -> Job:
-    """A row of ``cron_jobs``, as far as this release can read it: see ``job_reading``."""
+    """Convert a row of ``cron_jobs``, as far as it can be read: see ``job_reading``."""
     try:
         return readable_job(row)
     except BadJob as flaw:
@@ -65,7 +65,7 @@ def job(row: Row) -> Job:
 
 
 def readable_job(row: Row) -> Job:
-    """A row of ``cron_jobs``. Raises ``BadJob`` if this release cannot read it."""
+    """Convert a row of ``cron_jobs``. Raises ``BadJob`` if it cannot be read."""
     spec = job_reading.read_spec(orjson.loads(row["spec"]))
     if row["maker"] not in {*Maker}:
         raise job_reading.unreadable(BadJob("maker", f"is {row['maker']!r}"))
@@ -73,7 +73,7 @@ def readable_job(row: Row) -> Job:
 
 
 def is_readable(row: Row) -> bool:
-    """Whether this release can read a row of ``cron_jobs``."""
+    """Return whether this release can read a row of ``cron_jobs``."""
     try:
         readable_job(row)
     except BadJob:
@@ -129,7 +129,7 @@ def claimed(row: Row, now: datetime) -> OccurrenceClaim | OccurrenceEnd:
 
 
 def end_line(end: OccurrenceEnd) -> dict[str, object]:
-    """One record of what ``occurrences.end`` takes."""
+    """Return a record for ``occurrences.end``."""
     line: dict[str, object] = {
         "id": end.id,
         "revision": end.revision,
@@ -161,7 +161,7 @@ def end_line(end: OccurrenceEnd) -> dict[str, object]:
 
 
 def logged(row: Row) -> LoggedOccurrence:
-    """A row of ``job_runs`` with its runs and the states of its messages."""
+    """Convert a row of ``job_runs`` with its runs and the states of its messages."""
     occurrence = OccurrenceId(row["id"])
     return LoggedOccurrence(
         id=occurrence,
@@ -193,7 +193,7 @@ def logged(row: Row) -> LoggedOccurrence:
 
 
 def untold(row: Row) -> UnreportedOccurrence | None:
-    """A row of ``occurrences.untold``; None if this release cannot read its job."""
+    """Convert a row of ``occurrences.untold``; None if its job cannot be read."""
     try:
         job = job_reading.read_job(orjson.loads(row["definition"]))
     except BadJob:
@@ -209,9 +209,9 @@ def untold(row: Row) -> UnreportedOccurrence | None:
 
 
 def _definition(stored: object, occurrence: OccurrenceId) -> Mapping[str, object]:
-    """A job as it was claimed; word for word if this release cannot read it.
+    """Return a job as it was claimed; unchanged if this release cannot read it.
 
-    The database wrote it when the job was about to be marked.
+    The database wrote it before the job was marked as running.
     """
     try:
         return job_json(replace(job_reading.read_job(stored), running=occurrence))
@@ -220,7 +220,7 @@ def _definition(stored: object, occurrence: OccurrenceId) -> Mapping[str, object
 
 
 def stats(row: Row) -> JobStats:
-    """What ``occurrences.stats`` counts."""
+    """Convert the row of ``occurrences.stats``."""
     return JobStats(
         runs=row["runs"],
         ok=row["ok"],

@@ -1,4 +1,4 @@
-"""Work that waits for jobs."""
+"""Queues of work items."""
 
 from __future__ import annotations
 

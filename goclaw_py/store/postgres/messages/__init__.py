@@ -1,1 +1,1 @@
-"""What comes in, and who writes: inbox, chats, people, access requests."""
+"""The inbox, chats, people, access requests."""

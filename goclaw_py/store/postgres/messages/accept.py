@@ -1,4 +1,4 @@
-"""Messages into the inbox: the batches of many callers in few statements."""
+"""Storing inbox rows: the batches of many callers in few statements."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _SQL = queries("inbox")
 _PEOPLE = queries("people")
 
 _Key: TypeAlias = tuple[str, str, str]
-"""Channel, account and external id of a message, as they are stored."""
+"""Channel, account and external id of a message, as stored."""
 
 
 # Made for every message, so these are not frozen: that would cost more than all they do.
 @dataclass(slots=True)
 class _Offered:
-    """A row that can be stored, and its message as JSON.
+    """A storable row, and its message as JSON.
 
-    ``name`` is the external id as the caller knows it, which may differ from what can be stored.
+    ``name`` is the external id before it was made storable.
     """
 
     row: NewInbox
@@ -49,7 +49,7 @@ class _Offered:
 
 @dataclass(slots=True)
 class InboxOffer:
-    """What one caller wants to have accepted; of an id that comes twice only the first row."""
+    """The batch of one caller; of rows with the same id, only the first."""
 
     rows: dict[_Key, _Offered]
     sessions: set[SessionKey]
@@ -60,19 +60,19 @@ class InboxOffer:
 
 @dataclass(slots=True)
 class _Stored:
-    """What became of rows that were not known: the answer of the database for each, by key."""
+    """The result of storing rows that were new, by key."""
 
     rows: dict[_Key, Row]
     before: dict[SessionKey, Sequence[int]]
-    """What waited in each session before."""
+    """The rows that waited in each session before."""
     strange: set[SessionKey]
-    """Sessions that belong to others, and those with work that belong to nobody."""
+    """Sessions of other nodes, and sessions without an owner in which rows wait."""
 
 
 def offer(
     batch: Iterable[NewInbox], pairings: Sequence[NewPairing], node: NodeId, now: datetime
 ) -> InboxOffer:
-    """Prepare a batch, while the database is busy with those of others."""
+    """Prepare a batch, while the database is busy with others."""
     offered: dict[_Key, _Offered] = {}
     for row in batch:
         name = row.message.external_id
@@ -88,9 +88,9 @@ def offer(
 
 
 async def accept(pool: Pool, offers: Sequence[InboxOffer]) -> list[AcceptedMessages]:
-    """Accept what callers of one node offer, in the order of their calls, in one transaction.
+    """Store the batches of a node's callers, in order, in one transaction.
 
-    As a rule all sessions belong to the node already, or are new: then one statement does it.
+    Usually all sessions belong to the node or are new: then one statement is enough.
     """
     batch = _Batch(offers)
     pairings = [pairing for offer in offers for pairing in offer.pairings]
@@ -108,12 +108,12 @@ async def accept(pool: Pool, offers: Sequence[InboxOffer]) -> list[AcceptedMessa
 
 
 async def enter(connection: Connection, rows: Sequence[NewInbox], *, now: datetime) -> None:
-    """Store rows in the caller's transaction; the node that owns their session takes them up."""
+    """Store rows in the caller's transaction; the node that owns their session claims them."""
     await _Batch([offer(rows, (), NodeId(""), now)]).store_whole(connection)
 
 
 class _Batch:
-    """The rows of some offers. Who offers a message first gets it; for others it is known."""
+    """The rows of some callers; the first caller with a message gets it."""
 
     def __init__(self, offers: Sequence[InboxOffer]) -> None:
         self._offers = offers
@@ -132,7 +132,7 @@ class _Batch:
         self._json = orjson.dumps(lines).decode()
 
     async def store(self, pool: Pool) -> _Stored | None:
-        """Store all rows, or none if a session has to be claimed for it."""
+        """Store all rows; None, and nothing stored, if a session must be claimed first."""
         if not self._keys:
             return _Stored({}, {}, set())
         async with pool.connection() as connection:
@@ -140,10 +140,10 @@ class _Batch:
         return None if stored.strange else stored
 
     async def store_whole(self, connection: Connection) -> _Stored:
-        """Store all rows in a transaction, and claim what can be claimed.
+        """Store all rows in a transaction, and claim sessions where possible.
 
-        A session that this node does not own is claimed only if nothing older waits in it: whoever
-        claims such a one, by ``claim_pending``, gets its rows in order.
+        A session of no node is claimed only if no older row waits in it; otherwise
+        ``claim_pending`` claims it and gets its rows in order.
         """
         if not self._keys:
             return _Stored({}, {}, set())
@@ -187,7 +187,7 @@ class _Batch:
         return _Stored(stored, before, strange)
 
     def answers(self, stored: _Stored) -> list[AcceptedMessages]:
-        """What each of the callers is told."""
+        """Return the result for each caller."""
         return [self._answer(offer, stored) for offer in self._offers]
 
     def _answer(self, offer: InboxOffer, stored: _Stored) -> AcceptedMessages:
@@ -206,7 +206,7 @@ class _Batch:
 
 
 def _line(offered: _Offered, now: datetime) -> dict[str, object]:
-    """One record of what ``inbox.accept`` takes."""
+    """Return a record for ``inbox.accept``."""
     row = offered.row
     return {
         "message": orjson.Fragment(offered.message),
@@ -241,7 +241,7 @@ def _accepted(found: Row, row: NewInbox, now: datetime) -> InboxRow:
 async def _request_pairings(
     connection: Connection, pairings: Sequence[NewPairing], *, now: datetime
 ) -> None:
-    """Keep what nobody has asked yet, with what is said to it; else only what was written."""
+    """Store new access requests with their messages; add the rows to existing requests."""
     if not pairings:
         return
     wanted = rules.first_request_of_each(storable(tuple(pairings)))
@@ -285,9 +285,9 @@ async def _request_pairings(
 async def _without_decided(
     connection: Connection, new: Sequence[NewPairing], *, now: datetime
 ) -> list[NewPairing]:
-    """Take out requests that a node has made which had not heard of a decision yet.
+    """Remove requests whose sender was approved or rejected on another node.
 
-    What was written by somebody who was let in is answered.
+    The rows of an approved sender go into the inbox.
     """
     decided: set[str] = set()
     if new:

@@ -1,4 +1,4 @@
-"""What follows a decision about who asks for access, within the caller's transaction."""
+"""The effects of decisions about access requests, within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ async def admit(
     by: str,
     now: datetime,
 ) -> Person:
-    """Make a person of a request that was taken out.
+    """Approve the person of a removed request.
 
-    ``sure``: a guest stays one, though nobody else is there yet.
+    ``sure``: a guest stays a guest, even as the first person.
     """
     request = rows.pairing_request(taken)
     person = await connection.row(
@@ -54,7 +54,7 @@ async def admit(
 async def decide_chat(
     connection: Connection, taken: Row, verdict: AccessVerdict, *, by: str, now: datetime
 ) -> None:
-    """Allow a group, or deny a group or a person, whose request was taken out."""
+    """Allow a group, or deny a group or a person, whose request was removed."""
     request = rows.pairing_request(taken)
     await connection.fetch(
         _SQL["decide_chat"],
@@ -72,7 +72,7 @@ async def decide_chat(
 async def _close(
     connection: Connection, taken: Row, verdict: AccessVerdict, *, by: str, now: datetime
 ) -> None:
-    """Let the messages that asked owners say who has decided, or not be sent any more."""
+    """Show the decision in the messages that asked owners, or drop those that were not sent."""
     request = rows.pairing_request(taken)
     about = about_request(request.id)
     dropped = await connection.fetch(_SQL["drop_asking"], about, now, rules.DECIDED)

@@ -1,4 +1,4 @@
-"""What is said in groups without a mention."""
+"""Group messages without a mention."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PostgresBackground(PostgresPart):
 
 
 def _newest(batch: Sequence[Unmentioned]) -> list[Unmentioned]:
-    """Without what would not be kept of its session beside the rest of the batch."""
+    """Drop messages that the rest of the batch would push out of their session."""
     counts: Counter[SessionKey] = Counter()
     kept: list[Unmentioned] = []
     for row in reversed(batch):

@@ -1,4 +1,4 @@
-"""Chats: what was decided about them, whether they can be written to, where people spoke last."""
+"""Chats: decisions about them, whether they can be reached, last activity of people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that could not be worked on, and edits of those that wait."""
+"""Failed incoming messages, and edits of waiting ones."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PostgresDeadLetters(PostgresPart):
         return [rows.letter(row) for row in found]
 
     async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
-        """The messages run before younger messages of their session."""
+        """Retry messages before younger messages of their session."""
         async with self._pool.transaction() as connection:
             revived = await connection.fetch(_SQL["retry"], list(ids))
             if revived:
@@ -83,7 +83,7 @@ class PostgresDeadLetters(PostgresPart):
 
 
 def _counts(edit: Row) -> bool:
-    """Whether an edit still waits, or was brought in by an earlier try."""
+    """Return whether an edit waits, or was applied by an earlier call."""
     return bool(edit["state"] == InboxState.PENDING or edit["outcome"] == Outcome.COMPLETED)
 
 

@@ -1,4 +1,4 @@
-"""Messages on their way to the agent."""
+"""The inbox."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from goclaw_py.store.sql import queries
 _SQL = queries("inbox")
 
 _FLIGHTS = 2
-"""Transactions that accept at a time: while one waits for the disk, the next is prepared."""
+"""Concurrent transactions: while one waits for the disk, the next is prepared."""
 
 _MOST = 40
-"""How many calls share one, or sessions: larger ones end later, smaller ones cost more."""
+"""Calls or sessions per transaction: more end later, fewer cost more."""
 
 
 class PostgresInbox(PostgresPart):

@@ -1,4 +1,4 @@
-"""Troubles that operators are told about."""
+"""Incidents that operators are notified about."""
 
 from __future__ import annotations
 

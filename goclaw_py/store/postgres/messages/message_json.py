@@ -1,8 +1,7 @@
-"""Messages as JSON and back.
+"""Conversion of messages to JSON and back.
 
-A field at its default is left out: rows are smaller, and a field that is added later has its
-default in rows that were stored before. A field that this release does not know is ignored, since
-a newer one may write to the same database.
+Fields with their default are left out, which keeps rows small and lets new fields have a default in
+old rows. Unknown fields are ignored, because a newer release may use the same database.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from goclaw_py.store.text import storable
 Message = TypeVar("Message", bound=InboundMessage | OutboundMessage)
 
 _Json: TypeAlias = dict[str, Any]
-"""A JSON object; what is in it is known only here."""
+"""A JSON object."""
 
 _DEFAULTS: Mapping[type, tuple[tuple[str, object], ...]] = {
     kind: tuple((field.name, field.default) for field in fields(kind))
     for kind in (InboundMessage, OutboundMessage)
 }
-"""The fields of a message; ``MISSING`` for those without default."""
+"""The defaults of a message's fields; ``MISSING`` for those without."""
 
 
 def prepared(message: Message) -> tuple[Message, bytes]:
-    """A message that can be stored, as a rule the same, and its JSON."""
+    """Return a message made storable, and its JSON."""
     try:
         text = _json(message)
         # Python escapes the character NUL so; a text that itself says this is looked at in vain.
@@ -55,7 +54,7 @@ def prepared(message: Message) -> tuple[Message, bytes]:
 
 
 def packed(message: InboundMessage | OutboundMessage) -> str:
-    """A message as JSON."""
+    """Return a message as JSON."""
     return prepared(message)[1].decode()
 
 
@@ -70,14 +69,14 @@ def _json(message: InboundMessage | OutboundMessage) -> bytes:
 
 
 def amendment(edit: InboundMessage) -> str:
-    """What an edit puts in the place of the same fields of the message that it edits, as JSON."""
+    """Return the fields that an edit replaces in a message, as JSON."""
     edit = storable(edit)
     changed = {"text": edit.text, "attachments": edit.attachments, "quote": edit.quote}
     return orjson.dumps(changed).decode()
 
 
 def inbound(text: str) -> InboundMessage:
-    """The inverse of ``packed``."""
+    """Parse the output of ``packed``."""
     given: _Json = orjson.loads(text)
     get = given.get
     return InboundMessage(
@@ -108,7 +107,7 @@ def inbound(text: str) -> InboundMessage:
 
 
 def outbound(text: str) -> OutboundMessage:
-    """The inverse of ``packed``."""
+    """Parse the output of ``packed``."""
     given: _Json = orjson.loads(text)
     get = given.get
     run_id, file, occurrence = get("run_id"), get("file"), get("occurrence")

@@ -1,4 +1,4 @@
-"""Who may talk to the agent."""
+"""Approved people and access requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PostgresPeople(PostgresPart):
         return [rows.pairing_request(row) for row in found]
 
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
-        """Approvals are serialized, so that only one person becomes owner by being first."""
+        """Approve a person. Approvals are serialized, so that only one is the first owner."""
         async with self._pool.transaction() as connection:
             await connection.script(_SQL["lock_people"])
             taken = await connection.row(_SQL["take_request"], code_hash, now)
@@ -46,7 +46,7 @@ class PostgresPeople(PostgresPart):
     async def decide(
         self, request_id: str, verdict: AccessVerdict, *, place: Place, by: str, now: datetime
     ) -> PairingRequest | None:
-        """Decisions are serialized, as in ``approve``."""
+        """Apply a decision. Decisions are serialized, as in ``approve``."""
         async with self._pool.transaction() as connection:
             await connection.script(_SQL["lock_people"])
             found = await connection.row(_SQL["request"], request_id, *place)

@@ -1,1 +1,1 @@
-"""Runs of agents, from beginning to end, and what is recorded of them."""
+"""Runs from start to end, and their records."""

@@ -1,4 +1,4 @@
-"""Runs that begin, and the sessions in which they do, within the transactions of others."""
+"""Starting runs, and claiming their sessions, within other transactions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SQL = queries("runs")
 async def begin(
     connection: Connection, runs: Sequence[NewRun], node: NodeId
 ) -> tuple[dict[RunId, RunStartResult], bool]:
-    """Begin those of the runs that are new, in sessions that are the node's own.
+    """Start new runs in sessions that the node owns.
 
-    Also tells whether a draft is left over that none of them goes on with.
+    Also returns whether a draft was left that none of them continues.
     """
     found = await connection.fetch(
         _SQL["begin"],
@@ -41,7 +41,7 @@ async def begin(
 async def begun_before(
     connection: Connection, run: NewRun, node: NodeId, session: SessionKey
 ) -> RunStartResult:
-    """What a run was told that this node has begun before. Raises ``Fenced`` for any other."""
+    """Return the result of a run that this node started before. Raises ``Fenced`` for others."""
     told = await connection.fetch(_SQL["begun_before"], run.id, session, list(run.inbox))
     if not told or told[0]["node"] != node or told[0]["outcome"] is not None:
         raise Fenced(f"run {run.id} is not this node's any more")
@@ -51,7 +51,7 @@ async def begun_before(
 async def with_their_times(
     connection: Connection, runs: Sequence[NewRun], node: NodeId
 ) -> list[NewRun]:
-    """Those that work for no time of a job and no run, or for what the node has claimed."""
+    """Return the runs whose occurrence or heartbeat run, if any, the node has claimed."""
     times = [run.occurrence for run in runs if run.occurrence is not None]
     heartbeat_runs = [run.heartbeat_run for run in runs if run.heartbeat_run is not None]
     lost: set[str | None] = set()
@@ -97,9 +97,9 @@ async def own_sessions(
 
 
 async def own_session(connection: Connection, run: NewRun, node: NodeId) -> SessionKey:
-    """Lock the run's session, claimed for the node; its key now.
+    """Lock the run's session and claim it for the node; return its present key.
 
-    Raises ``Fenced``, or ``LeaseExpired`` if the node has to renew its lease first.
+    Raises ``Fenced``, or ``LeaseExpired`` if the node must renew its lease first.
     """
     row = await connection.row(_SQL["lock_session"], run.session)
     if row is None:
@@ -118,7 +118,7 @@ async def own_session(connection: Connection, run: NewRun, node: NodeId) -> Sess
 async def _not_next(
     connection: Connection, runs: Sequence[tuple[SessionKey, NewRun]]
 ) -> set[SessionKey]:
-    """The locked sessions of runs for messages of which one is done, or that are not the oldest."""
+    """Return locked sessions of runs with an ended message, or not with the oldest one."""
     asked = [(key, row) for key, run in runs for row in run.inbox]
     if not asked:
         return set()
@@ -128,7 +128,7 @@ async def _not_next(
 
 
 async def _enter_session(connection: Connection, run: NewRun) -> Row:
-    """Lock the session that a run's session has moved into, or make it."""
+    """Lock the session that a run's session was moved into, or create it."""
     moved = await connection.row(_SQL["moved_to"], run.session)
     key = run.session if moved is None else SessionKey(moved["moved_to"])
     if moved is None:
@@ -150,7 +150,7 @@ async def _enter_session(connection: Connection, run: NewRun) -> Row:
 
 
 def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
-    """The rows of each run."""
+    """Return the rows of each run."""
     of_run: defaultdict[str, list[Row]] = defaultdict(list)
     for row in found:
         of_run[row["id"]].append(row)
@@ -158,7 +158,7 @@ def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
-    """What ``runs.begin`` tells of one run, and what those had called that it follows."""
+    """Convert a row of ``runs.begin``, with interrupted calls of earlier runs."""
     cut: tuple[ToolCall, ...] = ()
     if told[0]["follows"] is not None:
         for row in await connection.fetch(_SQL["cut_calls"], told[0]["follows"]):
@@ -177,14 +177,14 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
 
 
 def _lost(row: Row) -> LostDraft | None:
-    """The draft of which nobody knows the id, if the one of the run is such."""
+    """Return a run's draft if its id is unknown."""
     if row["opened_by"] is None or row["draft"] is not None:
         return None
     return LostDraft(RunId(row["opened_by"]), row["after_message"])
 
 
 def _line(run: NewRun) -> dict[str, object]:
-    """One record of what ``runs.begin`` takes."""
+    """Return a record for ``runs.begin``."""
     place = rows.TargetColumns.of(run.target)
     return {
         "id": run.id,

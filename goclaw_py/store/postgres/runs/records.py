@@ -1,4 +1,4 @@
-"""What is stored of runs and sessions: for operators, and for budgets."""
+"""Reading runs and sessions, for operators and budgets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAST_CHARACTER = chr(0x10FFFF)
 
 
 class PostgresRunRecords(PostgresPart):
-    """Implements what ``RunStore`` reads."""
+    """Implements the reading methods of ``RunStore``."""
 
     async def runs(
         self,
@@ -99,7 +99,7 @@ class PostgresRunRecords(PostgresPart):
 
 
 def _query(session: SessionKey | None, only: RunFilter) -> str:
-    """Which index answers best: along which the fewest runs are in vain, as a rule."""
+    """Return the query whose index skips the fewest runs."""
     if session is not None:
         return _SQL["newest_of_session"]
     if only.outcome not in (None, Outcome.COMPLETED):

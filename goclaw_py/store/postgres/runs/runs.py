@@ -39,7 +39,7 @@ _INBOX = queries("inbox")
 
 _FLIGHTS = 2
 _MOST = 32
-"""How many runs share a transaction: each that begins reads its history."""
+"""Runs that share a transaction: each start reads a history."""
 
 
 class _OfRun(Protocol):
@@ -52,21 +52,21 @@ Item = TypeVar("Item", bound=_OfRun)
 
 class _Beginning(NamedTuple):
     run: NewRun
-    """As it is stored."""
+    """The run, made storable."""
     node: NodeId
 
 
 class _Ending(NamedTuple):
     id: RunId
-    """The run's, as it is stored."""
+    """The id of the run, made storable."""
     end: RunEnd
     node: NodeId
 
 
 class PostgresRuns(PostgresPart):
-    """Implements ``RunStore`` but for what ``PostgresRunRecords`` reads.
+    """Implements ``RunStore``, except the methods of ``PostgresRunRecords``.
 
-    Runs that begin, or end, while others are being committed share the next transaction.
+    Starts and ends that come during a transaction share the next one.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -94,7 +94,7 @@ class PostgresRuns(PostgresPart):
         return await self._beginnings(_Beginning(storable(run), node))
 
     async def _begin(self, runs: Sequence[_Beginning]) -> list[RunStartResult | StoreError]:
-        """As a rule the sessions are ours, since their messages were accepted here."""
+        """Start runs. Usually this node owns the sessions, because it accepted their messages."""
         async with self._pool.connection() as connection:
             begun, left_over = await begin(
                 connection, _once([one.run for one in runs]), runs[0].node
@@ -109,9 +109,9 @@ class PostgresRuns(PostgresPart):
     async def _begin_in_strange(
         self, runs: Sequence[NewRun], node: NodeId
     ) -> dict[RunId, RunStartResult]:
-        """Begin several runs in sessions that are to be made or claimed, as those of jobs are.
+        """Start runs in sessions that must be created or claimed, such as those of jobs.
 
-        Leaves out what takes a closer look.
+        Leaves out runs that need separate treatment.
         """
         if len(runs) < 2:
             return {}
@@ -130,7 +130,7 @@ class PostgresRuns(PostgresPart):
         return begun
 
     async def _begin_anyhow(self, run: NewRun, node: NodeId) -> RunStartResult | StoreError:
-        """Begin a run that was begun before, or in a session that is to be made or claimed."""
+        """Start a run that was started before, or whose session must be created or claimed."""
         try:
             async with self._pool.transaction() as connection:
                 key = await own_session(connection, run, node)
@@ -225,7 +225,7 @@ def _run_of(ending: _Ending) -> tuple[RunId]:
 
 
 def _once(items: Iterable[Item]) -> list[Item]:
-    """The first item of each run: another one is the same call again."""
+    """Return the first item of each run; further ones are repeated calls."""
     first: dict[RunId, Item] = {}
     for item in items:
         first.setdefault(item.id, item)
@@ -237,12 +237,12 @@ def _is_at_work(run: Row | None) -> bool:
 
 
 def _marked(end: RunEnd, run: Row) -> tuple[OutboundMessage, ...]:
-    """What a run says, as messages of what it worked for."""
+    """Return the messages of a run, marked with what it executed."""
     return rules.marked(end.say, occurrence=run["occurrence"], heartbeat_run=run["heartbeat_run"])
 
 
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
-    """Why a run cannot be ended; None if it can, or has been ended by this node before."""
+    """Return why a run cannot be ended; None if it can, or this node has ended it."""
     if run is None:
         return RunNotStarted(f"run {end.id} never began")
     if run["outcome"] == Outcome.LOST:
@@ -270,7 +270,7 @@ def _end_columns(endings: Sequence[_Ending], runs: Mapping[str, Row]) -> tuple[o
 
 
 def _end_line(ending: _Ending) -> dict[str, object]:
-    """One record of what ``runs.finish`` takes."""
+    """Return a record for ``runs.finish``."""
     end, usage = ending.end, ending.end.usage
     line: dict[str, object] = {
         "id": ending.id,

@@ -1,6 +1,6 @@
-"""Calls of tools from JSON.
+"""Conversion of tool calls from JSON.
 
-A field that this release does not know is ignored: a newer one may write to the same database.
+Unknown fields are ignored, because a newer release may use the same database.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from goclaw_py.ports.store import ToolCall
 
 
 def calls(text: str | None) -> tuple[ToolCall, ...]:
-    """What the column ``runs.tools`` holds; null is none."""
+    """Parse the column ``runs.tools``; null is none."""
     return () if text is None else tuple(map(_call, orjson.loads(text)))
 
 

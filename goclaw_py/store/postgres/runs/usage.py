@@ -1,4 +1,4 @@
-"""What runs have used, added up for operators."""
+"""Sums of the usage of runs, for operators."""
 
 from __future__ import annotations
 
