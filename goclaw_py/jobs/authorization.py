@@ -14,20 +14,19 @@ from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.ports.jobs import Requester
 
 _BOUND_TO_AGENT = ("payload", "agent", "source", "session")
-"""What of another agent's job is not changed: that agent would work for somebody else."""
+"""Fields of another agent's job that must not change, because that agent would get new work."""
 
 _MOST = ("retries", "history_keep")
-"""Keys of a policy that may be smaller than the settings say."""
+"""Policy keys whose value may not exceed that of the settings."""
 _MOST_OR_NONE = ("turns", "usd", "max_per_agent")
 """The same; None is no limit."""
 
 
 def permit(spec: JobSpec, base: JobPolicy, by: Requester, before: JobSpec | None = None) -> None:
-    """Raise ``BadJob`` for what somebody may not have, or not change; operators may everything.
+    """Raise ``BadJob`` if the requester may not have or change something; operators may do all.
 
-    ``base`` is the policy of the settings. ``before`` is what an edit begins from: what it leaves
-    as it is may be what an operator has granted. That was for the work which the job did then; with
-    other work it is looked at as if it were new.
+    ``base`` is the policy of the settings. ``before`` is the job before an edit: unchanged fields
+    keep what an operator has granted, unless the edit changes what the job does.
     """
     if by.maker is Maker.OPERATOR:
         return
@@ -47,10 +46,10 @@ def permit(spec: JobSpec, base: JobPolicy, by: Requester, before: JobSpec | None
 
 
 def is_own_chat(target: Target, peer: PeerKind, by: Requester) -> bool:
-    """Whether a chat, or a thread of it, is that of whoever asks.
+    """Return whether a chat, or a thread of it, belongs to the requester.
 
-    It is by its owner, not by what somebody says of where they ask. What an operator's job makes
-    while it runs belongs to no chat; it stays where that job tells its results.
+    Decided by the owner, not by the chat that the requester names. Jobs that an operator's job
+    creates belong to no chat; they stay in that job's target.
     """
     if by.owner in (None, OPERATOR):
         here = None if by.chat is None else (replace(by.chat, thread=None), by.peer)
@@ -108,7 +107,7 @@ def _permit_policy(spec: JobSpec, base: JobPolicy, by: Requester, before: JobSpe
 
 
 def _is_looser(key: str, wanted: JobPolicy, limits: JobPolicy) -> bool:
-    """Whether a key of a policy allows more than another policy does."""
+    """Return whether a key of one policy allows more than that of another."""
     given, limit = getattr(wanted, key), getattr(limits, key)
     match key:
         case "tools_in_runs" | "retry_after_effects":

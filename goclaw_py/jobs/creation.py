@@ -1,4 +1,4 @@
-"""Creates jobs from drafts, within the settings; stores nothing."""
+"""Creates jobs from drafts, within the settings, without storing them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Keep, Requester
 
 _OVER = (JobState.COMPLETED, JobState.FAILED)
 _SAID_OF_IT = ("slug", "name", "notify")
-"""What a model may change of a job that stays its maker's: neither what it does nor when."""
+"""Fields that a model may change without becoming the job's maker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class JobCreationRules:
     """Settings that apply to all jobs.
 
     Args:
-        profile: The policy in it is the base of each job.
-        enabled: Jobs run at all.
-        most: How many jobs an owner may have, by what people in chats and models make.
-        limits_operators: That also holds for what operators make.
-        agents: Those that there are; empty: any name is taken.
-        sources: The work sources that there are.
-        places: The channels and accounts that there are; empty: any target is taken.
+        profile: Its policy is the default of each job.
+        enabled: Whether jobs run at all.
+        most: The number of jobs of an owner, for chats and models.
+        limits_operators: Whether that also applies to operators.
+        agents: The existing agents; empty: any name is accepted.
+        sources: The existing work sources.
+        places: The existing channels and accounts; empty: any target is accepted.
     """
 
     profile: Profile
@@ -58,7 +58,7 @@ class JobCreationRules:
 
     @property
     def base(self) -> JobPolicy:
-        """What jobs do unless they say otherwise."""
+        """The default policy of jobs."""
         return self.profile.policy
 
 
@@ -71,7 +71,7 @@ def made(
     job_id: JobId,
     now: datetime,
 ) -> Job:
-    """The job that a draft asks for, in ``zone`` if it names none. Raises ``JobError``."""
+    """Create a job from a draft; ``zone`` is its default time zone. Raises ``JobError``."""
     payload = _payload(rules, draft.payload)
     asked: dict[str, Any] = {each.name: getattr(draft, each.name) for each in fields(JobSpec)}
     asked |= {
@@ -105,11 +105,11 @@ def made(
 def changed(
     rules: JobCreationRules, job: Job, change: JobChange, by: Requester, *, now: datetime
 ) -> Job:
-    """The job as an edit makes it. Raises ``JobError``.
+    """Apply an edit to a job. Raises ``JobError``.
 
-    Its next run is computed anew if when it runs has changed, or if it becomes active. A job that
-    is over becomes active by a new schedule. What a model changes of what a job does, or of when,
-    is a model's from then on, with the limits for these (SPEC CRON-8, CRON-15).
+    The next run is computed if the schedule changed or the job becomes active. A job whose schedule
+    is over becomes active only with a new schedule. If a model changes what a job does or when, the
+    job becomes a model's, with the limits for these (SPEC CRON-8, CRON-15).
     """
     spec = _changed_spec(job.spec, change)
     permit(spec, rules.base, by, job.spec)
@@ -141,7 +141,7 @@ def changed(
 
 
 def _changed_state(job: Job, change: JobChange, by: Requester, *, rescheduled: bool) -> JobState:
-    """The state that an edit asks for. Raises ``BadJob``."""
+    """Return the state that an edit requests. Raises ``BadJob``."""
     state = change.state
     if isinstance(state, Keep):
         return JobState.ACTIVE if rescheduled and job.state in _OVER else job.state
@@ -162,19 +162,19 @@ def _changed_state(job: Job, change: JobChange, by: Requester, *, rescheduled: b
 
 
 def _does_else(spec: JobSpec, before: JobSpec) -> bool:
-    """Whether more than what is said of a job has changed."""
+    """Return whether more than the description of a job has changed."""
     same = {key: getattr(spec, key) for key in _SAID_OF_IT}
     return replace(before, **same) != spec
 
 
 def _timing_of(rules: JobCreationRules, job: Job) -> object:
-    """All that its next run, and whether that may be so soon, depends on."""
+    """Return everything that determines its next run, and whether that is allowed."""
     policy = job.policy(rules.base)
     return job.timing(rules.base), policy.min_interval_s, policy.on_short
 
 
 def _sound(rules: JobCreationRules, job: Job, now: datetime, by: Maker) -> Job:
-    """The job if it can run as it says, its interval made longer where that is how it is."""
+    """Return the job if it is valid, with its interval extended if the policy says so."""
     spec = checked(job.spec)
     policy = job.policy(rules.base)
     every = spec.schedule
@@ -193,7 +193,7 @@ def _sound(rules: JobCreationRules, job: Job, now: datetime, by: Maker) -> Job:
 
 
 def _known(rules: JobCreationRules, job: Job) -> None:
-    """Raise ``BadJob`` if it names what is not there, or what its maker may not have."""
+    """Raise ``BadJob`` if it names something that does not exist or that its maker may not have."""
     spec = job.spec
     if rules.agents and spec.agent not in rules.agents:
         raise BadJob("agent", f"there is no agent {spec.agent!r}; there are {_list(rules.agents)}")
@@ -210,7 +210,7 @@ def _known(rules: JobCreationRules, job: Job) -> None:
 
 
 def _reachable(rules: JobCreationRules, spec: JobSpec, before: JobSpec | None = None) -> None:
-    """Raise ``BadJob`` for a new target that is on no channel or account of this gateway."""
+    """Raise ``BadJob`` for a new target on a channel or account that this gateway does not have."""
     target = spec.target
     if not rules.places or not isinstance(target, Target):
         return
@@ -254,15 +254,15 @@ def _changed_spec(spec: JobSpec, change: JobChange) -> JobSpec:
 
 
 def _merged(before: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
-    """The keys of a policy with some changed; None takes a key back."""
+    """Return policy keys with changes applied; None removes a key."""
     merged = {**before, **change}
     return {key: value for key, value in merged.items() if value is not None}
 
 
 def _chat(by: Requester) -> Target | TargetKind:
-    """Where what somebody makes tells its results if they say nothing: where they ask.
+    """Return the default target of the requester's jobs: the chat of the request.
 
-    A run asks where its job tells its results, which may be no chat of its owner.
+    For a run it is the target of its job, which may not be a chat of its owner.
     """
     if by.chat is None:
         return TargetKind.LAST
@@ -271,5 +271,5 @@ def _chat(by: Requester) -> Target | TargetKind:
 
 
 def owner_for(by: Requester) -> Owner:
-    """Whose the jobs are that somebody makes."""
+    """Return the owner of the requester's jobs."""
     return by.owner or OPERATOR

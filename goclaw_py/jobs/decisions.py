@@ -1,7 +1,7 @@
 """Decides whether a due job runs, what follows an attempt, and when it runs next.
 
-Pure: ``jobs.executions`` carries these decisions out, the store writes them down. All of it holds
-for one occurrence, and none of it for those by hand, which leave no trace in their job.
+Pure: ``jobs.executions`` carries out the decisions, the store stores them. They concern one
+scheduled occurrence; manual runs do not change their job.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduled_work.models import Attempt, Next
 
 THIRD: Final = 3
-"""The failure in a row that owners are told of, of jobs that do not tell each (SPEC CRON-13)."""
+"""Owners are notified at this failure in a row, for jobs without a notice of each (CRON-13)."""
 
 _RAN = frozenset(
     {
@@ -40,20 +40,20 @@ _RAN = frozenset(
     }
 )
 _FAILED = {OccurrenceStatus.OK: False, **dict.fromkeys(ENDED_BADLY, True)}
-"""What changes how many runs in a row have failed, and how."""
+"""How the result of an occurrence changes the count of failures in a row."""
 _WHY: Final[Mapping[Reason | None, Why]] = {
     Reason.BUDGET: Why.BUDGET,
     Reason.STOPPED: Why.STOPPED,
     Reason.STOPPED_ALL: Why.STOPPED,
     Reason.OUTAGE: Why.OUTAGE,
 }
-"""Why an occurrence ended so, from why its run did."""
+"""The reason of an occurrence's result, by the reason of its run."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """It is over. ``delay_until``: when the job is due again, if that is not by its schedule."""
+    """The end of an occurrence. ``delay_until``: the next due time, if not by the schedule."""
 
     status: OccurrenceStatus
     why: Why | None = None
@@ -63,15 +63,14 @@ class Finish:
 def begin(
     claimed: OccurrenceClaim, base: JobPolicy, *, now: datetime, busy: Why | None
 ) -> Finish | None:
-    """How a claimed occurrence ends without having run; None: it runs.
+    """Return the end of a claimed occurrence that does not run; None if it runs.
 
     Args:
-        claimed: What was claimed.
+        claimed: The claim.
         base: The policy of the settings.
         now: The present instant.
-        busy: Why its session or its agent has no room now; None: it has.
-
-    Source: SPEC CRON-5, CRON-6, CRON-10, CRON-15.
+        busy: Why its session or agent is busy; None if it is not. Source: SPEC CRON-5, CRON-6,
+            CRON-10, CRON-15.
     """
     if claimed.by_hand:
         return None
@@ -94,7 +93,7 @@ def _is_new(claimed: OccurrenceClaim) -> bool:
 
 
 def _left_behind(claimed: OccurrenceClaim, policy: JobPolicy) -> Finish | None:
-    """How an occurrence ends that its process left behind, if it does not run again."""
+    """Return the end of an occurrence whose process died, if it does not run again."""
     if claimed.claims > MAX_CLAIMS:
         return Finish(OccurrenceStatus.LOST)
     if claimed.called and not policy.retry_after_effects:
@@ -107,7 +106,7 @@ def _left_behind(claimed: OccurrenceClaim, policy: JobPolicy) -> Finish | None:
 
 
 def _is_spaced(timing: Timing, least_s: float, now: datetime) -> bool:
-    """Whether firings lie far enough apart."""
+    """Return whether firings are far enough apart."""
     if least_s <= 1 and not isinstance(timing.schedule, Every):
         # No expression fires more than once a second: nearly always there is nothing to look at.
         return True
@@ -140,7 +139,7 @@ def _when_busy(job: Job, policy: JobPolicy, busy: Why, now: datetime) -> Finish 
 def after(
     claimed: OccurrenceClaim, base: JobPolicy, attempt: Attempt, number: int
 ) -> Next | Finish:
-    """What follows the attempt with this ``number``, from 1 (SPEC CRON-7)."""
+    """Decide what follows the attempt with this ``number``, from 1 (SPEC CRON-7)."""
     policy, why = claimed.job.policy(base), _WHY.get(attempt.reason)
     if attempt.outcome is Outcome.INTERRUPTED:
         return Next.RELEASE
@@ -168,7 +167,7 @@ def settled(
     started_at: datetime | None,
     now: datetime,
 ) -> JobUpdate | None:
-    """What the end of an occurrence makes of its job; nothing if it was run by hand.
+    """Return how the end of an occurrence changes its job; None for manual runs.
 
     Source: SPEC CRON-3, CRON-8, CRON-9, CRON-10, CRON-20.
     """
@@ -198,7 +197,7 @@ def settled(
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """What lies behind when the next run is looked for."""
+    """The times of the present run, for computing the next one."""
 
     base: JobPolicy
     started_at: datetime | None
@@ -209,7 +208,7 @@ class _Past:
 def _next(
     claimed: OccurrenceClaim, policy: JobPolicy, end: Finish, past: _Past
 ) -> tuple[JobState, datetime | None]:
-    """How the job stands, and when it runs next, unless somebody has changed it meanwhile."""
+    """Return the new state and next run of the job, unless the job was changed in the meantime."""
     job, spec = claimed.job, claimed.job.spec
     failures = failures_with(claimed) if end.status in ENDED_BADLY else 0
     once = isinstance(spec.schedule, At)
@@ -233,7 +232,7 @@ def _next(
 def _after_run(
     claimed: OccurrenceClaim, policy: JobPolicy, past: _Past, failures: int
 ) -> datetime | None:
-    """When a job runs next that runs again and again; ``failures`` is 0 if this one was none."""
+    """Return the next run of a repeating job; ``failures`` is 0 if this run did not fail."""
     timing = claimed.job.timing(past.base)
     regular = next_run_at(timing, Ran(claimed.due_at, past.started_at, past.now))
     if failures and policy.error_retry_s:
@@ -246,7 +245,7 @@ def _after_run(
 
 
 def _over(job: Job, status: OccurrenceStatus) -> JobState:
-    """How a job stands for which nothing lies ahead."""
+    """Return the state of a job without a next run."""
     once = isinstance(job.spec.schedule, At)
     if once and (
         status in ENDED_BADLY or status in (OccurrenceStatus.SKIPPED, OccurrenceStatus.INTERRUPTED)
@@ -256,18 +255,18 @@ def _over(job: Job, status: OccurrenceStatus) -> JobState:
 
 
 def _grid_after(now: datetime, step_s: float) -> datetime:
-    """The first multiple of a time after now, counted from the beginning of 1970."""
+    """Return the first multiple of a time after now, counted from 1970-01-01."""
     step = timedelta(seconds=step_s)
     return _EPOCH + ((now - _EPOCH) // step + 1) * step
 
 
 def failures_with(claimed: OccurrenceClaim) -> int:
-    """How many runs have failed in a row if this one has, as far as was known at its claim."""
+    """Return the number of failures in a row if this run failed, as known at its claim."""
     return claimed.job.failures + 1
 
 
 def tells_failure(job: Job, failures: int) -> Recipients | None:
-    """Who is told that a run has failed for good (SPEC CRON-13)."""
+    """Return who is notified that a run failed after its last retry (SPEC CRON-13)."""
     if job.spec.notify is Notify.ALWAYS or isinstance(job.spec.schedule, At):
         return Recipients.TARGET
     return Recipients.OWNER if failures == THIRD else None

@@ -1,4 +1,4 @@
-"""An occurrence that this process has claimed and not ended, and what performs it."""
+"""Claimed occurrences in this process, and the handler that executes them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class JobExecution(Execution):
     """A claimed occurrence.
 
     Args:
-        policy: How its job behaves.
-        target: Where it tells its result, as far as that was known at its start.
-        item: The work that it was given.
+        policy: The policy of its job.
+        target: The target of its result, as far as known at its start.
+        item: Its work item.
     """
 
     claimed: OccurrenceClaim
@@ -35,11 +35,11 @@ class JobExecution(Execution):
     target: Target | None = None
     item: WorkItem | None = None
     early: bool = False
-    """It was claimed before its time, which has not come."""
+    """It was claimed before it is due, and is not due yet."""
     withdrawn: bool = False
-    """Meanwhile people have changed their mind about it."""
+    """Its job was changed after the claim."""
     fault: str = ""
-    """Why its job cannot be made out by this release."""
+    """Why this release cannot read its job."""
 
     async def until_due(self, clock: Clock) -> None:
         """See ``Execution``."""
@@ -56,7 +56,7 @@ class JobExecution(Execution):
 
     @property
     def has_begun(self) -> bool:
-        """Whether an attempt of it has begun in this process."""
+        """Return whether an attempt has started in this process."""
         return self.attempt > self.claimed.attempts
 
     @property
@@ -71,8 +71,8 @@ class EndReport:
     """The notifications about an end.
 
     Args:
-        silent: Why nobody is told what went well.
-        no_route: Why there is no chat that could be told; "" if there is.
+        silent: Why a success is not reported.
+        no_route: Why no chat can be notified; "" if one can.
     """
 
     say: Messages = ()
@@ -81,35 +81,35 @@ class EndReport:
 
 
 class JobHandler(Protocol):
-    """Executes jobs. Without channels there is always room, and nobody is told."""
+    """Executes jobs. Without channels nothing is ever busy, and no notifications are sent."""
 
     async def perform(self, held: JobExecution) -> None:
-        """Begin an attempt; whatever comes of it, ``JobExecutions.ended`` is told.
+        """Start an attempt; its result is passed to ``JobExecutions.ended``.
 
-        Cancelled, it has not begun.
+        If cancelled, the attempt has not started.
         """
 
     def busy(self, job: Job, policy: JobPolicy) -> Why | None:
-        """Why there is no room for a job now; None: there is."""
+        """Return why a job must wait; None if it need not."""
         del job, policy
         return None
 
     def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
-        """The session that a job needs for its run; None: none that others could hold."""
+        """Return the session of a job's run; None if no other run can use it."""
         del job, policy
         return None
 
     async def tell(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
-        """What people are told of the end of an occurrence. Raises ``StoreUnavailable``."""
+        """Return the notifications about an end. Raises ``StoreUnavailable``."""
         del held, end, update, attempt
         return EndReport()
 
     async def told(
         self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
     ) -> None:
-        """The end is stored, and with it what is told."""
+        """The end and its notifications were stored."""
         del held, end, say, attempt
 
 

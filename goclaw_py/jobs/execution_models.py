@@ -1,6 +1,6 @@
-"""Records of occurrences: one time at which a job is due, with its claim, attempts and end.
+"""Occurrences: a time at which a job is due, with its claim, attempts and end.
 
-Pure: the runtime carries these decisions out and the store writes them down.
+Pure: other modules carry out the decisions and store them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 
 MAX_CLAIMS: Final = 3
-"""An occurrence that was claimed this often by processes that died is given up (SPEC CRON-5)."""
+"""An occurrence fails after this many claims by processes that died (SPEC CRON-5)."""
 
 OUTPUT_BYTES: Final = 16 * 1024
 
@@ -29,24 +29,24 @@ class OccurrenceStatus(StrEnum):
 
     RUNNING = "running"
     WAITING = "waiting"
-    """Its session is held by another node: the node that gets the session claims it again."""
+    """Another node owns its session; the node that gets the session claims it again."""
     OK = "ok"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
     CANCELLED = "cancelled"
     SKIPPED = "skipped"
     INTERRUPTED = "interrupted"
-    """Cut by a shutdown; it runs again after that."""
+    """Interrupted by a shutdown; it runs again."""
     LOST = "lost"
-    """Cut by the end of its process; it may run again."""
+    """Its process died; it may run again."""
     NO_ROUTE = "no_route"
-    """It went well, but there is no chat that its result could go to."""
+    """It succeeded, but there is no chat for its result."""
     UNDELIVERED = "undelivered"
-    """It went well, but the channel will never take its result."""
+    """It succeeded, but the channel will never accept its result."""
 
 
 class Why(StrEnum):
-    """Why an occurrence ended in its status."""
+    """The reason of an occurrence's status."""
 
     NO_WORK = "no_work"
     BUSY = "busy"
@@ -58,32 +58,32 @@ class Why(StrEnum):
     STOPPED = "stopped"
     OUTAGE = "outage"
     EFFECTS = "effects"
-    """A run of it that was cut had called tools that change something: it is not repeated."""
+    """An interrupted run had called tools with side effects, so it is not repeated."""
     NO_NOTIFY = "no_notify"
-    """A conditional job whose reply did not begin with ``[NOTIFY]``: nobody is told."""
+    """The reply of a conditional job did not begin with ``[NOTIFY]``; it is not sent."""
     NO_REPLY = "no_reply"
-    """The reply was empty or said that there is nothing to say: nobody is told."""
+    """The reply was empty or ``NO_REPLY``; it is not sent."""
 
 
 UNTOLD: Final = frozenset({OccurrenceStatus.NO_ROUTE, OccurrenceStatus.UNDELIVERED})
-"""A result that reached nobody, or somebody else than it was meant for."""
+"""Results that were not delivered to their target."""
 
 ENDED_BADLY: Final = frozenset(
     {OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT, OccurrenceStatus.LOST}
 )
-"""What counts as a failure of the job."""
+"""Results that count as failures of the job."""
 
 
 @dataclass(frozen=True, slots=True)
 class OccurrenceClaim:
-    """An occurrence that this process may run.
+    """An occurrence that this process may execute.
 
     Args:
-        job: As it was when it was claimed; the run uses this.
-        due_at: ``scheduled_at``: when it was to run; for one by hand the time of the asking.
-        claims: How often it was claimed, this time included, as far as its processes died.
-        attempts: Runs that began for it before, in other processes.
-        by_hand: Somebody asked for it; the schedule is none the wiser.
+        job: The job as it was claimed; the run uses this version.
+        due_at: When it was due, with delays; see ``scheduled_at``.
+        claims: The number of claims, including this one, by processes that died.
+        attempts: The number of runs that other processes started for it.
+        by_hand: Whether it is a manual run, which does not change the schedule.
     """
 
     id: OccurrenceId
@@ -94,29 +94,28 @@ class OccurrenceClaim:
     attempts: int = 0
     by_hand: bool = False
     interrupted: bool = False
-    """Its last process was shut down while it ran."""
+    """Its last process was shut down during its run."""
     called: tuple[str, ...] = ()
-    """Tools that change something, which runs for it had called that were cut."""
+    """Tools with side effects that its interrupted runs called."""
     waited: bool = False
-    """It was claimed before, to run, and has waited for its session since."""
+    """It was claimed before, and has waited for its session since."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobUpdate:
     """How an occurrence changes its job.
 
-    ``state`` and ``delete`` hold only if nobody has changed the job since it was claimed (its
-    revision is the same). ``next_run_at`` also holds for a job that was changed, but left with the
-    time of this run. The rest holds in any case.
+    ``state`` and ``delete`` apply only if the job was not changed since the claim (its revision is
+    the same). ``next_run_at`` also applies to a job that was changed but is still due at this time.
+    The other fields always apply.
 
     Args:
-        next_run_at: When it is due again if it is active then; may be given with any ``state``, for
-            a job that was changed so that it goes on. None: never.
-        failed: What becomes of the number of failures in a row: True, one more than it is by then;
-            False, back to 0; None keeps it.
-        delete: The job is deleted (SPEC CRON-9), its log ``forgotten`` with it or not: at once, or
-            ``when_delivered``: when the chat has everything that this occurrence says.
-        ran: It counts as a run.
+        next_run_at: The next due time if the job is active then. It may be set with any ``state``,
+            for a job that was changed and so continues. None: never.
+        failed: True increases the number of failures in a row, False resets it, None keeps it.
+        delete: Whether the job is deleted (SPEC CRON-9), with its log if ``forgotten``: at once, or
+            ``when_delivered``, when everything that this occurrence says has been delivered.
+        ran: Whether it counts as a run.
     """
 
     next_run_at: datetime | None
@@ -134,11 +133,11 @@ class OccurrenceEnd:
     """The end of an occurrence, with the change of its job.
 
     Args:
-        update: None for one by hand, which changes nothing of the job.
-        output: What it said, cut to ``OUTPUT_BYTES``.
+        update: The change; None for a manual run.
+        output: Its result, truncated to ``OUTPUT_BYTES``.
         error: The cause of a failure.
-        started_at: When its first attempt began.
-        keep: How many log rows of the job are kept.
+        started_at: The start of its first attempt.
+        keep: The number of occurrences of the job that are kept.
     """
 
     id: OccurrenceId
@@ -161,13 +160,14 @@ class LoggedOccurrence:
     """A row of ``job_runs``.
 
     Args:
-        slug: That of the job, which may be gone.
-        runs: Its attempts, each with a run id of its own, the first one first.
-        definition: What ran: ``jobs.job_json.job_json`` of the job at its claim.
+        slug: The slug of the job, which may be deleted.
+        runs: The run ids of its attempts, in order.
+        definition: The job as it was claimed, as ``jobs.job_json.job_json``.
         delivery: ``pending``, ``sent``, ``dead``, or "" if there was nothing to deliver.
-        waits_for: The session that has to be free before its first run begins; None: it waits for
-            no session. A store knows that of ``OccurrenceStatus.WAITING`` only.
-        blocking_run, blocking_node: The run that works in that session now, and its node.
+        waits_for: The session that it waits for; None if it waits for none. A store sets it only
+            for ``OccurrenceStatus.WAITING``.
+
+    blocking_run, blocking_node: The run in that session, and its node.
     """
 
     id: OccurrenceId
@@ -191,14 +191,14 @@ class LoggedOccurrence:
     delivery: str = ""
     definition: Mapping[str, object] = field(default_factory=dict)
     told_at: datetime | None = None
-    """When a result that reached nobody was told elsewhere, or a newer one took its place."""
+    """When an undelivered result was reported elsewhere, or a newer one replaced it."""
     waits_for: SessionKey | None = None
     blocking_run: RunId | None = None
     blocking_node: NodeId | None = None
 
     @property
     def cursor(self) -> Cursor:
-        """Its place in a list."""
+        """The position in a list of occurrences."""
         return Cursor(self.scheduled_at, (self.id,))
 
 
@@ -207,9 +207,9 @@ class UnreportedOccurrence:
     """The newest result of a job, if it could not be delivered.
 
     Args:
-        job: As it was when it was claimed.
-        error: Why it reached nobody.
-        refused_by: The chat that would not take it; None: there was none to send it to.
+        job: The job as it was claimed.
+        error: Why it was not delivered.
+        refused_by: The chat that refused it; None if there was no chat.
     """
 
     id: OccurrenceId
@@ -222,7 +222,7 @@ class UnreportedOccurrence:
 
 @dataclass(frozen=True, slots=True)
 class JobStats:
-    """What a job did since a date. Durations in seconds, over those that ran."""
+    """Statistics of a job since a date. Durations in seconds, over occurrences that ran."""
 
     runs: int = 0
     ok: int = 0
@@ -234,5 +234,5 @@ class JobStats:
 
     @property
     def success_rate(self) -> float | None:
-        """From 0 to 1, over those that ended well or badly; None if there is none."""
+        """From 0 to 1, over occurrences that succeeded or failed; None if there is none."""
         return self.ok / (self.ok + self.failed) if self.ok + self.failed else None

@@ -1,7 +1,8 @@
 """Occurrences from their claim to their end, in this process (SPEC CRON-5 to CRON-8).
 
-What jobs supply to the engine of scheduled work. The feature that uses this performs them: runs of
-agents in a gateway, callbacks in other programs. Decisions are in ``jobs.decisions``.
+This is the part of the scheduled-work engine that is specific to jobs. A ``JobHandler`` executes
+them: as agent runs in a gateway, as callbacks in other programs. Decisions are in
+``jobs.decisions``.
 """
 
 from __future__ import annotations
@@ -46,17 +47,17 @@ from goclaw_py.scheduled_work.models import (
 log = logging.getLogger(__name__)
 
 MISSED_APART_S = 1.0
-"""What was missed starts one after the other, so that a restart is no stampede (SPEC CRON-6)."""
+"""Seconds between the starts of missed occurrences, so that a restart causes no burst (CRON-6)."""
 
 _MOMENT_S = 0.1
-"""How long an occurrence waits whose session was released while it was refused there."""
+"""Seconds until an occurrence tries again whose session became free while it was refused there."""
 
 _SURE_FOR = timedelta(seconds=1)
-"""So long after a look at its job an occurrence begins without another one."""
+"""An occurrence starts without checking its job again this long after a check."""
 
 
 class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, OccurrenceEnd]):
-    """The ones that this process has claimed.
+    """The occurrences that this process has claimed.
 
     Args:
         base: The policy of the settings.
@@ -78,34 +79,34 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         self._freed = freed
         self._meter = meter
         self._line: dict[OccurrenceId, JobExecution] = {}
-        """Those whose agent has no room for them (SPEC CRON-10)."""
+        """Occurrences whose agent is at its limit (SPEC CRON-10)."""
         self._last_missed = -MISSED_APART_S
 
     def connect(self, performer: JobHandler) -> None:
-        """Give it who performs. Call it once, before anything is due."""
+        """Set the handler. Call it once, before anything is due."""
         self._performer = performer
 
     # ------------------------------------------------------------------ looking
 
     @property
     def load(self) -> int:
-        """How many run or wait for a place to run.
+        """Return how many are running or wait for a slot.
 
-        Not those that wait for their next attempt, or for their turn after they were missed.
+        Those that wait for a retry, or for their turn after they were missed, do not count.
         """
         return sum(not held.waits for held in self._held.values())
 
     def of_agent(self, agent: str) -> int:
-        """How many jobs of an agent are in hand and not over."""
+        """Return how many unfinished occurrences of an agent are claimed here."""
         return sum(
             held.claimed.job.spec.agent == agent and not held.is_over
             for held in self._held.values()
         )
 
     async def is_wanted(self, held: JobExecution) -> bool:
-        """Whether its job is still active and has this time (SPEC CRON-11).
+        """Return whether its job is still active and due at its time (SPEC CRON-11).
 
-        Waits for the database. What was looked at a moment ago is not looked at again.
+        Waits for the database, unless the job was checked a moment ago.
         """
         now = self._clock.now()
         # Before its time `withdraw` looks, at all of a crowd together.
@@ -121,7 +122,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     async def startable(
         self, claimed: Sequence[OccurrenceClaim], node: NodeId
     ) -> list[OccurrenceClaim]:
-        """Those that can begin on this node; the others wait for their session (SPEC CRON-10).
+        """Return those that can start on this node; the others wait for their session (CRON-10).
 
         Raises ``StoreUnavailable``.
         """
@@ -135,7 +136,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         return [one for one in claimed if one.id not in gone]
 
     def _awaited(self, claimed: OccurrenceClaim) -> SessionKey | None:
-        """The session that an occurrence needs; None: none, or it does not run, wherever."""
+        """Return the session that an occurrence needs; None if it needs none or does not run."""
         try:
             if begin(claimed, self._base, now=self._clock.now(), busy=None) is not None:
                 return None
@@ -146,7 +147,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             return None
 
     async def wait_elsewhere(self, held: JobExecution) -> bool:
-        """Let one wait for its session if another node holds that; False: it stays here.
+        """Let it wait for its session if another node owns that. Returns False if none does.
 
         Waits for the database.
         """
@@ -163,9 +164,9 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         return bool(gone)
 
     async def refused(self, held: JobExecution) -> bool:
-        """Its run could not begin in its session: it waits for that, or tries again in a moment.
+        """Handle a run that could not start in its session: it waits for it, or retries soon.
 
-        Whether it waits. Waits for the database.
+        Returns whether it waits. Waits for the database.
         """
         if not self.holds(held) or held.is_over:
             return False
@@ -182,7 +183,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         return False
 
     async def end_waiting(self, claimed: OccurrenceClaim) -> bool:
-        """End one that waits and that no node has claimed, on request; False: one has, by now.
+        """End a waiting occurrence on request. Returns False if a node has claimed it.
 
         Raises ``StoreUnavailable``.
         """
@@ -198,7 +199,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     # ------------------------------------------------------------------ beginning
 
     def take(self, claimed: Sequence[OccurrenceClaim]) -> None:
-        """See ``ExecutionEngine``. What is missed begins one after the other."""
+        """See ``ExecutionEngine``. Missed occurrences start one after the other."""
         for one in claimed:
             held = self.hold(one)
             held.early = one.due_at > self._clock.now()
@@ -212,7 +213,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
                 self.begin(held)
 
     def _decide(self, held: JobExecution) -> Finish | None:
-        """How it ends without having begun, None if it begins."""
+        """Return the end of an occurrence that does not run, None if it runs."""
         if held.fault:
             return Finish(OccurrenceStatus.FAILED)
         claimed = held.claimed
@@ -226,7 +227,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             return Finish(OccurrenceStatus.FAILED)
 
     async def withdraw(self) -> None:
-        """Let those not run that wait for their time, if people have changed their job since.
+        """Withdraw occurrences that wait for their time and whose job was changed.
 
         Raises ``StoreUnavailable``.
         """
@@ -236,10 +237,10 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
                 early[gone].withdrawn = True
 
     async def claim_by_hand(self, job: JobId) -> JobExecution | None:
-        """Claim a job because somebody asks for it; None if one of it runs.
+        """Claim a job for a manual run; None if a run is in progress.
 
-        Waits for the database: if an answer is lost the job may be claimed, and nobody else could
-        run it any more. Raises ``UnknownJob`` and ``Fenced``.
+        Waits for the database: after a lost response the job may be claimed, and no other node
+        could run it. Raises ``UnknownJob`` and ``Fenced``.
         """
         occurrence = OccurrenceId(new_id(self._clock))
         node, now = self.node(), self._clock.now()
@@ -267,7 +268,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         )
 
     def begin(self, held: JobExecution) -> None:
-        """Begin an attempt as soon as its agent has room (SPEC CRON-10)."""
+        """Start an attempt once its agent is below its limit (SPEC CRON-10)."""
         if self._has_room(held):
             self.start(held)
         else:
@@ -275,9 +276,9 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             self._line[held.id] = held
 
     def _has_room(self, held: JobExecution) -> bool:
-        """Whether fewer of its agent are at work than may be at once.
+        """Return whether its agent is below its limit.
 
-        One that waits for its next attempt keeps its place.
+        An occurrence that waits for a retry keeps its place.
         """
         agent, most = held.claimed.job.spec.agent, held.policy.max_per_agent
         if most is None:
@@ -306,7 +307,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         )
 
     def _turn_of_missed(self) -> float:
-        """When the next one that was missed may begin, by the loop's clock."""
+        """Return when the next missed occurrence may start, by the loop's clock."""
         now = asyncio.get_running_loop().time()
         self._last_missed = max(now, self._last_missed + MISSED_APART_S)
         return self._last_missed
@@ -366,7 +367,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         return done, say
 
     def _settled(self, held: JobExecution, end: Finish) -> JobUpdate | None:
-        """What the end makes of the job; one that cannot be made out is switched off."""
+        """Return how the end changes the job; a job that cannot be read is disabled."""
         claimed, now = held.claimed, self._clock.now()
         try:
             if not held.fault:
@@ -403,7 +404,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         await self._store.end_occurrence(end, say, node=node)
 
     def count(self, held: JobExecution, end: OccurrenceEnd) -> None:
-        """See ``ExecutionEngine``. How late it began is not known of what nobody has planned."""
+        """See ``ExecutionEngine``. A manual run has no delay to count."""
         lag_s = None
         if held.started_at is not None and not held.claimed.by_hand:
             lag_s = (held.started_at - held.claimed.due_at).total_seconds()
@@ -424,7 +425,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         self._side.go(self._performer.told(held, finish, say or (), told))
 
     async def give_back(self, held: JobExecution) -> None:
-        """See ``ExecutionEngine``. One by hand ends: nobody would claim it again."""
+        """See ``ExecutionEngine``. A manual run ends, because it would not be claimed again."""
         if held.claimed.by_hand:
             cut = Attempt(Outcome.INTERRUPTED)
             await self.end(held, Finish(OccurrenceStatus.INTERRUPTED), cut)
@@ -442,7 +443,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         await self._store.release_unclaimed(known, node=self.node())
 
     def fail(self, held: JobExecution, error: BaseException) -> None:
-        """End one that could not begin, whatever becomes of who asks for that."""
+        """End an occurrence that could not start, also if the caller is cancelled."""
         self._side.go(self.ended(held, failed_by(error), None))
 
     def forget_turn(self, held: JobExecution) -> None:
@@ -451,7 +452,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         self._line.pop(held.id, None)
 
     def freed(self, held: JobExecution) -> None:
-        """Begin those for which there is room now, the first one first."""
+        """Start occurrences for which there is room now, in order."""
         del held
         for waiting in tuple(self._line.values()):
             if self._has_room(waiting):

@@ -1,4 +1,4 @@
-"""Jobs as runs of agents: what a gateway does when a job is due (SPEC section 6, AGENT-7)."""
+"""Jobs as agent runs: what a gateway does when a job is due (SPEC section 6, AGENT-7)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from goclaw_py.scheduler.views import RunState
 log = logging.getLogger(__name__)
 
 _WAKING = frozenset({OccurrenceStatus.OK, OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT})
-"""Ends that a heartbeat run follows if the job says so (SPEC CRON-20)."""
+"""Results after which ``wake_heartbeat`` requests a heartbeat run (SPEC CRON-20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class JobRunDeps(AgentRunDeps):
     """The dependencies of scheduled runs.
 
     Args:
-        program: Makes the loop that runs a program instead of an agent.
-        limits: How many runs of an agent may work at once, where the settings say so.
+        program: Creates the loop that runs a program instead of an agent.
+        limits: The number of concurrent runs of an agent, where the settings limit it.
     """
 
     service: JobService
@@ -56,7 +56,7 @@ class JobRunDeps(AgentRunDeps):
 
 
 class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
-    """Performs jobs. ``lane``: where its runs go."""
+    """Executes jobs as agent runs. ``lane`` is the lane of the runs."""
 
     def __init__(
         self,
@@ -72,18 +72,17 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         self._lane = lane
 
     def connect_jobs(self, occurrences: JobExecutions, notifications: JobNotifications) -> None:
-        """Give it what only jobs need, besides ``connect``."""
+        """Set the dependencies that only jobs need, besides ``connect``."""
         self._occurrences = occurrences
         self._notifications = notifications
 
     # ------------------------------------------------------------------ looking
 
     def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
-        """Runs of jobs that tell their result in this chat, the first claimed first.
+        """Return the runs of jobs with this chat as target, the first claimed first.
 
-        With a ``creator`` only of the jobs that this person has asked for.
-        Of a job that waits for its next attempt it is the run of the last one; one that has not
-        begun any goes by the id of its occurrence.
+        ``creator`` selects the jobs that this person requested. A job that waits for a retry is
+        listed with its last run, one without a run with its occurrence id.
         """
         return [
             _stopped_by(held)
@@ -94,7 +93,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         ]
 
     def stop_run(self, run_id: RunId) -> StopResult:
-        """Stop a run, or what would follow its last attempt; takes effect before this returns."""
+        """Stop a run, and the retries after it; takes effect before this returns."""
         stopped = self._dispatcher.stop_one(run_id)
         for held in self._occurrences.all():
             if _stopped_by(held) == run_id and not (held.is_over or held.stopped):
@@ -111,10 +110,10 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         run: RunId | None = None,
         creator: str | None = None,
     ) -> int:
-        """Stop what waits for its session and is claimed by no node; how many were stopped.
+        """Stop occurrences that wait for their session and are not claimed; return their number.
 
-        The one that ``run`` names, else the first due, or ``everything`` that tells its result in
-        this chat; with a ``creator`` only of jobs that this person has asked for. Raises
+        Stops the one that ``run`` names, otherwise the first due, or ``everything`` with this chat
+        as target; ``creator`` selects the jobs that this person requested. Raises
         ``StoreUnavailable``.
         """
         stopped = 0
@@ -130,7 +129,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     # ------------------------------------------------------------------ performing
 
     def busy(self, job: Job, policy: JobPolicy) -> Why | None:
-        """By what this process knows."""
+        """Return why a job must wait, as far as this process knows."""
         agent = job.spec.agent
         # This one is in hand already.
         if policy.max_per_agent and self._occurrences.of_agent(agent) > policy.max_per_agent:
@@ -143,13 +142,13 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         return Why.BUSY if session is not None and self._is_busy(session, job) else None
 
     def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
-        """That of a message is never used, and one of its own is nobody else's."""
+        """Return the session of a job's run; None for a message or an isolated run."""
         return (
             None if isinstance(job.spec.payload, FixedMessage) else session_for(job, policy, None)
         )
 
     def _is_busy(self, session: SessionKey, job: Job) -> bool:
-        """Whether anything runs or waits in a conversation, but for what is just ending."""
+        """Return whether a session has runs, except one that is just ending."""
         if not self._dispatcher.has_session(session):
             return False
         own = {id_ for id_, mine in self._runs.items() if mine.held.claimed.job.id == job.id}
@@ -159,7 +158,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         )
 
     async def perform(self, held: JobExecution) -> None:
-        """Begin an attempt."""
+        """Start an attempt."""
         try:
             await self._prepare(held)
         except NoWork:
@@ -169,7 +168,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             await self._occurrences.ended(held, attempt, None)
 
     async def _prepare(self, held: JobExecution) -> None:
-        """Submit its run, or be done at once. Raises ``NoWork`` and ``WorkSourceError``."""
+        """Submit its run, or finish at once. Raises ``NoWork`` and ``WorkSourceError``."""
         spec = held.claimed.job.spec
         if isinstance(spec.payload, FixedMessage):
             await held.until_due(self._clock)
@@ -220,7 +219,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         await self._wake_heartbeat(held, end)
 
     async def _wake_heartbeat(self, held: JobExecution, end: Finish) -> None:
-        """Let a heartbeat run follow if the job says so (SPEC CRON-20)."""
+        """Request a heartbeat run if the job says so (SPEC CRON-20)."""
         spec = held.claimed.job.spec
         if spec.wake_heartbeat and end.status in _WAKING:
             agent, now = spec.agent, self._clock.now()
@@ -231,7 +230,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     # ------------------------------------------------------------------ by hand
 
     async def run_now(self, job: Job) -> StartedNow | RunNow:
-        """See ``service.Hand``."""
+        """See ``service.ManualJobRuns``."""
         if self._dispatcher.draining:
             return RunNow.OFF
         policy = job.policy(self._job_deps.service.profile.policy)
@@ -293,7 +292,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         return texts.work_prompt(payload.text, item.title, item.body, item.url)
 
     async def lost(self, held: JobExecution) -> None:
-        """Another node holds its session, or did a moment ago: it waits for that."""
+        """Let it wait for its session, which another node owns or owned a moment ago."""
         if await self._occurrences.refused(held):
             # Whoever begins it takes an item of its own.
             busy = Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
@@ -301,10 +300,10 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
 
 
 def _run_by_hand(held: JobExecution) -> RunId:
-    """The id of the first run of one by hand, which is told before it is known where it begins."""
+    """Return the id of the first run of a manual run, which is reported before it starts."""
     return RunId(held.id)
 
 
 def _stopped_by(held: JobExecution) -> RunId:
-    """What names an occurrence to whoever stops it."""
+    """Return the id under which an occurrence can be stopped."""
     return held.run or RunId(held.id)

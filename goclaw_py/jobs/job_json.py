@@ -1,7 +1,7 @@
-"""Jobs as JSON and back: how they are stored and logged, and what programs read of them.
+"""Conversion of jobs to JSON and back, for the store, the log and the API.
 
-Instants are ISO 8601 in UTC. A key that this release does not know is ignored, and one that is
-missing has its default: another release may have written it.
+Instants are ISO 8601 in UTC. Unknown keys are ignored and missing keys have their defaults, because
+another release may have written them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from goclaw_py.model.owners import Maker
 
 
 def spec_json(spec: JobSpec) -> dict[str, object]:
-    """A definition, with every key of ``JobSpec``.
+    """Return a definition, with every key of ``JobSpec``.
 
     A target is ``{"channel", "account", "chat", "thread"}``, or the name of a ``TargetKind``. A
     payload has a ``kind``: ``prompt``, ``message`` or ``command``.
@@ -41,22 +41,22 @@ def spec_json(spec: JobSpec) -> dict[str, object]:
 
 
 def job_json(job: Job) -> dict[str, object]:
-    """A job: every key of ``Job``, its definition as ``spec``."""
+    """Return a job: every key of ``Job``, its definition as ``spec``."""
     return _members(job)
 
 
 def spec_of(given: Mapping[str, object]) -> JobSpec:
-    """Read what ``spec_json`` wrote. Raises ``BadJob`` naming the key, and ``BadSchedule``."""
+    """Parse the output of ``spec_json``. Raises ``BadJob`` with the key, and ``BadSchedule``."""
     return JobSpec(**read_fields(JobSpec, given))
 
 
 def job_of(given: Mapping[str, object]) -> Job:
-    """Read what ``job_json`` wrote. Raises as ``spec_of``."""
+    """Parse the output of ``job_json``. Raises the errors of ``spec_of``."""
     return Job(**read_fields(Job, {"maker": Maker.OPERATOR.value, **given}))
 
 
 def plain(value: object) -> object:
-    """A part of a job in JSON. Money is a text: it has no exact number there."""
+    """Return a part of a job as JSON. Money is a text, because JSON numbers are not exact."""
     found = value
     match value:
         case At() | Every() | Cron():
@@ -81,9 +81,9 @@ def _members(value: JobSpec | Job | Target | Payload) -> dict[str, object]:
 
 
 def read_fields(kind: type[Any], given: Mapping[str, object]) -> dict[str, Any]:
-    """Read the fields of ``JobSpec``, or of a dataclass with the same names, that are given.
+    """Parse the given fields of ``JobSpec``, or of a dataclass with the same field names.
 
-    Raises as ``spec_of``, also for one that is missing and has no default.
+    Raises the errors of ``spec_of``, also for a missing field without default.
     """
     read: dict[str, Any] = {}
     for each in fields(kind):
@@ -194,4 +194,4 @@ _READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
         ("not_after", "created_at", "updated_at", "next_run_at", "last_run_at"), _instant
     ),
 }
-"""How each field is read; all others are texts."""
+"""The parsers of fields; all others are texts."""

@@ -21,18 +21,18 @@ from goclaw_py.model.owners import Maker
 from goclaw_py.model.session_keys import chat_session, job_session
 
 OPERATOR: Final = Owner("operator")
-"""Owns what was made from the command line or over HTTP."""
+"""The owner of jobs from the command line or HTTP."""
 
 MAX_TEXT_CHARS: Final = 100_000
 """The longest prompt or message of a job."""
 MAX_NAME_CHARS: Final = 200
 NOT_IN_NAMES: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, ends of lines and halves of characters, of which no name has any."""
+"""Control characters, line ends and lone surrogates, which names must not contain."""
 NOT_IN_TEXTS: Final = re.compile(r"[\x00\ud800-\udfff]")
-"""What no database holds: a text with it would not be stored as it was given."""
+"""Characters that a database cannot store."""
 SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _GERMAN: Final = {"ä": "ae", "ö": "oe", "ü": "ue"}
-"""`anyascii` drops the dots; German readers expect the two letters."""
+"""``anyascii`` drops the dots; German readers expect two letters."""
 
 
 class JobState(StrEnum):
@@ -41,11 +41,11 @@ class JobState(StrEnum):
     ACTIVE = "active"
     PAUSED = "paused"
     COMPLETED = "completed"
-    """It has run as often as it was to."""
+    """It has run ``max_runs`` times, or its schedule is over."""
     FAILED = "failed"
-    """It was to run once, and that failed."""
+    """It was to run once, and failed."""
     DISABLED = "disabled"
-    """Switched off after failures in a row."""
+    """Disabled after failures in a row."""
 
 
 class Notify(StrEnum):
@@ -66,7 +66,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class FixedMessage:
-    """This is delivered as it stands, without any model."""
+    """A text that is delivered as it is, without a model."""
 
     text: str
 
@@ -82,10 +82,10 @@ Payload = Prompt | FixedMessage | Program
 
 
 class TargetKind(StrEnum):
-    """Where a job delivers its results, unless it names a chat."""
+    """The target of a job that names no chat."""
 
     LAST = "last"
-    """Where its owner's chat spoke to its agent last; for those of operators: where anybody did."""
+    """The chat in which the owner last talked to the agent; for operators, any chat."""
     NONE = "none"
 
 
@@ -97,15 +97,15 @@ class JobSpec:
     """The definition of a job.
 
     Args:
-        slug: Its name within those of its owner; ``SLUG`` matches.
-        name: What people call it; may be empty.
-        zone: The exact IANA name of a zone.
-        session: The key of its conversation if its policy says ``SessionKind.KEY``.
-        peer: With whom the chat is that it tells its results.
+        slug: Its name, unique within its owner; ``SLUG`` matches.
+        name: Its name for people; may be empty.
+        zone: The exact IANA name of a time zone.
+        session: The session key, if its policy has ``SessionKind.KEY``.
+        peer: Whether its target is a direct chat or a group.
         policy: Keys that differ from the policy of the settings.
-        max_runs: It is completed after so many runs.
-        not_after: It does not run after this.
-        source: The name of the work source that it takes its work from, "" for none.
+        max_runs: It is completed after this many runs.
+        not_after: It does not run after this instant.
+        source: The name of its work source, "" for none.
     """
 
     slug: str
@@ -126,7 +126,7 @@ class JobSpec:
 
     @property
     def title(self) -> str:
-        """What people read: its name, or its slug."""
+        """Its name, or its slug."""
         return self.name or self.slug
 
 
@@ -135,15 +135,15 @@ class Job:
     """A stored job.
 
     Args:
-        revision: Counts the changes that people made.
-        next_run_at: None while it is not active, and if nothing lies ahead. While ``running`` it is
-            still the time of that run.
-        running: The occurrence that is claimed.
-        failures: How many runs in a row have failed.
-        runs: How many occurrences have ended in a run.
-        coalesced: How many firings came while it could not run.
-        last_error: Why the last run failed, "" if it did not.
-        creator: Who asked for it in a chat (``person_at``), "" if nobody there has.
+        revision: The number of changes by people.
+        next_run_at: The next due time; None while it is not active or has none. While ``running``,
+            the due time of that run.
+        running: The claimed occurrence.
+        failures: The number of failures in a row.
+        runs: The number of occurrences that ended in a run.
+        coalesced: The number of firings while it could not run.
+        last_error: The error of the last run, "" if it succeeded.
+        creator: The person who requested it in a chat (``person_at``), "" if none.
     """
 
     id: JobId
@@ -165,17 +165,17 @@ class Job:
     creator: str = ""
 
     def policy(self, base: JobPolicy) -> JobPolicy:
-        """How it behaves, where ``base`` is what the settings say."""
+        """Return its policy; ``base`` is that of the settings."""
         return policy_for(base, self.spec.policy, self.maker)
 
     def timing(self, base: JobPolicy) -> Timing:
-        """When it runs."""
+        """Return when it runs."""
         return timing(self.spec, self.policy(base), self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """Something to be done, from a work source (SPEC CRON-18). All of it is user content."""
+    """A work item from a work source (SPEC CRON-18). All of it is user content."""
 
     id: str
     title: str
@@ -184,9 +184,9 @@ class WorkItem:
 
 
 def policy_for(base: JobPolicy, own: Mapping[str, object], maker: Maker) -> JobPolicy:
-    """The policy of a job with these keys of its ``own``. Raises ``BadJob``.
+    """Return a job's policy with its ``own`` keys. Raises ``BadJob``.
 
-    Only operators let a job be more frequent than the settings do (SPEC CRON-15).
+    Only operators may let a job run more often than the settings allow (SPEC CRON-15).
     """
     policy = policy_with(base, own)
     policy = spaced_by(policy, 0.0 if maker is Maker.OPERATOR else base.min_interval_s)
@@ -194,16 +194,16 @@ def policy_for(base: JobPolicy, own: Mapping[str, object], maker: Maker) -> JobP
 
 
 def may_schedule(job: Job, policy: JobPolicy, *, item: bool) -> bool:
-    """Whether a scheduled run gets the tools that make, change and delete its owner's jobs.
+    """Return whether a scheduled run gets the tools that change its owner's jobs.
 
-    Never with a work ``item``: what strangers write would make jobs that outlive the run, and in a
-    job of an operator it would reach those of all operators. Nor a program, which calls no tools.
+    Never with a work ``item``: text of strangers could create jobs that outlive the run, and in a
+    job of an operator it could change all jobs of operators. A program calls no tools.
     """
     return policy.tools_in_runs and not item and not isinstance(job.spec.payload, Program)
 
 
 def timing(spec: JobSpec, policy: JobPolicy, job: JobId | None = None) -> Timing:
-    """When a job with this definition runs."""
+    """Return when a job with this definition runs."""
     return Timing(
         schedule=spec.schedule,
         zone=spec.zone,
@@ -217,9 +217,9 @@ def timing(spec: JobSpec, policy: JobPolicy, job: JobId | None = None) -> Timing
 
 
 def session_for(job: Job, policy: JobPolicy, run: RunId | None) -> SessionKey | None:
-    """The conversation that a job runs in (SPEC CRON-14, IO-7); None if each run has its own.
+    """Return the session that a job runs in (CRON-14, IO-7); None if each run has its own.
 
-    With ``run`` that of this run.
+    With ``run``, that of this run.
     """
     spec = job.spec
     match policy.session:
@@ -234,10 +234,10 @@ def session_for(job: Job, policy: JobPolicy, run: RunId | None) -> SessionKey | 
 
 
 def slug_for(text: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
-    """Make a slug that is not ``taken`` from a name or the first words of a prompt.
+    """Return a slug that is not ``taken``, from a name or the first words of a prompt.
 
-    Letters of other scripts are transliterated: `Grüße 日本` becomes `gruesse-ri-ben`.
-    A text without letters and digits gives `job`.
+    Other scripts are transliterated: ``Grüße 日本`` becomes ``gruesse-ri-ben``. A text without
+    letters and digits gives ``job``.
     """
     letters = unicodedata.normalize("NFC", text).lower()
     latin = "".join(char if char.isascii() else _latin(char) for char in letters)
@@ -264,9 +264,9 @@ def _latin(char: str) -> str:
 
 
 def checked(spec: JobSpec) -> JobSpec:
-    """The definition without needless blanks. Raises ``BadJob`` for what no job may have.
+    """Return the definition without surplus blanks. Raises ``BadJob`` if it is not valid.
 
-    Its schedule is checked by ``jobs.schedule``.
+    ``jobs.schedule`` checks its schedule.
     """
     name = " ".join(spec.name.split())
     if not SLUG.fullmatch(spec.slug):

@@ -1,4 +1,4 @@
-"""Everything about jobs in a gateway, wired to each other."""
+"""All parts of jobs in a gateway, connected to each other."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from goclaw_py.scheduler.dispatcher import Dispatcher
 log = logging.getLogger(__name__)
 
 _LOOK_S = 2.0
-"""How often deliveries of results are checked."""
+"""Seconds between checks of deliveries of results."""
 
 
 def _no_programs(argv: tuple[str, ...]) -> AgentLoop:
@@ -50,9 +50,9 @@ class JobSetup:
 
     Args:
         sources: The work sources, by name.
-        program: Makes the loop that runs a program instead of an agent.
-        limits: How many runs of an agent may be in progress at once, where the settings limit them.
-        runs: What performs the jobs; a simulation only plays them.
+        program: Creates the loop that runs a program instead of an agent.
+        limits: The number of concurrent runs of an agent, where the settings limit it.
+        runs: Executes the jobs; a simulation replaces it.
     """
 
     rules: JobCreationRules = field(default_factory=lambda: JobCreationRules(DEFAULT_PROFILE))
@@ -105,10 +105,10 @@ class JobModule:
         owners: Callable[[], Awaitable[Sequence[Target]]],
         release_later: Callable[[SessionKey], None],
     ) -> None:
-        """Give it those with whom it works. Call it once, before anything runs.
+        """Set the dependencies. Call it once, before anything runs.
 
-        ``owners`` finds the chats of the bot's owners; ``release_later`` is told of conversations
-        that this node need not own any more.
+        ``owners`` finds the chats of the bot's owners; ``release_later`` takes sessions that this
+        node need not own any longer.
         """
         self._notifications.connect(owners)
         self.runs.connect(dispatcher, agent_executor, self.occurrences, release_later)
@@ -120,13 +120,13 @@ class JobModule:
         )
 
     async def run(self) -> None:
-        """Run what is due, until cancelled; nothing if jobs are switched off."""
+        """Run due jobs until cancelled; do nothing if jobs are disabled."""
         if self._enabled:
             await self.loop.run()
         await asyncio.Event().wait()
 
     async def retry_notifications(self) -> None:
-        """Tell results that reached nobody where that can be done, until cancelled."""
+        """Send undelivered results to another chat once one can be found, until cancelled."""
         while True:
             try:
                 self._untold = await self._notifications.send_unreported()
@@ -135,11 +135,11 @@ class JobModule:
             await asyncio.sleep(_LOOK_S)
 
     async def run_retention(self) -> None:
-        """Forget what is too old, now and then (SPEC DB-5). Runs until cancelled."""
+        """Delete old rows regularly, until cancelled (SPEC DB-5)."""
         await run_retention(lambda: self._store.sweep_jobs(now=self._clock.now()))
 
     def warnings(self) -> tuple[str, ...]:
-        """What an operator should know (SPEC CRON-4)."""
+        """Return warnings for operators (SPEC CRON-4)."""
         if not self._enabled:
             return ("jobs are turned off (scheduler.enabled), so no job runs",)
         return tuple(
@@ -149,16 +149,16 @@ class JobModule:
         )
 
     async def close(self) -> None:
-        """Claim nothing more, and give back what waits. What runs ends with the dispatcher."""
+        """Stop claiming, and release what waits. Runs end with the dispatcher."""
         self.loop.close()
         await self.occurrences.close()
 
     def forget(self) -> None:
-        """This node was declared dead: what it had in hand belongs to others."""
+        """Forget all claims: this node has expired, and its claims belong to others."""
         self.occurrences.forget()
         self.wake.call()
 
 
 def _size(dispatcher: Dispatcher) -> int:
-    """How many jobs may run at once, as things are now."""
+    """Return how many jobs may run at once now."""
     return dispatcher.lane_load(CRON_LANE).concurrency

@@ -1,8 +1,7 @@
-"""How jobs behave around their runs, and the five profiles (SPEC CRON-17).
+"""The policies of jobs around their runs, and the five profiles (SPEC CRON-17).
 
-A profile is what one of the comparable schedulers does; ``docs/guide/profiles.md`` shows them side
-by side. The settings choose one and may change single keys of it, and each job may change them
-again.
+A profile copies the behaviour of a comparable scheduler; ``docs/guide/profiles.md`` compares them.
+The settings choose one and may change single keys; each job may change them again.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import BadJob
 
 MIN_INTERVAL_S: Final = 1.0
-"""Whatever settings and jobs say (SPEC CRON-15)."""
+"""The lower limit for all settings and jobs (SPEC CRON-15)."""
 MODEL_MIN_INTERVAL_S: Final = 60.0
 MODEL_AUTO_DISABLE: Final = 5
-"""For jobs that a model has made, where the profile says nothing stricter (SPEC CRON-8, 15)."""
+"""For jobs of models, unless the profile is stricter (SPEC CRON-8, CRON-15)."""
 
 
 class Anchor(StrEnum):
-    """From where the interval of an ``every`` job counts (SPEC CRON-3)."""
+    """The start of the interval of an ``every`` job (SPEC CRON-3)."""
 
     COMPLETION = "completion"
     GRID = "grid"
@@ -32,7 +31,7 @@ class Anchor(StrEnum):
 
 
 class FirstRun(StrEnum):
-    """When an ``every`` job runs first."""
+    """The first run of an ``every`` job."""
 
     AFTER_INTERVAL = "after_interval"
     IMMEDIATE = "immediate"
@@ -46,7 +45,7 @@ class OnShort(StrEnum):
 
 
 class RetryOn(StrEnum):
-    """After which failures an attempt follows another (SPEC CRON-7)."""
+    """The failures that are retried (SPEC CRON-7)."""
 
     TRANSIENT = "transient"
     ANY = "any"
@@ -60,7 +59,7 @@ class Misfire(StrEnum):
 
 
 class Busy(StrEnum):
-    """What a due job does while its session or its agent is busy (SPEC CRON-10)."""
+    """What a due job does while its session or agent is busy (SPEC CRON-10)."""
 
     QUEUE = "queue"
     SKIP = "skip"
@@ -68,7 +67,7 @@ class Busy(StrEnum):
 
 
 class SessionKind(StrEnum):
-    """In which conversation a job runs (SPEC CRON-14). ``key``: the job names it."""
+    """The session that a job runs in (SPEC CRON-14). ``key``: the job names it."""
 
     JOB = "job"
     FRESH = "fresh"
@@ -77,7 +76,7 @@ class SessionKind(StrEnum):
 
 
 class History(StrEnum):
-    """Whether a job's log is kept when the job is deleted (SPEC CRON-9)."""
+    """Whether the log is kept when the job is deleted (SPEC CRON-9)."""
 
     KEEP = "keep"
     DELETE = "delete"
@@ -88,19 +87,20 @@ class JobPolicy:
     """The policy of a job. Times are in seconds; 0 or None turns an option off.
 
     Args:
-        min_interval_s: The least time between two firings.
-        backoff_s: How long the next run is put off after the 1st, 2nd … failure in a row; the last
-            one holds for all further ones. It never brings a run forward.
-        retry_after_effects: Another attempt may follow one that had called tools that change
-            something; else it is reported (SPEC AGENT-9).
+        min_interval_s: The shortest time between two firings.
+        backoff_s: The delay of the next run after the 1st, 2nd … failure in a row; the last value
+            applies to all further ones. It never makes a run earlier.
+        retry_after_effects: Whether a retry may follow an attempt that called tools with side
+            effects; otherwise the failure is reported (SPEC AGENT-9).
         error_retry_s: After a failure the next run is at the next multiple of this, if that is
-            earlier than the regular one.
-        auto_disable_after: So many failures in a row switch a job off.
-        busy_delay_s: For ``Busy.DELAY``.
-        jitter: A part of the interval, 0 to 0.1, that is added to each time but that of ``at``.
-        stagger: Equal schedules are spread over the same part of their interval.
-        max_per_agent: How many jobs of one agent run at once.
-        tools_in_runs: Scheduled runs may schedule.
+            earlier than the regular run.
+        auto_disable_after: The number of failures in a row that disables a job.
+        busy_delay_s: The delay of ``Busy.DELAY``.
+        jitter: The part of the interval, 0 to 0.1, that is added to each time except those of
+            ``at``.
+        stagger: Whether equal schedules are spread over that part of their interval.
+        max_per_agent: The number of concurrent jobs of an agent.
+        tools_in_runs: Whether scheduled runs may schedule jobs.
     """
 
     min_interval_s: float = 1.0
@@ -131,7 +131,7 @@ class JobPolicy:
 
     @property
     def budget(self) -> Budget:
-        """What one scheduled run may use up (SPEC AGENT-5)."""
+        """The budget of one scheduled run (SPEC AGENT-5)."""
         return Budget(turns=self.turns, usd=self.usd, seconds=self.run_timeout_s or None)
 
 
@@ -140,11 +140,11 @@ class Profile:
     """A profile: its default policy and its other rules.
 
     Args:
-        zone: The zone of jobs that name none; "" is that of the machine.
-        cron_fields: How many fields a cron expression may have.
-        default_prompt: What a job without a prompt says, "" if it needs one.
+        zone: The default time zone of jobs; "" is that of the machine.
+        cron_fields: The allowed numbers of fields in a cron expression.
+        default_prompt: The prompt of jobs without one, "" if they need one.
         lane: The size of the lane ``cron``.
-        shutdown_wait_s: How long running runs may go on when the gateway ends.
+        shutdown_wait_s: How long runs may continue at a shutdown.
     """
 
     name: str
@@ -232,18 +232,18 @@ PROFILES: Final[Mapping[str, Profile]] = {
         ),
     )
 }
-"""By name. Where a document says nothing, the figures are those of ``goclaw``."""
+"""The profiles by name. Values that a source does not define are those of ``goclaw``."""
 
 DEFAULT_PROFILE: Final = PROFILES["goclaw"]
 
 _KEYS: Final = frozenset(field.name for field in fields(JobPolicy))
 
 Overrides = Mapping[str, str | int | float | bool | tuple[float, ...] | None]
-"""Keys of a policy with the values that a job has of its own; durations in seconds."""
+"""The policy keys that a job sets itself; durations in seconds."""
 
 
 def policy_with(policy: JobPolicy, overrides: Mapping[str, object]) -> JobPolicy:
-    """The policy with some keys changed. Raises ``BadJob`` naming the key."""
+    """Return the policy with some keys changed. Raises ``BadJob`` with the key."""
     if not overrides:
         return policy
     changed: dict[str, object] = {}
@@ -255,13 +255,13 @@ def policy_with(policy: JobPolicy, overrides: Mapping[str, object]) -> JobPolicy
 
 
 def spaced_by(policy: JobPolicy, least_s: float) -> JobPolicy:
-    """The policy with at least this time between two firings, and never less than a second."""
+    """Return the policy with at least this time between two firings, and at least a second."""
     least_s = max(least_s, MIN_INTERVAL_S)
     return policy if policy.min_interval_s >= least_s else replace(policy, min_interval_s=least_s)
 
 
 def for_model(policy: JobPolicy) -> JobPolicy:
-    """The stricter one for jobs that a model has made (SPEC CRON-8, CRON-9, CRON-15)."""
+    """Return the stricter policy for jobs of models (SPEC CRON-8, CRON-9, CRON-15)."""
     return replace(
         policy,
         min_interval_s=max(policy.min_interval_s, MODEL_MIN_INTERVAL_S),
@@ -292,11 +292,11 @@ _OPTIONAL: Final = frozenset({"turns", "usd", "max_per_agent"})
 _YEAR_S: Final = 366 * 86_400.0
 _MOST: Final[Mapping[str, float]] = {"jitter": 0.1, "usd": 1e6}
 _NOT_AT_ONCE: Final = frozenset({"busy_delay_s", "error_retry_s"})
-"""Anything shorter than a second would let a job come due again and again without a pause."""
+"""Values below a second would make a job due again and again without a pause."""
 
 
 def _read(key: str, value: object) -> object:
-    """A value of a policy by the kind of its key. Raises ``BadJob``."""
+    """Parse a policy value according to its key. Raises ``BadJob``."""
     if value is None and key in _OPTIONAL:
         return None
     if key in _ENUMS:

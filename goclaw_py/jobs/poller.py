@@ -15,7 +15,7 @@ from goclaw_py.ports.store import JobStore
 from goclaw_py.scheduled_work.poller import WorkPoller
 
 _CROWD = 20
-"""So many jobs at once are claimed before their time."""
+"""From this number on, jobs that are due together are claimed early."""
 _EACH = timedelta(seconds=0.002)
 _MOST_LEAD = timedelta(seconds=2)
 _TOGETHER = timedelta(seconds=0.1)
@@ -28,8 +28,8 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
     """Claims due jobs for one process.
 
     Args:
-        size: How many jobs this process can run at once, as it is now.
-        wake: Called when a job was changed, or when there is room for more.
+        size: The number of jobs that this process can run at once now.
+        wake: Set when a job was changed, or when there is room for more.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         self._store = store
         self._size = size
         self._lead = _NO_LEAD
-        """How long before its time what is due next is claimed."""
+        """How long before their time the next jobs are claimed."""
 
     async def prepare(self) -> None:
-        """Claim what has waited for a session that this node holds or can take (SPEC CRON-10).
+        """Claim occurrences that wait for a session which this node owns or can take (CRON-10).
 
-        What waits for a session of this node needs no room: only this node can begin it.
+        Those that wait for a session of this node need no room: only this node can start them.
         """
         await self._executions.withdraw()
         node, now, unheld = self._executions.node(), self._clock.now(), self.has_room()
@@ -57,7 +57,7 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         self._executions.take(claimed)
 
     async def claim_due(self) -> Sequence[OccurrenceClaim]:
-        """Claim what there is room for; messages need none (SPEC CRON-4)."""
+        """Claim due jobs as far as there is room; messages need none (SPEC CRON-4)."""
         return await self.claim(self._claim_startable())
 
     async def _claim_startable(self) -> Sequence[OccurrenceClaim]:
@@ -70,10 +70,10 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         return await self._executions.startable(claimed, node) if claimed else claimed
 
     async def next_due(self) -> datetime | None:
-        """When something is due next, or how long before its time it is claimed.
+        """Return when something is due next, or earlier for a crowd of jobs.
 
-        Not at all, but for a crowd: to claim a thousand and to store that they begin takes a while,
-        and none of them is to be late for that. What is changed in that time does not run.
+        Claiming and starting a thousand jobs takes a while; claiming them early keeps them
+        punctual. A job that is changed in between does not run.
         """
         self._lead = _NO_LEAD
         due_at = await self._store.next_job_due()
@@ -92,5 +92,5 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         return self.room() > 0
 
     def room(self) -> int:
-        """How many more may be claimed: what can start, and as many again (SPEC CRON-5)."""
+        """Return how many more may be claimed: those that can start, and as many again (CRON-5)."""
         return min(2 * self._size() - self._executions.load, _MOST_AT_ONCE)

@@ -1,4 +1,4 @@
-"""When a reminder that was snoozed comes again (SPEC CRON-13)."""
+"""The next time of a snoozed reminder (SPEC CRON-13)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SOON: Final[Mapping[JobAction, timedelta]] = {
     JobAction.SNOOZE_10M: timedelta(minutes=10),
     JobAction.SNOOZE_1H: timedelta(hours=1),
 }
-"""Counted from the press."""
+"""Counted from the press of the button."""
 
 
 def again_at(action: JobAction, *, due: datetime, now: datetime, zone: str) -> datetime:
-    """When it comes again, by the button that is pressed at ``now``; always after that.
+    """Return the next time of a reminder whose button was pressed at ``now``; always later.
 
-    Tomorrow it comes when it was ``due`` today by the clock of its zone; where that leaves the time
-    out, as much later as it leaves out. Raises ``UnknownZone``.
+    “Tomorrow” is the time of day at which it was ``due``, in its zone; if a clock change skips that
+    time, it is as much later as was skipped. Raises ``UnknownZone``.
     """
     if action in SOON:
         return now + SOON[action]

@@ -1,6 +1,6 @@
-"""When a job runs (SPEC CRON-1 to CRON-3, CRON-15, CRON-16).
+"""Schedules: when a job runs (SPEC CRON-1 to CRON-3, CRON-15, CRON-16).
 
-All instants are aware and in UTC; what people write is local to the zone of the job.
+All instants are timezone-aware in UTC; people write times in the zone of the job.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from goclaw_py.model.ids import JobId
 MAX_INTERVAL: Final = durations.LONGEST
 
 MOST_COUNTED: Final = 100
-"""So many firings of a cron expression that passed are counted: each takes some 40 µs."""
+"""The largest number of missed cron firings that is counted: each takes about 40 µs."""
 _MOST_ON_GRID: Final = 10**9
-"""More are not stored."""
+"""Larger counts are not stored."""
 _END: Final = datetime(9000, 1, 1, tzinfo=UTC)
-"""Intervals are not counted further; neither is the calendar."""
+"""Intervals end here, like the calendar."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NONE: Final = timedelta()
 
@@ -60,12 +60,12 @@ Schedule = At | Every | Cron
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Everything that decides when a job runs.
+    """Everything that determines when a job runs.
 
     Args:
-        zone: The exact IANA name of its zone.
-        spread: What jitter and stagger are counted from: the job's id; None: neither.
-        jitter: A part of the time between two firings, from 0 to 0.1 (SPEC CRON-16).
+        zone: The exact IANA name of its time zone.
+        spread: The seed of jitter and stagger: the job's id; None: neither.
+        jitter: The part of the time between two firings, from 0 to 0.1 (SPEC CRON-16).
         not_after: It does not run after this instant (SPEC CRON-20).
     """
 
@@ -81,12 +81,12 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run of a job, for the time of the next one.
+    """One run of a job, from which the next time is computed.
 
     Args:
-        due_at: When it was to run by its schedule.
-        started_at: When it began; None: it never did.
-        ended_at: When it was over; the next run is after this.
+        due_at: Its due time by the schedule.
+        started_at: Its start; None if it did not start.
+        ended_at: Its end; the next run is after this.
     """
 
     due_at: datetime
@@ -95,19 +95,19 @@ class Ran:
 
 
 def parse_interval(text: str) -> timedelta:
-    """Read ``<integer><s|m|h|d>``, nothing else (SPEC CRON-1). Raises ``BadInterval``."""
+    """Parse ``<integer><s|m|h|d>`` (SPEC CRON-1). Raises ``BadInterval``."""
     return durations.read(text)
 
 
 def interval_text(interval: timedelta) -> str:
-    """The shortest text that ``parse_interval`` reads as this; milliseconds as ``1500ms``."""
+    """Return the shortest text for ``parse_interval``; milliseconds as ``1500ms``."""
     return durations.text_of(interval)
 
 
 def check(timing: Timing, *, now: datetime, cron_fields: tuple[int, ...] = (5, 6)) -> None:
     """Raise ``BadSchedule`` unless such a job can run.
 
-    ``BadCron``, ``BadInterval``, ``UnknownZone``, ``BadMoment`` for an ``at`` that is over, and
+    ``BadCron``, ``BadInterval``, ``UnknownZone``, ``BadMoment`` for an ``at`` in the past, and
     ``NeverFires``.
     """
     zone(timing.zone)
@@ -137,12 +137,11 @@ def spaced(
     *,
     now: datetime,  # noqa: ARG001  what is allowed does not depend on the season
 ) -> Timing:
-    """The timing with at least ``minimum`` between any two firings.
+    """Return the timing with at least ``minimum`` between any two firings.
 
-    All that any calendar may bring are looked at, by a clock on a wall that is never changed: the
-    hour that is left out in spring makes no schedule too frequent. An interval that is too short is
-    made longer if ``on_short`` says so. Raises ``TooFrequent`` otherwise, and for any cron
-    expression; ``BadCron`` too (SPEC CRON-15).
+    All firings of any calendar count, without clock changes: the skipped hour in spring makes no
+    schedule too frequent. A short interval is extended if ``on_short`` says so. Otherwise, and for
+    every cron expression, raises ``TooFrequent``; also ``BadCron`` (SPEC CRON-15).
     """
     match timing.schedule:
         case At():
@@ -165,9 +164,10 @@ def spaced(
 
 
 def first_run_at(timing: Timing, *, now: datetime) -> datetime:
-    """When a job that is made, edited or resumed at ``now`` runs next. Raises ``NeverFires``.
+    """Return the next run of a job that is created, changed or resumed at ``now``.
 
-    Strictly after ``now``, but for ``FirstRun.IMMEDIATE``, which is ``now`` for intervals.
+    Strictly after ``now``, except that ``FirstRun.IMMEDIATE`` is ``now`` for intervals. Raises
+    ``NeverFires``.
     """
     schedule = timing.schedule
     if isinstance(schedule, Every) and timing.first_run is FirstRun.IMMEDIATE:
@@ -182,11 +182,11 @@ def first_run_at(timing: Timing, *, now: datetime) -> datetime:
 
 
 def next_run_at(timing: Timing, ran: Ran) -> datetime | None:
-    """When it runs after a run that is over; None if never again.
+    """Return the next run after one that has ended; None if there is none.
 
-    Strictly after ``ran.ended_at`` but for an ``every`` job anchored at the start whose run took
-    longer than its interval: that is due at once, at ``ran.ended_at``. Where clocks were set back
-    during a run, times of the calendar that have been are not due again.
+    Strictly after ``ran.ended_at``, except for an ``every`` job anchored at its start whose run
+    took longer than its interval: that is due at ``ran.ended_at``. If clocks went back during a
+    run, times before that are not due again.
     """
     match timing.schedule:
         case At():
@@ -202,18 +202,18 @@ def next_run_at(timing: Timing, ran: Ran) -> datetime | None:
 
 
 def upcoming(timing: Timing, *, after: datetime, count: int) -> list[datetime]:
-    """The next times at which it would run, strictly increasing, at most ``count``.
+    """Return at most ``count`` next runs, strictly increasing, without jitter.
 
-    Jitter is not in them: it is part of each run, not of the schedule.
+    Jitter is part of each run, not of the schedule.
     """
     return list(islice(firings(timing, after=after), count))
 
 
 def firings(timing: Timing, *, after: datetime) -> Iterator[datetime]:
-    """All times strictly after ``after``, in order, without jitter; may never end.
+    """Yield all times strictly after ``after``, in order, without jitter; may never end.
 
-    Those of an interval that counts from runs are as if a run had ended at ``after``, and all
-    following ones took no time.
+    For an interval that counts from runs, a run is assumed to end at ``after``, and all following
+    ones to take no time.
     """
     shift = stagger_of(timing)
     for each in _unshifted(timing, after.astimezone(UTC) - shift):
@@ -224,10 +224,10 @@ def firings(timing: Timing, *, after: datetime) -> Iterator[datetime]:
 
 
 def coalesced(timing: Timing, *, due_at: datetime, now: datetime, most: int = MOST_COUNTED) -> int:
-    """How many firings after ``due_at`` have come by ``now``.
+    """Return how many firings after ``due_at`` have come by ``now``.
 
-    Those of a cron expression are counted one by one, up to ``most``, which means that many or
-    more. 0 for intervals that count from the end or the start of a run: these come one by one.
+    Cron firings are counted one by one, up to ``most``. 0 for intervals that count from the end or
+    start of a run.
     """
     come = takewhile(lambda at: at <= now, firings(timing, after=due_at))
     match timing.schedule:
@@ -244,11 +244,11 @@ def coalesced(timing: Timing, *, due_at: datetime, now: datetime, most: int = MO
 
 
 def stagger_of(timing: Timing) -> timedelta:
-    """By how much a job is later than its schedule, always (SPEC CRON-16).
+    """Return the constant delay of a job after its schedule (SPEC CRON-16).
 
-    Its id decides on a part of the time between two firings: ``jitter`` of it, or a tenth if that
-    is 0, and at most an hour. Where that time varies the shortest one counts. Intervals that count
-    from runs are staggered in their first run only: after that each goes its own way.
+    The job's id determines a part of the shortest time between two firings: up to ``jitter`` of it,
+    or a tenth if that is 0, and at most an hour. For intervals that count from runs, only the first
+    run is delayed.
     """
     if not timing.stagger or timing.spread is None:
         return _NONE
@@ -264,7 +264,7 @@ def stagger_of(timing: Timing) -> timedelta:
 
 
 def _unshifted(timing: Timing, after: datetime) -> Iterator[datetime]:
-    """The firings after ``after`` of a schedule as it stands."""
+    """Yield the firings after ``after``, without stagger."""
     match timing.schedule:
         case At(at):
             if at > after:
@@ -285,16 +285,16 @@ def _unshifted(timing: Timing, after: datetime) -> Iterator[datetime]:
 
 
 def _grid(interval: timedelta, origin: datetime | None, after: datetime) -> datetime:
-    """The last point of the grid at or before ``after``, but its origin if that lies ahead.
+    """Return the last point of the grid at or before ``after``, or a later origin.
 
-    Without an origin the grid goes through 1970-01-01 00:00 UTC.
+    Without an origin the grid contains 1970-01-01 00:00 UTC.
     """
     origin = _EPOCH if origin is None else origin.astimezone(UTC)
     return origin + max((after - origin) // interval, 0) * interval
 
 
 def _next(timing: Timing, after: datetime) -> datetime | None:
-    """The first firing after ``after``, jitter included."""
+    """Return the first firing after ``after``, with jitter."""
     following = firings(timing, after=after)
     at = next(following, None)
     if at is None or isinstance(timing.schedule, At) or not timing.jitter:
@@ -303,10 +303,10 @@ def _next(timing: Timing, after: datetime) -> datetime | None:
 
 
 def _jittered(timing: Timing, due: datetime, following: datetime | None = None) -> datetime:
-    """A time with its jitter, which ends before the ``following`` one (SPEC CRON-16).
+    """Return a time with its jitter, before the ``following`` one (SPEC CRON-16).
 
-    For an interval that counts from runs that is one interval later. Nothing is added to a last
-    firing, and nothing that would make it later than ``not_after``.
+    For an interval that counts from runs, the following one is an interval later. The last firing
+    has no jitter, and none that would exceed ``not_after``.
     """
     if not timing.jitter or timing.spread is None:
         return due
@@ -320,7 +320,7 @@ def _jittered(timing: Timing, due: datetime, following: datetime | None = None) 
 
 
 def _until(timing: Timing, at: datetime) -> datetime | None:
-    """The time, unless it is too late for this job."""
+    """Return the time, None if it is after ``not_after``."""
     return None if timing.not_after is not None and at > timing.not_after else at.astimezone(UTC)
 
 
@@ -330,7 +330,7 @@ def _aware(instant: datetime, name: str) -> None:
 
 
 def describe(schedule: Schedule, zone: str) -> str:
-    """The schedule in plain words, such as ``at 09:00 on Monday to Friday (Europe/Berlin)``.
+    """Return the schedule in words, such as ``at 09:00 on Monday to Friday (Europe/Berlin)``.
 
     Raises ``BadCron``, and ``UnknownZone`` for ``at``.
     """
@@ -346,9 +346,9 @@ def describe(schedule: Schedule, zone: str) -> str:
 
 
 def schedule_json(schedule: Schedule) -> dict[str, object]:
-    """The schedule as it is stored and shown to programs: ``{"kind": "cron", …}``.
+    """Return the schedule as JSON for store and API: ``{"kind": "cron", …}``.
 
-    ``at`` as ISO 8601 in UTC, intervals as ``every_ms``.
+    ``at`` is ISO 8601 in UTC, intervals are ``every_ms``.
     """
     match schedule:
         case At(at):
@@ -366,7 +366,7 @@ def schedule_json(schedule: Schedule) -> dict[str, object]:
 
 
 def schedule_of(stored: Mapping[str, object]) -> Schedule:
-    """Read what ``schedule_json`` wrote. Raises ``BadSchedule``."""
+    """Parse the output of ``schedule_json``. Raises ``BadSchedule``."""
     match stored:
         case {"kind": "at", "at": at}:
             return At(_instant(at))

@@ -70,7 +70,7 @@ class GatewayJobService:
         self._hand = hand
 
     def connect(self, hand: ManualJobRuns) -> None:
-        """Give it who runs jobs by hand."""
+        """Set the service for manual runs."""
         self._hand = hand
 
     @property
@@ -93,14 +93,14 @@ class GatewayJobService:
         return self._clock.now()
 
     def _most(self, by: Requester) -> int | None:
-        """How many jobs an owner may have where this one makes another; None: any (CRON-15)."""
+        """Return the limit for an owner's jobs at a creation; None: no limit (CRON-15)."""
         limited = by.maker is not Maker.OPERATOR or self._rules.limits_operators
         return self.most if limited else None
 
     # ------------------------------------------------------------------ making and changing
 
     async def create(self, draft: JobDraft, by: Requester) -> Job:
-        """A slug that nobody has chosen gets a number if it is taken."""
+        """See ``ports.jobs.JobService``. A derived slug gets a number if it is taken."""
         job = await self._made(draft, by)
         for _ in range(_TRIES):
             try:
@@ -117,7 +117,7 @@ class GatewayJobService:
         raise SlugTaken(job.spec.slug)
 
     async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
-        """An edit that names no revision is made anew on top of one that came between."""
+        """See ``ports.jobs.JobService``. Without a revision, it is applied to the newest one."""
         for _ in range(_TRIES):
             before = await self.get(asked, by)
             if change.revision not in (None, before.revision):
@@ -136,7 +136,7 @@ class GatewayJobService:
         )
 
     async def delete(self, asked: str, by: Requester) -> Job:
-        """Its log stays, or goes, as its policy says."""
+        """See ``ports.jobs.JobService``. The policy decides whether its log is deleted."""
         job = await self.get(asked, by)
         forget = job.policy(self._rules.base).history_on_delete is History.DELETE
         if not await self._store.delete_job(job.id, forget=forget):
@@ -199,7 +199,7 @@ class GatewayJobService:
         return await self._with_waits(rows)
 
     async def _with_waits(self, rows: Sequence[LoggedOccurrence]) -> list[LoggedOccurrence]:
-        """The rows, with the session that each waits for and the run that works there."""
+        """Return the rows, with the session that each waits for and the run in it."""
         base = self._rules.base
         sessions = {row.id: key for row in rows if (key := _awaited(row, base)) is not None}
         if not sessions:
@@ -232,7 +232,7 @@ class GatewayJobService:
         return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
 
     async def no_route(self, asked: str, by: Requester) -> str:
-        """What a channel will say of a chat that has never written is not known."""
+        """See ``ports.jobs.JobService``. A channel may still refuse the message."""
         job = await self.get(asked, by)
         if self._chats is None or job.spec.notify is Notify.NEVER:
             return ""
@@ -275,7 +275,7 @@ def _facts(job: Job) -> dict[str, object]:
 
 
 def _awaited(row: LoggedOccurrence, base: JobPolicy) -> SessionKey | None:
-    """The session of one that has not begun; None if it needs none that others work in."""
+    """Return the session of an occurrence that has not started; None if it needs none of others."""
     if row.waits_for is not None or row.started_at is not None or row.finished_at is not None:
         return row.waits_for
     try:

@@ -1,4 +1,4 @@
-"""Where jobs run and where they deliver their results."""
+"""The sessions of jobs, and the targets of their results."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from goclaw_py.scheduler.models import QueuePolicy
 
 _LOOKED_AT: Final = 50
 _LOOKED_AT_FOR_THREADS: Final = 1000
-"""Where a chat is not among so many, its threads are left alone and the chat itself is told."""
+"""If a chat is not among this many, the chat itself is used, not one of its threads."""
 
 
 NOT_SET_UP: Final = "this channel is not set up"
 
 
 async def route_of(store: ChatStore, places: Collection[Place], job: Job) -> Route:
-    """Where a job tells its result now; raises ``StoreUnavailable``.
+    """Return the present route of a job's result. Raises ``StoreUnavailable``.
 
-    Without a target and without a problem it tells nobody, as it should.
+    Neither target nor problem means that the job has no target.
     """
     match job.spec.target:
         case Target() as target:
@@ -48,11 +48,11 @@ async def route_of(store: ChatStore, places: Collection[Place], job: Job) -> Rou
 async def owners_chat(
     store: ChatStore, places: Collection[Place], job: Job, without: Target | None = None
 ) -> Target | None:
-    """Where the owner of a job is told something; None: nowhere.
+    """Return the chat of a job's owner; None if there is none.
 
-    The chat that owns it, in the thread where it was spoken to its agent last: nobody else may
-    read it (SPEC SEC-3). Operators are where anybody spoke to its agent last, on one of the
-    accounts. Never the chat ``without``. Raises ``StoreUnavailable``.
+    For a chat, that chat, in the thread with the last message to the agent, because no other chat
+    may read it (SPEC SEC-3). For operators, the chat with the last message to the agent. Never the
+    chat ``without``. Raises ``StoreUnavailable``.
     """
     agent = job.spec.agent
     besides = None if without is None else replace(without, thread=None)
@@ -77,23 +77,26 @@ class JobTargets:
         self._policies = policies
 
     async def target_of(self, job: Job) -> Target | None:
-        """Where a job tells its result now; None: nowhere. Raises ``StoreUnavailable``."""
+        """Return the present target of a job's result; None if there is none.
+
+        Raises ``StoreUnavailable``.
+        """
         return (await self.route_of(job)).target
 
     async def route_of(self, job: Job) -> Route:
-        """The same, and why it would not arrive. Raises ``StoreUnavailable``."""
+        """Return the same with the reason why it would not arrive. Raises ``StoreUnavailable``."""
         return await route_of(self._store, self._policies.places, job)
 
     async def of_owner(self, job: Job, without: Target | None = None) -> Target | None:
-        """Where the owner of a job is told something, but for a chat; None: nowhere."""
+        """Return the chat of a job's owner, except ``without``; None if there is none."""
         return await owners_chat(self._store, self._policies.places, job, without)
 
     async def name_of(self, target: Target) -> str:
-        """A chat as people know it. Raises ``StoreUnavailable``."""
+        """Return the name of a chat for people. Raises ``StoreUnavailable``."""
         return await place_name(self._store, target)
 
     def policy_of(self, job: Job, session: SessionKey) -> QueuePolicy:
-        """How a job queues in its conversation: it takes no place of any message there."""
+        """Return the queue policy of a job in its session: it replaces no message there."""
         target = job.spec.target
         policy = QueuePolicy()
         if isinstance(target, Target) and self._is_of(job, target, session):
@@ -102,7 +105,7 @@ class JobTargets:
         return replace(as_it_stands(policy), capacity=sys.maxsize)
 
     def _is_of(self, job: Job, target: Target, session: SessionKey) -> bool:
-        """Whether a job works in the conversation of its chat, here."""
+        """Return whether a job runs in the session of its chat, on this node."""
         if _place(target) not in self._policies.places:
             return False
         return session == chat_session(job.spec.agent, target, job.spec.peer)

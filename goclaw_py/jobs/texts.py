@@ -82,13 +82,13 @@ class DueTimeText:
         return self.now - self.at > LATE
 
     def when(self, instant: datetime) -> str:
-        """A point in time, for the readers of the chat."""
+        """Return a point in time, for the readers of the chat."""
         if self.here is None:
             return named(instant, self.zone, self.now)
         return friendly(instant, self.here, self.now)
 
     def __str__(self) -> str:
-        """When it was due."""
+        """Return when it was due."""
         return self.when(self.at)
 
 
@@ -107,7 +107,7 @@ def delivery(spec: JobSpec, text: str, due: DueTimeText) -> str:
 
 
 _BLOCK = re.compile(r"\s*\n|\s*(?:```|~~~|#{1,6}\s|>|\||[-*+]\s|\d+[.)]\s)| {4}|\t")
-"""What begins a block of Markdown."""
+"""The beginning of a Markdown block."""
 
 
 def reminder_late(due: DueTimeText) -> str:
@@ -274,12 +274,12 @@ def _cause(job: Job) -> str:
 
 
 def paused(title: str) -> str:
-    """The answer to ``/jobs pause``."""
+    """Return the answer to ``/jobs pause``."""
     return f"“{_title(title)}” is paused."
 
 
 def resumed(job: Job, zone: str, now: datetime) -> str:
-    """The answer to ``/jobs resume``, in the zone of the chat."""
+    """Return the answer to ``/jobs resume``, in the zone of the chat."""
     ahead = (
         "" if job.next_run_at is None else f" It runs next {friendly(job.next_run_at, zone, now)}."
     )
@@ -287,7 +287,7 @@ def resumed(job: Job, zone: str, now: datetime) -> str:
 
 
 def deleted(title: str) -> str:
-    """The answer to ``/jobs delete``."""
+    """Return the answer to ``/jobs delete``."""
     return f"Deleted “{_title(title)}”."
 
 
@@ -302,7 +302,7 @@ def ran_now(title: str) -> str:
 
 
 def unknown_number(number: str) -> str:
-    """The answer to a number that is not in the list."""
+    """Return the answer to a number that is not in the list."""
     return f"There is no number {cut_text(number, 10)} in the list."
 
 
@@ -334,12 +334,12 @@ def _is_ambiguous(error: UnknownJob | NotYours) -> bool:
 
 
 def done(title: str) -> str:
-    """The answer to the button below a reminder that is done."""
+    """Return the answer to the button “Done” of a reminder."""
     return f"✅ Done: {_title(title)}"
 
 
 def snoozed(title: str, until: datetime, zone: str, now: datetime) -> str:
-    """The answer to a button that snoozes, in the zone of the chat."""
+    """Return the answer to a snooze button, in the zone of the chat."""
     return f"💤 I will remind you of “{_title(title)}” again {friendly(until, zone, now)}."
 
 
@@ -349,12 +349,12 @@ def already_snoozed(title: str, until: datetime, zone: str, now: datetime) -> st
 
 
 def timezone(zone: str, now: datetime) -> str:
-    """The answer to ``/timezone``."""
+    """Return the answer to ``/timezone``."""
     return f"Your time zone is {_clock(zone, now)} To change it: /timezone Europe/Paris"
 
 
 def timezone_changed(zone: str, now: datetime) -> str:
-    """The answer to ``/timezone ZONE``."""
+    """Return the answer to ``/timezone ZONE``."""
     return f"Your time zone is now {_clock(zone, now)} Existing jobs keep their time zone."
 
 
@@ -370,5 +370,5 @@ def _title(title: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """A text on one line, with a capital letter and a full stop."""
+    """Return a text on one line, with a capital letter and a full stop."""
     return sentence(cut_text(" ".join(text.split()), _REASON_CHARS) or "the reason is unknown")

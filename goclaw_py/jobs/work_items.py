@@ -19,7 +19,7 @@ _TELL_S = 60.0
 
 
 class NoWork(Exception):
-    """The work source has nothing to do."""
+    """The work source has no items."""
 
 
 class WorkItems:
@@ -29,7 +29,7 @@ class WorkItems:
         self._sources = sources
 
     async def take(self, held: JobExecution) -> None:
-        """Claim an item for a job that works on items; a retry goes on with the one it has.
+        """Claim an item for a job with a work source; a retry keeps its item.
 
         Raises ``NoWork`` and ``WorkSourceError``.
         """
@@ -44,7 +44,7 @@ class WorkItems:
             raise NoWork
 
     async def finish(self, held: JobExecution, end: Finish, attempt: Attempt) -> None:
-        """Report how the work on an item ended, or give it back, within a time. Raises nothing."""
+        """Report the result of an item, or release it, within a time limit. Raises nothing."""
         item = held.item
         if item is None:
             return

@@ -1,4 +1,4 @@
-"""Cron expressions in plain words, as far as they have a common shape."""
+"""Cron expressions in plain words, as far as they have a common form."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MOST_TIMES: Final = 6
 
 
 def in_words(cron: CronExpression) -> str:
-    """Such as ``at 09:00 on Monday to Friday``; ``cron 5 4 1-7 * 1`` where nothing plainer is true.
+    """Return words such as ``at 09:00 on Monday to Friday``, else ``cron 5 4 1-7 * 1``.
 
-    The words say all of it: two expressions with the same words fire at the same times, except for
-    what they do when clocks change.
+    The words are complete: two expressions with the same words fire at the same times, except for
+    clock changes.
     """
     times, days = _times(cron), _days(cron)
     if times is None or days is None:
@@ -59,7 +59,7 @@ def _times(cron: CronExpression) -> str | None:
 
 
 def _every(values: Values, count: int, unit: str) -> str | None:
-    """``every 10 minutes``, if it is the same number of them always."""
+    """Return ``every 10 minutes`` if the distance is always the same, else None."""
     numbers = sorted(values.numbers)
     step, rest = divmod(count, len(numbers))
     if rest or numbers != list(range(0, count, step)):
@@ -92,7 +92,7 @@ def _days(cron: CronExpression) -> str | None:
 
 
 def _of_month(days: Values) -> str:
-    """Such as ``on day 1``; "" for all of them."""
+    """Return words such as ``on day 1``; "" for all days."""
     if len(days.numbers) == 31:
         return ""
     if days.last:
@@ -107,7 +107,7 @@ def _numbered(days: Values) -> str:
 
 
 def _of_week(days: Values) -> str:
-    """Such as ``on Monday to Friday`` or ``on the third Friday``; "" for all of them."""
+    """Return words such as ``on Monday to Friday`` or ``on the third Friday``; "" for all days."""
     if len(days.numbers) == 7:
         return ""
     # A week is read from Monday on.

@@ -27,46 +27,46 @@ from goclaw_py.common.dst import NARROW, ClockChange, change_at, change_between,
 from goclaw_py.jobs.cron.parser import LAST, Fields, read
 
 LAST_YEAR: Final = 9998
-"""Nothing is looked for after it: at the very end of the calendar, zones run out of it."""
+"""The last year with firings: at the very end of the calendar, time zones overflow."""
 _BEGIN: Final = datetime(2000, 1, 1)  # noqa: DTZ001  a label, not an instant
 _LOOKED_AT: Final = 60
-"""At so many of its days ``least_gap`` looks (SPEC CRON-15)."""
+"""The number of days that ``least_gap`` examines (SPEC CRON-15)."""
 _MOST_YEARS: Final = 41
-"""The longest wait is for a 29 February that is a Sunday: 40 years."""
+"""The longest wait is 40 years, for a 29 February that is a Sunday."""
 _NEVER: Final = (datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC))
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
 _YEAR: Final = 366 * _DAY
 _LOOKOUT: Final = timedelta(hours=26)
-"""No change of any zone repeats more than a day."""
+"""Clock changes repeat at most a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class CronExpression:
-    """A parsed expression. It is made by ``parse`` only, and may be shared between threads.
+    """A parsed expression. Create it with ``parse``; threads may share it.
 
     Args:
-        wildcard: What it does when clocks change: see above.
+        wildcard: Its behaviour at clock changes: see above.
     """
 
     expression: str
     fields: Fields
     wildcard: bool
     _steps: tuple[croniter, ...] = field(compare=False, repr=False)
-    """It fires when one of these does; with none of them it never fires."""
+    """It fires at the times of each of these; without any it never fires."""
     _found: dict[str, tuple[datetime, datetime]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """In each zone the last answer: an instant, and the earliest firing after it."""
+    """The last result for each zone: an instant, and the first firing after it."""
 
     def fires(self) -> bool:
-        """Whether any calendar has such a day (R11)."""
+        """Return whether any calendar has such a day (R11)."""
         return self._next_label(_BEGIN) is not None
 
     def next_after(self, zone: ZoneInfo, instant: datetime) -> datetime | None:
-        """The earliest firing strictly after ``instant``, in UTC (R4).
+        """Return the earliest firing strictly after ``instant``, in UTC (R4).
 
-        None if there is none, or none before the year 9999.
+        None if there is none before the year 9999.
         """
         since, known = self._found.get(zone.key, _NEVER)
         if since <= instant < known:
@@ -92,9 +92,10 @@ class CronExpression:
         return self._repeated(after, first, zone) or first
 
     def least_gap(self) -> timedelta:
-        """The shortest time between two of its firings by a clock on a wall that is never changed.
+        """Return the shortest time between two firings, without clock changes.
 
-        All times of a day count, and its first days from 2000 on. Anything longer counts as a year.
+        Examines all times of a day, and its first days from 2000 on. A longer time counts as a
+        year.
         """
         second, minute, hour = (
             sorted(each.numbers)
@@ -113,7 +114,7 @@ class CronExpression:
         return min(within, self._least_days() - length)
 
     def _least_days(self) -> timedelta:
-        """The shortest time between two of its first days; a year stands for anything longer."""
+        """Return the shortest time between two of its first days, at most a year."""
         least, before = _YEAR, None
         label = self._next_label(_BEGIN)
         for _ in range(_LOOKED_AT):
@@ -126,7 +127,7 @@ class CronExpression:
         return least
 
     def _begin(self, here: datetime, zone: ZoneInfo) -> datetime:
-        """The label after which the next firing is looked for."""
+        """Return the local time after which the next firing is searched."""
         if here.fold and not self.wildcard:
             change = change_at(here.replace(fold=0), zone)
             # In the second pass nothing is left to do that the first one has not done.
@@ -135,7 +136,7 @@ class CronExpression:
         return here.replace(fold=0)
 
     def _by_label(self, label: datetime, zone: ZoneInfo, after: datetime) -> datetime | None:
-        """The first instant after ``after`` with a label after ``label``, or after a gap there."""
+        """Return the first instant after ``after`` with a later local time or after a gap."""
         while (following := self._next_label(label)) is not None:
             label = following
             if instants := passes(label, zone):
@@ -148,7 +149,7 @@ class CronExpression:
         return None
 
     def _repeated(self, after: datetime, found: datetime | None, zone: ZoneInfo) -> datetime | None:
-        """A firing before ``found`` whose label comes for the second time."""
+        """Return a firing before ``found`` whose local time occurs for the second time."""
         horizon = after + _LOOKOUT
         change = change_between(after, horizon if found is None else min(found, horizon), zone)
         if change is None or change.shift > timedelta() or not self._goes_by(change):
@@ -157,21 +158,21 @@ class CronExpression:
         return again if again is not None and (found is None or again < found) else None
 
     def _goes_by(self, change: ClockChange) -> bool:
-        """Whether this job does over a change just what the clock shows."""
+        """Return whether this job follows the clock through a change."""
         if change.shift > timedelta():
             return self.wildcard or change.shift >= NARROW
         return self.wildcard or -change.shift > NARROW
 
     def _next_label(self, label: datetime) -> datetime | None:
-        """The first label after this one, whether clocks ever show it or not."""
+        """Return the first local time after this one, whether clocks show it or not."""
         return min(filter(None, (_next(steps, label) for steps in self._steps)), default=None)
 
 
 @lru_cache(maxsize=1024)
 def parse(expression: str, fields: tuple[int, ...] = (5, 6)) -> CronExpression:
-    """Read an expression with one of these numbers of fields; names such as ``@daily`` always.
+    """Parse an expression with an allowed number of fields; ``@daily`` etc. are always allowed.
 
-    Whether it ever fires is another question (``CronExpression.fires``). Raises ``BadCron``.
+    It may never fire, see ``CronExpression.fires``. Raises ``BadCron``.
     """
     found = read(expression, fields)
     wildcard = any(each.star for each in (found.second, found.minute, found.hour))
@@ -224,7 +225,7 @@ def _listed(numbers: Iterable[int], count: int) -> str:
 
 
 def _next(steps: croniter, label: datetime) -> datetime | None:
-    """The first label of one croniter after this one; None if there is none until 9998."""
+    """Return the first local time of a croniter after this one; None from 9998 on."""
     # A croniter keeps in itself where it is, so each call has its own.
     try:
         following: datetime = copy(steps).get_next(datetime, label)
@@ -234,7 +235,7 @@ def _next(steps: croniter, label: datetime) -> datetime | None:
 
 
 def _gap(numbers: list[int], unit: timedelta, length: timedelta) -> timedelta | None:
-    """The shortest time from the end of one to the begin of the next; each is ``length`` long."""
+    """Return the shortest time from the end of one to the start of the next."""
     steps = [(after - before) * unit for before, after in pairwise(numbers)]
     return min(steps) - length if steps else None
 

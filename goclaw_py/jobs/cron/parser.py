@@ -14,7 +14,7 @@ from goclaw_py.model.errors import BadCron
 
 MAX_CHARS: Final = 256
 LAST: Final = -1
-"""As the number of a weekday in its month: the last one."""
+"""The number of a weekday in its month: the last one."""
 
 ALIASES: Final[Mapping[str, str]] = {
     "@yearly": "0 0 1 1 *",
@@ -34,11 +34,11 @@ WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values that one field allows.
+    """The values that a field allows.
 
     Args:
-        star: Its text starts with ``*``, which decides more than the values (R3, R5).
-        last: The last day of the month, in the field of days.
+        star: Whether its text starts with ``*``, which matters for R3 and R5.
+        last: Whether it has ``L``: the last day of the month.
         nth: Weekday (0 is Sunday) and number in its month, or ``LAST``.
     """
 
@@ -50,7 +50,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An expression, field by field; one with five fields has the second 0."""
+    """The fields of an expression; with five fields, the second is 0."""
 
     second: Values
     minute: Values
@@ -62,7 +62,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What may stand in a field."""
+    """The allowed contents of a field."""
 
     name: str
     low: int
@@ -94,15 +94,15 @@ _SHAPE: Final = "minute, hour, day of month, month, day of week"
 
 
 def read(expression: str, allowed: tuple[int, ...] = (5, 6)) -> Fields:
-    """Read an expression that has one of the ``allowed`` numbers of fields.
+    """Parse an expression with one of the ``allowed`` numbers of fields.
 
-    Raises ``BadCron``. Whether any day is like that is not looked at.
+    Raises ``BadCron``. The expression may never fire.
     """
     return _Reader(expression).fields(allowed)
 
 
 class _Reader:
-    """Reads one expression; what it raises shows all of it."""
+    """Parses one expression; its errors contain the whole expression."""
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
@@ -116,7 +116,7 @@ class _Reader:
         return BadCron(self._expression, reason, hint)
 
     def _texts(self, allowed: tuple[int, ...]) -> list[str]:
-        """The texts of the six fields, in lower case."""
+        """Return the texts of the six fields, in lower case."""
         if len(self._expression) > MAX_CHARS:
             raise self._bad(f"it has more than {MAX_CHARS} characters")
         plain = self._expression.strip(" \t\r\n").lower()
@@ -152,7 +152,7 @@ class _Reader:
         return Values(frozenset(numbers), text.startswith("*"), last, frozenset(nth))
 
     def _nth(self, term: str) -> tuple[int, int] | None:
-        """``d#n`` or ``dL``; None if the term is no such thing."""
+        """Parse ``d#n`` or ``dL``; None for other terms."""
         if found := _NTH.fullmatch(term):
             return self._number(_WEEKDAY, found[1]) % 7, int(found[2])
         if found := _LAST_WEEKDAY.fullmatch(term):
@@ -160,7 +160,7 @@ class _Reader:
         return None
 
     def _numbers(self, kind: _Kind, term: str) -> range:
-        """``*``, ``a``, ``a-b``, ``*/n`` or ``a-b/n``."""
+        """Parse ``*``, ``a``, ``a-b``, ``*/n`` or ``a-b/n``."""
         found = _TERM.fullmatch(term)
         if found is None or (found[2] and found[4] and not found[3]):
             raise self._bad(*_misshapen(kind, term))
@@ -190,7 +190,7 @@ class _Reader:
 
 
 def _miscounted(plain: str, count: int, allowed: tuple[int, ...]) -> tuple[str, str]:
-    """Reason and hint for a wrong number of fields."""
+    """Return reason and hint for a wrong number of fields."""
     reason = f"it has {count} field{'s' if count != 1 else ''}"
     shape = f"write {_SHAPE}, such as 0 9 * * 1-5"
     if _INTERVAL.fullmatch(plain):
@@ -205,7 +205,7 @@ def _miscounted(plain: str, count: int, allowed: tuple[int, ...]) -> tuple[str, 
 
 
 def _misshapen(kind: _Kind, term: str) -> tuple[str, str]:
-    """Reason and hint for a term that is none."""
+    """Return reason and hint for a malformed term."""
     reason = f"{kind.name}: {term[:40]!r} is neither *, a, a-b, */n nor a-b/n"
     if term == "":
         return f"{kind.name}: nothing stands between two commas, or before or after one", ""
@@ -222,7 +222,7 @@ def _misshapen(kind: _Kind, term: str) -> tuple[str, str]:
 
 
 def _unnamed(kind: _Kind, text: str) -> tuple[str, str]:
-    """Reason and hint for a word that is no name of this field."""
+    """Return reason and hint for a word that is not a name of this field."""
     reason = f"{kind.name}: {text[:20]!r} is no number"
     if kind.names:
         reason += " and none of " + ", ".join(kind.names)
@@ -237,7 +237,7 @@ def _unnamed(kind: _Kind, text: str) -> tuple[str, str]:
 
 
 def _backward(kind: _Kind, low: int, high: int, term: str) -> tuple[str, str]:
-    """Reason and hint for a range that ends before it begins."""
+    """Return reason and hint for a range that ends before it begins."""
     reason = f"{kind.name}: the range {term!r} runs backward"
     if kind is _WEEKDAY and not high:
         return reason, f"write {low}-7"

@@ -24,7 +24,7 @@ from goclaw_py.scheduled_work.models import Attempt, Superseded
 log = logging.getLogger(__name__)
 
 UNWIND_S = 10.0
-"""How long a cancelled handler may take to clean up before nobody waits for it any more."""
+"""Seconds that a cancelled handler has for its clean-up."""
 
 _TRANSIENT = (ConnectionError, TimeoutError)
 _CUT = Attempt(Outcome.INTERRUPTED)
@@ -32,13 +32,13 @@ _CUT = Attempt(Outcome.INTERRUPTED)
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A job is due.
+    """A job that is due.
 
     Args:
-        job: As it was when it was claimed.
-        occurrence: Names this time that it is due, in every attempt and every process.
-        attempt: From 1; what a crash may have cut counts.
-        by_hand: Somebody asked for it, the schedule did not.
+        job: The job as it was claimed.
+        occurrence: The id of this occurrence, the same in all attempts and processes.
+        attempt: From 1; attempts that a crash may have interrupted count.
+        by_hand: Whether it is a manual run.
     """
 
     job: Job
@@ -49,35 +49,35 @@ class Due:
 
     @property
     def text(self) -> str:
-        """What the job was given to say what is to be done; its slug if that was nothing."""
+        """The text of the job; its slug if it has none."""
         payload = self.job.spec.payload
         return self.job.spec.slug if isinstance(payload, Program) else payload.text
 
 
 Handler = Callable[[Due], Awaitable[str | None]]
-"""Does a job. What it returns is kept in the log; raising is a failure."""
+"""Executes a job. Its return value is logged; an exception is a failure."""
 
 
 class _Phase(StrEnum):
     WAITS = "waits"
-    """For one of the others to end."""
+    """It waits for another handler to end."""
     WORKS = "works"
     STORES = "stores"
-    """The handler is done; its result is being stored."""
+    """The handler has ended; its result is being stored."""
 
 
 @dataclass(slots=True, eq=False)
 class _Work:
     phase: _Phase = _Phase.WAITS
     forsaken: bool = False
-    """Its occurrence belongs to another node by now."""
+    """Its occurrence belongs to another node now."""
 
 
 class Handlers(JobHandler):
-    """Implements ``ManualJobRuns`` too: one task for each attempt.
+    """Calls the handlers, each attempt in a task; implements ``ManualJobRuns`` too.
 
     Args:
-        concurrency: How many handlers work at once; the others wait, the first claimed first.
+        concurrency: The number of concurrent handlers; others wait in the order of their claims.
     """
 
     def __init__(self, clock: Clock, concurrency: int) -> None:
@@ -86,20 +86,20 @@ class Handlers(JobHandler):
         self._works: dict[asyncio.Task[None], _Work] = {}
         self.handler: Handler | None = None
         self.open = False
-        """Whether jobs run; set by who starts and closes."""
+        """Whether jobs run; set by ``start`` and ``stop``."""
 
     def connect(self, occurrences: JobExecutions) -> None:
-        """Give it who stores the ends. Call it once, before anything is due."""
+        """Set the executions, which store ends. Call it once, before anything is due."""
         self._occurrences = occurrences
 
     def is_inside(self) -> bool:
-        """Whether the caller is one of the handlers."""
+        """Return whether the caller is a handler."""
         return asyncio.current_task() in self._works
 
     # ------------------------------------------------------------------ performing
 
     async def perform(self, held: JobExecution) -> None:
-        """Call the handler, in a task of its own."""
+        """Call the handler in a task."""
         if not self.open:
             await self._occurrences.ended(held, _CUT, None)
             return
@@ -167,7 +167,7 @@ class Handlers(JobHandler):
     # ------------------------------------------------------------------ by hand
 
     async def run_now(self, job: Job) -> StartedNow | RunNow:
-        """See ``service.Hand``."""
+        """See ``service.ManualJobRuns``."""
         if not self.open:
             return RunNow.OFF
         held = await self._occurrences.claim_by_hand(job.id)
@@ -179,10 +179,10 @@ class Handlers(JobHandler):
     # ------------------------------------------------------------------ the end
 
     async def close(self, wait_s: float) -> None:
-        """Begin nothing more, let handlers end for so long, cancel those that are left.
+        """Start no more, let handlers end for some seconds, then cancel the others.
 
-        One that ignores its cancellation is left to itself after ``UNWIND_S``, and so is a result
-        that cannot be stored: what became of them is unknown to the database, so they run again.
+        A handler that ignores its cancellation is abandoned after ``UNWIND_S``, and so is a result
+        that cannot be stored: the database does not know their results, so they run again.
         """
         self.open = False
         self._cancel(_Phase.WAITS)
@@ -193,7 +193,7 @@ class Handlers(JobHandler):
         await self._ended(0)
 
     def abandon(self) -> None:
-        """What is in hand belongs to another node: cancel it, and store nothing of it."""
+        """Cancel all handlers and store nothing: their occurrences belong to another node."""
         for work in self._works.values():
             work.forsaken = True
         self._cancel(_Phase.WAITS, _Phase.WORKS)
@@ -214,7 +214,7 @@ def _is_cancelled() -> bool:
 
 
 def _text(said: object) -> str:
-    """What a handler returned. Raises ``TypeError``."""
+    """Return the result of a handler. Raises ``TypeError``."""
     if said is None:
         return ""
     if not isinstance(said, str):

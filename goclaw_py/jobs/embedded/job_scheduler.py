@@ -5,7 +5,7 @@
     async def report(due: Due) -> str:
         return await make_report(due.text)
 
-    async with JobService(MemoryStore()) as jobs:
+    async with JobScheduler(MemoryStore()) as jobs:
         jobs.on_due(report)
         await jobs.start()
         await jobs.add("daily", Cron("0 9 * * 1-5"), "sales", zone="Europe/Berlin")
@@ -64,16 +64,16 @@ class JobStorage(JobServiceStore, NodeStore, Protocol):
 class JobScheduler:
     """Jobs with one handler, over a store.
 
-    Its jobs can be looked at and changed whether it was started or not. It is started once; after
-    ``stop`` make another one. A job is meant by its slug, its id, or the beginning of its id. All
-    methods that ask the store may raise ``StoreUnavailable``.
+    Its jobs can be read and changed whether it was started or not. It can be started once; after
+    ``stop`` create another one. A job is selected by its slug, its id, or the beginning of its id.
+    All methods that use the store may raise ``StoreUnavailable``.
 
     Args:
-        store: ``MemoryStore()``, or a ``PostgresStore`` whose schema is up to date. Whoever opened
-            it closes it. All services over one database share its jobs, gateways too.
-        profile: How jobs behave.
-        concurrency: How many run at once in this process.
-        max_jobs: How many active and paused jobs there may be.
+        store: ``MemoryStore()``, or a ``PostgresStore`` whose schema is up to date. The caller
+            closes it. All schedulers and gateways of one database share its jobs.
+        profile: The profile of the jobs.
+        concurrency: The number of concurrent jobs in this process.
+        max_jobs: The largest number of active and paused jobs.
         release: A name for this program, shown to operators.
     """
 
@@ -119,7 +119,7 @@ class JobScheduler:
     ) -> Job:
         """Add a job.
 
-        ``zone`` is that of a cron expression, ``policy`` holds keys of ``JobPolicy``. Raises
+        ``zone`` is that of a cron expression, ``policy`` contains keys of ``JobPolicy``. Raises
         ``JobError``: ``BadSchedule``, ``BadJob``, ``SlugTaken`` or ``TooManyJobs``.
         """
         draft = JobDraft(
@@ -136,50 +136,49 @@ class JobScheduler:
     async def update(self, job: str, change: JobChange) -> Job:
         """Change a job. Raises ``JobError``.
 
-        A run that is under way goes on as it began; if the time of the next run is changed
-        meanwhile, the change holds.
+        A run in progress finishes; the change applies to the next run.
         """
         if change.schedule is not KEEP:
             _schedule(change.schedule)
         return await self._service.edit(job, change, _OPERATOR)
 
     async def remove(self, job: str) -> Job:
-        """Delete a job. A run of it goes on. Raises ``UnknownJob``."""
+        """Delete a job. A run in progress finishes. Raises ``UnknownJob``."""
         return await self._service.delete(job, _OPERATOR)
 
     async def pause(self, job: str) -> Job:
-        """Let it not run until it is resumed. A run that is under way goes on."""
+        """Pause a job. A run in progress finishes."""
         return await self.update(job, JobChange(state=JobState.PAUSED))
 
     async def resume(self, job: str) -> Job:
-        """Let it run again, from now on, with a clean record; also one that was switched off."""
+        """Resume a job, also a disabled one, with zero failures."""
         return await self.update(job, JobChange(state=JobState.ACTIVE))
 
     async def get(self, job: str) -> Job:
-        """One job. Raises ``UnknownJob``."""
+        """Return a job. Raises ``UnknownJob``."""
         return await self._service.get(job, _OPERATOR)
 
     async def list(self, query: JobQuery | None = None) -> JobPage:
-        """Jobs, in the order of their next runs: 50 at most, unless the query says otherwise."""
+        """Return jobs in the order of their next runs; at most 50 without a query."""
         query = query or JobQuery()
         _at_least(1, "limit", query.limit)
         _at_least(0, "offset", query.offset)
         return await self._service.search(query, _OPERATOR)
 
     async def run(self, job: str) -> StartedNow | RunNow:
-        """Run a job now, in whatever state it is; its schedule stays as it is (SPEC CRON-11).
+        """Run a job in any state now; its schedule does not change (SPEC CRON-11).
 
-        ``RunNow.OFF`` unless the service was started. Raises ``UnknownJob``.
+        ``RunNow.OFF`` if the scheduler is not started. Raises ``UnknownJob``.
         """
         return await self._service.run_now(job, _OPERATOR)
 
     async def run_log(self, job: str, *, limit: int = 50) -> Sequence[LoggedOccurrence]:
-        """What became of the times a job was due, the newest first; by id also of a deleted job."""
+        """Return the occurrences of a job, the newest first; by id also of a deleted job."""
         _at_least(1, "limit", limit)
         return await self._service.log(job, _OPERATOR, limit=limit)
 
     async def stats(self, job: str | None = None, *, since: datetime | None = None) -> JobStats:
-        """What a job, or all of them, did with what was due since then, as far as it is kept."""
+        """Return statistics of a job, or of all jobs, since a date."""
         since = since or _BEGINNING
         if since.utcoffset() is None:
             raise ValueError(f"since has no offset: {since.isoformat()}")
@@ -188,16 +187,16 @@ class JobScheduler:
     # ------------------------------------------------------------------ running
 
     def on_due(self, handler: H) -> H:
-        """Call this for each job that is due; a later one replaces it. Works as a decorator."""
+        """Set the handler for due jobs, in place of an earlier one. Can be used as a decorator."""
         if not callable(handler):
             raise TypeError(f"a handler is a coroutine function, not {handler!r}")
         self._handlers.handler = handler
         return handler
 
     async def start(self) -> None:
-        """Begin to run what is due. Raises ``RuntimeError`` without a handler, or twice.
+        """Start to run due jobs. Raises ``RuntimeError`` without a handler, or twice.
 
-        While the database is away it waits for it.
+        Waits while the database is unavailable.
         """
         if self._handlers.handler is None:
             raise RuntimeError("say with on_due what is to be done, before start")
@@ -211,10 +210,10 @@ class JobScheduler:
             self._duties.append(asyncio.create_task(_lasting(duty)))
 
     async def stop(self, wait_s: float = 30.0) -> None:
-        """Start nothing more, let handlers end for so long, cancel the rest and give it back.
+        """Start no more jobs, wait for handlers, cancel the others and release their jobs.
 
-        What is given back runs again: at once in another process, else at the next start. A second
-        call with 0 cuts the wait short. Raises ``RuntimeError`` in a handler.
+        Released jobs run again: immediately in another process, otherwise at the next start. A
+        second call with 0 ends the wait. Raises ``RuntimeError`` in a handler.
         """
         if math.isnan(wait_s):
             raise ValueError("wait_s is a number of seconds")
@@ -237,7 +236,7 @@ class JobScheduler:
             log.warning("lease_not_released", extra={"error": str(error)})
 
     async def __aenter__(self) -> Self:
-        """The service, to be started."""
+        """Return the scheduler, not started."""
         return self
 
     async def __aexit__(
@@ -262,14 +261,14 @@ class JobScheduler:
             self._cluster.look()
 
     def _on_lost(self) -> None:
-        """What was in hand belongs to others."""
+        """Abandon all claims: they belong to other nodes."""
         self._occurrences.forget()
         self._handlers.abandon()
         self._wake.call()
 
 
 async def _lasting(duty: Callable[[], Awaitable[None]]) -> None:
-    """Do something that ends with the service only."""
+    """Run a duty until the scheduler stops."""
     while True:
         try:
             return await duty()
@@ -294,7 +293,7 @@ def _at_least(least: int, name: str, value: int) -> None:
 
 
 def _schedule(schedule: Schedule) -> Schedule:
-    """What the type says, for programs that no type checker reads. Raises ``TypeError``."""
+    """Check the type, for programs without a type checker. Raises ``TypeError``."""
     if not isinstance(schedule, At | Every | Cron):
         raise TypeError(f"a schedule is At, Every or Cron, not {schedule!r}")
     return schedule

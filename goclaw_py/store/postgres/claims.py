@@ -292,7 +292,7 @@ async def release_claims(
 
 
 class RunSubjects:
-    """Occurrences of jobs and runs that end with runs, locked until the transaction does."""
+    """The occurrences and heartbeat runs of ending agent runs, locked."""
 
     def __init__(
         self,

@@ -37,8 +37,10 @@ COMMAND_S: Final = 10.0
 COPY_S: Final = 86_400.0
 """Seconds for copying a table: tables may be large and disks slow."""
 RELEASE_S: Final = 1.0
-"""How long the server may take to end a statement whose caller was cancelled; then its connection
-is given up. Whoever was cancelled waits for that (inside a transaction for its rollback first)."""
+"""Seconds for the server to end a cancelled statement; then the connection is closed.
+
+The cancelled caller waits for it, within a transaction also for the rollback.
+"""
 CLOSE_S: Final = 5.0
 
 # The client's own limits do not reach a server whose client has gone: a process that is frozen in
@@ -172,7 +174,7 @@ class Connection:
     async def copy_out(
         self, table: str, columns: Sequence[str], write: Callable[[bytes], Awaitable[None]]
     ) -> int:
-        """Give all rows of a table in PostgreSQL's text format to ``write``; how many they were."""
+        """Pass all rows of a table to ``write``, as PostgreSQL's text; return their number."""
         with translated(self.is_gone):
             done = await self._raw.copy_from_table(
                 table, columns=columns, output=write, format="text", timeout=COPY_S

@@ -104,9 +104,9 @@ def _job(row: Row, spec: JobSpec, maker: Maker) -> Job:
 
 
 def claimed(row: Row, now: datetime) -> OccurrenceClaim | OccurrenceEnd:
-    """A job with the occurrence that was claimed, as ``occurrences.claim_due`` tells of it.
+    """Convert a claim of ``occurrences.claim_due``.
 
-    If this release cannot read it, the end of that.
+    If its job cannot be read, return the end of the occurrence.
     """
     occurrence, definition = OccurrenceId(row["id"]), orjson.loads(row["definition"])
     try:
