@@ -1,4 +1,4 @@
-"""Hours of the day in which a heartbeat may speak (SPEC HB-2)."""
+"""The hours of the day in which a heartbeat may send alerts (SPEC HB-2)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _INSTANT: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class ActiveHours:
-    """From ``start`` to ``end``, in minutes of the day in a zone.
+    """From ``start`` to ``end``, in minutes of the day in a time zone.
 
-    ``start`` is inclusive and from 0 to 1439, ``end`` exclusive and from 1 to 1440; they differ.
-    A window that ends before it starts goes over midnight. Its ``str`` is for people.
+    ``start`` is inclusive and from 0 to 1439, ``end`` exclusive and from 1 to 1440; they differ. A
+    window whose end is before its start includes midnight. Its ``str`` is for people.
     """
 
     start: int
@@ -34,9 +34,9 @@ class ActiveHours:
     zone: str
 
     def holds(self, at: datetime) -> bool:
-        """Whether an instant lies in it, by the clock on the wall of its zone.
+        """Return whether an instant is in it, by the local time of its zone.
 
-        A time that comes twice is judged the same both times.
+        A local time that occurs twice has the same result both times.
         """
         label = label_of(at, zone_named(self.zone))
         minute = label.hour * 60 + label.minute
@@ -45,11 +45,11 @@ class ActiveHours:
         return minute >= self.start or minute < self.end
 
     def next_start(self, after: datetime) -> datetime:
-        """The next instant, later than ``after``, at which it opens; in UTC.
+        """Return the first instant after ``after`` at which it opens, in UTC.
 
-        It opens where it holds and has not held just before: where clocks leave its start out, at
-        the change; where they are set back into it, once more. One that never closes opens at
-        midnight.
+        It opens at an instant that is in it and has none before it that is: if a clock change skips
+        its start, at the change; if clocks go back to before its start, again. A window that never
+        closes opens at midnight.
         """
         return min(
             at
@@ -62,9 +62,9 @@ class ActiveHours:
         return self.end - self.start == _DAY
 
     def _candidates(self, after: datetime) -> Iterator[datetime]:
-        """Every instant of the days around at which it can open.
+        """Yield all instants around ``after`` at which it can open.
 
-        Clocks that are changed open it only if the change leaves out or repeats one of its ends.
+        A clock change opens it only if it skips or repeats its start or end.
         """
         zone = zone_named(self.zone)
         today = datetime.combine(label_of(after, zone), time())
@@ -77,14 +77,14 @@ class ActiveHours:
                     yield change.at
 
     def __str__(self) -> str:
-        """Both times, with a dash between them, and the zone."""
+        """Return both times with a dash between them, and the zone."""
         return f"{_clock(self.start)}\u2013{_clock(self.end)} {self.zone}"
 
 
 def read_hours(start: str, end: str, zone: str) -> ActiveHours:
-    """Read ``HH:MM``, two digits each; the end may be ``24:00``, which ``00:00`` means there too.
+    """Parse ``HH:MM`` with two digits each; the end ``00:00`` means ``24:00``.
 
-    ``00:00`` to ``24:00`` is always. Raises ``BadHours``, also for a start that is the end, and
+    ``00:00`` to ``24:00`` is always. Raises ``BadHours``, also if start and end are equal, and
     ``UnknownZone``.
     """
     if not re.fullmatch(START_PATTERN, start):

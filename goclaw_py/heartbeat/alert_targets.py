@@ -1,4 +1,4 @@
-"""Where alerts go (SPEC HB-8)."""
+"""The targets of alerts (SPEC HB-8)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LAST: Final = "the chat in which somebody last wrote"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTarget:
-    """A resolved target, and what the alert says about how it was chosen.
+    """A target, and what an alert tells about its choice.
 
     Args:
-        instead_of: The chat used last, if that cannot be written to; "" if it can.
-        wanted: The topic that should have it, if nothing can be written in its whole chat.
+        instead_of: The last active chat, if nothing can be sent to it; "" if it can.
+        wanted: The configured topic, if nothing can be sent to its whole chat.
     """
 
     route: Route
@@ -45,11 +45,11 @@ class AlertTargetStore(ChatStore, Protocol):
 
 
 class AlertTargetResolver:
-    """Finds the chats of heartbeats.
+    """Finds the chats for alerts.
 
     Args:
-        places: The accounts that the settings name: what was said elsewhere counts no more.
-        channels: Those of this process, None where there is no gateway.
+        places: The accounts in the settings; activity on other accounts does not count.
+        channels: The channels of this process, None without a gateway.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class AlertTargetResolver:
     async def find(
         self, agent: AgentName, policy: HeartbeatPolicy, without: Target | None = None
     ) -> ResolvedTarget:
-        """Where an alert goes now; not to ``without``. Raises ``StoreUnavailable``."""
+        """Return the present target of alerts, not ``without``. Raises ``StoreUnavailable``."""
         wanted = policy.target
         match wanted:
             case NoTarget():
@@ -124,7 +124,7 @@ class AlertTargetResolver:
         return ResolvedTarget(Route(last.target, f"{_LAST}{_diverted(last.target, topics)}"))
 
     async def _instead(self, target: Target, wanted: Target) -> ResolvedTarget:
-        """The way to a chat instead of a topic in whose chat nothing can be written."""
+        """Return a chat in place of a topic whose chat is gone."""
         name = await place_name(self._store, wanted)
         route = Route(target, f"the chat used before {name}, which is closed")
         told = (await self._store.topic(wanted)).told
@@ -136,7 +136,7 @@ class AlertTargetResolver:
     async def _gone_since(
         self, agent: AgentName, last: LastActivity, wanted: LastChat, scope: LastScope
     ) -> str:
-        """A chat of the agent that was used after ``last`` and is gone; "" if there is none."""
+        """Return a chat of the agent that was used after ``last`` and is gone; "" if none."""
         for chat in await self._store.marked_chats():
             target = Target(chat.channel, chat.account, chat.chat)
             direct = scope is LastScope.ANY or chat.peer is last.peer
@@ -163,12 +163,12 @@ class AlertTargetResolver:
 
 
 def _takes_nothing(target: Target, gone: Collection[Target]) -> bool:
-    """Whether neither a topic nor the general one, to which it would go, takes messages."""
+    """Return whether neither a topic nor the general topic of its chat accepts messages."""
     return target in gone and _chat(target) in gone
 
 
 def _diverted(target: Target, gone: Collection[Target]) -> str:
-    """What operators read of a topic from which messages go to the general one."""
+    """Return the note for operators that a topic's messages go to the general topic."""
     return "; its topic is gone, so it goes to the general topic" if target in gone else ""
 
 

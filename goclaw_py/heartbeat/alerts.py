@@ -1,4 +1,4 @@
-"""Turns the reply of a heartbeat run into an alert, or nothing (SPEC HB-6 to HB-8, HB-10)."""
+"""Turns the reply of a heartbeat run into an alert or nothing (SPEC HB-6 to HB-8, HB-10)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from goclaw_py.scheduled_work.models import Attempt
 log = logging.getLogger(__name__)
 
 SAME_FOR: Final = timedelta(hours=24)
-"""How long an alert that says the same is left out (SPEC HB-7)."""
+"""How long an alert with the same text is not repeated (SPEC HB-7)."""
 
 _THIRD: Final = 3
 
 
 class Alerts:
-    """Reads replies, and formats alerts for their channels."""
+    """Evaluates replies, and formats alerts for their channels."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class Alerts:
         self._incidents = incidents
 
     async def of(self, held: HeartbeatExecution, said: Attempt) -> HeartbeatOutcome:
-        """What a reply comes to. Raises ``StoreUnavailable``.
+        """Return the outcome of a reply. Raises ``StoreUnavailable``.
 
-        A file that is to be sent is an alert, whatever the text beside it says.
+        A reply with a file is an alert, whatever its text is.
         """
         policy, agent = held.policy, held.claimed.agent
         judged = judge(said.text, ack_max_chars=policy.ack_max_chars, position=policy.ack_position)
@@ -105,7 +105,7 @@ class Alerts:
         )
 
     def _whole(self, text: str, found: ResolvedTarget) -> str:
-        """An alert with a line about why it does not come where it would be looked for."""
+        """Return an alert with a line about why it goes to another chat than expected."""
         if not found.instead_of:
             return text
         return f"{text}\n\n{wording_heartbeat.fell_back(found.instead_of)}".strip()
@@ -121,7 +121,7 @@ class Alerts:
         ]
 
     def _parts(self, target: Target, text: str) -> list[tuple[str, bool]]:
-        """A text as its channel takes it, and whether that has written it so."""
+        """Split a text for its channel; the flag tells whether a part is rich text."""
         # Names of files and chats are in it too, which nobody has judged.
         text = without_token(text)
         channel = self._channels.get((target.channel, target.account))
@@ -134,9 +134,9 @@ class Alerts:
     async def told(
         self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
     ) -> None:
-        """The end of a run is stored: let the chat know what it was told, and owners of trouble.
+        """Add a stored alert to the history of its chat, and notify owners of failures.
 
-        What was said is in the outbox; a database that is away keeps only the history from it.
+        If the database is unavailable, only the history is missing: the alert is in the outbox.
         """
         agent = held.claimed.agent
         if told.say and told.target is not None and told.text:
@@ -159,7 +159,7 @@ class Alerts:
         await self._incidents.tell(_incident(agent), text)
 
     async def _remember(self, agent: AgentName, target: Target, text: str) -> None:
-        """Write an alert into the history of its chat, so that answers to it are understood."""
+        """Add an alert to the history of its chat, so that the agent understands answers to it."""
         entry = HistoryEntry(Role.ASSISTANT, wording_heartbeat.alerted_from(text))
         try:
             for session in sessions_of(agent, await where_read(self._store, target)):
@@ -170,10 +170,9 @@ class Alerts:
     async def tell_undelivered(
         self, policies: Mapping[AgentName, HeartbeatPolicy], places: Collection[Place]
     ) -> list[Undelivered]:
-        """Tell alerts that their channel will never take in the next chat that there is.
+        """Send alerts that their channel refused to the next possible chat.
 
-        Returns those that cannot be told anywhere; they are looked at again as long as they are
-        new. Raises ``StoreUnavailable``.
+        Returns those without such a chat; recent ones are tried again. Raises ``StoreUnavailable``.
         """
         since = self._clock.now() - SAME_FOR
         return [
@@ -184,7 +183,7 @@ class Alerts:
         ]
 
     async def _redirect(self, lost: Undelivered, policy: HeartbeatPolicy) -> bool:
-        """Tell it somewhere else; False if there is nowhere."""
+        """Send it to another chat; False if there is none."""
         found = await self._routes.find(lost.agent, policy, lost.target)
         target = found.route.target
         if target is None:
@@ -210,7 +209,7 @@ class Alerts:
         return True
 
     async def _next_key(self, lost: Undelivered, policy: HeartbeatPolicy, said: str) -> str:
-        """The key that the same alert would have now: it is told only once (SPEC HB-7)."""
+        """Return the key of the same alert in its new chat, so that it is sent once (SPEC HB-7)."""
         found = await self._routes.find(lost.agent, policy)
         there = found.wanted or found.route.target
         if there == lost.target and lost.said:
@@ -218,14 +217,14 @@ class Alerts:
         return alert_key(lost.agent, target_text(there or lost.target), said)
 
     def _readable(self, message: OutboundMessage) -> str:
-        """What a person would have read of a message."""
+        """Return the text of a message as a person reads it."""
         place = message.target.channel, message.target.account
         channel = self._channels.get(place) if message.rich else None
         return message.text if channel is None else channel.readable(message.text)
 
 
 def _left_out(reply: str) -> str:
-    """What was said beside the token and is not sent: people may wonder why (SPEC HB-6)."""
+    """Return the text beside the token, which is not sent, for people who ask why (SPEC HB-6)."""
     left = without_token(reply).strip()
     return f"it said: {left}" if left else ""
 

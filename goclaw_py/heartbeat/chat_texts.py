@@ -13,10 +13,10 @@ from goclaw_py.heartbeat.views import HeartbeatView
 from goclaw_py.model.errors import HeartbeatError
 
 LISTED: Final = 20
-"""How many items one answer shows."""
+"""The number of items in an answer."""
 
 ITEM_CHARS: Final = 150
-"""How much of each."""
+"""The length of each."""
 
 _WORD_CHARS: Final = 40
 _REASON_CHARS: Final = 300
@@ -46,18 +46,18 @@ _UNHEARD: Final = "But its alerts cannot be delivered; /heartbeat why explains i
 
 
 def off(view: HeartbeatView) -> str:
-    """Say why a heartbeat is off and how to turn it on."""
+    """Return why a heartbeat is off and how to turn it on."""
     return OFF_BY_SETTINGS if view.heartbeat.interval is None else OFF
 
 
 def begun(view: HeartbeatView) -> str:
-    """The answer to ``/heartbeat now``."""
+    """Return the answer to ``/heartbeat now``."""
     arrives = view.route.target is not None and not view.route.problem
     return f"A heartbeat run has started. {_HEARD if arrives else _UNHEARD}"
 
 
 def switched(view: HeartbeatView) -> str:
-    """The answer to ``/heartbeat on`` and ``/heartbeat off``."""
+    """Return the answer to ``/heartbeat on`` and ``/heartbeat off``."""
     heartbeat, zone = view.heartbeat, view.policy.zone
     if not heartbeat.is_on:
         return off(view)
@@ -85,7 +85,7 @@ def muted_until(view: HeartbeatView) -> datetime | None:
 
 
 def muted(view: HeartbeatView) -> str:
-    """The answer to ``/mute``, and to ``/mute DURATION`` when it holds."""
+    """Return the answer to ``/mute`` and ``/mute DURATION`` while muted."""
     until = muted_until(view)
     if until is None:
         return f"{NOT_MUTED} {HOW_MUTE}"
@@ -103,7 +103,7 @@ def unknown_duration(text: str) -> str:
 
 
 def mute_too_long(most: timedelta) -> str:
-    """The answer to a duration above the longest one."""
+    """Return the answer to a duration above the longest one."""
     return f"The longest mute is {most.days} days. For longer, turn the heartbeat off."
 
 
@@ -113,7 +113,7 @@ def mute_too_long(most: timedelta) -> str:
 def checklist(
     shown: Checklist, agent: str, *, most: int = LISTED, item_chars: int = ITEM_CHARS
 ) -> str:
-    """The open items of a checklist, the first ``most`` of them, numbered from 1."""
+    """Return the first ``most`` open items of a checklist, numbered from 1."""
     items = shown.items
     if not items:
         return _without_items(shown, agent)
@@ -151,17 +151,17 @@ def added(item: str) -> str:
 
 
 def done(item: str) -> str:
-    """The answer to an item that is ticked off."""
+    """Return the answer to an item that was checked off."""
     return f"Ticked off: “{_item(item)}”."
 
 
 def not_open(item: str) -> str:
-    """Return the answer about an item that was ticked off, changed or removed since."""
+    """Return the answer about an item that was checked off, changed or removed since."""
     return f"“{_item(item)}” is no longer open."
 
 
 def unknown_number(number: str) -> str:
-    """The answer to a number that is not in the list."""
+    """Return the answer to a number that is not in the list."""
     return f"There is no number {cut_text(number, 10)} in the list; see /heartbeat show."
 
 

@@ -36,14 +36,14 @@ class ChecklistProblem:
 
 
 class _Changed(Exception):
-    """A file has to be read, which is done in a thread."""
+    """The file must be read, which needs a thread."""
 
 
 class ChecklistFiles:
-    """Reads and changes them. A file that has not changed is not read again.
+    """Reads and changes checklists; an unchanged file is not read again.
 
-    Paths follow no link (SPEC SEC-4). Each method raises ``UnknownAgent`` for an agent without a
-    workspace.
+    Paths do not follow links (SPEC SEC-4). Each method raises ``UnknownAgent`` for an agent without
+    a workspace.
 
     Args:
         workspaces: The folder of each agent.
@@ -56,7 +56,7 @@ class ChecklistFiles:
         self._locks: defaultdict[AgentName, Lock] = defaultdict(Lock)
 
     async def read(self, agent: AgentName) -> Checklist | ChecklistProblem:
-        """The checklist as it stands; whatever lies there, it raises nothing else."""
+        """Return the checklist, or why it cannot be read."""
         workspace = self._workspace(agent)
         try:
             # At every run: a look at a file that has not changed, or is not there, takes no time.
@@ -65,25 +65,25 @@ class ChecklistFiles:
             return await asyncio.to_thread(self._read, agent, workspace, may_load=True)
 
     async def add(self, agent: AgentName, text: str) -> Checklist:
-        """Write one more item into it, and make the file if there is none.
+        """Append an item, creating the file if needed.
 
-        Raises ``BadChecklist``; so do the other changes. Those that come at once follow each other.
+        Raises ``BadChecklist``, as do the other changes. Concurrent changes are serialized.
         """
         return await self._change(agent, lambda old: with_item(old, text))
 
     async def complete(
         self, agent: AgentName, number: int, expected: str | None = None
     ) -> Checklist:
-        """Tick an item off, by its number in the list.
+        """Check off an item by its number.
 
-        Raises ``ChecklistChanged`` unless the list has the version that is ``expected``.
+        Raises ``ChecklistChanged`` if ``expected`` is given and is not the version of the list.
         """
         return await self._change(agent, lambda old: with_done(old, number), expected)
 
     async def write(self, agent: AgentName, text: str, expected: str | None = None) -> Checklist:
-        """Write the whole file anew, unless what is there cannot be read.
+        """Replace the whole file, unless the present one cannot be read.
 
-        Raises ``ChecklistChanged`` unless the list has the version that is ``expected``.
+        Raises ``ChecklistChanged`` if ``expected`` is given and is not the version of the list.
         """
         return await self._change(agent, lambda _: text, expected)
 
@@ -96,7 +96,7 @@ class ChecklistFiles:
     def _read(
         self, agent: AgentName, workspace: Workspace, *, may_load: bool
     ) -> Checklist | ChecklistProblem:
-        """Raises ``_Changed``."""
+        """Return the checklist; raise ``_Changed`` if it must be loaded and may not."""
         try:
             with workspace.reading(FILE) as file:
                 version = Version.of(os.fstat(file.fileno()))
@@ -146,7 +146,10 @@ def _replace(
 
 
 def _current(workspace: Workspace) -> tuple[Checklist, Version | None]:
-    """What would be changed; None: there is no file. Raises ``BadChecklist``."""
+    """Return the checklist to change, with its file version, None without a file.
+
+    Raises ``BadChecklist``.
+    """
     try:
         content = workspace.read(FILE, MAX_BYTES)
     except NotThere:

@@ -1,7 +1,7 @@
 """Decides whether a heartbeat run asks its agent (SPEC HB-1 to HB-4, HB-12).
 
-Pure, and lazy: the checks are in the order of what they cost, and ``decide`` asks for a fact only
-when everything before it has let the run pass. Whoever runs it finds the fact out and asks again.
+Pure and lazy: the checks are ordered by their cost, and ``decide`` asks for a fact only if all
+checks before it have passed. The caller finds the fact and calls it again.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 
 BUSY_RETRY: Final = timedelta(seconds=30)
-"""How long a heartbeat run of a busy agent waits before it looks again (SPEC HB-4)."""
+"""How long a heartbeat run of a busy agent is deferred (SPEC HB-4)."""
 
 HEARTBEATS_OF_A_DAY: Final = Budget(tokens=200_000, usd=Decimal(1))
-"""What the heartbeat runs of an agent may use on one day (SPEC HB-12)."""
+"""The budget of an agent's heartbeat runs of one day (SPEC HB-12)."""
 
 A_HEARTBEAT_RUN: Final = Budget(turns=10, usd=Decimal("0.50"))
-"""What one may use (SPEC AGENT-5)."""
+"""The budget of one heartbeat run (SPEC AGENT-5)."""
 
 
 class LastScope(StrEnum):
-    """Which chats count as the one used last (SPEC HB-8)."""
+    """The chats that count as last active (SPEC HB-8)."""
 
     ANY = "any"
     DIRECT = "direct"
@@ -41,14 +41,14 @@ class LastScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LastChat:
-    """The chat used last; on one channel and account only, if they are named."""
+    """The last active chat; optionally of one channel and account only."""
 
     channel: str | None = None
     account: str | None = None
 
 
 class NoTarget(StrEnum):
-    """Run, log, do not send."""
+    """The target ``none``: run and log, but send nothing."""
 
     NONE = "none"
 
@@ -58,16 +58,15 @@ HeartbeatTarget = Target | LastChat | NoTarget
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatPolicy:
-    """How the heartbeat of an agent behaves, by the settings.
+    """The heartbeat policy of an agent, from the settings.
 
     Args:
         interval: None: it is off.
         hours: None: always.
-        zone: Of the times that the agent and people read.
-        day: What its runs may use on one day, in UTC: ``usd`` where the price of all of it is
-            known, else ``tokens``.
-        run: What one heartbeat run may use.
-        model: What answers instead of the agent's own model, "" keeps that.
+        zone: The time zone for the agent and people.
+        day: The budget of one UTC day: ``usd`` where all prices are known, otherwise ``tokens``.
+        run: The budget of one heartbeat run.
+        model: The model to use in place of the agent's own; "" is the agent's own.
     """
 
     interval: timedelta | None = timedelta(minutes=30)
@@ -95,13 +94,13 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatFacts:
-    """The known facts about a heartbeat run, or about a dry run.
+    """The known facts about a heartbeat run or a dry run.
 
     Args:
         is_on: Whether the heartbeat is on, by people and settings.
-        next_at: The next heartbeat run by the grid; from then on it waits for no busy agent.
-        checklist: What was read, or why nothing could be; None: not looked at yet.
-        looks: What the database says; None: not asked yet.
+        next_at: The next run by the grid; from then on it does not wait for a busy agent.
+        checklist: The checklist, or why it cannot be read; None: not read yet.
+        looks: The facts from the database; None: not queried yet.
     """
 
     kind: HeartbeatRunKind
@@ -116,7 +115,7 @@ class HeartbeatFacts:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The agent is not asked. ``noted`` are keys of items that are recorded nevertheless."""
+    """The agent is not asked. The items with the keys ``noted`` count as checked."""
 
     skip: Skip
     noted: tuple[str, ...] = ()
@@ -124,12 +123,12 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The agent is busy: the decision is repeated after ``BUSY_RETRY``."""
+    """The agent is busy: decide again after ``BUSY_RETRY``."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskAgent:
-    """The agent is asked about ``due`` items of the checklist and about ``events``."""
+    """The agent is asked about the ``due`` items of the checklist and about ``events``."""
 
     due: DueItems
     events: tuple[HeartbeatEvent, ...]
@@ -139,10 +138,10 @@ Verdict = Skipped | Deferred | AskAgent
 
 
 def decide(facts: HeartbeatFacts) -> Need | Verdict:
-    """Decide whether a run comes to its agent, cheapest check first, or ask for what is missing.
+    """Decide whether a heartbeat run asks its agent, or return the missing fact.
 
-    A run by hand heeds neither mute nor quiet hours. Waiting events are told even where there is
-    no checklist. Source: SPEC HB-1.
+    Manual runs ignore mute and active hours. Waiting events are delivered even without a checklist.
+    Source: SPEC HB-1.
     """
     policy = facts.policy
     if not facts.is_on:
@@ -181,9 +180,9 @@ def _with(facts: HeartbeatFacts, checklist: Checklist | Skip, looks: Preconditio
 
 
 def is_used_up(day: Budget, spent: Usage | None) -> bool:
-    """Whether the heartbeat runs of an agent have used what they may on one day (SPEC HB-12).
+    """Return whether an agent's budget for a day is used up (SPEC HB-12).
 
-    Money counts where the price of what was used is known, else tokens.
+    Cost counts where all prices are known, otherwise tokens.
     """
     if spent is None:
         return False
@@ -191,14 +190,14 @@ def is_used_up(day: Budget, spent: Usage | None) -> bool:
 
 
 def priced(day: Budget, spent: Usage | None) -> Budget:
-    """The part of a day's budget that counts: tokens do not where money does."""
+    """Return the part of a day's budget that counts: tokens do not where cost does."""
     if day.usd is None or spent is None or spent.cost_usd is None:
         return day
     return replace(day, tokens=None)
 
 
 def for_one(policy: HeartbeatPolicy, spent: Usage | None) -> Budget:
-    """What the next heartbeat run may use: as much as one may, and what is left of the day."""
+    """Return the budget of the next heartbeat run, at most what is left of the day."""
     left = priced(policy.day, spent)
     left = left if spent is None else left.less(spent)
     return Budget(

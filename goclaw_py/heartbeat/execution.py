@@ -1,4 +1,4 @@
-"""A heartbeat run that this process has claimed and not ended, and what comes of it."""
+"""Claimed heartbeat runs in this process, and their outcomes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class HeartbeatExecution(Execution):
     """A claimed heartbeat run.
 
     Args:
-        policy: How its heartbeat behaves.
-        go: What its agent is asked, once that is decided.
-        detail: What was wrong with its checklist then.
-        budget: What its run may use.
-        usage: What its attempts have used.
-        deferred: It is written down that its agent was busy.
-        done: Whether its agent wants people to be told, and what, if it has said so with its tool.
+        policy: The policy of its heartbeat.
+        go: The decision to ask the agent, once it was made.
+        detail: The problem of its checklist, if there was one.
+        budget: The budget of its run.
+        usage: The usage of its attempts.
+        deferred: Whether it is stored as deferred.
+        done: What the agent reported with its tool: whether people are notified, and the text.
     """
 
     claimed: HeartbeatClaim
@@ -53,10 +53,10 @@ class HeartbeatOutcome:
     """The outcome of a heartbeat run, and its notifications.
 
     Args:
-        reply: What the agent said, token and all.
-        text: What the history of the chat is to hold of it.
-        gone: The topic of which it says that nothing can be written there.
-        skip: Why its agent was not asked; ``noted`` are items that count as looked at all the same.
+        reply: The whole reply of the agent.
+        text: The history entry of the chat.
+        gone: The topic that it says cannot be reached.
+        skip: Why its agent was not asked; the items ``noted`` count as checked.
     """
 
     status: HeartbeatRunStatus

@@ -1,7 +1,7 @@
 """Heartbeat runs from claim to end, in this process (SPEC HB-1 to HB-4, HB-9 to HB-12).
 
-What heartbeats supply to the engine of scheduled work: the decision before an attempt, and how its
-reply is read after it.
+This is the part of the scheduled-work engine that is specific to heartbeats: the decision before an
+attempt, and the evaluation of its reply.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from goclaw_py.scheduled_work.models import Attempt, Next
 log = logging.getLogger(__name__)
 
 _FRESH: Final = timedelta(seconds=1)
-"""So long after a run was decided it begins without another look: its lane may be full."""
+"""A run starts without another decision this long after one, because its lane may be full."""
 
 RETRIES: Final = 2
-"""How often a heartbeat run is tried again whose run has failed (SPEC HB-10)."""
+"""The number of retries after a failed run (SPEC HB-10)."""
 
 
 class HeartbeatExecutions(
     ExecutionEngine[HeartbeatClaim, HeartbeatExecution, HeartbeatOutcome, HeartbeatRunEnd]
 ):
-    """The ones that this process has claimed.
+    """The heartbeat runs that this process has claimed.
 
     Args:
-        freed: Called with one that is over.
+        freed: Called with each one that has ended.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class HeartbeatExecutions(
         note: Callable[[HeartbeatRunEnd], None],
         meter: MetricsRecorder = NO_METER,
     ) -> None:
-        """Give it who asks agents, and who is told of ends. Call it before anything is due."""
+        """Set the dependencies. Call it before anything is due."""
         self._runs = runs
         self._alerts = alerts
         self.note = note
@@ -96,10 +96,10 @@ class HeartbeatExecutions(
     # ------------------------------------------------------------------ beginning
 
     async def claim_by_hand(self, agent: AgentName) -> HeartbeatExecution | None:
-        """Claim a run because somebody asks for it, and begin it; None if one is not over.
+        """Claim a manual run and start it; None if another run is unfinished.
 
-        Waits for the database: if an answer is lost the run may be claimed, and nobody else could
-        run it any more. Raises ``Fenced``.
+        Waits for the database: after a lost response the run may be claimed, and no other node
+        could run it. Raises ``Fenced``.
         """
         return await self._side.run_shielded(self._claim_by_hand(agent))
 
@@ -125,7 +125,7 @@ class HeartbeatExecutions(
         return HeartbeatExecution(claimed, self._policies[claimed.agent], node=self.node())
 
     async def perform(self, held: HeartbeatExecution) -> None:
-        """Check whether it comes to its agent."""
+        """Decide whether its agent is asked."""
         heartbeat = held.claimed.heartbeat
         if held.looked_at is not None:
             # It may have been switched off, or muted, since.
@@ -144,7 +144,7 @@ class HeartbeatExecutions(
                 await self._defer(held)
 
     async def _look(self, held: HeartbeatExecution, heartbeat: Heartbeat) -> Verdict:
-        """Check, and know what its agent would be asked."""
+        """Decide, and remember what the agent would be asked."""
         claimed = held.claimed
         checked = await retry_until_available(
             partial(self._checks.check, claimed.kind, heartbeat, claimed.next_at)
@@ -160,7 +160,7 @@ class HeartbeatExecutions(
         return found[0] if found else heartbeat
 
     async def _defer(self, held: HeartbeatExecution) -> None:
-        """Its agent is busy: look again in a while, at the latest when the next one is due."""
+        """Defer it because its agent is busy, at the latest until the next one is due."""
         if not held.deferred:
             held.deferred = True
             await retry_until_available(
@@ -175,9 +175,9 @@ class HeartbeatExecutions(
             self.wait_until(held, asyncio.get_running_loop().time() + wait_s)
 
     async def is_wanted(self, held: HeartbeatExecution) -> bool:
-        """Whether it still comes to its agent; waits for the database.
+        """Return whether its agent is still to be asked; waits for the database.
 
-        What was decided a moment ago is not decided again.
+        A recent decision is not repeated.
         """
         if held.looked_at is not None and self._clock.now() - held.looked_at <= _FRESH:
             return True
@@ -185,7 +185,7 @@ class HeartbeatExecutions(
         return isinstance(await self._look(held, heartbeat), AskAgent)
 
     def decide_again(self, held: HeartbeatExecution) -> bool:
-        """An attempt did not begin: it was decided too long ago."""
+        """Decide again after an attempt that did not start because its decision was too old."""
         held.attempt -= 1
         held.run = held.session = None
         self.start(held)
@@ -307,9 +307,9 @@ _FAILED: Final = {
     HeartbeatRunStatus.NO_ROUTE: False,
     HeartbeatRunStatus.FAILED: True,
 }
-"""What an end makes of the number of failures in a row; the others keep it."""
+"""How a status changes the number of failures in a row; others keep it."""
 
 _UNHEARD: Final = frozenset(
     {HeartbeatRunStatus.FAILED, HeartbeatRunStatus.CANCELLED, HeartbeatRunStatus.NO_ROUTE}
 )
-"""Ends of which nobody has heard: the next run carries the same events and items again."""
+"""Outcomes after which the next run gets the same events and items again."""

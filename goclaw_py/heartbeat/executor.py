@@ -1,4 +1,4 @@
-"""Heartbeat runs as runs of agents (SPEC HB-5)."""
+"""Heartbeat runs as agent runs (SPEC HB-5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
     """Asks agents.
 
     Args:
-        run_timeout_s: How long a run may work; None: as long as it likes.
+        run_timeout_s: The timeout of a run; None: none.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
         self._run_timeout_s = run_timeout_s
 
     def ask(self, held: HeartbeatExecution) -> None:
-        """Begin an attempt."""
+        """Start an attempt."""
         agent, run_id, now = held.claimed.agent, new_run_id(self._clock), self._clock.now()
         run = NewRun(
             id=run_id,
@@ -73,5 +73,5 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
 
 
 def _note_done(held: HeartbeatExecution, notify: bool, text: str) -> None:  # noqa: FBT001 - as ``Here`` calls it
-    """The agent has said how its heartbeat ends; the last word counts."""
+    """Store what the agent reports about its heartbeat; the last report counts."""
     held.done = notify, text

@@ -15,16 +15,16 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 
 WAKES_APART: Final = timedelta(seconds=30)
-"""A wake waits until so long after the beginning of the last run of its agent (SPEC HB-11)."""
+"""A wake waits until this long after the start of the agent's last run (SPEC HB-11)."""
 
 MAX_EVENTS: Final = 20
-"""How many events of an agent wait at most (SPEC HB-13)."""
+"""The largest number of waiting events of an agent (SPEC HB-13)."""
 
 EVENT_CHARS: Final = 4000
-"""How long the text of one may be."""
+"""The longest text of an event."""
 
 REPLY_BYTES: Final = 16 * 1024
-"""How much of a reply the log keeps."""
+"""The stored length of a reply."""
 
 
 class HeartbeatRunStatus(StrEnum):
@@ -32,7 +32,7 @@ class HeartbeatRunStatus(StrEnum):
 
     RUNNING = "running"
     DEFERRED = "deferred"
-    """The agent is busy, or this process was shut down: it is tried again."""
+    """The agent is busy, or this process was shut down; it is retried."""
     OK = "ok"
     ALERTED = "alerted"
     DUPLICATE = "duplicate"
@@ -41,13 +41,13 @@ class HeartbeatRunStatus(StrEnum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     DELIVERY_FAILED = "delivery_failed"
-    """It alerted, and the channel will never take the message; never stored, but told by it."""
+    """Its alert will never be delivered. Not stored, but derived from the message."""
     LOST = "lost"
-    """Its process died while its agent worked."""
+    """Its process died while the agent was running."""
 
 
 class Skip(StrEnum):
-    """Why the agent was not asked."""
+    """The reason why the agent was not asked."""
 
     DISABLED = "disabled"
     MUTED = "muted"
@@ -60,7 +60,7 @@ class Skip(StrEnum):
 
 
 OPEN: Final = frozenset({HeartbeatRunStatus.RUNNING, HeartbeatRunStatus.DEFERRED})
-"""What has not ended."""
+"""Statuses of unfinished runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class HeartbeatConfig:
     """The heartbeat of an agent as configured.
 
     Args:
-        interval: None: they switch it off. At least a second.
-        offset: By how much its grid begins after the first enabling (SPEC HB-1).
+        interval: At least a second; None: it is off.
+        offset: The delay of the first grid point after the first enabling (SPEC HB-1).
     """
 
     agent: AgentName
@@ -82,15 +82,15 @@ class Heartbeat:
     """The state of an agent's heartbeat: a row of ``heartbeats``.
 
     Args:
-        interval: None: the settings switch it off.
-        anchor: Where its grid begins; None: it was never enabled.
-        next_at: The next heartbeat run by the grid, None while it is off.
-        wake_at: From when on a wake that waits may come, None if none does.
-        switched: What people have chosen with ``on`` and ``off``; None: the settings hold.
-        began_at: When the last heartbeat run was claimed.
-        failures: How many heartbeat runs in a row have failed.
-        heartbeat_run: The heartbeat run that is not over.
-        node: The process that has claimed it; None: whoever comes first takes it up.
+        interval: None: it is off in the settings.
+        anchor: The first point of its grid; None: it was never enabled.
+        next_at: The next run by the grid, None while it is off.
+        wake_at: The earliest time of a waiting wake, None without one.
+        switched: What people have chosen with ``on`` and ``off``; None: the settings apply.
+        began_at: When the last run was claimed.
+        failures: The number of failed runs in a row.
+        heartbeat_run: The unfinished run.
+        node: The node that has claimed it; None: any node may claim it.
     """
 
     agent: AgentName
@@ -108,7 +108,7 @@ class Heartbeat:
 
     @property
     def is_on(self) -> bool:
-        """Whether it is on: by what people have chosen, else by the settings."""
+        """Return whether it is on, by people's choice or else by the settings."""
         return self.interval is not None and self.switched is not False
 
 
@@ -127,9 +127,9 @@ class HeartbeatClaim:
     """A heartbeat run that this process has claimed.
 
     Args:
-        due_at: When it was to come: by the grid, or when it was asked for.
-        next_at: The next one by the grid; None: there is none.
-        heartbeat: As it is after the claim.
+        due_at: When it was due by the grid, or when it was requested.
+        next_at: The next run by the grid; None: there is none.
+        heartbeat: The heartbeat after the claim.
     """
 
     id: HeartbeatRunId
@@ -146,16 +146,15 @@ class HeartbeatRunEnd:
     """The end of a heartbeat run with all its changes; stored once, in one transaction.
 
     Args:
-        detail: The cause of a failure, or what else explains the status, for people.
-        reply: What the agent said, token and all, cut to ``REPLY_BYTES``.
-        target: Where it alerted, or would have.
-        failed: What becomes of the number of failures in a row: True, one more; False, 0; None
-            keeps it.
-        events: Events that it has carried; they leave.
-        done: Keys of items with an interval of their own that it has carried.
-        noted_at: When it looked at them, and at all that was due by then: the next run by the grid
-            lies behind it. None: when it ended, and it answers nothing else.
-        usage: What it used over all its attempts.
+        detail: The cause of a failure, or another explanation of the status, for people.
+        reply: The whole reply of the agent, truncated to ``REPLY_BYTES``.
+        target: The target of its alert, sent or not.
+        failed: True increases the number of failures in a row, False resets it, None keeps it.
+        events: The events that it delivered; they are deleted.
+        done: Keys of the items with intervals that it included.
+        noted_at: When it was decided: it satisfies everything on the grid that was due by then.
+            None: it ended then, and satisfies nothing else.
+        usage: The usage of all its attempts.
     """
 
     id: HeartbeatRunId
@@ -180,11 +179,11 @@ class HeartbeatRun:
     """A row of ``heartbeat_runs``.
 
     Args:
-        runs: Its attempts, each with a run id of its own, the first one first.
-        delivery: ``pending``, ``sent`` or ``dead`` (as the worst of its messages stands: dead,
-            then pending), "" if there was nothing to deliver. ``dead`` makes an ``ALERTED`` run
-            a ``DELIVERY_FAILED`` one.
-        undelivered: Why, if the channel will not take it.
+        runs: The run ids of its attempts, in order.
+        delivery: ``pending``, ``sent`` or ``dead``: the worst state of its messages (dead, then
+            pending); "" if there was nothing to deliver. ``dead`` turns ``ALERTED`` into
+            ``DELIVERY_FAILED``.
+        undelivered: Why the channel refuses it.
     """
 
     id: HeartbeatRunId
@@ -208,22 +207,22 @@ class HeartbeatRun:
 
     @property
     def cursor(self) -> Cursor:
-        """Its place in a list."""
+        """The position in a list of heartbeat runs."""
         return Cursor(self.claimed_at, (self.id,))
 
     @property
     def outcome(self) -> str:
-        """The status as it is shown: ``ok``, ``skipped:empty`` (SPEC HB-9)."""
+        """Return the status as it is shown: ``ok``, ``skipped:empty`` (SPEC HB-9)."""
         return self.status if self.skip is None else f"{self.status}:{self.skip}"
 
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """An alert that its channel refused for good and that was reported to nobody yet.
+    """An alert that its channel refused for good, and that was not reported yet.
 
     Args:
         said: Its messages, in order.
-        why: What the channel said.
+        why: The channel's reason.
     """
 
     heartbeat_run: HeartbeatRunId
@@ -238,10 +237,10 @@ class PreconditionQuery:
     """The facts that a heartbeat run needs from the database, in one query.
 
     Args:
-        events: Those that wait, the oldest first.
-        done: When items with an interval of their own were carried last, by their keys.
-        is_busy: Whether a run of the agent for a chat or the API waits or runs anywhere.
-        spent: What its heartbeat runs have used since the instant that was asked for.
+        events: The waiting events, the oldest first.
+        done: When items with intervals were last included, by their keys.
+        is_busy: Whether a run of the agent for a chat or the API waits or is running on any node.
+        spent: The usage of its heartbeat runs since the requested instant.
     """
 
     events: tuple[HeartbeatEvent, ...] = ()

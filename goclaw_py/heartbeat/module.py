@@ -1,4 +1,4 @@
-"""Everything about heartbeats in a gateway, wired to each other."""
+"""All parts of heartbeats in a gateway, connected to each other."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HeartbeatSetup:
 
     Args:
         workspaces: The folders with the checklists.
-        run_timeout_s: How long a run may work; None: as long as it likes.
+        run_timeout_s: The timeout of a run; None: none.
     """
 
     policies: Mapping[AgentName, HeartbeatPolicy] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def service_of(
     setup: HeartbeatSetup,
     places: Collection[Place],
 ) -> GatewayHeartbeatService:
-    """The service for a caller that has only the database."""
+    """Return the service for a caller that has only the database."""
     checklists = ChecklistFiles(setup.workspaces)
     routes = AlertTargetResolver(store, places)
     return GatewayHeartbeatService(store, clock, setup.policies, setup.plans, checklists, routes)
@@ -108,7 +108,7 @@ class HeartbeatModule:
         incidents: IncidentAlerts,
         release_later: Callable[[SessionKey], None],
     ) -> None:
-        """Give it those with whom it works. Call it once, before anything runs."""
+        """Set the dependencies. Call it once, before anything runs."""
         by = self._by
         self._dispatcher = dispatcher
         self._alerts = Alerts(
@@ -131,7 +131,7 @@ class HeartbeatModule:
         await asyncio.Event().wait()
 
     async def retry_notifications(self) -> None:
-        """Tell what could not be delivered in the next chat that there is, until cancelled."""
+        """Send undelivered alerts to the next possible chat, until cancelled."""
         while True:
             try:
                 self._untold = await self._alerts.tell_undelivered(
@@ -144,14 +144,14 @@ class HeartbeatModule:
             await asyncio.sleep(_UNDELIVERED_S)
 
     async def run_retention(self) -> None:
-        """Forget what is too old, now and then (SPEC DB-5). Runs until cancelled."""
+        """Delete old rows regularly, until cancelled (SPEC DB-5)."""
         await run_retention(lambda: self._store.sweep_heartbeat_runs(now=self._clock.now()))
 
     def _freed(self, over: HeartbeatClaim) -> None:
-        """Look for the next heartbeat run of an agent if the loop may sleep past it.
+        """Wake the poller if an agent's next run is earlier than it expects.
 
-        It was not looked for as long as this one was in hand. Of a wake that waits, and of what is
-        due already, the store tells.
+        It ignored the agent while this run was claimed. The store sends notices about wakes, and
+        about what is due already.
         """
         until = self._clock.now() + timedelta(seconds=self.loop.look_s)
         if over.next_at is not None and over.next_at <= until:
@@ -160,7 +160,7 @@ class HeartbeatModule:
     # ------------------------------------------------------------------ by hand
 
     async def run_heartbeat_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
-        """See ``service.Hand``."""
+        """See ``service.ManualHeartbeats``."""
         if self._dispatcher.draining:
             return NoHeartbeat.OFF
         held = await self.heartbeat_runs.claim_by_hand(agent)
@@ -169,14 +169,14 @@ class HeartbeatModule:
     # ------------------------------------------------------------------ looking
 
     def _note(self, end: HeartbeatRunEnd) -> None:
-        """Know what an operator should know of the last heartbeat run of an agent."""
+        """Update the incidents of an agent by its last heartbeat run."""
         if end.status in _PROBLEMS:
             self._problems[end.agent] = f"{end.status}: {end.detail}"
         elif end.status is not HeartbeatRunStatus.SKIPPED:
             self._problems.pop(end.agent, None)
 
     def warnings(self) -> tuple[str, ...]:
-        """What an operator should know (SPEC HB-8)."""
+        """Return warnings for operators (SPEC HB-8)."""
         problems = [*self._problems.items(), *((lost.agent, lost.why) for lost in self._untold)]
         return tuple(
             f"heartbeat of {agent}: {problem}; see: goclaw heartbeat why {agent}"
@@ -186,12 +186,12 @@ class HeartbeatModule:
     # ------------------------------------------------------------------ the end
 
     async def close(self) -> None:
-        """Claim nothing more, and give back what waits. What runs ends with the dispatcher."""
+        """Stop claiming, and release what waits. Runs end with the dispatcher."""
         self.loop.close()
         await self.heartbeat_runs.close()
 
     def forget(self) -> None:
-        """This node was declared dead: what it had in hand belongs to others."""
+        """Forget all claims: this node has expired, and its claims belong to others."""
         self.heartbeat_runs.forget()
         self.wake.call()
 

@@ -14,10 +14,10 @@ LONGEST_MUTE: Final = timedelta(days=365)
 
 
 def mute_end(text: str, *, asked_at: datetime, zone: str) -> datetime | None:
-    """When a mute ends: ``2h``, ``for 1h 30m``, ``until 18:00``; None for ``off``; in UTC.
+    """Return the end of a mute in UTC: ``2h``, ``for 1h 30m``, ``until 18:00``; None for ``off``.
 
-    A zone that is not known is taken for UTC. Raises ``HeartbeatError`` with what people read, for
-    what is no duration and for one above ``LONGEST_MUTE``.
+    An unknown zone counts as UTC. Raises ``HeartbeatError``, with a text for people, for an invalid
+    duration and for one above ``LONGEST_MUTE``.
     """
     plain = " ".join(text.lower().split())
     if plain == "off":

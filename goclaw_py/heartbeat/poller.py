@@ -19,7 +19,7 @@ from goclaw_py.ports.store import HeartbeatStore
 from goclaw_py.scheduled_work.poller import WorkPoller
 
 WAKES: Final = 5
-"""How many wakes a process takes up in ``WAKES_S``; more wait (SPEC HB-11)."""
+"""The number of wakes that a process claims in ``WAKES_S``; more wait (SPEC HB-11)."""
 WAKES_S: Final = 60.0
 
 _FEW = 10
@@ -27,13 +27,13 @@ _MANY = 1000
 
 
 class WakeLimit:
-    """Counts wakes by the clock of the event loop."""
+    """Limits wakes, by the clock of the event loop."""
 
     def __init__(self) -> None:
         self._taken: deque[float] = deque()
 
     def left(self) -> int:
-        """How many may be taken up now."""
+        """Return how many may be claimed now."""
         now = asyncio.get_running_loop().time()
         while self._taken and self._taken[0] <= now - WAKES_S:
             self._taken.popleft()
@@ -41,7 +41,7 @@ class WakeLimit:
         return max(0, WAKES - len(self._taken))
 
     def take(self, count: int) -> None:
-        """So many were taken up."""
+        """Count claimed wakes."""
         self._taken.extend([asyncio.get_running_loop().time()] * count)
 
 
@@ -49,8 +49,8 @@ class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
     """Claims due heartbeat runs for one process.
 
     Args:
-        agents: Those that this process knows.
-        wake: Called when a heartbeat was changed, or when a heartbeat run is over.
+        agents: The agents of this process.
+        wake: Set when a heartbeat was changed, or when a heartbeat run has ended.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
         self._store = store
         self._agents = agents
         self._due_at: datetime | None = None
-        """What was slept for; whatever has changed since, a claim finds out."""
+        """The time that it waits for; a claim finds out about changes since."""
         self._many = _FEW
-        """Ids cost time, so many are made only where many are wanted: as a rule one is due."""
+        """Creating ids costs time, so only as many are created as are probably due: usually one."""
         self.limit = WakeLimit()
 
     async def prepare(self) -> None:
@@ -75,7 +75,7 @@ class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
         self._many = _FEW
 
     async def next_due(self) -> datetime | None:
-        """What the last look has found, if it is due by now; told once."""
+        """Return the result of the last query if it is due by now, once."""
         due_at, self._due_at = self._due_at, None
         if due_at is not None and due_at <= self._clock.now():
             return due_at

@@ -1,4 +1,4 @@
-"""Finds the facts that decide whether the agent is asked (SPEC HB-1)."""
+"""Finds the facts that decide whether an agent is asked (SPEC HB-1)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from goclaw_py.ports.store import HeartbeatStore
 _UNASKED = PreconditionQuery()
 
 _LOOKS: Final = 4
-"""How many heartbeat runs ask the database at a time: chats want its connections too."""
+"""The number of concurrent queries: chats need database connections too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The decision, with the facts behind it.
+    """A decision, with its facts.
 
     Args:
-        detail: What is wrong with the checklist, if that is why.
-        looks: What the database said, if it was asked.
+        detail: The problem of the checklist, if that is the reason.
+        looks: The facts from the database, if it was queried.
     """
 
     verdict: Verdict
@@ -84,5 +84,5 @@ class Checks:
 
 
 def day_of(now: datetime) -> datetime:
-    """When the day began, in UTC (SPEC AGENT-5)."""
+    """Return the start of the day in UTC (SPEC AGENT-5)."""
     return datetime.combine(now.astimezone(UTC), time(), UTC)

@@ -43,15 +43,15 @@ class ManualHeartbeats(Protocol):
     """Runs heartbeats on request."""
 
     async def run_heartbeat_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
-        """Claim a heartbeat run and begin it. Raises ``StoreUnavailable``."""
+        """Claim a heartbeat run and start it. Raises ``StoreUnavailable``."""
 
 
 class GatewayHeartbeatService:
     """Implements ``ports.heartbeat.HeartbeatService`` over a store.
 
     Args:
-        policies: Those of all agents.
-        plans: What the settings want of them.
+        policies: The policies of all agents.
+        plans: Their heartbeats as configured.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class GatewayHeartbeatService:
         self._hand: ManualHeartbeats | None = None
 
     def connect(self, hand: ManualHeartbeats) -> None:
-        """Give it who carries out runs by hand; without, nobody does."""
+        """Set the service for manual runs; without it, none can start."""
         self._hand = hand
 
     @property
@@ -216,13 +216,13 @@ class GatewayHeartbeatService:
         return policy
 
     async def _heartbeat(self, agent: AgentName) -> Heartbeat:
-        """How it stands; as the settings want it where no gateway has entered it yet."""
+        """Return a heartbeat, as configured if no gateway has stored it yet."""
         for found in await self._store.heartbeats([agent]):
             return found
         return Heartbeat(agent, self._policies[agent].interval)
 
     async def _planned(self, agent: AgentName) -> None:
-        """Enter a heartbeat that no gateway has entered yet."""
+        """Store a heartbeat that no gateway has stored yet."""
         self._policy(agent)
         if not await self._store.heartbeats([agent]):
             await self._store.plan_heartbeats([self._plans[agent]], now=self._clock.now())

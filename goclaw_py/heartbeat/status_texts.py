@@ -24,7 +24,7 @@ _LATE: Final = timedelta(seconds=60)
 """A run that is overdue for longer than this will not start by itself."""
 
 _SEARCHED: Final = 400
-"""How many starts of active hours are tried: enough for all clock changes of a year."""
+"""The number of openings of active hours to try: enough for all clock changes of a year."""
 
 # ---------------------------------------------------------------------------- one heartbeat run
 
@@ -132,7 +132,7 @@ def _told(heartbeat_run: HeartbeatRun) -> str:
 
 
 def is_undelivered(heartbeat_run: HeartbeatRun) -> bool:
-    """Whether the run had an alert that could not be delivered."""
+    """Return whether the run had an alert that could not be delivered."""
     died = heartbeat_run.status is HeartbeatRunStatus.ALERTED and heartbeat_run.delivery == "dead"
     return died or heartbeat_run.status is HeartbeatRunStatus.DELIVERY_FAILED
 
@@ -262,7 +262,7 @@ def _within(hours: ActiveHours, first: datetime, interval: timedelta) -> datetim
 
 
 def _from(point: datetime, earliest: datetime, interval: timedelta) -> datetime:
-    """The first point of the grid that is not before ``earliest``."""
+    """Return the first point of the grid that is not before ``earliest``."""
     return point - (point - earliest) // interval * interval
 
 

@@ -20,7 +20,7 @@ _ACCOUNT: Final = re.compile(rf"({_NAME})(?:\.({_NAME}))?")
 
 
 def parse_heartbeat_target(text: str) -> HeartbeatTarget | None:
-    """Read what ``TARGET_MEANING`` says; None if it has another form."""
+    """Parse a target in the form of ``TARGET_MEANING``; None if it has another form."""
     if text == _LAST:
         return LastChat()
     if text == NoTarget.NONE:
@@ -31,7 +31,7 @@ def parse_heartbeat_target(text: str) -> HeartbeatTarget | None:
 
 
 def heartbeat_target_text(target: HeartbeatTarget) -> str:
-    """Write it so that it is read as the same."""
+    """Return it as text for ``parse_heartbeat_target``."""
     match target:
         case Target():
             return target_text(target)

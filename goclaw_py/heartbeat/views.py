@@ -16,12 +16,12 @@ class HeartbeatView:
     """The status of an agent's heartbeat.
 
     Args:
-        last: The last heartbeat run that ended, None if there was none.
-        current: The one that is not over.
-        today: What its heartbeat runs have used on this day, in UTC.
-        month: The same for this month.
-        events: How many wait.
-        wake_from: When a wake that waits comes at the earliest, None if none does.
+        last: The last heartbeat run that ended, None if there is none.
+        current: The unfinished run.
+        today: The usage of its runs on this UTC day.
+        month: The usage of its runs in this month.
+        events: The number of waiting events.
+        wake_from: The earliest time of a waiting wake, None without one.
     """
 
     heartbeat: Heartbeat
@@ -38,11 +38,11 @@ class HeartbeatView:
 
 @dataclass(frozen=True, slots=True)
 class DryRunReport:
-    """What would happen if the heartbeat were run now: all checks, no model.
+    """What would happen if the heartbeat were run now: all checks, without a model.
 
     Args:
         status: ``RUNNING`` if its agent would be asked, ``DEFERRED`` or ``SKIPPED``.
-        prompt: What the agent would read.
+        prompt: The prompt of the agent.
     """
 
     status: HeartbeatRunStatus

@@ -1,7 +1,7 @@
-"""Executions as runs of agents. A run owner for the dispatcher.
+"""Executions as agent runs: a run owner for the dispatcher.
 
-The end of a run, what follows from it and what people are told are stored in one transaction; until
-then the run keeps its slots.
+The end of a run, its consequences and its notifications are stored in one transaction; until then
+the run keeps its slots.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ScheduledRun(Generic[ExecutionT]):
 
 
 class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
-    """The runs of this process that work for executions."""
+    """The agent runs of executions in this process."""
 
     def __init__(self, store: Store, clock: Clock, deps: AgentRunDeps) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         executions: ExecutionEngine[Any, ExecutionT, Any, Any],
         release_later: Callable[[SessionKey], None],
     ) -> None:
-        """Give it those with whom it works. Call it once, before anything is due."""
+        """Set the dependencies. Call it once, before anything is due."""
         self._dispatcher = dispatcher
         self._agent_executor = agent_executor
         self._engine = executions
@@ -78,24 +78,24 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
 
     @abstractmethod
     def prompt(self, held: ExecutionT) -> str:
-        """What its agent reads."""
+        """Return the prompt of the agent."""
 
     @abstractmethod
     def task(self, held: ExecutionT, run: NewRun) -> AgentTask:
-        """What its run is to do."""
+        """Return the task of a run."""
 
     async def lost(self, held: ExecutionT) -> None:
-        """Its run could not begin in its session, or the claim is another node's by now."""
+        """Handle a run that could not start in its session, or whose claim another node has now."""
         await self._engine.give_back(held)
 
     # ------------------------------------------------------------------ looking
 
     def owns(self, run_id: RunId) -> bool:
-        """Whether it is such a run whose end is not stored."""
+        """Return whether this is the run of an execution and has no stored end."""
         return run_id in self._runs
 
     def progress(self, run_id: RunId) -> RunRecorder | None:
-        """What is known of such a run while it works."""
+        """Return the recorder of such a run."""
         run = self._runs.get(run_id)
         return None if run is None else run.progress
 
@@ -104,7 +104,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     def submit(
         self, held: ExecutionT, run: NewRun, policy: QueuePolicy, timeout_s: float | None
     ) -> None:
-        """Let a run of it begin when it is its turn."""
+        """Submit a run of an execution to the scheduler."""
         held.run, held.session = run.id, run.session
         self._runs[run.id] = ScheduledRun(held, run)
         self._deps.feed.asked(run)
@@ -136,7 +136,7 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         await self._agent_executor.work(self.task(held, run), mine.progress, _hear_nothing)
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
-        """Store how a run ended, with what follows from it."""
+        """Store the end of a run, with its consequences."""
         mine = self._runs[ended.run_id]
         held, progress = mine.held, mine.progress
         ended, error = progress.judge(ended, error)
@@ -171,15 +171,15 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         return end_of(mine.progress, self.prompt(mine.held), ended, error, self._clock.now())
 
     def joined(self, request_id: RunId, into: RunId) -> None:
-        """Such runs join nothing."""
+        """Never called: these runs do not join others."""
         raise AssertionError(f"scheduled run {request_id} joined {into}")
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
-        """Such a run takes no messages in: what is said in its chat waits for its turn."""
+        """Never called: these runs take no messages of their chats."""
 
 
 def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder) -> Attempt:
-    """How an attempt ended, from the end of its run."""
+    """Return how an attempt ended, from the end of its run."""
     outcome, result = ended.outcome, progress.result
     if ended.reason in (Reason.DRAINING, Reason.SHUTDOWN):
         outcome = Outcome.INTERRUPTED
@@ -204,4 +204,4 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder
 
 
 def _hear_nothing(event: AgentEvent) -> None:
-    """Nobody watches such a run in a chat: nothing is shown before it has ended (SPEC HB-6)."""
+    """Ignore an event: nothing is shown in a chat before the run has ended (SPEC HB-6)."""

@@ -1,26 +1,26 @@
 """Claimed work from its claim to its end, in this process (SPEC CRON-5 to CRON-8, HB-1 to HB-4).
 
-A claim is a row of the log that names this node as its holder. Jobs and heartbeats derive from
-``ExecutionEngine``: they decide, and write what an end says. All else happens here:
+A claim is a row that names this node as its holder. Jobs and heartbeats derive from
+``ExecutionEngine`` and supply the decisions and the stored form of an end. The life of a claim:
 
 =========  =====================================================  ================================
 state      what happens                                           next state
 =========  =====================================================  ================================
-claimed    ``take`` puts it in hand                               starting, waiting, ending
+claimed    ``take`` adds it to this process                       starting, waiting, ending
 waiting    for a timer or for room; ``waits`` is set              starting; ``stop``: ending;
                                                                   ``close``: released
-starting   ``perform`` looks whether it is wanted, begins a run   running, waiting, ending;
+starting   ``perform`` checks that it is wanted, starts a run     running, waiting, ending;
                                                                   ``close``: released
-running    an attempt works; ``ended`` is told how it ended,      retry: waiting; shutdown:
-           and ``after`` decides                                  released; else ending
-ending     ``written``, then one transaction stores the end of    gone
-           the run, that of the claim, and what people are told
-released   the row has no holder: any node claims it again        gone
-forgotten  this node was declared dead: the others have it        gone
+running    an attempt is running; ``ended`` gets its result,      retry: waiting; shutdown:
+           and ``after`` decides                                  released; otherwise ending
+ending     ``written``, then one transaction stores the end of    (over)
+           the run and of the claim, and the notifications
+released   the row has no holder: any node claims it again        (over)
+forgotten  this node has expired: other nodes have the claim      (over)
 =========  =====================================================  ================================
 
-All that is stored names ``Execution.node``. If the row has another holder by then, the store
-refuses with ``Fenced``: nothing is stored and nothing is said.
+Everything is stored in the name of ``Execution.node``. If the row has another holder by then, the
+store raises ``Fenced``, and neither end nor notifications are stored.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ Messages = tuple[OutboundMessage, ...]
 
 
 class ClaimedWork(Protocol):
-    """What a store has claimed for this process."""
+    """Work that a store has claimed for this process."""
 
     @property
     def id(self) -> str:
-        """The id of its row of the log."""
+        """The id of its row."""
 
 
 ClaimT = TypeVar("ClaimT", bound=ClaimedWork)
@@ -65,12 +65,12 @@ EndT = TypeVar("EndT")
 class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
     """The claims of this process.
 
-    ``FinishT`` is how an execution ends, as decided; ``EndT`` the same as it is stored.
+    ``FinishT`` is the decided end of an execution, ``EndT`` its stored form.
 
     Args:
         what: What is claimed, for the log.
         runs: Stores the ends of runs.
-        node: This node, as it is called now.
+        node: Returns the present id of this node.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         self._held: dict[str, ExecutionT] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
-        """Those that are about to begin an attempt."""
+        """Executions that are about to start an attempt."""
         self._side = BackgroundTasks(what)
         self._closing = False
 
@@ -91,97 +91,97 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
 
     @abstractmethod
     def execution_of(self, claimed: ClaimT) -> ExecutionT:
-        """A claim as an execution. Raises nothing."""
+        """Create the execution of a claim. Raises nothing."""
 
     @abstractmethod
     async def perform(self, held: ExecutionT) -> None:
-        """Begin an attempt, wait, or end; whatever comes of an attempt, ``ended`` is told.
+        """Start an attempt, wait, or end; the result of an attempt is passed to ``ended``.
 
-        Cancelled, it has not begun. Raises ``Superseded``.
+        If cancelled, the attempt has not started. Raises ``Superseded``.
         """
 
     @abstractmethod
     async def is_wanted(self, held: ExecutionT) -> bool:
-        """Whether its run still is to begin; waits for the database."""
+        """Return whether its run is still to start; waits for the database."""
 
     def decide_again(self, held: ExecutionT) -> bool:
-        """Decide again about one whose run is not wanted any more; False: it ends."""
+        """Decide again whether to run an execution that is not wanted; False: it ends."""
         del held
         return False
 
     @abstractmethod
     async def after(self, held: ExecutionT, attempt: Attempt) -> Next | FinishT:
-        """What follows an attempt."""
+        """Decide what follows an attempt."""
 
     @abstractmethod
     def stopped(self) -> FinishT:
-        """How an execution ends that was stopped."""
+        """Return the end of a stopped execution."""
 
     @abstractmethod
     async def written(
         self, held: ExecutionT, finish: FinishT, attempt: Attempt
     ) -> tuple[EndT, Messages]:
-        """An end as it is stored, and what people are told of it. Raises nothing."""
+        """Return the stored form of an end, and its notifications. Raises nothing."""
 
     @abstractmethod
     def bare(self, end: EndT) -> EndT:
-        """An end that cannot be stored because of a bug, without what it says."""
+        """Return a minimal end, for one that cannot be stored because of a bug."""
 
     @abstractmethod
     def run_end(self, run: RunEnd, end: EndT) -> RunEnd:
-        """The end of a run that ends its execution too."""
+        """Return the end of a run that also ends its execution."""
 
     @abstractmethod
     async def store(self, end: EndT, say: Messages, node: NodeId | None) -> None:
-        """Store an end that goes with no run."""
+        """Store an end without a run."""
 
     @abstractmethod
     def finished(
         self, held: ExecutionT, finish: FinishT, end: EndT, say: Messages | None, attempt: Attempt
     ) -> None:
-        """An end is stored with what is said; None: only barely, or it is another node's."""
+        """Called when an end was stored with ``say``; None: without, or another node has it."""
 
     @abstractmethod
     def count(self, held: ExecutionT, end: EndT) -> None:
-        """An end was stored, for metrics."""
+        """Count a stored end, for metrics."""
 
     @abstractmethod
     async def release(self, ids: Collection[str], node: NodeId) -> None:
-        """Let what this node has claimed be claimed again."""
+        """Release claims of this node."""
 
     @abstractmethod
     async def release_unknown(self) -> None:
-        """Let be claimed again what this node has claimed and not in hand."""
+        """Release claims of this node that are not in this process."""
 
     # ------------------------------------------------------------------ looking
 
     def all(self) -> Iterable[ExecutionT]:
-        """Those in hand, the first claimed first."""
+        """Return the executions, the first claimed first."""
         return tuple(self._held.values())
 
     def holds(self, held: ExecutionT) -> bool:
-        """Whether it is in hand."""
+        """Return whether an execution is still in this process."""
         return self._held.get(held.id) is held
 
     # ------------------------------------------------------------------ beginning
 
     def take(self, claimed: Sequence[ClaimT]) -> None:
-        """Begin what was claimed, or end what does not run. Returns at once, whatever they do."""
+        """Start claims, or end those that do not run. Does not wait."""
         for one in claimed:
             self.begin(self.hold(one))
 
     def hold(self, claimed: ClaimT) -> ExecutionT:
-        """Have a claim in hand."""
+        """Add a claim."""
         held = self.execution_of(claimed)
         self._held[held.id] = held
         return held
 
     def begin(self, held: ExecutionT) -> None:
-        """It is its turn."""
+        """Start an execution whose turn has come."""
         self.start(held)
 
     def start(self, held: ExecutionT) -> None:
-        """Begin its next attempt."""
+        """Start its next attempt."""
         held.waits = False
         task = self._side.go(self._start(held))
         self._starting[held.id] = task
@@ -204,7 +204,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
             await self.ended(held, failed_by(bug), None)
 
     def wait_until(self, held: ExecutionT, at: float) -> None:
-        """Let it be its turn then, by the loop's clock."""
+        """Wait until a time of the loop's clock."""
         held.waits = True
         self._timers[held.id] = asyncio.get_running_loop().call_at(at, self._on_timer, held)
 
@@ -216,9 +216,9 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
     # ------------------------------------------------------------------ ending
 
     async def ended(self, held: ExecutionT, attempt: Attempt, run: RunEnd | None) -> None:
-        """An attempt is over: store that, and do what follows. Returns when it is stored.
+        """Store the end of an attempt, and do what follows. Returns when it is stored.
 
-        ``run`` is the end of its run, None if it had none or it never began.
+        ``run`` is the end of its run, None without one.
         """
         verdict = await self.after(held, attempt)
         if not isinstance(verdict, Next):
@@ -237,7 +237,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
             self.freed(held)
 
     async def end(self, held: ExecutionT, finish: FinishT, attempt: Attempt = NOTHING) -> None:
-        """End one that has not begun, or that begins no more."""
+        """End an execution that has not started, or starts no more attempts."""
         await self._finish(held, finish, attempt, None)
 
     async def _finish(
@@ -270,7 +270,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         self.count(held, end)
 
     async def give_back(self, held: ExecutionT) -> None:
-        """Let it be claimed again; waits for the database."""
+        """Release an execution; waits for the database."""
         held.is_over = True
         try:
             await retry_until_available(lambda: self.release([held.id], held.node))
@@ -280,7 +280,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
             self._drop(held)
 
     def stop(self, held: ExecutionT) -> None:
-        """Let it begin no more attempt, on request; one that waits for it ends now."""
+        """Let it start no more attempts, on request; one that waits for a retry ends now."""
         held.stopped = True
         if held.waits:
             held.waits = False
@@ -294,17 +294,17 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
             self.freed(held)
 
     def forget_turn(self, held: ExecutionT) -> None:
-        """It waits no more."""
+        """End its wait."""
         if (timer := self._timers.pop(held.id, None)) is not None:
             timer.cancel()
 
     def freed(self, held: ExecutionT) -> None:
-        """It is over, or waits for its next attempt: there is room for another one."""
+        """Called when it has ended or waits for a retry: there is room for another one."""
 
     # ------------------------------------------------------------------ the end of the process
 
     async def close(self) -> None:
-        """Give back what waits; nothing begins any more. What runs is ended by who performs it."""
+        """Release what waits, and start no more. The handler ends what is running."""
         self._closing = True
         unbegun = [held for held in self.all() if held.waits]
         for held in unbegun:
@@ -319,7 +319,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         await self._side.until_done()
 
     def forget(self) -> None:
-        """This node was declared dead: what it had in hand belongs to others."""
+        """Forget all claims: this node has expired, and its claims belong to others."""
         for held in self.all():
             self.forget_turn(held)
         self._held.clear()

@@ -1,4 +1,4 @@
-"""Records of claimed work: an execution in this process, and how its attempts end."""
+"""Claimed work: an execution in this process, and the results of its attempts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goclaw_py.ports.clock import Clock
 
 
 class Superseded(Exception):
-    """What was claimed was paused, deleted or changed before it began."""
+    """The job or heartbeat was paused, deleted or changed before the attempt started."""
 
 
 class Next(StrEnum):
@@ -27,15 +27,15 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """How one attempt ended.
+    """The result of an attempt.
 
     Args:
         error: The cause, for the log.
-        friendly: The same for people, in one sentence.
-        retryable: The cause may be gone in a moment.
-        side_effects: A tool ran whose effects a second attempt would repeat.
-        text: What was said.
-        files: What is to be sent besides.
+        friendly: The cause for people, in one sentence.
+        retryable: Whether the cause may be temporary.
+        side_effects: Whether a tool with side effects was called, which a retry would repeat.
+        text: The reply.
+        files: Files to send with the reply.
     """
 
     outcome: Outcome
@@ -50,11 +50,11 @@ class Attempt:
 
 
 NOTHING = Attempt(Outcome.REJECTED)
-"""What is known of an attempt that never began."""
+"""The result of an attempt that did not start."""
 
 
 def failed_by(error: BaseException) -> Attempt:
-    """An attempt that met this before it began."""
+    """Return the result of an attempt that failed before it started."""
     return Attempt(Outcome.FAILED, error=f"{type(error).__name__}: {error}")
 
 
@@ -63,14 +63,14 @@ class Execution:
     """Work that this process has claimed and not ended.
 
     Args:
-        node: The node that has claimed it, whatever this process is called by now.
-        attempt: The number of the attempt that is under way, from 1.
+        node: The node id that has claimed it, even if this process has another one now.
+        attempt: The number of the present attempt, from 1.
         run: The run of the attempt.
-        session: The conversation that it works in.
+        session: The session of the run.
         looked_at: When it was last known to be wanted.
-        waits: Nothing of it runs: it waits for its next attempt, or for its turn.
-        stopped: It begins no more attempt.
-        is_over: How it ends is decided, and being stored.
+        waits: It waits for its next attempt, or for its turn; nothing of it is running.
+        stopped: It starts no more attempts.
+        is_over: Its end was decided and is being stored.
     """
 
     node: NodeId
@@ -90,14 +90,14 @@ class Execution:
 
     @property
     def context(self) -> dict[str, object]:
-        """What log lines of all that it does say of it."""
+        """Return the fields of all log lines during its execution."""
         raise NotImplementedError
 
     @property
     def facts(self) -> dict[str, object]:
-        """What log lines about it say of it."""
+        """Return the fields of log lines about it."""
         of_run = {"attempt": self.attempt, "run_id": self.run, "session": self.session}
         return self.context | of_run
 
     async def until_due(self, clock: Clock) -> None:
-        """Wait for its time, if it was claimed before that. Raises ``Superseded``."""
+        """Wait until it is due, if it was claimed earlier. Raises ``Superseded``."""

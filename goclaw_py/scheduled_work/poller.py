@@ -24,13 +24,13 @@ _E = TypeVar("_E", bound="ExecutionEngine[Any, Any, Any, Any]")
 
 
 class WorkPoller(ABC, Generic[ClaimT, _E]):
-    """Sleeps until the next due time or a change, at most a second, and claims what is due.
+    """Waits for the next due time or a change, at most a second, and claims what is due.
 
-    It waits for nobody: work that hangs, or a channel, delays no other.
+    It waits for nothing else: slow work or channels do not delay other work.
 
     Args:
         what: What it claims, for the log.
-        wake: Called when something was changed, or when there is room for more.
+        wake: Set when something was changed, or when there is room for more.
     """
 
     def __init__(self, what: str, clock: Clock, executions: _E, wake: WakeEvent) -> None:
@@ -42,10 +42,10 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
         self._is_unsure = False
         self._unsure_until = 0.0
         self.look_s = LOOK_S
-        """How often the table is looked at without any notice; these are hints (SPEC DB-3)."""
+        """The polling interval in seconds; notices are only hints (SPEC DB-3)."""
 
     async def run(self) -> None:
-        """Claim what comes due. Runs until cancelled."""
+        """Claim what is due, until cancelled."""
         while not self._closing:
             self._wake.clear()
             try:
@@ -65,7 +65,7 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
             await self._wake.wait(sleep_s)
 
     async def look(self) -> float:
-        """Claim what is due now; how long there is nothing to do, in seconds, at most ``look_s``.
+        """Claim what is due now; return the seconds until the next look, at most ``look_s``.
 
         Raises ``StoreUnavailable`` and ``Fenced``.
         """
@@ -83,24 +83,24 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
             self._executions.take(claimed)
 
     async def prepare(self) -> None:
-        """Do what comes before each look."""
+        """Called before each look."""
 
     @abstractmethod
     async def next_due(self) -> datetime | None:
-        """When to claim next, which may be over; None: nothing lies ahead."""
+        """Return when to claim next, perhaps in the past; None: nothing is planned."""
 
     @abstractmethod
     async def claim_due(self) -> Sequence[ClaimT]:
-        """Claim what is due, with ``claim``."""
+        """Claim what is due, through ``claim``."""
 
     def has_room(self) -> bool:
-        """Whether this process may claim more."""
+        """Return whether this process may claim more."""
         return True
 
     async def claim(self, asked: Awaitable[Sequence[ClaimT]]) -> Sequence[ClaimT]:
-        """What was asked for, if this process goes on with it; if it ends, it gives that back.
+        """Return the claims, or release them if this process is closing.
 
-        Nothing if this node was declared dead meanwhile.
+        Returns nothing if this node has expired.
         """
         node = self._executions.node()
         try:
@@ -115,14 +115,14 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
         return [] if self._closing else claimed
 
     def _answer_was_lost(self) -> None:
-        """Whatever was claimed by a call is unknown here.
+        """Handle claims whose response was lost.
 
-        For a while: it may take effect long after nobody waits for it any more.
+        For a while, because the call may take effect late.
         """
         self._is_unsure = True
         self._unsure_until = asyncio.get_running_loop().time() + _UNSURE_S
 
     def close(self) -> None:
-        """Claim nothing more."""
+        """Stop claiming."""
         self._closing = True
         self._wake.call()

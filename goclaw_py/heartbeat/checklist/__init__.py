@@ -1,1 +1,4 @@
-"""HEARTBEAT.md: its items, their intervals and their ticks (SPEC HB-3). Start at ``checklist``."""
+"""HEARTBEAT.md: its items, their intervals and check marks (SPEC HB-3).
+
+Start at ``checklist``.
+"""

@@ -1,6 +1,6 @@
 """HEARTBEAT.md: the checklist of an agent (SPEC HB-3).
 
-An item may say how often it is looked at: ``- every 2h: …``, ``- weekdays 09:00: …``.
+An item may begin with its interval: ``- every 2h: …``, ``- weekdays 09:00: …``.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from goclaw_py.heartbeat.checklist.parser import (
 from goclaw_py.model.errors import BadChecklist
 
 ITEM_CHARS: Final = 500
-"""How long an item may be that is written into a list."""
+"""The longest item that can be added."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of the list that is not ticked off.
+    """An item that is not checked off.
 
     Args:
-        number: Its place among them, from 1, as people are shown it.
-        text: What it says, without bullet and box, with its interval.
-        every: That interval in the words of the file, "" if it is looked at with every run.
-        key: Names an item with an interval where it is noted that it was looked at; else "".
+        number: Its number among these, from 1, as people see it.
+        text: Its text with its interval, without bullet and box.
+        every: The interval as written in the file, "" if it is included in every run.
+        key: The key of an item with an interval, under which its checks are stored; otherwise "".
     """
 
     number: int
@@ -50,12 +50,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class DueItems:
-    """The items of a list that are due in a heartbeat run.
+    """The items that are due in a heartbeat run.
 
     Args:
-        text: The list without comments and without what is not due; "" if nothing is.
-        keys: Of the items with an interval that it carries, and of those that are seen for the
-            first time and wait for their hour: all are noted with the heartbeat run.
+        text: The list without comments and without items that are not due; "" if nothing is.
+        keys: Keys of the included items with intervals, and of new items that wait for their time
+            of day; all are stored with the heartbeat run.
     """
 
     text: str
@@ -64,7 +64,7 @@ class DueItems:
 
 @dataclass(frozen=True, slots=True)
 class Checklist:
-    """A list that was read; made by ``parse`` only. ``text`` is the whole file."""
+    """A parsed checklist; create it with ``parse``. ``text`` is the whole file."""
 
     text: str
     items: tuple[Item, ...] = ()
@@ -72,20 +72,20 @@ class Checklist:
 
     @property
     def version(self) -> str:
-        """Names what the file says: another text has another one."""
+        """A hash of the file, which differs for every other text."""
         return hashlib.sha256(self.text.encode(errors="surrogatepass")).hexdigest()[:32]
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing in it has a meaning (SPEC HB-3); what is ticked off has none."""
+        """Whether it has no content (SPEC HB-3); items that are checked off do not count."""
         return self._tree.is_empty
 
     def due(self, done: Mapping[str, datetime], *, now: datetime, zone: str) -> DueItems:
-        """What a heartbeat run at ``now`` carries. ``done``: when keys were noted last.
+        """Return what a heartbeat run at ``now`` includes. ``done``: when keys were last stored.
 
-        What is inside of an item that is not due is not due either. An item with a time of the day
-        that was never noted waits for its next time, unless that was a moment ago
-        (``checklist_times.FRESH``). Raises ``UnknownZone``.
+        Items inside of an item that is not due are not due either. A new item with a time of day
+        waits for its next time, unless that was a moment ago (``intervals.FRESH``). Raises
+        ``UnknownZone``.
         """
         here = zone_named(zone)
         keys: dict[str, None] = {}
@@ -111,7 +111,7 @@ class Checklist:
 
 
 def parse(text: str) -> Checklist:
-    """Read a list. Every text is one."""
+    """Parse a list. Every text is one."""
     tree = read_tree(text)
     entries = [entry for entry in tree.entries if entry.is_item]
     items = [
@@ -121,19 +121,19 @@ def parse(text: str) -> Checklist:
 
 
 def as_item(text: str) -> str:
-    """What an item says that is made of a text. Raises ``BadChecklist`` if none can be."""
+    """Return the text of a new item. Raises ``BadChecklist`` if it cannot be one."""
     return parse(with_item("", text)).items[-1].text
 
 
 def open_item(checklist: Checklist, says: str) -> Item | None:
-    """The first open item that says exactly this."""
+    """Return the first open item with exactly this text."""
     return next((item for item in checklist.items if item.text == says), None)
 
 
 def with_item(text: str, item: str) -> str:
-    """The file with one more item at its end, open and of one line. Raises ``BadChecklist``.
+    """Return the file with an open item of one line appended. Raises ``BadChecklist``.
 
-    Whatever it says is text: it begins no comment, and ends none.
+    The text is escaped, so that it does not begin or end a comment.
     """
     line = _one_line(item)
     if says_nothing(line):
@@ -151,10 +151,10 @@ def with_item(text: str, item: str) -> str:
 
 
 def with_done(text: str, number: int) -> str:
-    """The file with an item ticked off, and with it all that is inside of it.
+    """Return the file with an item, and everything inside of it, checked off.
 
-    One with an interval is not looked at again either. Raises ``BadChecklist`` if there is no such
-    number.
+    An item with an interval is not checked again either. Raises ``BadChecklist`` if there is no
+    such number.
     """
     entries = [entry for entry in read_tree(text).entries if entry.is_item]
     if not 1 <= number <= len(entries):
@@ -165,7 +165,7 @@ def with_done(text: str, number: int) -> str:
 
 
 def _with_content(rows: Iterable[Row], tree: Tree) -> list[Row]:
-    """Without headings that have nothing below them, and leads that have nothing in them."""
+    """Remove headings and leads that have no content."""
     kept: list[Row] = []
     fed: set[int] = set()
     is_needed = [False] * 7
@@ -191,7 +191,7 @@ def _with_content(rows: Iterable[Row], tree: Tree) -> list[Row]:
 
 
 def _text(rows: list[Row]) -> str:
-    """The rows as lines, with one blank line where there are several; "" if none says anything."""
+    """Return rows as lines, with single blank lines; "" if none has content."""
     if not any(row.kind is RowKind.TEXT for row in rows):
         return ""
     lines: list[str] = []
@@ -214,7 +214,7 @@ def _one_line(item: str) -> str:
 
 
 def _with_line(text: str, line: str) -> str:
-    """The file with one more line, ended as its lines are."""
+    """Return the file with a line appended, with the file's line ending."""
     if not text.strip("\ufeff"):
         return f"{text}{line}\n"
     newline = "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
@@ -228,13 +228,13 @@ def _with_line(text: str, line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CheckboxItem:
-    """An item as it stands in the file.
+    """An item in the file.
 
     Args:
-        place: Which of all bullets it is, from 0; ``without`` takes it.
-        number: Its number among the open ones, from 1, as ``Item`` has it; None if it is done.
-        depth: In how many others it is.
-        every: Its interval in the words of the file, "" if it has none or is done.
+        place: Its position among all bullets, from 0, for ``without``.
+        number: Its number among the open items, from 1, as in ``Item``; None if it is done.
+        depth: The number of items around it.
+        every: Its interval as written, "" if it has none or is done.
     """
 
     place: int
@@ -245,12 +245,12 @@ class CheckboxItem:
 
     @property
     def is_done(self) -> bool:
-        """Whether it is ticked off, or is in one that is."""
+        """Whether it is checked off, or is inside of an item that is."""
         return self.number is None
 
 
 def marks(text: str) -> tuple[CheckboxItem, ...]:
-    """The items that say something, in the order of the file."""
+    """Return the items with content, in the order of the file."""
     found: list[CheckboxItem] = []
     depths: list[int] = []
     open_before = 0
@@ -265,10 +265,10 @@ def marks(text: str) -> tuple[CheckboxItem, ...]:
 
 
 def without(text: str, place: int) -> str:
-    """The file without an item and all that is in it.
+    """Return the file without an item and everything inside of it.
 
-    Raises ``BadChecklist`` if there is no such item, and if its lines cannot be taken out without
-    changing what others say, as where a comment begins in one of them.
+    Raises ``BadChecklist`` if there is no such item, or if removing its lines would change other
+    items, for example because a comment begins in one of them.
     """
     tree = read_tree(text)
     if not 0 <= place < len(tree.entries):
@@ -288,7 +288,7 @@ def _said(entry: ChecklistEntry) -> tuple[str, bool]:
 
 
 def _family(tree: Tree, place: int) -> set[int]:
-    """An entry with all that are in it: these follow it."""
+    """Return an entry and all entries inside of it, which follow it."""
     family = {place}
     for number, entry in enumerate(tree.entries):
         if entry.parent in family:
@@ -297,7 +297,7 @@ def _family(tree: Tree, place: int) -> set[int]:
 
 
 def _lines_of(tree: Tree, family: set[int]) -> tuple[int, int]:
-    """The first line of what these entries own, and the one behind the last."""
+    """Return the first line of these entries, and the line after their last."""
     line, owned = 0, []
     for row in tree.rows:
         # A heading with a line below it is one row.

@@ -1,4 +1,4 @@
-"""How often an item of a checklist is checked (SPEC HB-3)."""
+"""The intervals of checklist items (SPEC HB-3)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ FORMS: Final = (
     "every 2h, every 30 minutes, hourly, daily, weekly, daily 09:00, weekdays 9:00, "
     "weekends 10:00, monday, thursday 18:30"
 )
-"""What ``read_interval`` understands, by example."""
+"""Examples of what ``read_interval`` accepts."""
 
 FRESH: Final = timedelta(minutes=30)
-"""The usual time between two runs. Where an item is seen for the first time it may have been
-written since the last one: then a time that was in between counts."""
+"""The usual time between two runs.
+
+A new item may have been written since the last run, so a time of day within this time counts.
+"""
 
 _MOST_SLACK: Final = timedelta(minutes=5)
 _NONE: Final = timedelta()
@@ -70,9 +72,9 @@ class FixedInterval:
     length: timedelta
 
     def is_due(self, last: datetime | None, *, now: datetime, zone: ZoneInfo) -> bool:  # noqa: ARG002
-        """Whether it is to be looked at, for the first time at once.
+        """Return whether it is due; a new item is due immediately.
 
-        A little early too, at most a tenth of it and five minutes: runs come on a grid, and what
+        It may be early by a tenth, at most five minutes: runs come on a grid, and an item that
         misses one by a second would wait for the next.
         """
         if last is None:
@@ -83,7 +85,7 @@ class FixedInterval:
 
 @dataclass(frozen=True, slots=True)
 class DailyTimes:
-    """At these times of these days: in the first heartbeat run from then on.
+    """Times of day on some days: due in the first heartbeat run from then on.
 
     Args:
         days: 0 is Monday.
@@ -94,18 +96,18 @@ class DailyTimes:
     times: tuple[time, ...]
 
     def is_due(self, last: datetime | None, *, now: datetime, zone: ZoneInfo) -> bool:
-        """Whether such a time was after it was noted last.
+        """Return whether such a time was after the last check.
 
-        What was never noted is due if the time was within ``FRESH``, else it waits for the next.
+        A new item is due if the time was within ``FRESH``; otherwise it waits for the next.
         """
         latest = self.latest(now, zone)
         return now - latest < FRESH if last is None else latest > last
 
     def latest(self, now: datetime, zone: ZoneInfo) -> datetime:
-        """The last of its times that is not over ``now``.
+        """Return the last of its times that is not after ``now``.
 
-        One that clocks leave out is the first instant after the gap, one that comes twice its first
-        pass: as jobs have it.
+        A time that clocks skip is the first instant after the gap; of one that occurs twice the
+        first counts, as in jobs.
         """
         today = label_of(now, zone).date()
         # In a repeated time clocks may show yesterday though today has begun before.
@@ -128,8 +130,8 @@ class Timed:
     """A text that begins with an interval.
 
     Args:
-        words: The interval as it is written.
-        rest: What follows.
+        words: The interval as written.
+        rest: The text after it.
     """
 
     words: str
@@ -138,12 +140,10 @@ class Timed:
 
 
 def read_interval(text: str) -> Timed | None:
-    """Read one of ``FORMS`` with a colon behind it, in any case of letters; None for anything else.
+    """Parse one of ``FORMS`` with a colon, ignoring case; None for anything else.
 
-    All blanks in the text are single spaces.
-
-    What looks like one and is wrong, such as ``every 0h:``, is text: an item is rather looked at
-    too often than never.
+    All blanks in the text are single spaces. An invalid interval, such as ``every 0h:``, is text:
+    an item is better checked too often than never.
     """
     found = _HEAD.match(text)
     if found is None:
@@ -157,7 +157,7 @@ def read_interval(text: str) -> Timed | None:
 
 
 def _clock(words: list[str]) -> DailyTimes | None:
-    """``[every] <day>… <time>…``."""
+    """Parse ``[every] <day>… <time>…``."""
     if words and words[0] == "every":
         words = words[1:]
     names = list(takewhile(_DAYS.__contains__, words))
@@ -175,7 +175,7 @@ def _clock(words: list[str]) -> DailyTimes | None:
 
 
 def _span(words: list[str]) -> FixedInterval | None:
-    """``every 2h``, ``every 1 h 30 min``, ``every hour``, ``hourly``."""
+    """Parse ``every 2h``, ``every 1 h 30 min``, ``every hour``, ``hourly``."""
     match words:
         case [word] if word in _WORDS:
             return FixedInterval(_WORDS[word])

@@ -9,11 +9,11 @@ from enum import Enum
 from typing import Final
 
 HIDDEN: Final = "\ufdd0"
-"""Stands for each character of a comment; a code point that no file has."""
+"""Replaces each character of a comment; a code point that no file contains."""
 
 _LONE_RETURN: Final = re.compile(r"\r(?!\n)")
 _MOST_LINES: Final = 500
-"""Of a block of code; keeps reading linear in the length of a file."""
+"""The longest code block; keeps reading linear in the length of a file."""
 _BULLETS: Final = r"(?:(?:[-*+]|[0-9]{1,9}[.)])[^\S\n]+(?:\[[\sxX]?\][^\S\n]+)?)*+"
 _MARK: Final = re.compile(
     rf"^(?:[^\S\n]|>)*+{_BULLETS}(?P<fence>`{{3,}}+(?![^\n]*`)|~{{3,}}+)[^\n]*\n"
@@ -21,7 +21,7 @@ _MARK: Final = re.compile(
     r"|(?<!`)(?P<code>`++)[^\n]*?(?<!`)(?P=code)(?!`)|`+|\\+<!--|(?P<comment><!--)",
     re.MULTILINE,
 )
-"""A block of code, inline code, no comment, a comment."""
+"""Matches a code block, inline code, or a comment."""
 _NO_COMMENT: Final = re.compile(r"(\\*)<!--")
 _NO_END: Final = re.compile(r"--(\\*)>")
 _COMMENT_AGAIN: Final = re.compile(r"\\(\\*)<!--")
@@ -33,7 +33,7 @@ class LinePart(Enum):
 
     PLAIN = 0
     FENCE = 1
-    """The first line of a block of code."""
+    """The first line of a code block."""
     CODE = 2
     """Its other lines."""
 
@@ -48,11 +48,11 @@ class SourceLine:
 
 
 def read_lines(text: str) -> list[SourceLine]:
-    """All lines, in order.
+    """Return all lines, in order.
 
-    A comment reaches to the first ``-->``, over lines too; one without hides the rest of its own
-    line only. In fenced and in inline code there are none, and none begins after a backslash. A
-    fence without a second one is an ordinary line: else a slip would make code of all that follows.
+    A comment ends at the first ``-->``, perhaps on another line; without one, it hides only the
+    rest of its line. There are no comments in code blocks and inline code, or after a backslash. An
+    unclosed fence is an ordinary line, so that a slip does not turn all that follows into code.
     """
     masked, blocks = _masked(_LONE_RETURN.sub("\n", text))
     lines: list[SourceLine] = []
@@ -68,9 +68,9 @@ def read_lines(text: str) -> list[SourceLine]:
 
 
 def _masked(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text with its comments hidden, and where blocks of code begin and end.
+    """Return the text with comments hidden, and where code blocks begin and end.
 
-    A block without content is hidden too.
+    A code block without content is hidden too.
     """
     parts: list[str] = []
     blocks: list[tuple[int, int]] = []
@@ -94,10 +94,10 @@ def _masked(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def escaped(text: str) -> str:
-    """A line of text that neither begins nor ends a comment; ``unescaped`` takes that back."""
+    """Return a line of text that neither begins nor ends a comment; see ``unescaped``."""
     return _NO_END.sub(r"--\\\1>", _NO_COMMENT.sub(r"\\\1<!--", text))
 
 
 def unescaped(text: str) -> str:
-    """The text that is meant: without the backslash that keeps it from being a comment."""
+    """Return a text without the backslash that ``escaped`` added."""
     return _COMMENT_AGAIN.sub(r"\1<!--", _END_AGAIN.sub(r"--\1>", text))

@@ -1,9 +1,11 @@
-"""What the lines of a checklist are, and which of them belong together (SPEC HB-3).
+"""Parses the lines of a checklist, and which of them belong together (SPEC HB-3).
 
-Markdown as most of its readers have it, but for four things. Two columns of indentation are enough
-to be inside of an item, whatever its bullet. A heading with a line below it is of one line: a
-paragraph is no heading because a rule stands below it. An item may begin with an interval. And an
-item that ends with a colon, or is nothing but its interval, only introduces the items in it.
+Markdown, with four differences.
+
+- Two columns of indentation put a line inside of an item, whatever its bullet.
+- A heading with a line below it has one line; a paragraph above a rule is no heading.
+- An item may begin with an interval.
+- An item that ends with a colon, or is only an interval, introduces the items inside of it.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from goclaw_py.heartbeat.checklist.intervals import Interval, read_interval
 from goclaw_py.heartbeat.checklist.lines import HIDDEN, LinePart, SourceLine, read_lines, unescaped
 
 NOBODY: Final = -1
-"""What the index of an entry is where there is none."""
+"""The index of no entry."""
 
 _INSIDE: Final = 2
-"""By so many columns what belongs to an item is indented more than its bullet."""
+"""The number of columns by which the content of an item is indented."""
 _TAB: Final = 4
 _UNSEEN: Final = f"\ufeff\u200b\u200c\u200d\u2060{HIDDEN}"
 
@@ -40,23 +42,23 @@ _NOTHING: Final = re.compile(
 
 
 class RowKind(Enum):
-    """What a row is."""
+    """The kind of a row."""
 
     BLANK = 0
-    """Without a meaning: a blank line, a rule, an empty bullet."""
+    """Without content: a blank line, a rule, an empty bullet."""
     HEADING = 1
     LEAD = 2
-    """An item that only introduces those in it."""
+    """An item that only introduces those inside of it."""
     TEXT = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line as it is carried; a heading with the line below it is one row.
+    """A line of the result; a heading with the line below it is one row.
 
     Args:
         owner: The index of the entry that it belongs to.
-        level: Of a heading, from 1 to 6.
+        level: The level of a heading, from 1 to 6.
     """
 
     text: str
@@ -67,7 +69,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TickEdit:
-    """How an item is ticked off: what is put in the place of a part of the file."""
+    """How to check off an item: the new text for a part of the file."""
 
     start: int
     end: int
@@ -76,17 +78,17 @@ class TickEdit:
 
 @dataclass(frozen=True, slots=True)
 class ChecklistEntry:
-    """A bullet with what belongs to it.
+    """A bullet with its content.
 
     Args:
-        parent: The index of the entry that it is in; always a smaller one.
+        parent: The index of the entry around it; always smaller.
         text: Its first paragraph without bullet and box.
-        is_done: Whether it is ticked off, or is in one that is.
-        is_item: Whether it has a meaning and is not done.
-        interval: None also where it has no meaning.
-        words: The interval as it is written.
-        key: Names what has an interval, for as long as its text stays the same but for case and
-            blanks; else "".
+        is_done: Whether it is checked off, or is inside of an item that is.
+        is_item: Whether it has content and is not done.
+        interval: None also without content.
+        words: The interval as written.
+        key: The key of an item with an interval, which stays the same while its text does, ignoring
+            case and blanks; otherwise "".
     """
 
     parent: int
@@ -101,9 +103,9 @@ class ChecklistEntry:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A checklist by its rows and entries.
+    """A checklist as rows and entries.
 
-    ``is_empty``: nothing in it has a meaning, but for what is done.
+    ``is_empty``: it has no content, except what is done.
     """
 
     rows: tuple[Row, ...] = ()
@@ -112,7 +114,7 @@ class Tree:
 
 
 def read_tree(text: str) -> Tree:
-    """Read a checklist. Every text is one."""
+    """Parse a checklist. Every text is one."""
     reader = _Reader()
     for line in read_lines(text):
         reader.take(line)
@@ -120,13 +122,13 @@ def read_tree(text: str) -> Tree:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether there are only blanks, bullets, boxes, rules, fences, marks of quotes, headings."""
+    """Return whether a text has only blanks, bullets, boxes, rules, fences, quotes and headings."""
     return _NOTHING.fullmatch(text) is not None
 
 
 @dataclass(slots=True)
 class _Draft:
-    """An entry that is being read. ``rows`` and ``parts`` are those of its first paragraph."""
+    """An entry in progress. ``rows`` and ``parts`` are those of its first paragraph."""
 
     parent: int
     column: int
@@ -154,10 +156,10 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads line by line.
+    """Parses line by line.
 
     ``within`` are the entries that a line may belong to, the innermost last; ``paragraph`` the
-    lines of the one that may go on, ``collects`` the entry whose first one that is.
+    lines of the present paragraph; ``collects`` the entry whose first paragraph that is.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -168,7 +170,7 @@ class _Reader:
     collects: int = NOBODY
 
     def take(self, line: SourceLine) -> None:
-        """Read one line."""
+        """Parse a line."""
         prefix = _PREFIX.match(line.text)
         assert prefix is not None, "a prefix may be empty"
         columns, rest = _columns(prefix[0]), _seen(line.text[prefix.end() :])
@@ -190,7 +192,7 @@ class _Reader:
             self._text(_seen(line.text), rest, columns)
 
     def tree(self) -> Tree:
-        """All that was read."""
+        """Return the result."""
         for draft in self.drafts:
             kind = draft.kind()
             for number in draft.rows:
@@ -248,7 +250,7 @@ class _Reader:
         self._row(text.rstrip(), RowKind.TEXT)
 
     def _is_underline(self, rest: str, columns: list[int]) -> bool:
-        """Whether the line above is a heading because of this one."""
+        """Return whether the line above is a heading because of this one."""
         return (
             self.paragraph == 1
             and not self.within
@@ -257,7 +259,7 @@ class _Reader:
         )
 
     def _leave(self, columns: list[int]) -> None:
-        """What follows is no longer inside of entries that it is not indented for."""
+        """Leave the entries that the next line is not indented for."""
         while self.within:
             draft = self.drafts[self.within[-1]]
             if len(columns) > draft.depth and columns[draft.depth] >= draft.column + _INSIDE:
@@ -280,7 +282,7 @@ class _Reader:
         return number != NOBODY and self.drafts[number].is_done
 
     def _enliven(self, number: int) -> None:
-        """There is something to do in this entry, and so in all around it."""
+        """Mark an entry and all entries around it as having content."""
         while number != NOBODY and not self.drafts[number].is_alive:
             self.drafts[number].is_alive = True
             number = self.drafts[number].parent
@@ -302,7 +304,7 @@ def _key(text: str) -> str:
 
 
 def _columns(prefix: str) -> list[int]:
-    """Where each mark of a quote stands, and last where the text begins; tabs count as usual."""
+    """Return the columns of each quote mark, and of the text; tabs count as usual."""
     columns, column = [], 0
     for character in prefix:
         if character == ">":
