@@ -1,4 +1,4 @@
-"""Where a new request goes: into another one, the debounce buffer, its session, or nowhere."""
+"""Admission of new requests: into another one, the debounce buffer, a session, or rejected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Admission:
     # ------------------------------------------------------------------ messages
 
     def message(self, request: Request, lane: LaneState, now: float) -> None:
-        """A message of somebody, which may belong to one that waits."""
+        """Admit a message, which may join a waiting one."""
         machine = self._machine
         burst = machine.collector.find(request.session, request.sender)
         if burst is not None and not burst.leader.has_room_for(request):
@@ -55,7 +55,7 @@ class Admission:
             machine.enqueue(request, now)
 
     def _prolong(self, request: Request, burst: DebounceBuffer, now: float) -> None:
-        """One more message of an open burst."""
+        """Add a message to an open burst."""
         machine = self._machine
         was_cut = burst.leader.cut
         self._join(request, burst.leader, now)
@@ -68,9 +68,9 @@ class Admission:
     def _interrupt(
         self, request: Request, lane: LaneState, burst: DebounceBuffer | None, now: float
     ) -> None:
-        """A message that goes before all others of its session (SPEC QUEUE-3).
+        """Admit a message that goes before all others of its session (SPEC QUEUE-3).
 
-        The rest of a cut text belongs to the message that has interrupted already.
+        The rest of a split text belongs to the message that has interrupted already.
         """
         machine = self._machine
         session = machine.sessions.get(request.session)
@@ -95,7 +95,7 @@ class Admission:
             machine.enqueue(leader, now)
 
     def _make_way(self, session: SessionQueue, now: float) -> None:
-        """Drop what waits in a session and cancel what runs."""
+        """Drop what waits in a session and cancel its runs."""
         cut, reason = self._machine.cut, Reason.NEWER_MESSAGE
         active = list(session.active.values())
         waiting = [*session.waiting, *(r for r in active if r.waits)]
@@ -110,7 +110,7 @@ class Admission:
     # ------------------------------------------------------------------ children
 
     def child(self, request: Request, parent_id: RunId, lane: LaneState, now: float) -> None:
-        """A request that a run has made (SPEC LANE-8). It neither joins another nor is joined."""
+        """Admit a child run (SPEC LANE-8). It neither joins another request nor is joined."""
         machine = self._machine
         parent = machine.requests.get(parent_id)
         reason = refusal(parent, self._nesting)
@@ -125,7 +125,7 @@ class Admission:
             machine.enqueue(request, now)
 
     def _find_slot(self, request: Request, parent: Request) -> bool:
-        """Decide in whose slot an awaited child runs; False if it could never start."""
+        """Decide which slot an awaited child uses; False if it could never start."""
         machine = self._machine
         assert request.family is not None
         waiting = patient(request)
@@ -139,7 +139,7 @@ class Admission:
         return where is not QUEUED
 
     def unblock(self, now: float) -> None:
-        """There is less room than before: let no child wait for the run that waits for it."""
+        """After a reduction of slots, make sure that no child waits for a run that waits for it."""
         machine = self._machine
         while stuck := [r for r in machine.awaited.values() if self._is_stuck(r)]:
             # First one that would start if its family ended: the others may wait for that one.
@@ -149,7 +149,7 @@ class Admission:
         machine.has_less_room = False
 
     def _is_stuck(self, request: Request) -> bool:
-        """Whether somebody waits in vain for a request to start."""
+        """Return whether a request can never start although its parent waits for it."""
         waited_for = request.waits and bool(patient(request))
         return waited_for and self._where_stuck(request) is not None
 
@@ -158,7 +158,7 @@ class Admission:
         return where_stuck(request, machine.requests.values(), machine.sessions, ends)
 
     def _get_unstuck(self, request: Request, now: float) -> bool:
-        """Give up a child that is stuck, or seat it inside its parent; whether that helped."""
+        """Fail a stuck child, or let it use its parent's slot; return whether that helped."""
         machine = self._machine
         assert request.family is not None
         parent = request.family.ancestors[0]
@@ -174,7 +174,7 @@ class Admission:
 def _joinable(
     session: SessionQueue, request: Request, lane: LaneState, now: float
 ) -> Request | None:
-    """The sender's last waiting request, if this message belongs to it (SPEC QUEUE-6)."""
+    """Return the sender's last waiting request if this message belongs to it (QUEUE-6)."""
     into = session.last_waiting_of(request.sender)
     if into is None or into.place is not lane:
         return None
@@ -183,10 +183,10 @@ def _joinable(
 
 
 def _goes_on_typing(session: SessionQueue, request: Request, now: float) -> bool:
-    """Whether a message that joins none continues what its sender is typing (SPEC QUEUE-6).
+    """Return whether a message continues what its sender is typing (SPEC QUEUE-6).
 
-    Then more of it may come at once. If it did not wait for that, each short run would be followed
-    by one for the few messages that came meanwhile.
+    Then it is debounced. Otherwise each short run would be followed by another run for the few
+    messages that came during it.
     """
     if request.cut or request.overflowed:
         return True
@@ -195,7 +195,7 @@ def _goes_on_typing(session: SessionQueue, request: Request, now: float) -> bool
 
 
 def _window_s(request: Request) -> float:
-    """How long to wait for more of the same sender; 0 is not at all."""
+    """Return the debounce time in seconds, 0 for none."""
     if request.cut:
         return max(request.policy.debounce_s, CUT_WINDOW_S)
     return request.policy.debounce_s

@@ -1,9 +1,9 @@
 """Runs that wait for other runs (SPEC LANE-8).
 
-A run that waits for a child keeps its slots meanwhile. So a child could wait, over several steps,
-for the very run that waits for it. Whether it would is decided when it comes in: a child is the
-last link of every such circle. But later others may get an agent that it needs and then wait
-for its family's lane, and lanes and sessions may become smaller: then it is looked at again.
+A run keeps its slots while it waits for a child. So a child could wait, over several steps, for the
+very run that waits for it. A child is the last link of every such cycle, so cycles are detected
+when it is admitted. Later, other runs may take an agent slot that it needs and wait for the lane of
+its family, and lanes and sessions may shrink: then the check is repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from goclaw_py.scheduler.views import RunState
 
 @dataclass(frozen=True, slots=True)
 class NestingLimits:
-    """How far runs may ask for runs: ancestors above one, live children below one."""
+    """Limits of child runs: the depth of ancestors, and the live children of a run."""
 
     depth: int = 3
     children: int = 8
@@ -31,15 +31,15 @@ class NestingLimits:
 
 
 Kin = dict[SessionKey, dict[RunId, Request]]
-"""For each session the live requests that its runs, ended ones too, have asked for."""
+"""For each session, the live requests that its runs, also ended ones, have created."""
 
 DEFAULT_NESTING = NestingLimits()
 
 
 def refusal(parent: Request | None, limits: NestingLimits) -> Reason | None:
-    """Why a run may not have one more child, or None if it may.
+    """Return why a run may not have another child; None if it may.
 
-    One that is being stopped may not: its children would outlive the stop.
+    A run that is being stopped may not: the child would outlive the stop.
     """
     if parent is None or parent.state is not RunState.RUNNING:
         return Reason.PARENT_ENDED
@@ -62,7 +62,7 @@ def bind(request: Request, parent: Request, kin: Kin) -> None:
 
 
 def unbind(request: Request, kin: Kin) -> None:
-    """Forget a child that is done."""
+    """Remove a child that is done."""
     ancestors = request.family.ancestors if request.family else ()
     for ancestor in ancestors[:1]:
         if ancestor.family is not None:
@@ -75,13 +75,13 @@ def unbind(request: Request, kin: Kin) -> None:
 
 
 def with_descendants(request: Request, kin: Kin) -> list[Request]:
-    """The request, and those that it or a run below it has asked for."""
+    """Return the request and all its live descendants."""
     of_session = kin.get(request.session, {}).values()
     return [request, *(r for r in of_session if r.family and request in r.family.ancestors)]
 
 
 def patient(request: Request) -> set[Request]:
-    """Those above a request that cannot end before it has."""
+    """Return the ancestors of a request that cannot end before it."""
     waiting: set[Request] = set()
     family = request.family
     child = request
@@ -94,7 +94,7 @@ def patient(request: Request) -> set[Request]:
 
 
 def host_of(request: Request) -> Request | None:
-    """The nearest of those that wait for a request and work in the lane which it is for."""
+    """Return the nearest ancestor that waits for a request and runs in its lane."""
     family = request.family
     waiting = patient(request)
     for ancestor in family.ancestors if family else ():
@@ -104,7 +104,7 @@ def host_of(request: Request) -> Request | None:
 
 
 def still_there(host: Request | None) -> Request | None:
-    """A host, or the nearest one above it that has not ended."""
+    """Return a host, or its nearest ancestor that has not ended."""
     while host is not None and host.state not in HOLDING:
         host = host.family.host if host.family else None
     return host
@@ -116,10 +116,10 @@ Sessions = Mapping[SessionKey, SessionQueue]
 def where_stuck(
     request: Request, requests: Iterable[Request], sessions: Sessions, ends: Iterable[Request] = ()
 ) -> RunState | None:
-    """Where a request would wait for ever: QUEUED, READY, or None if it gets through.
+    """Return the state in which a request would wait forever: QUEUED or READY; None if none.
 
-    ``requests`` are all that are not done; ``ends`` are sure to end. One that has not been queued
-    yet is looked at as if it stood at the end of its session's line.
+    ``requests`` are all unfinished ones; ``ends`` are known to end. A request that is not queued
+    yet counts as the last of its session.
     """
     return Waits(request, requests, sessions).stays_in(ends)
 
@@ -127,15 +127,16 @@ def where_stuck(
 def would_wait(
     request: Request, run: Request, requests: Iterable[Request], sessions: Sessions
 ) -> bool:
-    """Whether a request cannot end before a run has, which does not wait for it yet."""
+    """Return whether a request cannot end before a run that does not wait for it yet."""
     return Waits(request, requests, sessions, held={run}).stays_in() is not None
 
 
 class Waits:
-    """Follows which run waits for which, now and if a request were admitted.
+    """Computes which run waits for which, now and if a request were admitted.
 
-    A request ends unless what it needs is held by those who do not. So nobody ends who is part of
-    a circle, nor who needs all of a circle; everybody else does, but for those who are ``held``.
+    A request ends unless another one holds what it needs and does not end. So a request never ends
+    if it is part of a cycle, or needs all of a cycle; all others end, except those that are
+    ``held``.
     """
 
     def __init__(
@@ -154,7 +155,10 @@ class Waits:
         self._ends: set[Request] = set()
 
     def stays_in(self, ends: Iterable[Request] = ()) -> RunState | None:
-        """The state in which the request stays for ever, or None; ``ends`` end in any case."""
+        """Return the state in which the request stays forever, or None.
+
+        ``ends`` are known to end.
+        """
         self._ready, self._ends = set(), set(ends)
         before = -1
         while before < (before := len(self._ready) + len(self._ends)):
@@ -174,7 +178,7 @@ class Waits:
             self._ends.add(request)
 
     def _gets_ready(self, request: Request) -> bool:
-        """Whether session and agent will have room for it."""
+        """Return whether session and agent will have a slot for it."""
         if request.state is RunState.READY:
             return True
         active, ahead = self._before(request)
@@ -185,7 +189,7 @@ class Waits:
         return limit is None or self._staying(self._of_agent(request)) < limit
 
     def _gets_through(self, request: Request) -> bool:
-        """Whether one that is ready will start, or a run end."""
+        """Return whether a ready request will start, or a run end."""
         needed = self._needed(request)
         if not request.waits or _host(request) is not None:
             return self._ends.issuperset(needed)
@@ -201,7 +205,7 @@ class Waits:
         return self._sessions[request.session].concurrency
 
     def _before(self, request: Request) -> tuple[list[Request], list[Request]]:
-        """Those active in its session, and those before it in the line."""
+        """Return the active requests of its session, and those before it in the queue."""
         session = self._sessions.get(request.session)
         if session is None:
             return [], []
@@ -211,7 +215,7 @@ class Waits:
         return [other for other in self._active if other.slots is request.slots]
 
     def _needed(self, request: Request) -> list[Request]:
-        """Whose end one that is ready needs to start, or a run to end."""
+        """Return the requests that must end before a ready one starts, or a run ends."""
         family = request.family
         if request.state is RunState.RUNNING:
             return _awaited_by(family) if family else []
@@ -258,14 +262,14 @@ def _awaited_by(family: Family) -> list[Request]:
 
 
 def _delays(child: Request) -> bool:
-    """Whether its parent cannot end yet."""
+    """Return whether its parent cannot end yet."""
     return child.awaited and (child.waits or child.state in (RunState.RUNNING, RunState.STOPPING))
 
 
 def with_awaited(request: Request) -> Iterator[Request]:
-    """A request and, over all steps, the children that are waited for.
+    """Yield a request and, recursively, the children that are awaited.
 
-    A run that has ended waits for nobody; a stopped one has taken its children along.
+    An ended run waits for nothing; a stopped run has stopped its children.
     """
     yield request
     if request.family is None or request.state is not RunState.RUNNING:

@@ -1,7 +1,7 @@
-"""A burst of messages becomes one (debounce, SPEC QUEUE-6).
+"""Debouncing: a burst of messages becomes one turn (SPEC QUEUE-6).
 
-Deadlines are lazy: a message that prolongs a burst only moves its end; the burst is looked at again
-when its timer, set for an earlier end, falls due. So prolonging costs no timer.
+Deadlines are lazy: another message only moves the end of its burst. The burst is checked again when
+its timer, set for an earlier end, fires. So extending a burst costs no timer.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from goclaw_py.scheduler.models import Request
 from goclaw_py.scheduler.timer_heap import Timers
 
 MAX_WINDOWS = 4
-"""A steady typist is served after this many windows."""
+"""A burst ends at the latest after this many windows."""
 
 CUT_WINDOW_S = 1.0
-"""How long the rest of a text that the channel cut is waited for, at least."""
+"""The shortest wait, in seconds, for the rest of a text that the channel split."""
 
 
 class DebounceBuffer:
@@ -44,7 +44,7 @@ class Debouncer:
         self.timers: Timers[DebounceBuffer] = Timers(_is_open)
 
     def begin(self, leader: Request, window_s: float, now: float) -> None:
-        """Open a burst with its first message. There must be none of this sender."""
+        """Open a burst with its first message. The sender must not have an open burst."""
         burst = DebounceBuffer(leader, window_s, now)
         earlier = self.of(leader.session)
         if earlier:
@@ -54,17 +54,17 @@ class Debouncer:
         self._set_timer(burst)
 
     def find(self, session: SessionKey, sender: str) -> DebounceBuffer | None:
-        """The open burst of this sender."""
+        """Return the sender's open burst."""
         burst = self._sessions.get(session)
         while burst is not None and burst.leader.sender != sender:
             burst = burst.next
         return burst
 
     def extend(self, burst: DebounceBuffer, now: float) -> None:
-        """One more message came: wait for the window again, within the bound.
+        """Extend a burst by another window, up to its limit.
 
-        A piece of a cut text always gets a whole window for its rest: the bound exists for people
-        who type on and on, and a text ends.
+        After a part of a split text the whole window is always waited for: the limit is for people
+        who never stop typing, and a text ends.
         """
         if burst.leader.cut:
             burst.ends_at = now + max(burst.window_s, CUT_WINDOW_S)
@@ -75,7 +75,7 @@ class Debouncer:
             self._set_timer(burst)
 
     def close(self, burst: DebounceBuffer) -> Request:
-        """End a burst early or in time, and give its leader."""
+        """Close a burst and return its leader."""
         burst.open = False
         self.timers.retire()
         leader = burst.leader
@@ -89,7 +89,7 @@ class Debouncer:
         return leader
 
     def of(self, session: SessionKey) -> list[DebounceBuffer]:
-        """The open bursts of a session, oldest first."""
+        """Return the open bursts of a session, the oldest first."""
         bursts: list[DebounceBuffer] = []
         burst = self._sessions.get(session)
         while burst is not None:
@@ -98,11 +98,11 @@ class Debouncer:
         return bursts
 
     def all(self) -> list[DebounceBuffer]:
-        """Every open burst."""
+        """Return all open bursts."""
         return [burst for session in self._sessions for burst in self.of(session)]
 
     def pop_due(self, now: float) -> Request | None:
-        """Close the next burst whose end has come and give its leader, or None."""
+        """Close the next burst that has ended and return its leader, or None."""
         while (burst := self.timers.pop_due(now)) is not None:
             # After a late call too: the burst that ended first goes first.
             if burst.ends_at > min(now, burst.timer_at):
@@ -112,7 +112,7 @@ class Debouncer:
         return None
 
     def next_at(self) -> float | None:
-        """When to look again. It may be early: prolonged bursts are found out then."""
+        """Return when to check again; may be early, because extended bursts are found then."""
         return self.timers.next_at()
 
     def _set_timer(self, burst: DebounceBuffer) -> None:

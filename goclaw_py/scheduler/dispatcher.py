@@ -1,7 +1,7 @@
-"""The asyncio shell of the scheduler: effects become tasks, ends of tasks become inputs.
+"""The asyncio shell of the scheduler: it runs effects as tasks and reports their ends.
 
-Everything here is synchronous but the tasks themselves. A ``/stop`` is one call chain down to
-``task.cancel()``, with no lock, queue or await in it.
+Everything except the tasks is synchronous. A ``/stop`` is one call chain to ``task.cancel()``,
+without lock, queue or await.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from goclaw_py.scheduler.views import LaneLoad, LaneView, RunState, RunView
 log = logging.getLogger(__name__)
 
 _NAMED = 10
-"""How many occupants of a lane a log line names."""
+"""The number of occupants of a lane in a log line."""
 
 
 class RunHandler(Protocol):
-    """What the dispatcher calls to run a request and to store its end."""
+    """The interface through which the dispatcher runs requests and stores their ends."""
 
     async def work(self, run_id: RunId) -> None:
-        """Do the run's work. Returning is completion, raising is failure."""
+        """Execute the run. Returning is completion, an exception is failure."""
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
-        """Store how a request ended. The run's slots stay taken until this returns."""
+        """Store how a request ended. The run keeps its slots until this returns."""
 
     def joined(self, request_id: RunId, into: RunId) -> None:
-        """A request became part of another one, which has not started or has taken it in."""
+        """A request became part of another one, which waits or has just taken it."""
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
-        """A run may take in a request that waits: see ``Dispatcher.take_in``."""
+        """A run may take a waiting request: see ``Dispatcher.take_in``."""
 
 
 class RunExited(Exception):
-    """A run asked the whole process to exit; that counts as a failure of the run only."""
+    """A run tried to exit the process; only the run fails."""
 
 
 class Dispatcher:
-    """Runs what the scheduler decides. Lives in one event loop."""
+    """Executes the decisions of the scheduler, in one event loop."""
 
     def __init__(self, scheduler: RunScheduler, host: RunHandler) -> None:
         self._scheduler = scheduler
@@ -70,32 +70,32 @@ class Dispatcher:
         self._on_change: Callable[[], None] | None = None
 
     def tell_changes(self, on_change: Callable[[], None]) -> None:
-        """Call ``on_change`` whenever something may have begun, ended or left."""
+        """Call ``on_change`` whenever requests may have started, ended or left."""
         self._on_change = on_change
 
     # ------------------------------------------------------------------ inputs
 
     def submit(self, request: Request) -> None:
-        """Take a request; see ``RunScheduler.submit``."""
+        """Submit a request; see ``RunScheduler.submit``."""
         self._carry_out(self._scheduler.submit(request, self._loop.time()))
 
     def take_in(self, request_id: RunId, run_id: RunId) -> None:
-        """A run takes in a message that was offered to it.
+        """Let a run take a message that was offered to it.
 
-        ``RunHandler.joined`` comes if it may.
+        ``RunHandler.joined`` is called if it may.
         """
         self._carry_out(self._scheduler.take_in(request_id, run_id, self._loop.time()))
 
     def resize_lane(self, name: LaneName, concurrency: int) -> None:
-        """Give a lane another size (SPEC LANE-9). Raises ``UnknownLane``."""
+        """Resize a lane (SPEC LANE-9). Raises ``UnknownLane``."""
         self._carry_out(self._scheduler.resize(name, concurrency, self._loop.time()))
 
     def grant(self, name: LaneName, places: int, elsewhere: int) -> None:
-        """Let so many more runs work in a shared lane, of which others have some (SPEC NODE-2)."""
+        """Add slots of a shared lane, of which other nodes have ``elsewhere`` (SPEC NODE-2)."""
         self._carry_out(self._scheduler.grant(name, places, elsewhere, self._loop.time()))
 
     def set_concurrency(self, session: SessionKey, concurrency: int) -> None:
-        """Let so many runs of a session work at once (SPEC QUEUE-7)."""
+        """Set the number of concurrent runs of a session (SPEC QUEUE-7)."""
         self._carry_out(self._scheduler.set_concurrency(session, concurrency, self._loop.time()))
 
     def stop_oldest(self, session: SessionKey, sender: str | None = None) -> StopResult:
@@ -111,24 +111,24 @@ class Dispatcher:
         return self._stopped(self._scheduler.stop_one(run_id, self._loop.time(), sender))
 
     def fail(self, run_id: RunId, reason: Reason) -> None:
-        """End a run as failed, with the children that it waits for; before this returns."""
+        """Fail a run with the children that it waits for; takes effect before this returns."""
         self._carry_out(self._scheduler.fail(run_id, reason, self._loop.time()))
 
     def give_back(self, requests: Set[RunId]) -> list[RunId]:
-        """Cut off those of some requests that wait; returns which these are."""
+        """End those of some requests that wait as interrupted; return them."""
         effects = self._scheduler.release_waiting(requests, self._loop.time())
         self._carry_out(effects)
         return [effect.request.id for effect in effects if isinstance(effect, Ended)]
 
     def interrupt(self) -> None:
-        """Cut everything off: this node owns nothing any more. New requests are still taken."""
+        """Interrupt everything: this node owns nothing any more. New requests are accepted."""
         self._carry_out(self._scheduler.interrupt_all(self._loop.time()))
 
     async def drain(self, wait_s: float, hurry: asyncio.Event) -> None:
-        """Stop taking requests, give runs ``wait_s`` seconds to end, then interrupt the rest.
+        """Refuse requests, give runs ``wait_s`` seconds to end, then interrupt them.
 
-        Setting ``hurry`` cuts the wait short. Returns when every run has ended or been abandoned
-        and every outcome is stored.
+        Setting ``hurry`` ends the wait. Returns when every run has ended or been abandoned and
+        every outcome is stored.
         """
         self._scheduler.drain()
         self._carry_out(self._scheduler.release_waiting(None, self._loop.time()))
@@ -145,36 +145,36 @@ class Dispatcher:
     # ------------------------------------------------------------------ looking
 
     def is_running(self, run_id: RunId) -> bool:
-        """Whether a run works and may speak: not stopped, not abandoned, not ended."""
+        """Return whether a run is running and not stopped."""
         return self._scheduler.state(run_id) is RunState.RUNNING
 
     def state(self, run_id: RunId) -> RunState:
-        """Where a request is on its way; DONE if it is not known."""
+        """Return the state of a request; DONE if it is unknown."""
         return self._scheduler.state(run_id)
 
     def has_session(self, key: SessionKey) -> bool:
-        """Whether anything of a session runs, waits or is being collected."""
+        """Return whether a session has a request that is running, waiting or debounced."""
         return self._scheduler.has_session(key)
 
     def lane_load(self, name: LaneName) -> LaneLoad:
-        """How much is asked of a lane now. Raises ``UnknownLane``."""
+        """Return the present load of a lane. Raises ``UnknownLane``."""
         return self._scheduler.lane_load(name)
 
     def lanes(self) -> tuple[LaneView, ...]:
-        """All lanes."""
+        """Return all lanes."""
         return self._scheduler.lanes()
 
     def runs(self) -> tuple[RunView, ...]:
-        """All requests that are not done."""
+        """Return all unfinished requests."""
         return self._scheduler.runs(self._loop.time())
 
     def policy(self, session: SessionKey) -> QueuePolicy | None:
-        """How the newest request of a session queues, while there is one."""
+        """Return the queue policy of a session's newest request, None without one."""
         return self._scheduler.policy(session)
 
     @property
     def draining(self) -> bool:
-        """Whether no more requests are taken."""
+        """Return whether requests are refused."""
         return self._scheduler.draining
 
     # ------------------------------------------------------------------ inside
@@ -259,7 +259,7 @@ class Dispatcher:
         self._carry_out(self._scheduler.tick(self._loop.time()))
 
     def _live_tasks(self) -> bool:
-        """Whether a task runs that was not given up."""
+        """Return whether a task is running that was not abandoned."""
         return any(
             self._scheduler.state(run_id) is not RunState.ABANDONED for run_id in self._tasks
         )
@@ -277,7 +277,7 @@ class Dispatcher:
 
 
 def tell_slow_wait(slow: LaneWaitExceeded) -> None:
-    """Warn about a run that waits for its lane, with who is in it (SPEC LANE-7)."""
+    """Warn about a slow wait for a lane, with its occupants (SPEC LANE-7)."""
     # A lane may hold hundreds; how many there are is told by ``active``.
     inside = [f"{run.id} ({run.session})" for run in slow.occupants[:_NAMED]]
     log.warning(

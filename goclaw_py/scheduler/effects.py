@@ -1,4 +1,4 @@
-"""What the scheduler asks its shell to do."""
+"""The effects that the shell of the scheduler must carry out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from goclaw_py.scheduler.models import LaneState, Request
 
 @dataclass(slots=True)
 class Start:
-    """Begin the run's task."""
+    """Start the run's task."""
 
     request: Request
 
@@ -27,9 +27,9 @@ class Cancel:
 
 @dataclass(slots=True)
 class MergeIntoRun:
-    """The request became part of another one: they share one outcome.
+    """The request became part of another one, with which it shares its outcome.
 
-    The other one has not started, or it has just taken the request in (``Scheduler.take_in``).
+    The other one waits, or has just taken it (``Scheduler.take_in``).
     """
 
     request: Request
@@ -38,7 +38,7 @@ class MergeIntoRun:
 
 @dataclass(slots=True)
 class OfferToRun:
-    """The request waits, and this run may take it in (mode ``steer``; SPEC QUEUE-4)."""
+    """The request waits, and this run may take it (mode ``steer``; SPEC QUEUE-4)."""
 
     request: Request
     run: Request
@@ -46,18 +46,18 @@ class OfferToRun:
 
 @dataclass(slots=True)
 class LaneWaitExceeded:
-    """The request has waited for a lane for too long (SPEC LANE-7); operators should know."""
+    """The request has waited too long for a lane; warn operators (SPEC LANE-7)."""
 
     request: Request
     lane: LaneState
     waited_s: float
     occupants: tuple[Request, ...]
-    """Who has the lane's slots."""
+    """The runs that have the lane's slots."""
 
 
 @dataclass(slots=True)
 class Ended:
-    """The request's one outcome. It comes exactly once for every request that did not join."""
+    """The outcome of a request: exactly one for every request that joined no other one."""
 
     request: Request
     outcome: Outcome

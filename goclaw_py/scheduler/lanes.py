@@ -1,4 +1,4 @@
-"""Which request gets a slot of a lane: its own, or the slot of a parent that waits for it."""
+"""Slots of lanes: a request uses its own, or that of a parent that waits for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goclaw_py.scheduler.timer_heap import Timers
 
 
 class Starter(Protocol):
-    """Starts the requests that get slots."""
+    """Starts the requests that got a slot."""
 
     requests: dict[RunId, Request]
     timers: Timers[RequestTimeout | LaneWaitTimeout]
@@ -22,7 +22,7 @@ class Starter(Protocol):
     has_less_room: bool
 
     def begin(self, request: Request, lane: LaneState, now: float) -> None:
-        """Start a request that has got a slot of a lane, or a place inside one."""
+        """Start a request that got a slot of a lane, or of a parent in it."""
 
 
 class LaneQueues:
@@ -34,7 +34,7 @@ class LaneQueues:
         self._starter = starter
 
     def enqueue_run(self, request: Request, now: float) -> None:
-        """Let a request that is ready have a slot, or a place in the line for one."""
+        """Give a ready request a slot, or queue it for one."""
         lane = request.place
         family = request.family
         if family is not None and family.host is not None:
@@ -51,7 +51,7 @@ class LaneQueues:
             self._starter.begin(request, lane, now)
 
     def leave(self, request: Request) -> None:
-        """Take a request that is ready out of the line in which it waits."""
+        """Remove a ready request from the queue in which it waits."""
         host = request.family.host if request.family else None
         if host is not None:
             _family(host).line.remove(request)
@@ -62,7 +62,7 @@ class LaneQueues:
             self._unwatch(lane)
 
     def free(self, request: Request, now: float) -> None:
-        """Take the slot of a run that works no more and give it to the next."""
+        """Release the slot of an ended run, and give it to the next."""
         lane = request.place
         family = request.family
         if family is None:
@@ -73,7 +73,7 @@ class LaneQueues:
             self.pump(lane, now)
 
     def pump(self, lane: LaneState, now: float) -> None:
-        """Start those who wait for a lane while it has room."""
+        """Start waiting requests while the lane has free slots."""
         line, begin = lane.line, self._starter.begin
         while lane.waiting and lane.active < lane.room:
             request = line.popleft()
@@ -90,7 +90,7 @@ class LaneQueues:
     # ------------------------------------------------------------------ guests (SPEC LANE-8)
 
     def nest(self, request: Request, host: Request, now: float) -> None:
-        """Let one that waits use the slot of a run that waits for it, not one of its lane."""
+        """Let a waiting request use the slot of a run that waits for it."""
         family = _family(request)
         if request.state is READY:
             self.leave(request)
@@ -114,7 +114,7 @@ class LaneQueues:
         self._starter.begin(request, host.place, now)
 
     def _hand_over(self, family: Family, lane: LaneState, now: float) -> None:
-        """Settle who uses the slot in which a run with relatives has worked."""
+        """Decide which relative uses the slot of an ended run."""
         host, guest = family.host, family.guest
         if guest is not None:
             # It was not waited for. The slot is its own now, or it is the host's next guest.
@@ -135,7 +135,7 @@ class LaneQueues:
     # ------------------------------------------------------------------ slow waits (SPEC LANE-7)
 
     def look(self, lane: LaneState, now: float) -> None:
-        """Tell about the first in a lane's line, once, if it has waited for too long."""
+        """Report the first request of a lane's queue, once, if it has waited too long."""
         first = lane.first()
         slow_at = max(first.since + SLOW_WAIT_S, lane.quiet_until)
         if now < slow_at:

@@ -9,7 +9,7 @@ _A_DAY_S = 86_400.0
 
 
 class LoopTimer:
-    """Fires at the instant it was last set to, or earlier if that is more than a day away."""
+    """Fires at the instant that was last set, or earlier if that is more than a day away."""
 
     __slots__ = ("_at", "_handle", "_loop", "_ring")
 
@@ -21,7 +21,7 @@ class LoopTimer:
         self._at = 0.0
 
     def set(self, at: float | None) -> None:
-        """Ring at ``at``, by the loop's clock; None: not at all. Ringing too early does no harm."""
+        """Fire at ``at``, by the loop's clock; None: never. Firing early is allowed."""
         if self._handle is not None:
             if at is not None and self._at <= at:
                 return

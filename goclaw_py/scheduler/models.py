@@ -1,7 +1,6 @@
 """The records of the scheduler: requests, and what they wait for.
 
-They hold state and answer questions about it. Every change of a state is made in
-``scheduler.state_machine``.
+They hold state and answer questions about it. Only ``scheduler.state_machine`` changes states.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from goclaw_py.scheduler.views import LaneView, RunState
 MAX_DEBOUNCE_S = 3600.0
 
 HOLDING = (RunState.RUNNING, RunState.STOPPING, RunState.FINISHING)
-"""The states in which a request has a slot of a lane."""
+"""The states in which a request has a lane slot."""
 
 _SLACK = 64
-"""How many that have left may stay in a lane's line before it is cleared of them."""
+"""The number of requests that have left and may stay in a lane's queue until it is cleaned."""
 
 
 class Mode(StrEnum):
-    """What happens to a message that finds its session busy (SPEC QUEUE-3, QUEUE-4)."""
+    """What happens to a message of a busy session (SPEC QUEUE-3, QUEUE-4)."""
 
     QUEUE = "queue"
     """It waits for its turn."""
     FOLLOWUP = "followup"
-    """The same, by the name that other systems use."""
+    """An alias of ``queue`` in other systems."""
     INTERRUPT = "interrupt"
-    """It stops what runs and replaces what waits."""
+    """It cancels the run and replaces what waits."""
     COLLECT = "collect"
-    """All that waits when the next turn starts becomes that turn."""
+    """Everything that waits when the next turn starts becomes that turn."""
     STEER = "steer"
-    """It waits, and the active run may take it in between two requests to its model."""
+    """It waits, and the run may take it between two model requests."""
 
 
 class Drop(StrEnum):
@@ -53,13 +52,14 @@ class Drop(StrEnum):
 class QueuePolicy:
     """How a session queues.
 
-    ``capacity`` counts waiting requests only, at least 1. ``debounce_s`` is the quiet time, in
-    seconds, after which a burst of messages counts as complete; 0 is off. ``concurrency`` is how
-    many runs of the session may work at once. A turn takes at most ``turn_messages`` messages and
-    ``turn_chars`` characters; a message that is longer is a turn of its own. Raises ``ValueError``
-    for anything else.
-
-    Source: SPEC QUEUE-1, QUEUE-3 to QUEUE-6.
+    Args:
+        capacity: The number of waiting requests, at least 1.
+        debounce_s: The quiet time, in seconds, after which a burst of messages is complete; 0 is
+            off.
+        concurrency: The number of concurrent runs of the session.
+        turn_messages: The number of messages in a turn.
+        turn_chars: The number of characters in a turn; a longer message is a turn of its own.
+            Raises ``ValueError`` for other values. Source: SPEC QUEUE-1, QUEUE-3 to QUEUE-6.
     """
 
     mode: Mode = Mode.QUEUE
@@ -94,7 +94,7 @@ _E = TypeVar("_E", bound=StrEnum)
 
 
 def _choice(name: str, value: object, kind: type[_E]) -> _E:
-    """The member of that value. Raises ``ValueError`` with all choices."""
+    """Return the member with this value. Raises ``ValueError`` with all choices."""
     try:
         return kind(str(value))
     except ValueError:
@@ -114,15 +114,22 @@ DEFAULT_POLICY = QueuePolicy()
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One request for a run, and its state.
+    """A request for a run, and its state.
 
-    Only the first part is the caller's: ``id`` must be new; it becomes the run's id. ``sender`` is
-    who debounces together, empty for sessions that are no chats. ``cut`` says that the sender's
-    next message is the rest of this one. ``deadline_s`` counts from submission, ``run_timeout_s``
-    from the start of the run; None is no limit. ``parent`` is the live run that asked for this
-    one; ``awaited`` says that it works no further until this one has ended (SPEC LANE-8).
-    ``pieces`` (messages) and ``chars`` are how much it says; both grow by what joins it.
-    ``senders`` are those who may stop it as their own, None: the ``sender``; they grow too.
+    The caller sets only the first fields:
+
+    Args:
+        id: A new id, which becomes the run's id.
+        sender: The sender for debouncing, empty for sessions that are not chats.
+        cut: Whether the sender's next message continues this one.
+        deadline_s: The time limit from submission; None is no limit.
+        run_timeout_s: The time limit from the start of the run; None is no limit.
+        parent: The live run that created this request.
+        awaited: Whether the parent waits until it has ended (SPEC LANE-8).
+        pieces: The number of messages, including those that join it.
+        chars: The number of characters, including those that join it.
+        senders: The people who may stop it as their own, including those of messages that join it;
+            None: only ``sender``.
     """
 
     id: RunId
@@ -144,21 +151,21 @@ class Request:
     since: float = field(default=0.0, init=False)
     """When it entered its state."""
     seq: int = field(default=0, init=False)
-    """Its place in the order of all submissions; 0 before."""
+    """Its number in the order of submission; 0 before."""
     started: int = field(default=0, init=False)
-    """Its place in the order of all starts; 0 before."""
+    """Its number in the order of starts; 0 before."""
     started_at: float = field(default=0.0, init=False)
     place: LaneState = field(init=False, repr=False)
-    """The lane whose line it waits in, or whose slot it uses."""
+    """The lane in whose queue it waits, or whose slot it uses."""
     slots: AgentSlots = field(init=False, repr=False)
     alone: bool = field(default=False, init=False)
-    """Starts only when nothing else of its session is active (mode ``interrupt``)."""
+    """It starts only if nothing else of its session is active (mode ``interrupt``)."""
     last_at: float = field(default=0.0, init=False)
     """When the last message joined it."""
     joined: list[RunId] | None = field(default=None, init=False)
-    """The requests that became part of it."""
+    """The requests that joined it."""
     overflowed: bool = field(default=False, init=False)
-    """It belongs to one that waits, which had no room for it (SPEC QUEUE-6)."""
+    """It belongs to a waiting request that had no room for it (SPEC QUEUE-6)."""
     stop_outcome: Outcome | None = field(default=None, init=False)
     reason: Reason | None = field(default=None, init=False)
     timers: int = field(default=0, init=False)
@@ -171,13 +178,13 @@ class Request:
         return self.state in (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
     def is_like(self, other: Request) -> bool:
-        """Whether one run may answer both: the same agent, in the same lane, neither a child."""
+        """Return whether one run may answer both: same agent and lane, neither is a child."""
         if self.parent is not None or other.parent is not None:
             return False
         return self.place is other.place and self.agent == other.agent
 
     def has_room_for(self, other: Request) -> bool:
-        """Whether the turn is not too large with this one too (SPEC QUEUE-6)."""
+        """Return whether the turn has room for this request too (SPEC QUEUE-6)."""
         limits = self.policy
         return (
             self.pieces + other.pieces <= limits.turn_messages
@@ -185,17 +192,17 @@ class Request:
         )
 
     def is_of(self, sender: str | None) -> bool:
-        """Whether it answers a message of this sender, or is for a run that does; None: anybody."""
+        """Return whether a message of it is from this sender, or its run is for them; None: any."""
         if sender is None or sender in (self.senders or (self.sender,)):
             return True
         return any(above.is_of(sender) for above in self.family.ancestors) if self.family else False
 
     def works_in(self, lane: LaneState) -> bool:
-        """Whether it uses a slot of this lane, its own or its host's."""
+        """Return whether it uses a slot of this lane, its own or its host's."""
         return self.place is lane and self.state in HOLDING
 
     def waits_in(self, lane: LaneState) -> bool:
-        """Whether it waits for a slot of its own in this lane."""
+        """Return whether it waits for a slot of its own in this lane."""
         if self.state is not RunState.READY or self.place is not lane:
             return False
         return self.family is None or self.family.host is None
@@ -208,19 +215,19 @@ class Family:
     ancestors: tuple[Request, ...] = ()
     """Its parent, grandparent …"""
     children: dict[RunId, Request] = field(default_factory=dict)
-    """Those that it has asked for and that are not done."""
+    """Its children that are not done."""
     host: Request | None = None
     """The ancestor whose lane slot it uses; None if it needs one of its own."""
     guest: Request | None = None
-    """Who works in this one's lane slot besides itself; one at a time."""
+    """The request that uses this one's lane slot too; one at a time."""
     line: deque[Request] = field(default_factory=deque)
-    """Who waits to be the guest."""
+    """The requests that wait to be the guest."""
     awaits: Request | None = None
-    """What the run waits for without having said so, as far as the shell knows."""
+    """The request that the run waits for without having declared it, as far as known."""
 
 
 class SessionQueue:
-    """One session: its active runs in the order they got their slot, and its waiting line."""
+    """A session: its active runs in the order of their slots, and its queue."""
 
     __slots__ = ("active", "concurrency", "key", "waiting")
 
@@ -231,20 +238,20 @@ class SessionQueue:
         self.waiting: deque[Request] = deque()
 
     def may_start(self, request: Request) -> bool:
-        """Whether the session has room for this request."""
+        """Return whether the session has a slot for this request."""
         if request.alone:
             return not self.active
         return len(self.active) < self.concurrency
 
     def next_agent(self) -> AgentSlots | None:
-        """Whom the first that waits is for, if the session has room for it."""
+        """Return the agent of the first waiting request, if the session has a slot for it."""
         waiting = self.waiting
         if not waiting or not self.may_start(waiting[0]):
             return None
         return waiting[0].slots
 
     def last_waiting_of(self, sender: str) -> Request | None:
-        """The newest message of this sender that has not started; a child is none."""
+        """Return the sender's newest request that has not started, except children."""
         for request in reversed(self.waiting):
             if request.sender == sender and request.parent is None:
                 return request
@@ -256,7 +263,7 @@ class SessionQueue:
         return None
 
     def last_active_at(self, sender: str) -> float | None:
-        """When the newest message of this sender came that is active; a child is none."""
+        """Return when the sender's newest active message came, except children."""
         active = self.active.values()
         mine = (r.last_at for r in active if r.sender == sender and r.parent is None)
         return max(mine, default=None)
@@ -269,12 +276,12 @@ class SessionQueue:
         return min(running, key=lambda r: r.started, default=ready)
 
     def is_stopping(self, sender: str | None) -> bool:
-        """Whether a run of this sender that was stopped has not been put away yet."""
+        """Return whether a stopped run of this sender has not been released yet."""
         return any(r.stop_outcome is not None and r.is_of(sender) for r in self.active.values())
 
 
 class AgentSlots:
-    """How many runs of an agent may be in progress at once, over all sessions (SPEC AGENT-3)."""
+    """The number of concurrent runs of an agent, over all sessions (SPEC AGENT-3)."""
 
     __slots__ = ("active", "limit", "line")
 
@@ -288,16 +295,16 @@ class AgentSlots:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more of its runs may work."""
+        """Return whether another of its runs may start."""
         return self.limit is None or self.active < self.limit
 
 
 class LaneState:
-    """A bounded pool of runs (SPEC LANE-1). ``line``: waiting requests, first in, first out.
+    """A limited pool of runs (SPEC LANE-1). ``line``: waiting requests, first in, first out.
 
     Args:
-        shared: Other nodes have the same lane. Then a run needs a place that was granted for it,
-            and gives it back at its end: ``room`` is how many are here (SPEC NODE-2).
+        shared: Whether other nodes have the same lane. Then a run needs a slot that was granted,
+            and returns it at its end: ``room`` is the number of slots here (SPEC NODE-2).
     """
 
     __slots__ = (
@@ -327,12 +334,12 @@ class LaneState:
         self.concurrency = concurrency
         self.shared = shared
         self.room = 0 if shared else concurrency
-        """How many may work here at once."""
+        """The number of slots here."""
         self.elsewhere = 0
-        """How many places of a shared lane other nodes had when somebody here last asked."""
+        """The number of slots that other nodes had when this one last asked."""
         self.active = 0
         self.line: deque[Request] = deque()
-        """May hold some that have left; ``waiting`` counts those that have not."""
+        """May contain requests that have left; ``waiting`` counts the others."""
         self.closed = False
         self.waiting = 0
         self.started = 0
@@ -342,30 +349,30 @@ class LaneState:
         self.wait_times = Histogram()
         self.run_times = Histogram()
         self.watched: object | None = None
-        """The alarm that looks for slow waits, while somebody waits."""
+        """The timer for slow waits, while a request waits."""
         self.told = 0
-        """Whose wait was told last (``Request.seq``)."""
+        """The last request whose wait was reported (``Request.seq``)."""
         self.quiet_until = float("-inf")
-        """No wait is told before."""
+        """No wait is reported before this time."""
 
     def resize(self, concurrency: int) -> None:
-        """Give it another size. Of a shared one what was granted stays."""
+        """Resize it. Slots of a shared lane stay granted."""
         self.concurrency = concurrency
         if not self.shared:
             self.room = concurrency
 
     def vacate(self) -> None:
-        """A run has left its slot. In a shared lane its place is not the next one's."""
+        """Release a slot. In a shared lane it is not given to the next request."""
         self.active -= 1
         if self.shared:
             self.room -= 1
 
     def first(self) -> Request:
-        """The first in the line. There must be one."""
+        """Return the first waiting request. There must be one."""
         return next(request for request in self.line if request.waits_in(self))
 
     def leave(self) -> None:
-        """One that waits leaves the line; its state will tell which."""
+        """Count a waiting request that leaves; its state tells which."""
         self.waiting -= 1
         if not self.waiting:
             self.line.clear()
@@ -373,7 +380,7 @@ class LaneState:
             self.line = deque(request for request in self.line if request.waits_in(self))
 
     def view(self) -> LaneView:
-        """For people."""
+        """Return its view for people."""
         return LaneView(
             name=self.name,
             concurrency=self.concurrency,

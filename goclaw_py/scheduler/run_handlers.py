@@ -13,21 +13,21 @@ class RunOwner(RunHandler, Protocol):
     """A run handler that knows which runs are its own."""
 
     def owns(self, run_id: RunId) -> bool:
-        """Whether this request is its own and its end is not stored yet."""
+        """Return whether this request belongs to it and has no stored end."""
 
 
 class RunHandlers:
     """Forwards each call of the dispatcher to the owner of the run.
 
     Args:
-        owners: Asked in this order; what none of them owns belongs to the last.
+        owners: Asked in this order; the last one gets the runs that none owns.
     """
 
     def __init__(self, *owners: RunOwner) -> None:
         self._owners = owners
 
     async def work(self, run_id: RunId) -> None:
-        """Do the run's work."""
+        """Execute the run."""
         await self._of(run_id).work(run_id)
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
@@ -35,11 +35,11 @@ class RunHandlers:
         await self._of(ended.run_id).record(ended, error)
 
     def joined(self, request_id: RunId, into: RunId) -> None:
-        """Only messages of chats join others."""
+        """Only chat messages join others."""
         self._of(into).joined(request_id, into)
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
-        """Only messages of chats are offered."""
+        """Only chat messages are offered."""
         self._of(run_id).offered(request_id, run_id)
 
     def _of(self, run_id: RunId) -> RunOwner:

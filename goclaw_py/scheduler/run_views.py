@@ -1,4 +1,4 @@
-"""Requests as operators see them: where each is, and what it waits for."""
+"""Views of requests for operators: the state of each, and what it waits for."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which request runs when: lanes, session queues, bursts, stops.
+"""Decides which request runs when: lanes, session queues, bursts, stops.
 
-Pure: no I/O, no clock, no asyncio. ``now`` is any clock in seconds that never goes back. Methods
-return effects, in the order in which the shell must carry them out; ``next_timer`` tells when to
-call ``tick``. The transitions themselves are in ``scheduler.state_machine``.
+Pure: no I/O, no clock, no asyncio. ``now`` is any monotonic clock in seconds. Methods return
+effects, which the shell must carry out in order; ``next_timer`` tells when to call ``tick``.
+``scheduler.state_machine`` has the transitions.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ DEFAULT_LANES: Mapping[LaneName, int] = {
 
 
 MAX_LIMIT_S = 1e308
-"""The longest time limit: adding it to any clock gives a number that is not infinite."""
+"""The longest time limit: adding it to a clock does not overflow."""
 
 
 class DuplicateRequest(GoclawError):
-    """A live request has this id already; the second one was not taken."""
+    """A live request has this id already; the new one was not accepted."""
 
 
 class UnknownLane(GoclawError):
@@ -58,11 +58,11 @@ class RunScheduler:
     """Decides which request runs when.
 
     Args:
-        lanes: Concurrency by lane name; the default lanes are always there.
-        agents: How many runs of an agent may work at once; agents not named have no limit.
+        lanes: Sizes by lane name; the default lanes always exist.
+        agents: The number of concurrent runs of an agent; other agents have no limit.
         cancel_grace_s: How long a cancelled run may take to end before it is abandoned.
-        nesting: How far runs may ask for other runs.
-        shared: Lanes whose size is that of all nodes together: see ``grant``.
+        nesting: The limits of child runs.
+        shared: Lanes whose size counts for all nodes together: see ``grant``.
     """
 
     def __init__(
@@ -86,11 +86,10 @@ class RunScheduler:
     # ------------------------------------------------------------------ requests
 
     def submit(self, request: Request, now: float) -> list[Effect]:
-        """Take a request.
+        """Submit a request.
 
-        It joins one that waits, goes into the debounce buffer, queues or starts. Raises
-        ``DuplicateRequest`` if a live request has its id or this very object was taken before, and
-        ``ValueError`` for a time limit that is none.
+        It joins a waiting one, is debounced, waits or starts. Raises ``DuplicateRequest`` if a live
+        request has its id or it was submitted before, and ``ValueError`` for an invalid time limit.
         """
         machine = self._machine
         if request.seq:
@@ -114,10 +113,10 @@ class RunScheduler:
         return self._take(now)
 
     def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
-        """A run has taken in a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
+        """Let a run take a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
 
-        Nothing happens, and no ``MergeIntoRun`` comes, if the message waits no more, has no room in
-        the turn, or the run has been stopped: then the run must not use it.
+        Nothing happens, and there is no ``MergeIntoRun``, if the message no longer waits, the turn
+        has no room for it, or the run was stopped: then the run must not use it.
         """
         machine = self._machine
         request, run = machine.requests.get(request_id), machine.requests.get(run_id)
@@ -131,9 +130,9 @@ class RunScheduler:
         return self._take(now)
 
     def finish(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
-        """The run's task has ended. Decides its outcome; the slots stay taken until ``release``.
+        """Decide the outcome of a run whose task has ended; it keeps its slots until ``release``.
 
-        A run that was stopped ends as what stopped it says, whatever its task returned.
+        A stopped run has the outcome of the stop, whatever its task returned.
         """
         request = self._machine.requests.get(run_id)
         if request is not None:
@@ -141,14 +140,14 @@ class RunScheduler:
         return self._take(now)
 
     def release(self, run_id: RunId, now: float) -> list[Effect]:
-        """The outcome is stored: the run's slots go to those who wait."""
+        """Release the slots of a run whose outcome is stored."""
         request = self._machine.requests.get(run_id)
         if request is not None:
             self._machine.release(request, now)
         return self._take(now)
 
     def finished(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
-        """``finish`` and ``release`` in one, for shells that store nothing."""
+        """Call ``finish`` and ``release``, for shells that store nothing."""
         machine = self._machine
         request = machine.requests.get(run_id)
         if request is not None:
@@ -164,7 +163,7 @@ class RunScheduler:
     def stop_oldest(
         self, session_key: SessionKey, now: float, sender: str | None = None
     ) -> StopResult:
-        """Cancel the oldest run, or else the oldest that waits (SPEC QUEUE-8, ``cancel_one``)."""
+        """Cancel the oldest run, otherwise the oldest waiting request (QUEUE-8, ``cancel_one``)."""
         machine = self._machine
         target = self._oldest(session_key, sender)
         if target is not None:
@@ -177,7 +176,7 @@ class RunScheduler:
         return StopResult(spared=[] if spared is None else [spared.id])
 
     def _oldest(self, session_key: SessionKey, sender: str | None) -> Request | None:
-        """What a stop of one thing means, None if nothing of that sender can be stopped."""
+        """Return the request that a stop of one cancels; None if the sender has none."""
         machine = self._machine
         session = machine.sessions.get(session_key)
         waiting = [burst.leader for burst in machine.collector.of(session_key)]
@@ -190,7 +189,7 @@ class RunScheduler:
         return min(waiting, key=_seq, default=None)
 
     def stop_one(self, run_id: RunId, now: float, sender: str | None = None) -> StopResult:
-        """Cancel one request, wherever it is on its way, with its descendants (SPEC CMD-2)."""
+        """Cancel a request in any state, with its descendants (SPEC CMD-2)."""
         machine = self._machine
         request = machine.requests.get(run_id) or machine.aliases.get(run_id)
         if request is None:
@@ -203,7 +202,7 @@ class RunScheduler:
         return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
 
     def fail(self, run_id: RunId, reason: Reason, now: float) -> list[Effect]:
-        """End one request as failed, with the children that it waits for (SPEC AGENT-5).
+        """Fail a request with the children that it waits for (SPEC AGENT-5).
 
         Nothing happens if it has ended or is being stopped.
         """
@@ -235,7 +234,7 @@ class RunScheduler:
     # ------------------------------------------------------------------ time
 
     def next_timer(self) -> float | None:
-        """When to call ``tick`` next. It may be early, never late."""
+        """Return when to call ``tick`` next; may be early, never late."""
         machine = self._machine
         alarm, burst = machine.timers.next_at(), machine.collector.next_at()
         if alarm is None or burst is None:
@@ -244,11 +243,11 @@ class RunScheduler:
 
     @property
     def timers_set(self) -> int:
-        """Grows whenever a timer is set: ``next_timer`` can be earlier only if this has changed."""
+        """Return a counter of timers; ``next_timer`` can become earlier only if it changes."""
         return self._machine.timers.added + self._machine.collector.timers.added
 
     def tick(self, now: float) -> list[Effect]:
-        """Let pass what is due: debounce windows, deadlines, time limits, grace periods."""
+        """Handle what is due: debounce windows, deadlines, time limits, grace periods."""
         machine = self._machine
         while True:
             # Time limits first: what has expired does not start, however late the call.
@@ -262,16 +261,16 @@ class RunScheduler:
     # ------------------------------------------------------------------ shutdown
 
     def drain(self) -> None:
-        """Take no more requests. What was taken goes on."""
+        """Refuse new requests. Accepted ones continue."""
         self._draining = True
 
     @property
     def draining(self) -> bool:
-        """Whether ``drain`` was called."""
+        """Return whether ``drain`` was called."""
         return self._draining
 
     def release_waiting(self, among: Set[RunId] | None, now: float) -> list[Effect]:
-        """End what has not started as ``interrupted``: everything, or what is ``among`` these."""
+        """End waiting requests as ``interrupted``: all, or those ``among`` some."""
         requests = self._machine.requests.values()
         waiting = [r for r in requests if r.waits and (among is None or r.id in among)]
         return self._cut(waiting, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
@@ -282,7 +281,7 @@ class RunScheduler:
         return self._cut(requests, Outcome.INTERRUPTED, Reason.SHUTDOWN, now).effects
 
     def close_lane(self, name: LaneName, now: float) -> list[Effect]:
-        """Reject what waits in a lane and all that comes later. Runs in it go on.
+        """Reject what waits in a lane, and all later requests. Its runs continue.
 
         Raises ``UnknownLane``.
         """
@@ -294,14 +293,14 @@ class RunScheduler:
     # ------------------------------------------------------------------ sizes
 
     def get_or_create(self, name: LaneName, concurrency: int) -> LaneView:
-        """Make a lane; if it is there already, it keeps its size (SPEC LANE-2)."""
+        """Return a lane; create it if it does not exist (SPEC LANE-2)."""
         lane = self._machine.lanes.get(name)
         if lane is None:
             lane = self._machine.lanes[name] = LaneState(name, concurrency)
         return lane.view()
 
     def resize(self, name: LaneName, concurrency: int, now: float) -> list[Effect]:
-        """Give a lane another size; what runs goes on (SPEC LANE-9).
+        """Resize a lane; its runs continue (SPEC LANE-9).
 
         Raises ``UnknownLane``, and ``ValueError`` for a size below 1.
         """
@@ -313,9 +312,9 @@ class RunScheduler:
         return self._take(now)
 
     def grant(self, name: LaneName, places: int, elsewhere: int, now: float) -> list[Effect]:
-        """Let so many more runs work in a shared lane; each gives its place back at its end.
+        """Add slots of a shared lane; each run returns its slot at its end.
 
-        ``elsewhere`` is how many places other nodes have. Raises ``UnknownLane``, and
+        ``elsewhere`` is the number of slots of other nodes. Raises ``UnknownLane``, and
         ``ValueError`` for a lane that is not shared.
         """
         lane = self._lane(name)
@@ -329,9 +328,9 @@ class RunScheduler:
         return self._take(now)
 
     def set_concurrency(self, key: SessionKey, concurrency: int, now: float) -> list[Effect]:
-        """Let so many runs of a session work at once, until its next request says otherwise.
+        """Set the number of concurrent runs of a session, until its next request.
 
-        What runs goes on (SPEC QUEUE-7). Raises ``ValueError`` for a number below 1.
+        Its runs continue (SPEC QUEUE-7). Raises ``ValueError`` for a number below 1.
         """
         check_count("concurrency", concurrency)
         machine = self._machine
@@ -345,31 +344,31 @@ class RunScheduler:
     # ------------------------------------------------------------------ looking
 
     def lanes(self) -> tuple[LaneView, ...]:
-        """All lanes."""
+        """Return all lanes."""
         return tuple(lane.view() for lane in self._machine.lanes.values())
 
     def lane_load(self, name: LaneName) -> LaneLoad:
-        """How much is asked of a lane now. Raises ``UnknownLane``."""
+        """Return the present load of a lane. Raises ``UnknownLane``."""
         lane = self._lane(name)
         return LaneLoad(lane.concurrency, lane.active, lane.waiting)
 
     def runs(self, now: float) -> tuple[RunView, ...]:
-        """All requests that are not done, in order of submission."""
+        """Return all unfinished requests in the order of submission."""
         machine = self._machine
         return tuple(run_view(r, machine.sessions, now) for r in machine.requests.values())
 
     def policy(self, key: SessionKey) -> QueuePolicy | None:
-        """How the newest request of a session queues, while there is one."""
+        """Return the queue policy of a session's newest request, None without one."""
         requests = [r for r in self._machine.requests.values() if r.session == key]
         return max(requests, key=_seq).policy if requests else None
 
     def occupants(self, name: LaneName) -> tuple[RunId, ...]:
-        """Who works in a lane's slots, those inside the slot of a parent included."""
+        """Return the runs in a lane's slots, including those in the slot of a parent."""
         lane = self._lane(name)
         return tuple(r.id for r in self._machine.requests.values() if r.works_in(lane))
 
     def state(self, run_id: RunId) -> RunState:
-        """Where a request is; DONE if it is not known."""
+        """Return the state of a request; DONE if it is unknown."""
         request = self._machine.requests.get(run_id)
         return RunState.DONE if request is None else request.state
 
@@ -383,16 +382,16 @@ class RunScheduler:
 
     @property
     def busy(self) -> bool:
-        """Whether anything is left that was not given up."""
+        """Return whether anything is unfinished and not abandoned."""
         return any(r.state is not ABANDONED for r in self._machine.requests.values())
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left, abandoned runs included."""
+        """Return whether nothing is left, including abandoned runs."""
         return not self._machine.requests
 
     def has_session(self, key: SessionKey) -> bool:
-        """Whether anything of this session runs, waits or is being collected."""
+        """Return whether a session has a request that is running, waiting or debounced."""
         return key in self._machine.sessions or bool(self._machine.collector.of(key))
 
     # ------------------------------------------------------------------ inside

@@ -1,6 +1,6 @@
 """Snapshots of lanes for people: running and waiting requests, and slow waits.
 
-All of it is made of the views that a scheduler gives of itself.
+Computed from the views of a scheduler.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from goclaw_py.scheduler.timeouts import SLOW_WAIT_S
 from goclaw_py.scheduler.views import LaneUse, LaneView, RunState, RunView, WaitsFor
 
 MAX_WARNINGS = 5
-"""How many lanes are warned about at once."""
+"""The number of lanes that are warned about at once."""
 
 MAX_NAMED = 3
-"""How many runs a warning names."""
+"""The number of runs that a warning names."""
 
 _NEXT_FIRST = (RunState.READY, RunState.QUEUED, RunState.COLLECTING)
 
 
 def lane_uses(lanes: Iterable[LaneView], runs: Sequence[RunView]) -> tuple[LaneUse, ...]:
-    """Who is in each lane and who waits for it."""
+    """Return the running and waiting runs of each lane."""
     return tuple(_use(lane, runs) for lane in lanes)
 
 
 def in_line(runs: Iterable[RunView]) -> tuple[RunView, ...]:
-    """Those that have not started, the one that is nearest to its start first.
+    """Return the runs that have not started, the one that starts next first.
 
-    A line is served first come, first served, so who has waited longest in it is its first.
+    Queues are first come, first served, so the longest waiting is first.
     """
     waiting = [run for run in runs if run.waits_for is not None]
     return tuple(sorted(waiting, key=lambda run: (_NEXT_FIRST.index(run.state), -run.for_s)))
 
 
 def slow_waits(lanes: Iterable[LaneView], runs: Sequence[RunView]) -> tuple[str, ...]:
-    """One sentence for each lane in whose line somebody waits slowly now (SPEC LANE-7).
+    """Return a sentence for each lane in whose queue a request waits slowly (SPEC LANE-7).
 
-    It names who waits and who occupies the lane. The longest wait comes first; at most
+    It names the waiting and the running requests. The longest wait comes first; at most
     ``MAX_WARNINGS``.
     """
     slow = [

@@ -58,10 +58,9 @@ _COMPLETED, _FAILED = Outcome.COMPLETED, Outcome.FAILED
 
 @dataclass(slots=True)
 class StopResult:
-    """What a stop did. ``already_stopping``: the only run left had been stopped before.
+    """The result of a stop. ``already_stopping``: the only run left had been stopped before.
 
-    ``spared`` are what it would have stopped as well, or instead, if it had not been for what is of
-    one sender only.
+    ``spared`` are the requests of other senders that would have been stopped.
     """
 
     effects: list[Effect] = field(default_factory=list)
@@ -83,11 +82,11 @@ class RequestStateMachine:
         self.sessions: dict[SessionKey, SessionQueue] = {}
         self.lanes = {lane.name: lane for lane in lanes}
         self.kin: Kin = {}
-        """For each session the live requests that its runs, ended ones too, have asked for."""
+        """For each session, the live requests that its runs, also ended ones, have created."""
         self.awaited: dict[RunId, Request] = {}
         """The live requests whose parent waits for them."""
         self.has_less_room = False
-        """Somebody may have got stuck who is awaited; see ``Admission.unblock``."""
+        """An awaited request may be stuck; see ``Admission.unblock``."""
         self.collector = Debouncer()
         self.timers: Timers[RequestTimeout | LaneWaitTimeout] = Timers(lambda alarm: alarm.live)
         self.slots = LaneQueues(self)
@@ -99,14 +98,14 @@ class RequestStateMachine:
         self._starts = 0
 
     def take(self) -> list[Effect]:
-        """What the shell has to do, in this order; given out once."""
+        """Return the effects to carry out, in order, and forget them."""
         effects, self.effects = self.effects, []
         return effects
 
     # ------------------------------------------------------------------ coming in
 
     def enter(self, request: Request, lane: LaneState, now: float) -> None:
-        """Know a request. It waits nowhere yet."""
+        """Add a request, which does not wait anywhere yet."""
         self._seq += 1
         request.seq = self._seq
         request.state = COLLECTING
@@ -118,18 +117,18 @@ class RequestStateMachine:
             self._arm(request, Deadline(request), now + request.deadline_s)
 
     def adopt(self, request: Request, parent: Request) -> None:
-        """Make a request that was just entered the child of a run."""
+        """Make a new request the child of a run."""
         bind(request, parent, self.kin)
         if request.awaited:
             self.awaited[request.id] = request
 
     def refuse(self, request: Request, reason: Reason | None) -> None:
-        """End a request that is not let in."""
+        """End a request that is not admitted."""
         request.state = DONE
         self.effects.append(Ended(request, Outcome.REJECTED, reason))
 
     def enqueue(self, request: Request, now: float) -> None:
-        """Put a request into its session: it becomes ready at once, or waits, or costs a place."""
+        """Add a request to its session: it becomes ready, waits, or drops another one."""
         policy = request.policy
         session = self.sessions.get(request.session)
         if session is None:
@@ -157,7 +156,7 @@ class RequestStateMachine:
             self._offer(request, session)
 
     def set_concurrency(self, session: SessionQueue, concurrency: int, now: float) -> None:
-        """Let so many runs of a session work at once."""
+        """Set the number of concurrent runs of a session."""
         self.has_less_room |= concurrency < session.concurrency
         session.concurrency = concurrency
         if session.waiting:
@@ -167,7 +166,7 @@ class RequestStateMachine:
             self.admit(session, now)
 
     def _offer(self, request: Request, session: SessionQueue) -> None:
-        """Let the run that works in a session know about a message for it (SPEC QUEUE-4)."""
+        """Offer a message to the run of its session (SPEC QUEUE-4)."""
         if request.state is not QUEUED:
             return  # it moved up at once, because the oldest one was dropped for it
         runs = [r for r in session.active.values() if r.state is RUNNING and request.is_like(r)]
@@ -179,7 +178,7 @@ class RequestStateMachine:
     # ------------------------------------------------------------------ going on
 
     def admit(self, session: SessionQueue, now: float) -> None:
-        """Let a session's waiting requests move on while session and agent have room."""
+        """Make waiting requests of a session ready while session and agent have slots."""
         waiting, active = session.waiting, session.active
         # ``may_start``, written out: this is asked twice for each run.
         while waiting and len(active) < session.concurrency:
@@ -197,7 +196,7 @@ class RequestStateMachine:
             self.sessions.pop(session.key, None)
 
     def _serve(self, agent: AgentSlots, now: float) -> None:
-        """Give an agent's free slots to the sessions in its line, one each in turn."""
+        """Give an agent's free slots to the sessions in its queue, one each in turn."""
         while agent.line and agent.has_room:
             key = next(iter(agent.line))
             del agent.line[key]
@@ -220,7 +219,7 @@ class RequestStateMachine:
             self.has_less_room = True  # it has the agent, but it may never get its lane
 
     def begin(self, request: Request, lane: LaneState, now: float) -> None:
-        """Start a request that has got a slot of a lane, or a place inside one."""
+        """Start a request that got a slot of a lane, or of a parent in it."""
         lane.started += 1
         lane.wait_times.add(now - request.since)
         request.state = RUNNING
@@ -236,18 +235,18 @@ class RequestStateMachine:
             self.admit(self.sessions[request.session], now)
 
     def _collect(self, request: Request) -> bool:
-        """Take what waits in the session into a turn that starts (SPEC QUEUE-4); if any did."""
+        """Take what waits in the session into a starting turn (QUEUE-4); return whether any was."""
         others = self._following(request, Mode.COLLECT)
         taken = list(takewhile(lambda other: self.absorb(other, request), others))
         return bool(taken)
 
     def _following(self, run: Request, mode: Mode) -> list[Request]:
-        """What waits and may become a part of a run; nothing overtakes what it could answer."""
+        """Return the waiting requests that may become part of a run, without overtaking others."""
         alike = (r for r in self.sessions[run.session].waiting if r.is_like(run))
         return list(takewhile(lambda r: r.policy.mode is mode, alike))
 
     def absorb(self, request: Request, into: Request) -> bool:
-        """Make one that waits in its session's line a part of another request, if it has room."""
+        """Make a waiting request a part of another one if it has room; return whether it had."""
         if not into.has_room_for(request):
             return False
         self._leave(request)
@@ -257,7 +256,7 @@ class RequestStateMachine:
         return True
 
     def join(self, request: Request, into: Request) -> None:
-        """Make a request, which has not been entered or has left, a part of another one."""
+        """Make a request that is not in the session's queue a part of another one."""
         request.state = DONE
         into.pieces += request.pieces
         into.chars += request.chars
@@ -268,7 +267,7 @@ class RequestStateMachine:
         self.effects.append(MergeIntoRun(request, into))
 
     def alias(self, run_id: RunId, into: Request) -> None:
-        """Know that this request is a part of another one."""
+        """Store that this request is a part of another one."""
         if into.joined is None:
             into.joined = []
         into.joined.append(run_id)
@@ -277,7 +276,7 @@ class RequestStateMachine:
     # ------------------------------------------------------------------ ending
 
     def finish(self, request: Request, outcome: Outcome, now: float) -> None:
-        """The task of a run has ended; a run that was stopped ends as what stopped it says."""
+        """Handle the end of a run's task; a stopped run has the outcome of the stop."""
         state = request.state
         if state is ABANDONED:
             self._forget(request)
@@ -292,7 +291,7 @@ class RequestStateMachine:
         self.effects.append(Ended(request, outcome, request.reason))
 
     def release(self, request: Request, now: float) -> None:
-        """Put a finished run away and give its slots to those who wait."""
+        """Remove a finished run and release its slots."""
         if request.state is not FINISHING:
             raise illegal(request, DONE)
         self._forget(request)
@@ -305,9 +304,9 @@ class RequestStateMachine:
         reason: Reason,
         now: float,
     ) -> StopResult:
-        """End what waits among ``requests`` and cancel what runs; the rest is left alone.
+        """End waiting requests and cancel runs among ``requests``.
 
-        Children that a run waits for share its fate.
+        Children that a run waits for end with it.
         """
         stop = StopResult()
         listed = list(dict.fromkeys(r for request in requests for r in with_awaited(request)))
@@ -328,11 +327,11 @@ class RequestStateMachine:
         return stop
 
     def end(self, request: Request, outcome: Outcome, reason: Reason, now: float) -> None:
-        """End one request, or cancel it if it runs."""
+        """End a request, or cancel it if it is running."""
         self.cut([request], outcome, reason, now)
 
     def ring(self, alarm: RequestTimeout | LaneWaitTimeout, now: float) -> None:
-        """A timer has come."""
+        """Handle a timer."""
         if isinstance(alarm, LaneWaitTimeout):
             self.slots.look(alarm.lane, now)
         elif isinstance(alarm, CancelTimeout):
@@ -341,7 +340,7 @@ class RequestStateMachine:
             self.end(alarm.request, Outcome.TIMED_OUT, alarm.reason, now)
 
     def _leave(self, request: Request) -> None:
-        """Take a request that has not started out of wherever it waits."""
+        """Remove a request that has not started from where it waits."""
         if request.state is READY:
             del self.sessions[request.session].active[request.id]
             request.slots.active -= 1
@@ -374,14 +373,14 @@ class RequestStateMachine:
         self.effects.append(Cancel(request, reason))
 
     def _abandon(self, request: Request, now: float) -> None:
-        """Give up on a run that ignores its cancellation: its slots count no more."""
+        """Abandon a run that ignores its cancellation: its slots no longer count."""
         self._move(request, ABANDONED, now)
         self._count_end(request, Outcome.ABANDONED, now)
         self.effects.append(Ended(request, Outcome.ABANDONED, request.reason))
         self._free(request, now)
 
     def _free(self, request: Request, now: float) -> None:
-        """Give back all slots of a run that works no more."""
+        """Release all slots of an ended run."""
         session = self.sessions[request.session]
         del session.active[request.id]
         agent = request.slots

@@ -22,13 +22,13 @@ TRANSITIONS: Mapping[RunState, tuple[RunState, ...]] = {
     ABANDONED: (DONE,),
     DONE: (),
 }
-"""Every permitted change of state. A new request is COLLECTING until it is put somewhere."""
+"""Every allowed transition. A new request is COLLECTING until it is placed."""
 
 
 class IllegalTransition(AssertionError):
-    """The machine was asked for a change of state that does not exist: a bug of the caller."""
+    """A transition that does not exist was requested: a bug of the caller."""
 
 
 def illegal(request: Request, to: RunState) -> IllegalTransition:
-    """The error for a change of state that does not exist."""
+    """Return the error for a transition that does not exist."""
     return IllegalTransition(f"{request.id}: {request.state} cannot become {to}")

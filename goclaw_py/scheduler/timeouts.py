@@ -7,16 +7,16 @@ from goclaw_py.scheduler.models import LaneState, Request
 from goclaw_py.scheduler.views import RunState
 
 SLOW_WAIT_S = 2.0
-"""A longer wait for a lane is told (SPEC LANE-7)."""
+"""A longer wait for a lane, in seconds, is reported (SPEC LANE-7)."""
 
 TELL_AGAIN_S = 10.0
-"""How long a lane is left alone after that."""
+"""Seconds until the next report about a lane."""
 
 _S = RunState
 
 
 class RequestTimeout:
-    """A timer of one request; live in the states in which it means something."""
+    """A timer of a request; live in the states in which it matters."""
 
     __slots__ = ("request",)
     states: tuple[RunState, ...] = ()
@@ -27,7 +27,7 @@ class RequestTimeout:
 
     @property
     def live(self) -> bool:
-        """Whether it still matters."""
+        """Return whether it still matters."""
         return self.request.state in self.states
 
 
@@ -63,5 +63,5 @@ class LaneWaitTimeout:
 
     @property
     def live(self) -> bool:
-        """Whether somebody has been waiting ever since it was set."""
+        """Return whether requests have been waiting ever since it was set."""
         return self.lane.watched is self

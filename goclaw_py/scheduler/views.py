@@ -1,4 +1,4 @@
-"""Snapshots of what a gateway is doing, for people: the CLI, the chat commands, the API."""
+"""Snapshots of a gateway for people: CLI, chat commands, API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from goclaw_py.common.histogram import NOTHING_MEASURED, HistogramView
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 
 MAX_LANE_SIZE = 100_000
-"""The largest size that people may give a lane; a larger one is a slip of the finger."""
+"""The largest size that people may give a lane; larger ones are typing errors."""
 
 
 class RunState(StrEnum):
@@ -34,7 +34,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LaneView:
-    """One lane: its size, who is in it and what went through since the start."""
+    """A lane: its size, its runs, and its counters since the start."""
 
     name: LaneName
     concurrency: int
@@ -48,20 +48,20 @@ class LaneView:
     shared: bool = False
     """Whether its size is that of all nodes together (SPEC NODE-2)."""
     elsewhere: int = 0
-    """How many places of a shared lane other nodes have; known while a run of this one waits."""
+    """The number of slots of other nodes; known while a run of this node waits."""
     wait_times: HistogramView = NOTHING_MEASURED
-    """From the place in the lane's line to the start."""
+    """From entering the lane's queue to the start."""
     run_times: HistogramView = NOTHING_MEASURED
     """From the start to the end of the task."""
 
     @property
     def taken(self) -> int:
-        """How many runs work in it, those of other nodes too as far as they count."""
+        """Return the number of its runs, including those of other nodes as far as known."""
         return self.active + self.elsewhere
 
 
 class WaitsFor(StrEnum):
-    """What a request that has not started waits for."""
+    """What a waiting request waits for."""
 
     SENDER = "sender"
     """The rest of a burst: its sender may be typing."""
@@ -77,7 +77,7 @@ class WaitsFor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One request that is not done. ``for_s``: seconds since it entered its state."""
+    """An unfinished request. ``for_s``: seconds since it entered its state."""
 
     id: RunId
     session: SessionKey
@@ -88,14 +88,14 @@ class RunView:
     parent: RunId | None = None
     waits_for: WaitsFor | None = None
     messages: int = 1
-    """How many requests it answers: those that joined it count."""
+    """The number of requests that it answers, including those that joined it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopReport:
-    """What a stop did. ``already_stopping``: the only run left had been stopped before.
+    """The result of a stop. ``already_stopping``: the only run left had been stopped before.
 
-    ``unsent``: so many messages of answers that were written already are not sent any more.
+    ``unsent``: the number of messages of earlier answers that are not sent any more.
     """
 
     stopped: tuple[RunId, ...] = ()
@@ -108,9 +108,8 @@ class StopReport:
 class LaneUse:
     """A lane with its running and waiting requests.
 
-    ``inside`` are the runs that have started, in order of submission: those with a slot, those
-    inside the slot of a parent, and abandoned ones, which count no more. ``waiting`` is the line,
-    the next one first.
+    ``inside`` are the started runs in order of submission: those with a slot, those in the slot of
+    a parent, and abandoned ones, which do not count. ``waiting`` is the queue, the next one first.
     """
 
     lane: LaneView
@@ -128,10 +127,10 @@ class LanesView:
 
 @dataclass(frozen=True, slots=True)
 class ActiveRuns:
-    """All requests that are not done at one instant, in order of submission.
+    """All unfinished requests at one instant, in order of submission.
 
-    ``live`` is False if no gateway was asked: the database knows only what has started, and not
-    whether it is being stopped.
+    ``live`` is False if no gateway answered: the database knows only started runs, and not whether
+    they are being stopped.
     """
 
     at: datetime
@@ -157,7 +156,7 @@ class ChannelState(StrEnum):
 
     @property
     def receives(self) -> bool:
-        """Whether this process receives for the account, or keeps trying to."""
+        """Return whether this process receives for the account, or keeps trying to."""
         return self in {self.CONNECTED, self.RECONNECTING, self.CONFLICT, self.UNAUTHORIZED}
 
 
@@ -166,8 +165,8 @@ class ChannelHealth:
     """The connection state of a channel, in sentences for operators.
 
     Args:
-        detail: Why it is not connected; empty if and only if it is.
-        warning: What else to look at, or empty.
+        detail: Why it is not connected; empty if it is.
+        warning: Another problem, or empty.
     """
 
     state: ChannelState = ChannelState.CONNECTED
@@ -180,25 +179,25 @@ HEALTHY = ChannelHealth()
 
 @dataclass(frozen=True, slots=True)
 class ChannelView:
-    """One account of a channel. ``detail`` says in words what is wrong, or is empty."""
+    """An account of a channel. ``detail`` describes its problem, or is empty."""
 
     name: str
     account: str
     state: ChannelState
     detail: str
     warning: str = ""
-    """What else to look at, though it may be connected."""
+    """Another problem, although it may be connected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Rows that are not finished, and what waits for an operator (SPEC OPS-4).
+    """Numbers of unfinished rows, and of rows that wait for an operator (SPEC OPS-4).
 
     Args:
-        inbox: Messages that came in and are not done.
+        inbox: Incoming messages that have not ended.
         outbox: Messages that are not sent yet.
         dead: Messages that could not be sent.
-        unanswered: Messages that came in, could not be worked on and were not dismissed.
+        unanswered: Incoming messages that failed and were not dismissed.
         undecided: Groups that are neither allowed nor denied.
     """
 
@@ -220,11 +219,11 @@ class LaneLoad:
 
 @dataclass(frozen=True, slots=True)
 class PeerView:
-    """Another gateway on the same database, as it was seen last (SPEC NODE-1).
+    """Another gateway on the same database, as last seen (SPEC NODE-1).
 
     Args:
         health: ``live``, ``draining`` or ``dead``.
-        receives: The accounts that it receives for.
+        receives: The accounts for which it receives.
     """
 
     id: NodeId
@@ -239,7 +238,7 @@ class PeerView:
 
 @dataclass(frozen=True, slots=True)
 class GatewayStatus:
-    """One gateway at one instant."""
+    """A gateway at one instant."""
 
     node: NodeId
     release: str
@@ -247,12 +246,12 @@ class GatewayStatus:
     started_at: datetime
     now: datetime
     database: str
-    """``embedded`` or ``managed``, with ``, unreachable`` while it does not answer."""
+    """``embedded`` or ``managed``, with ``, unreachable`` while it does not respond."""
     draining: bool
     lanes: tuple[LaneView, ...]
     runs: tuple[RunView, ...]
     channels: tuple[ChannelView, ...]
     backlog: Backlog | None
-    """None while the database does not answer."""
+    """None while the database does not respond."""
     warnings: tuple[str, ...]
     peers: tuple[PeerView, ...] = ()
