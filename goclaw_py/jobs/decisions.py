@@ -69,8 +69,8 @@ def begin(
         claimed: The claim.
         base: The policy of the settings.
         now: The present instant.
-        busy: Why its session or agent is busy; None if it is not. Source: SPEC CRON-5, CRON-6,
-            CRON-10, CRON-15.
+        busy: Why its session or agent is busy; None if it is not.
+        Source: SPEC CRON-5, CRON-6, CRON-10, CRON-15.
     """
     if claimed.by_hand:
         return None

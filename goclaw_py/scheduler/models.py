@@ -59,7 +59,8 @@ class QueuePolicy:
         concurrency: The number of concurrent runs of the session.
         turn_messages: The number of messages in a turn.
         turn_chars: The number of characters in a turn; a longer message is a turn of its own.
-            Raises ``ValueError`` for other values. Source: SPEC QUEUE-1, QUEUE-3 to QUEUE-6.
+
+    Raises ``ValueError`` for other values. Source: SPEC QUEUE-1, QUEUE-3 to QUEUE-6.
     """
 
     mode: Mode = Mode.QUEUE

@@ -10,7 +10,7 @@ from goclaw_py.scheduler.views import RunState, RunView, WaitsFor
 
 
 def run_view(request: Request, sessions: Mapping[SessionKey, SessionQueue], now: float) -> RunView:
-    """One request that is not done; ``sessions`` has its session if it waits for that."""
+    """Return the view of an unfinished request; ``sessions`` has its session."""
     return RunView(
         id=request.id,
         session=request.session,

@@ -373,7 +373,7 @@ class RunScheduler:
         return RunState.DONE if request is None else request.state
 
     def would_wait_for(self, run_id: RunId, request_id: RunId) -> bool:
-        """Whether this request cannot end before this run does, so that the run must not wait."""
+        """Return whether a request cannot end before a run, which then must not wait for it."""
         machine = self._machine
         run, request = machine.requests.get(run_id), machine.requests.get(request_id)
         if run is None or request is None:

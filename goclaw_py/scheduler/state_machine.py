@@ -14,8 +14,8 @@ COLLECTING waits for the sender to finish typing, QUEUED for session and agent, 
 STOPPING and FINISHING keep session slot, agent slot and lane slot: a slot is free only when the
 task has really ended and its outcome is stored (SPEC QUEUE-2).
 
-This module knows slots and lines; ``scheduler.scheduler`` knows what people may ask for. What the
-shell has to do is gathered in one list, which ``take`` gives out.
+This module has slots and queues; ``scheduler.scheduler`` has the interface. Effects for the shell
+are collected in one list, which ``take`` returns.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """The asyncio tasks of runs.
 
-To make a task costs more than everything else about a short run together. So one task, the pump,
-begins the runs that may start, one after the other, and those that end without ever waiting need
-no task of their own. The first one that waits keeps the task until it ends, and the others go on in
-new ones. So what reaches a run through its task while it waits (a cancellation, a time limit, a
-callback) reaches this run and never another.
+Creating a task costs more than everything else about a short run. So one task, the pump, starts the
+runs one after the other, and a run that never waits needs no task. The first run that waits keeps
+the task until it ends, and the others continue in a new one. So a cancellation, a time limit or a
+callback that reaches a run through its task never reaches another run.
 
-Each step of a run is made in the context of the run, as a task of its own would do it.
+Each step of a run is executed in the context of the run, as in a task of its own.
 """
 
 from __future__ import annotations
@@ -29,30 +28,29 @@ from goclaw_py.scheduler.views import RunState
 log = logging.getLogger(__name__)
 
 Work = Callable[[Run[M, R]], Coroutine[Any, Any, R]]
-"""The coroutine function behind the lanes. It is given its run, with session and messages."""
+"""The coroutine function that is scheduled. Its argument is the run, with its messages."""
 
 _COMPLETED, _FAILED, _CANCELLED = Outcome.COMPLETED, Outcome.FAILED, Outcome.CANCELLED
 _RUNNING = RunState.RUNNING
 _FATAL = (KeyboardInterrupt, SystemExit)
-"""What ends the loop, as in every task of asyncio."""
+"""Exceptions that end the loop, as in every asyncio task."""
 
 _NOT_CALLED = object()
 _EXITED = "a run raised GeneratorExit"
 
 _TURN_S = 0.001
-"""How long the pump goes on before it lets the loop do other things."""
+"""Seconds after which the pump lets the loop do other things."""
 
 _PAUSE_S = 0.05
-"""How long nothing is begun when all tasks of the loop have been cancelled."""
+"""Seconds without new starts after all tasks of the loop were cancelled."""
 
 
 class Drivers(Generic[M, R]):
     """Starts the task of each run and reports its end.
 
     Args:
-        work: What a run does.
-        finish: Called once for each run that was started, outside of its context. It may start
-            and cancel others.
+        work: The function that executes a run.
+        finish: Called once for each started run, outside of its context; may start and cancel runs.
     """
 
     def __init__(self, work: Work[M, R], finish: Callable[[Run[M, R], Outcome], None]) -> None:
@@ -63,23 +61,23 @@ class Drivers(Generic[M, R]):
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._ready: deque[Run[M, R]] = deque()
-        """Those that may start. Some may have been cancelled meanwhile."""
+        """Runs that may start. Some may have been cancelled since."""
         self._pump: asyncio.Task[None] | None = None
         self._beginning: Run[M, R] | None = None
-        """The run that has begun last."""
+        """The run that was started last."""
         self._waiting: dict[asyncio.Task[None], Run[M, R]] = {}
         """The runs that have waited, by the task that each of them keeps."""
         self._making_task = False
         self._pause: asyncio.TimerHandle | None = None
 
     def start(self, run: Run[M, R]) -> None:
-        """Let a run work, soon."""
+        """Start a run soon."""
         self._ready.append(run)
         if self._pump is None:
             self._send_pump()
 
     def cancel(self, run: Run[M, R]) -> None:
-        """Cancel a run that was started, whether it has begun or not."""
+        """Cancel a started run, whether its first step was executed or not."""
         if run.task is not None:
             run.task.cancel()
         else:
@@ -87,7 +85,7 @@ class Drivers(Generic[M, R]):
             self._loop.call_soon(self._finish, run, _CANCELLED)
 
     def current(self) -> Run[M, R] | None:
-        """The run to which the current task belongs."""
+        """Return the run of the current task."""
         task = asyncio.current_task()
         if task is None:
             return None
@@ -111,7 +109,7 @@ class Drivers(Generic[M, R]):
         return task
 
     async def _take_over(self) -> asyncio.Task[None]:
-        """Make the current task one that drives runs."""
+        """Make the current task a pump."""
         if self._making_task:
             # An eager task factory. Whoever started the run has not finished what it was at.
             await asyncio.sleep(0)
@@ -121,7 +119,7 @@ class Drivers(Generic[M, R]):
         return task
 
     def _on_killed(self, task: asyncio.Task[None]) -> None:
-        """Somebody else has cancelled a task of ours before its first step."""
+        """Handle a task of ours that was cancelled by others before its first step."""
         if self._pump is task:
             self._pump = None
         self._hold()
@@ -132,14 +130,14 @@ class Drivers(Generic[M, R]):
             self._send_pump()
 
     def _beware(self) -> None:
-        """Look what a cancellation means that was not ours."""
+        """Check the meaning of a cancellation that is not ours."""
         if all(task.cancelling() for task in asyncio.all_tasks(self._loop)):
             self._hold()
 
     def _hold(self) -> None:
-        """Begin nothing for a while.
+        """Start nothing for a while.
 
-        ``asyncio.run`` cancels all tasks when it ends. What is begun then is torn down half-way.
+        ``asyncio.run`` cancels all tasks when it ends. New runs would be torn down half-way.
         """
         if self._pause is None:
             self._pause = self._loop.call_later(_PAUSE_S, self._end_pause)
@@ -151,7 +149,7 @@ class Drivers(Generic[M, R]):
     # ------------------------------------------------------------------ runs
 
     async def _begin_all(self) -> None:
-        """Begin what is ready, until a run keeps the task."""
+        """Start what is ready, until a run keeps the task."""
         task = await self._take_over()
         ready = self._ready
         try:
@@ -180,7 +178,7 @@ class Drivers(Generic[M, R]):
                 self._go_on()
 
     async def _begin_one(self) -> None:
-        """Begin the next run that is ready."""
+        """Start the next ready run."""
         task = await self._take_over()
         if self._ready:
             rest = self._begin(self._ready.popleft(), task)
@@ -189,7 +187,7 @@ class Drivers(Generic[M, R]):
                 await rest
 
     def _begin(self, run: Run[M, R], task: asyncio.Task[None]) -> Coroutine[Any, Any, None] | None:
-        """Make the steps of a run up to its first wait; the rest is given back, if there is one."""
+        """Execute a run up to its first wait; return the rest, if there is one."""
         if run.state is not _RUNNING:
             return None  # cancelled meanwhile
         context = (self._context if run.context is None else run.context).copy()
@@ -218,7 +216,7 @@ class Drivers(Generic[M, R]):
     async def _work_on(
         self, run: Run[M, R], rest: Coroutine[Any, Any, R], task: asyncio.Task[None]
     ) -> None:
-        """Make the other steps of a run."""
+        """Execute the rest of a run."""
         self._waiting[task] = run
         task.set_name(f"run {run.id}")
         try:
@@ -236,7 +234,7 @@ class Drivers(Generic[M, R]):
             self._finish(run, _COMPLETED)
 
     def _fail(self, run: Run[M, R], error: BaseException) -> None:
-        """A run has raised something."""
+        """Handle an exception of a run."""
         run.task = None
         if isinstance(error, asyncio.CancelledError):
             if run.state is _RUNNING:
@@ -256,7 +254,7 @@ class Drivers(Generic[M, R]):
 
 @coroutine
 def _rest(work: Coroutine[Any, Any, R], awaited: Any, context: Context) -> Generator[Any, None, R]:
-    """Await what a coroutine waits for and make its next step, until it ends."""
+    """Await what a coroutine waits for, and execute its next step, until it ends."""
     enter = context.run
     thrown: BaseException | None = None
     while True:

@@ -1,8 +1,8 @@
-"""Exceptions of runs, and whether anybody has awaited them.
+"""Exceptions of runs that were not awaited.
 
-Somebody who awaits the run gets it. If nobody does for a while, or if nobody can any more, it is
-logged, because most programs submit and never ask again. It is not logged at once: whoever submits
-ten runs and awaits them in turn comes to a failed one late.
+An awaited run raises its exception. If it is not awaited for a while, or can no longer be, the
+exception is logged, because most programs never await what they submit. It is not logged at once: a
+caller that submits ten runs and awaits them in turn reaches a failed one late.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class RunFailure:
     seen: bool = False
 
     def again(self) -> BaseException:
-        """The error, to be raised for somebody who awaits the run."""
+        """Return the exception for another caller that awaits the run."""
         self.seen = True
         # Else it would grow with everyone who awaits.
         return self.error.with_traceback(self.traceback)
 
     def tell(self) -> None:
-        """Log it, unless somebody knows it."""
+        """Log it, unless it was awaited."""
         if not self.seen:
             self.seen = True
             facts = {"run_id": self.run_id, "session": self.session}
@@ -46,7 +46,7 @@ class RunFailure:
 
 
 class Failures:
-    """Failures of one scheduler that were neither awaited nor logged yet."""
+    """Failures of a scheduler that were neither awaited nor logged yet."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -54,13 +54,13 @@ class Failures:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, failure: RunFailure) -> None:
-        """Tell it in a while, if nobody has seen it by then."""
+        """Log it in a while, unless it is awaited by then."""
         self._unseen.append((self._loop.time() + _PATIENCE_S, failure))
         if self._timer is None:
             self._timer = self._loop.call_later(_PATIENCE_S, self._tell)
 
     def forget(self) -> None:
-        """Set no timer any more. Each is told when its run is let go of."""
+        """Stop the timer. Each failure is logged when its run is garbage-collected."""
         self._unseen.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""One submission to the scheduler as a library, and how it may end."""
+"""A submission to the scheduler as a library, and its possible ends."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from goclaw_py.scheduler.embedded.failures import RunFailure
 from goclaw_py.scheduler.models import QueuePolicy, Request
 
 M = TypeVar("M")
-"""What is submitted."""
+"""The type of messages."""
 R = TypeVar("R")
-"""What the work returns."""
+"""The type of results."""
 
 
 class NotCompleted(GoclawError):
     """The run has no result: it was stopped, dropped, rejected, timed out or abandoned.
 
-    ``reason`` is None if the work raised ``CancelledError`` and nobody had stopped it.
+    ``reason`` is None if the work raised ``CancelledError`` without a stop.
     """
 
     def __init__(self, run_id: str, outcome: Outcome, reason: Reason | None) -> None:
@@ -38,11 +38,11 @@ class NotCompleted(GoclawError):
 
 
 class QueueDropped(NotCompleted):
-    """It waited, and a newer message took its place (SPEC QUEUE-5)."""
+    """It was waiting, and a newer message replaced it (SPEC QUEUE-5)."""
 
 
 class QueueFull(NotCompleted):
-    """Too much was waiting in its session already (SPEC QUEUE-5)."""
+    """The queue of its session was full (SPEC QUEUE-5)."""
 
 
 class WouldDeadlock(GoclawError):
@@ -64,21 +64,21 @@ class SubmitOptions(TypedDict, total=False):
     """Options of one submission; see ``scheduler.models.Request`` for the rules."""
 
     sender: str
-    """Whose messages become one when they come quickly (``QueuePolicy.debounce_s``)."""
+    """The sender whose quick messages are merged (``QueuePolicy.debounce_s``)."""
     policy: QueuePolicy
-    """In place of the scheduler's."""
+    """The queue policy, in place of the scheduler's."""
     agent: str
-    """Whose ``max_concurrent`` counts."""
+    """The agent whose ``max_concurrent`` counts."""
     parent: Run[Any, Any]
-    """The run that asks for this one; a stop of it stops both."""
+    """The run that creates this one; stopping it stops both."""
     awaited: bool
-    """The parent works no further until this one has ended, so it lends it its slot."""
+    """The parent waits until this one has ended, and lends it its slot."""
     deadline_s: float | None
-    """Counts from now."""
+    """Seconds from now."""
     run_timeout_s: float | None
-    """Counts from its start."""
+    """Seconds from its start."""
     context: Context
-    """It works in a copy of this one; ``contextvars.copy_context()`` is the caller's."""
+    """The context to copy; ``contextvars.copy_context()`` is the caller's."""
 
 
 @dataclass(slots=True)
@@ -90,65 +90,65 @@ class More(Generic[M, R]):
 
 
 class ChildWait(Protocol):
-    """One run's wait for another one."""
+    """The wait of a run for another run."""
 
     def end(self) -> None:
-        """The wait is over, one way or another."""
+        """End the wait."""
 
 
 class RunHolder(Protocol):
     """The scheduler that a run belongs to."""
 
     def begin_wait(self, run: Run[Any, Any], waiter: asyncio.Future[None]) -> ChildWait | None:
-        """Know that the current task is about to wait for a run; None if it belongs to no run.
+        """Register that the current task will wait for a run; None if it belongs to no run.
 
-        Raises ``WouldDeadlock`` if it would wait for ever, and ``RuntimeError`` in another loop.
+        Raises ``WouldDeadlock`` if it would wait forever, and ``RuntimeError`` in another loop.
         """
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Run(Request, Generic[M, R]):
-    """One submission; await it for what the work returned.
+    """A submission; await it for its result.
 
-    Awaiting raises what the work raised, or ``NotCompleted``; cancelling who awaits does not stop
-    the run. ``state`` tells where it is: work that goes on after its cancellation can see there
-    that it no longer counts. ``reason`` tells why it ended otherwise than by its own work.
+    Awaiting raises the exception of the work, or ``NotCompleted``; cancelling the caller does not
+    stop the run. ``state`` is its present state: work that ignores its cancellation can see there
+    that it no longer counts. ``reason`` tells why it ended before its work completed.
     """
 
     into: Run[M, R] | None = field(default=None, init=False)
-    """What it became a part of (modes ``collect`` and ``steer``, debounce), with all its ends."""
+    """The run that it became part of (modes ``collect`` and ``steer``, debounce)."""
 
     # The rest is the scheduler's. What has no default is set later, which saves time.
     message: M = field(init=False)
     keeper: RunHolder = field(init=False)
     context: Context | None = field(default=None, init=False)
-    """In a copy of which it works, if not that of the scheduler."""
+    """The context that it copies, if not that of the scheduler."""
     task: asyncio.Task[None] | None = field(default=None, init=False)
-    """While it works."""
+    """Its task while it is running."""
     ended: Outcome | None = field(default=None, init=False)
     result: R | RunFailure = field(init=False)
-    """There is one if the outcome is ``completed`` or ``failed``."""
+    """Its result if the outcome is ``completed``, or its exception if it is ``failed``."""
     waiters: list[asyncio.Future[None]] | None = field(default=None, init=False)
     more: More[M, R] | None = field(default=None, init=False)
 
     @property
     def messages(self) -> list[M]:
-        """What it is to work on: its own message, then those that joined it, in order."""
+        """Return its message, then those that joined it, in order."""
         return [self.message, *(self.more.messages if self.more else ())]
 
     @property
     def outcome(self) -> Outcome | None:
-        """None until it has ended. What joined another run shares the outcome of that one."""
+        """Return its outcome, that of the run that it joined; None until it has ended."""
         return self.whole().ended
 
     @property
     def error(self) -> BaseException | None:
-        """What the work raised, if the outcome is ``failed``."""
+        """Return the exception of the work, if the outcome is ``failed``."""
         run = self.whole()
         return cast("RunFailure", run.result).error if run.ended is Outcome.FAILED else None
 
     def __await__(self) -> Generator[Any, None, R]:
-        """Wait for the end. Raises ``WouldDeadlock`` in a run for whose end this one waits."""
+        """Wait for the end. Raises ``WouldDeadlock`` in a run that this one waits for."""
         run = self.whole()
         while run.ended is None:
             yield from run.wait()
@@ -165,7 +165,7 @@ class Run(Request, Generic[M, R]):
         return f"<Run {self.id} of {self.session!r}: {where}>"
 
     def whole(self) -> Run[M, R]:
-        """The run that it is a part of in the end, or itself."""
+        """Return the run that it is finally part of, or itself."""
         run = self
         while run.into is not None:
             run = run.into
@@ -187,7 +187,7 @@ class Run(Request, Generic[M, R]):
                 self.waiters.remove(waiter)  # not woken: who awaits goes away
 
     def wake(self) -> None:
-        """Let those who await it look again."""
+        """Let tasks that await it check its state."""
         waiters, self.waiters = self.waiters, None
         for waiter in waiters or ():
             if not waiter.done():

@@ -1,7 +1,7 @@
 """Lanes and session queues in front of any coroutine: the scheduler as a library.
 
 No database, no channels. The rules are those of the gateway (SPEC sections 1 and 2), because both
-are shells of the same state machine. ``docs/guide/library.md`` shows it in use.
+are shells of the same state machine. See ``docs/guide/library.md``.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ class Lane:
 class Scheduler(Generic[M, R]):
     """Runs ``work`` for each message: in order within a session, in parallel within a lane.
 
-    Use it as an asynchronous context manager: leaving the block waits for all that was submitted;
-    leaving it by an exception cancels everything first. It lives in the event loop in which it was
-    made and is not safe for use by several threads.
+    Use it as an asynchronous context manager: leaving the block waits for all submissions; leaving
+    it by an exception cancels everything first. It belongs to the event loop in which it was
+    created and is not thread-safe.
 
     Args:
-        work: Called with the run. What it returns is the result, what it raises is its failure.
-            Cancelling its task is how a run is stopped. ``KeyboardInterrupt`` and ``SystemExit``
-            fail the run and then end the loop, as in every task of asyncio. Each run works in a
-            copy of the context in which the scheduler was made, or of the ``context`` of its own.
-        lanes: In addition to the default lanes, or in their place (SPEC LANE-1).
-        policy: How sessions queue, unless a submission says otherwise (SPEC QUEUE-1 to QUEUE-6).
-        agents: How many runs of an agent may work at once (SPEC AGENT-3).
-        cancel_grace_s: How long a cancelled run may take to end before it is given up.
-        nesting: How far runs may ask for other runs (SPEC LANE-8).
+        work: Called with the run. Its return value is the result, an exception is a failure. A stop
+            cancels its task. ``KeyboardInterrupt`` and ``SystemExit`` fail the run and then end the
+            loop, as in every asyncio task. Each run has a copy of the context in which the
+            scheduler was created, or of its own ``context``.
+        lanes: Lanes in addition to, or in place of, the default lanes (SPEC LANE-1).
+        policy: The default queue policy of sessions (SPEC QUEUE-1 to QUEUE-6).
+        agents: The number of concurrent runs of an agent (SPEC AGENT-3).
+        cancel_grace_s: How long a cancelled run may take to end before it is abandoned.
+        nesting: The limits of child runs (SPEC LANE-8).
 
     Raises ``TypeError`` for arguments of another type, ``ValueError`` for sizes below 1 or two
-    lanes of one name, and ``RuntimeError`` where no event loop runs.
+    lanes of one name, and ``RuntimeError`` without a running event loop.
     """
 
     def __init__(
@@ -135,10 +135,10 @@ class Scheduler(Generic[M, R]):
     def submit(
         self, session: str, message: M, lane: str = MAIN_LANE, **options: Unpack[SubmitOptions]
     ) -> Run[M, R]:
-        """Let ``work`` run for a message when its session and its lane have room.
+        """Run ``work`` for a message once its session and its lane have a slot.
 
-        Never blocks. Whatever keeps the run from being done is its outcome, also when the lane or
-        the scheduler is closed. Raises ``TypeError`` or ``ValueError`` for what makes no sense.
+        Never blocks. A closed lane or scheduler is an outcome of the run, not an error. Raises
+        ``TypeError`` or ``ValueError`` for invalid arguments.
         """
         check_type("session", session, str)
         check_type("lane", lane, str)
@@ -157,9 +157,9 @@ class Scheduler(Generic[M, R]):
         return run
 
     def take_in(self, run: Run[M, R]) -> list[M]:
-        """Give a run that works the messages that wait for it (mode ``steer``, SPEC QUEUE-4).
+        """Give a run the messages that wait for it (mode ``steer``, SPEC QUEUE-4).
 
-        They are its own from now on, in ``messages`` as well. Call it from within the run.
+        They then belong to it, also in ``messages``. Call it from within the run.
         """
         if run.more is None:
             return []
@@ -170,39 +170,39 @@ class Scheduler(Generic[M, R]):
         return run.more.messages[known:]
 
     def stop(self, session: str) -> StopReport:
-        """Cancel the oldest run of a session, or else the oldest that waits (SPEC QUEUE-8)."""
+        """Cancel the oldest run of a session, otherwise the oldest waiting one (SPEC QUEUE-8)."""
         check_type("session", session, str)
         return self._stopped(self._core.stop_oldest(SessionKey(session), self._now()))
 
     def stop_all(self, session: str) -> StopReport:
-        """Cancel all of a session, waiting ones and children included (SPEC QUEUE-8)."""
+        """Cancel everything of a session, including waiting runs and children (SPEC QUEUE-8)."""
         check_type("session", session, str)
         return self._stopped(self._core.stop_all(SessionKey(session), self._now()))
 
     def add_lane(self, lane: Lane) -> LaneView:
-        """Make a lane; if there is one of this name, it keeps its size (SPEC LANE-2)."""
+        """Add a lane; one that exists keeps its size (SPEC LANE-2)."""
         check_type("lane", lane, Lane)
         return self._core.get_or_create(LaneName(lane.name), lane.concurrency)
 
     def resize_lane(self, name: str, concurrency: int) -> None:
-        """Give a lane another size; what runs goes on (SPEC LANE-9). Raises ``UnknownLane``."""
+        """Resize a lane; its runs continue (SPEC LANE-9). Raises ``UnknownLane``."""
         self._carry_out(self._core.resize(LaneName(name), concurrency, self._now()))
 
     def close_lane(self, name: str) -> None:
-        """Reject what waits in a lane and all that comes later. Raises ``UnknownLane``."""
+        """Reject what waits in a lane, and all later submissions. Raises ``UnknownLane``."""
         self._carry_out(self._core.close_lane(LaneName(name), self._now()))
 
     def set_concurrency(self, session: str, concurrency: int) -> None:
-        """Let so many runs of a session work at once, until its next submission."""
+        """Set the number of concurrent runs of a session, until its next submission."""
         key = SessionKey(session)
         self._carry_out(self._core.set_concurrency(key, concurrency, self._now()))
 
     async def drain(self, wait_s: float | None = 30.0) -> None:
-        """Close: what waits ends ``interrupted``, what runs has ``wait_s`` seconds and is then cut.
+        """Close: waiting runs end ``interrupted``, others have ``wait_s`` seconds to end.
 
-        Returns when every run has ended or was given up. None waits for ever; a second call with 0
-        cuts the wait of the first one short (SPEC QUEUE-11). Raises ``WouldDeadlock`` in a run of
-        this scheduler, and ``ValueError`` for a time that is none.
+        Returns when every run has ended or was abandoned. None waits forever; a second call with 0
+        ends the wait of the first one (SPEC QUEUE-11). Raises ``WouldDeadlock`` in a run of this
+        scheduler, and ``ValueError`` for an invalid time.
         """
         if wait_s is not None and not wait_s >= 0:
             raise ValueError(f"wait_s is a number of seconds, at least 0, or None: {wait_s!r}")
@@ -226,11 +226,11 @@ class Scheduler(Generic[M, R]):
     # ------------------------------------------------------------------ looking
 
     def lanes(self) -> tuple[LaneView, ...]:
-        """All lanes with their numbers (SPEC LANE-7)."""
+        """Return all lanes with their counters (SPEC LANE-7)."""
         return self._core.lanes()
 
     def runs(self) -> tuple[RunView, ...]:
-        """All runs that are not done, in order of submission."""
+        """Return all unfinished runs in the order of submission."""
         return self._core.runs(self._now())
 
     # ------------------------------------------------------------------ inside
@@ -269,7 +269,7 @@ class Scheduler(Generic[M, R]):
         self._carry_out(self._core.finished(run.id, outcome, self._now()))
 
     def _carry_out(self, effects: list[Effect]) -> None:
-        """Do what the state machine asks for."""
+        """Carry out effects."""
         # The kinds are told apart by identity: a match statement takes three times as long, and
         # this is done for each run.
         for effect in effects:
@@ -337,7 +337,7 @@ class Scheduler(Generic[M, R]):
         self._carry_out(self._core.tick(self._now()))
 
     async def _until_idle(self) -> None:
-        """Wait until nothing is left but runs that were given up."""
+        """Wait until only abandoned runs are left."""
         self._refuse_inside()
         if self._changed is None:
             self._changed = asyncio.Event()

@@ -1,8 +1,8 @@
-"""A run that awaits another run.
+"""Detection of deadlocks when a run awaits another run.
 
-Whether it would wait for ever is asked when it begins to wait: only then can a circle be closed by
-an ``await``. A circle can also be closed later, when others get the limited agent that the awaited
-run needs, or when lanes become smaller. That is rare, so it is looked for ever less often.
+A cycle can be closed by an ``await``, so it is checked when the wait begins. Rarely, it can be
+closed later, when other runs get the limited agent that the awaited run needs, or when lanes
+shrink; so the check is repeated at growing intervals.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _FIRST_LOOK_S = 1.0
 _MAX_PAUSE_S = 60.0
 
 WouldWait = Callable[[RunId, RunId], bool]
-"""Whether the second one cannot end before the first one has."""
+"""Whether the second run cannot end before the first one has."""
 
 
 class InnerWait:
-    """One run's wait for another one, from its beginning to ``end``.
+    """The wait of a run for another run, from its beginning to ``end``.
 
-    Raises ``WouldDeadlock`` if it would last for ever; if that comes out later, ``waiter`` gets it.
+    Raises ``WouldDeadlock`` if it would last forever; if that is found later, ``waiter`` gets it.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class InnerWait:
         self._timer = waiter.get_loop().call_later(self._pause_s, self._look)
 
     def end(self) -> None:
-        """The wait is over, one way or another."""
+        """End the wait."""
         self._family.awaits = None
         self._timer.cancel()
 
