@@ -1,4 +1,4 @@
-"""The parts of a gateway that handle messages, wired to each other."""
+"""Builds and connects the parts of a gateway."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import Backlog
 
 _TOLD_WITHIN = timedelta(days=1)
-"""How long after a crash the loss of a subagent is still told."""
+"""The loss of a subagent is announced up to this long after a crash."""
 
 _LOOK_EVERY = timedelta(minutes=1)
-"""How often such are looked for: another node may have found them, and not have their channel."""
+"""How often lost subagents are searched: another node may have found them without their channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,12 @@ class GatewayDependencies:
     """The dependencies of a gateway; ``workspaces`` are the folders of the agents.
 
     Args:
-        instructions: The files in its folder that each agent is told; those it has none for may
-            have the usual one.
-        limits: What each agent may use up.
-        outage_hold_s: How long messages wait for a provider to come back.
-        run_timeout_s: How long a subagent or a delegate may work.
-        hide: Takes secrets out of what errors of agents say.
-        live: This node, and None when its lease has ended; without it, it never ends.
+        instructions: The instruction files of each agent; other agents may have the default file.
+        limits: The budgets of each agent.
+        outage_hold_s: How long messages wait for a provider that is down.
+        run_timeout_s: The timeout of a subagent or a delegate.
+        hide: Masks secrets in errors of agents.
+        live: Returns this node, or None after its lease has ended; None: the node never expires.
     """
 
     channels: Mapping[Account, Channel]
@@ -101,7 +100,7 @@ class GatewayDependencies:
 
 
 class Container:
-    """Wires all parts; its owner starts their background tasks."""
+    """Connects all parts; its owner starts their background tasks."""
 
     def __init__(
         self,
@@ -159,7 +158,7 @@ class Container:
         self._connect(self._equipment(around, received))
 
     def _build_ends(self, around: GatewayDependencies, pacing: RateLimiter) -> None:
-        """Build what messages go through on their way in and on their way out."""
+        """Build the parts through which messages come in and go out."""
         store, clock, node, channels = self._store, self._clock, self.node, self.channels
         ingress = IngressFilter(
             store, clock, self.policies, self.access_control, self.requests, around.meter
@@ -197,7 +196,7 @@ class Container:
         )
 
     def _connect(self, equipment: AgentExecutorDeps) -> None:
-        """Give those each other who know each other."""
+        """Connect parts that depend on each other."""
         dispatcher, release_later = self.dispatcher, self.gateway.release_later
         agent_executor = AgentExecutor(equipment, self._store, self._clock, dispatcher.is_running)
         self.runner.connect(dispatcher, agent_executor, self.outages)
@@ -237,14 +236,14 @@ class Container:
         )
 
     def _over_budget(self, run_id: RunId, error: BudgetReached) -> None:
-        """Stop a run for want of budget, with its own words."""
+        """Stop a run whose budget is used up, with the error's text."""
         for owner in self._owners:
             if (progress := owner.progress(run_id)) is not None:
                 progress.over = error
         self.dispatcher.fail(run_id, Reason.BUDGET)
 
     async def backlog(self) -> Backlog:
-        """How much is not finished, over all nodes; which groups wait here for the operator.
+        """Return the numbers of unfinished rows of all nodes, with undecided groups.
 
         Raises ``StoreUnavailable``.
         """
@@ -254,7 +253,7 @@ class Container:
         return replace(backlog, undecided=undecided)
 
     def state(self, *, skew_s: float, settings: Mapping[str, str]) -> NodeState:
-        """What this node tells the others of itself."""
+        """Return the state of this node for other nodes."""
         runs = self.dispatcher.runs()
         running = sum(run.waits_for is None for run in runs)
         return NodeState(
@@ -271,9 +270,9 @@ class Container:
         )
 
     async def take_up(self) -> None:
-        """Take up what waits in the database: after a crash, or from another node.
+        """Claim messages that wait in the database: after a crash, or from another node.
 
-        Nothing in a process that ends. One call at a time. Raises ``StoreUnavailable``.
+        Does nothing in a process that shuts down. One call at a time. Raises ``StoreUnavailable``.
         """
         if self.dispatcher.draining:
             await self.canceller.keep()
@@ -291,7 +290,7 @@ class Container:
         return target is not None and (target.channel, target.account) in self.policies.places
 
     async def drain(self, wait_s: float, hurry: asyncio.Event) -> None:
-        """Start nothing more and let work end; see ``Dispatcher.drain``."""
+        """Start no more runs and let the others end; see ``Dispatcher.drain``."""
         # What is kept goes to others with its session; nobody here may decide about it then.
         self.outages.forget()
         # Beside each other: jobs and heartbeat runs that wait are given back while runs end.
@@ -301,19 +300,19 @@ class Container:
             group.create_task(self.dispatcher.drain(wait_s, hurry))
 
     def forget(self) -> None:
-        """This node was declared dead: end everything; what it had in hand belongs to others."""
+        """End everything: this node has expired, and its claims belong to other nodes."""
         self.dispatcher.interrupt()
         self.gateway.forget_everything()
         self.job_module.forget()
         self.heartbeats.forget()
 
     def look_for_due(self) -> None:
-        """Something may be due at another time than before."""
+        """Check again what is due when."""
         self.job_module.wake.call()
         self.heartbeats.wake.call()
 
     def close_cut_runs(self, recovery: RecoveryReport) -> None:
-        """Tell channels of runs that are no more: they may still show them (SPEC CMD-3)."""
+        """Notify channels of lost runs, which they may still show as running (SPEC CMD-3)."""
         self._look_for_lost_at = self._clock.now()
         for run in recovery.cut_runs:
             if run.target is None:
@@ -324,7 +323,7 @@ class Container:
 
 
 def _rules(around: GatewayDependencies) -> Mapping[Account, ChatRules]:
-    """Those of the settings, and those of messages that are answered in the history only."""
+    """Return the chat rules of the settings, and those of messages without a channel."""
     access, queue = AccessRules(trusted=True), QueuePolicy()
     unseen = ChatRules(MAIN_AGENT, access, queue, queue, around.run_timeout_s)
     return {**around.rules, history_only.PLACE: unseen}

@@ -1,4 +1,4 @@
-"""What operators read of what is stored, page by page."""
+"""The operator's queries of the database, page by page."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from goclaw_py.ports.store import (
 T = TypeVar("T")
 
 SEARCHED: Final = 1000
-"""Among how many sessions one is looked for by a part of its key."""
+"""The number of sessions among which a part of a key is searched."""
 
 _CANDIDATES: Final = 10
-"""So many sessions are named when several are meant."""
+"""The number of sessions that an error lists as candidates."""
 
 _MESSAGES_SHOWN: Final = 1000
-"""Of one run."""
+"""The number of messages of one run."""
 
 
 class GatewayQueries:
-    """Implements the part of ``Control`` that only reads the database."""
+    """Implements the methods of ``Control`` that only read the database."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -138,7 +138,7 @@ class GatewayQueries:
 
 
 def session_named(keys: Iterable[SessionKey], part: str) -> SessionKey:
-    """The one session with this part in its key; of an agent's name, its one direct chat.
+    """Return the session with this part in its key; for an agent's name, its only direct chat.
 
     Raises ``NotFound``, with the candidates, chats first.
     """
@@ -158,7 +158,7 @@ def only(
     *,
     most: int = 3,
 ) -> T:
-    """The one candidate that matches. Raises ``NotFound`` if none does, or several do."""
+    """Return the only candidate that matches. Raises ``NotFound`` if none or several do."""
     found = [candidate for candidate in candidates if matches(candidate)]
     if not found:
         raise NotFound(f"there is no {wanted}")

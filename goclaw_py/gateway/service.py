@@ -1,4 +1,4 @@
-"""The operator's view, over the database and, inside a gateway, over what runs in it."""
+"""The operator's view, of the database and, in a gateway, of its runs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _NO_LANES = "no gateway is running here, so no lanes are open; start one with: g
 
 
 class StoreControl(GatewayQueries):
-    """What can be seen and done with the database alone. See ``ports.control.Control``."""
+    """The operations that need only the database. See ``ports.control.Control``."""
 
     def __init__(
         self,
@@ -89,20 +89,20 @@ class StoreControl(GatewayQueries):
         return self._heartbeats
 
     async def status(self) -> GatewayStatus:
-        """Raises ``NoGateway``: without one there is nothing that has a state."""
+        """Raise ``NoGateway``: there is no state without one."""
         raise NoGateway("no gateway is running here; start one with: goclaw run")
 
     async def lanes(self) -> LanesView:
-        """Raises ``NoGateway``: lanes are in its memory."""
+        """Raise ``NoGateway``: lanes are in its memory."""
         raise NoGateway(_NO_LANES)
 
     async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        """Raises ``NoGateway``: lanes are in its memory."""
+        """Raise ``NoGateway``: lanes are in its memory."""
         del name, concurrency
         raise NoGateway(_NO_LANES)
 
     async def active(self) -> ActiveRuns:
-        """The runs that have begun and have no end yet."""
+        """Return the runs that have started and not ended."""
         now = self._clock.now()
         runs = await self._store.runs(limit=SEARCHED, active=True)
         return ActiveRuns(now, live=False, runs=_views(runs, now))
@@ -112,12 +112,12 @@ class StoreControl(GatewayQueries):
         return await self._queue((await self.session(key)).key)
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """Raises ``NoGateway``: without one nothing runs."""
+        """Raise ``NoGateway``: nothing is running without one."""
         del everything
         raise NoGateway(f"no gateway is running here, so nothing runs in {session}")
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        """Raises ``NoGateway``: nobody would work on it now."""
+        """Raise ``NoGateway``: nothing would answer it."""
         del key, text, queue
         raise NoGateway("no gateway is running here, so nobody would work on it")
 
@@ -140,7 +140,7 @@ class StoreControl(GatewayQueries):
     def follow(
         self, session: str | None = None, *, after: str | None = None
     ) -> AsyncGenerator[LiveEvent]:
-        """Raises ``NoGateway``: nobody tells what runs do."""
+        """Raise ``NoGateway``: there are no events without one."""
         del session, after
         raise NoGateway("no gateway is running here, so there is nothing to follow")
 
@@ -209,7 +209,7 @@ class StoreControl(GatewayQueries):
         live: Collection[RunView] | None = None,
         policy: QueuePolicy | None = None,
     ) -> QueueView:
-        """What the database knows, with what a scheduler knows of the same session."""
+        """Return the queue of a session from the database and the scheduler."""
         now = self._clock.now()
         messages = await self._store.unanswered(key, ended=False, limit=_WAITING_SHOWN)
         ended = await self._store.unanswered(key, ended=True, limit=_UNANSWERED_SHOWN)
@@ -239,7 +239,7 @@ class StoreControl(GatewayQueries):
 
 
 class GatewayControl(StoreControl):
-    """The same inside a running gateway, which also has a state and can stop runs."""
+    """The same in a running gateway, which also has a state and can stop runs."""
 
     def __init__(
         self,
@@ -330,7 +330,7 @@ class GatewayControl(StoreControl):
         return replace(report, unsent=unsent)
 
     async def _cut_answers(self, session: SessionKey, *, everything: bool) -> int:
-        """Give up what waits to be sent of answers that are written already (SPEC CMD-2)."""
+        """Drop waiting parts of answers (SPEC CMD-2)."""
         found = await self._store.session(session)
         if found is None or found.target is None:
             return 0
@@ -348,7 +348,7 @@ class GatewayControl(StoreControl):
         return replace(super()._sources(), works=self._works)
 
     async def _find(self, key: str) -> SessionKey:
-        """One session. Its first request may still wait, and then it is not stored yet."""
+        """Return a session's key; one whose first request waits is not stored yet."""
         keys = {run.session for run in self._dispatcher.runs()}
         if key in keys or await self._store.session(SessionKey(key)) is not None:
             return SessionKey(key)
@@ -366,7 +366,7 @@ class GatewayControl(StoreControl):
 
 
 def _views(runs: Collection[StoredRun], now: datetime) -> tuple[RunView, ...]:
-    """Stored runs as a scheduler would show them, in order of their start."""
+    """Return stored runs as a scheduler would show them, in order of their start."""
     oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
     return tuple(
         RunView(

@@ -1,4 +1,4 @@
-"""Messages that operators and programs bring into sessions of chats and jobs (SPEC CRON-19)."""
+"""Messages of operators and programs to sessions of chats and jobs (SPEC CRON-19)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SENDER = Sender("api", "API")
 
 
 class Submissions:
-    """Brings them in as inbox rows, so that no crash loses one that was accepted."""
+    """Stores them as inbox rows, so that a crash loses none that was accepted."""
 
     def __init__(self, store: Store, clock: Clock, works: Container) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class Submissions:
         self._places = works.policies.places
         self._bring = works.gateway.bring
         self._coming: Counter[SessionKey] = Counter()
-        """How many messages are being brought into a session right now."""
+        """The number of messages being stored now, by session."""
 
     async def send(self, key: str, text: str, *, queue: bool) -> Submitted:
         """See ``Control.send_message``."""
@@ -55,7 +55,7 @@ class Submissions:
         return Submitted(session.key, next(iter(runs), None))
 
     async def _target_of(self, session: Session) -> Target:
-        """Where the answer goes; for a job's session where the job tells its results now."""
+        """Return the target of the answer; for a job's session, the job's target."""
         job_id = job_of(session.key)
         if job_id is None:
             return self._chat_of(session)
@@ -79,7 +79,7 @@ class Submissions:
         return target
 
     async def _is_busy(self, session: Session) -> bool:
-        """Whether a run of it waits or works, here or in another process."""
+        """Return whether it has a run that waits or is in progress, on any node."""
         key = session.key
         if session.waiting or await self._store.runs(limit=1, session=key, active=True):
             return True

@@ -270,7 +270,7 @@ class SessionQueue:
         return max(mine, default=None)
 
     def oldest_active(self, sender: str | None) -> Request | None:
-        """The run of this sender that started first and is not stopping, else the first ready."""
+        """Return the sender's first run that is not stopping, else their first ready request."""
         mine = [r for r in self.active.values() if r.is_of(sender)]
         running = [r for r in mine if r.state is RunState.RUNNING]
         ready = next((r for r in mine if r.state is RunState.READY), None)

@@ -1,4 +1,4 @@
-"""Why a chat, a person or a conversation got no answer: access first, then the last message."""
+"""Why a chat, a person or a session got no answer: access, then the last message."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from goclaw_py.runs.tool_services import sessions_of
 
 @dataclass(frozen=True, slots=True)
 class KnownChat:
-    """A chat with what is known of it.
+    """A chat with its sessions.
 
     Args:
-        chat: Its row; None if nothing was noted about it.
-        sessions: Its conversations, the last active first.
+        chat: Its row; None if it is not stored.
+        sessions: Its sessions, the most recently active first.
     """
 
     target: Target
@@ -44,19 +44,19 @@ class KnownChat:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         kind = "group" if self.peer is PeerKind.GROUP else "chat"
         known = self.chat.name if self.chat is not None else ""
         return f"The {kind} {known or target_text(self.target)}"
 
     @property
     def subject(self) -> Subject:
-        """The chat as something that can be asked about."""
+        """The chat as a subject."""
         return Subject(SubjectKind.CHAT, target_text(self.target), self.name)
 
 
 async def place_of(src: Sources, target: Target) -> KnownChat:
-    """Look at a chat, whether it was ever heard of or not."""
+    """Read a chat, stored or not."""
     chat = await src.store.chat(whole(target))
     agents = {rules.agent for rules in [src.rules_of(target)] if rules is not None}
     keys = {key for agent in agents for key in sessions_of(agent, target)}
@@ -81,7 +81,7 @@ def _peer(target: Target, chat: Chat | None, sessions: Sequence[Session]) -> Pee
 
 
 async def explain(src: Sources, target: Target) -> Explanation:
-    """Explain what became of the last message of a chat."""
+    """Explain the result of the last message of a chat."""
     place = await place_of(src, target)
     barred = await _barred(src, place) or await _unmentioned(src, place)
     if barred is None and place.sessions:
@@ -120,7 +120,7 @@ def _unheard(place: KnownChat) -> Verdict:
 
 
 async def _barred(src: Sources, place: KnownChat) -> Verdict | None:
-    """What keeps a chat from being answered now."""
+    """Return what keeps a chat from being answered now, None if nothing does."""
     target, rules = place.target, src.rules_of(place.target)
     account = f"{target.channel}/{target.account}"
     if rules is None:
@@ -168,7 +168,7 @@ def _group(place: KnownChat, access: AccessRules) -> Verdict | None:
 
 
 async def _unmentioned(src: Sources, place: KnownChat) -> Verdict | None:
-    """The last message of a group was not meant for the bot."""
+    """Explain a group whose last message was not for the bot."""
     chat, rules = place.chat, src.rules_of(place.target)
     if chat is None or chat.unmentioned_at is None or rules is None:
         return None
@@ -194,7 +194,7 @@ async def _unmentioned(src: Sources, place: KnownChat) -> Verdict | None:
 
 
 async def _last_heard_at(src: Sources, session: Session) -> datetime:
-    """When the last message of a conversation came in; its run may have ended long after that."""
+    """Return when the last message of a session came; its run may have ended long after."""
     last = await src.store.runs(session=session.key, limit=1)
     came = [letter.row.received_at for letter in await _letters(src, last)]
     return session.last_active_at if session.waiting else max(came, default=session.last_active_at)
@@ -252,7 +252,7 @@ async def _stranger(src: Sources, place: KnownChat) -> Verdict:
 
 
 def asks(src: Sources, one: PairingApplicant) -> Verdict:
-    """Somebody has a code and waits."""
+    """Explain a person who waits for approval."""
     left = between(src.now(), one.expires_at)
     answer = (
         f"{who(one.sender)} is not approved yet: a pairing code was sent "
@@ -266,7 +266,7 @@ def asks(src: Sources, one: PairingApplicant) -> Verdict:
 
 
 async def explain_person(src: Sources, one: Person) -> Explanation:
-    """Explain what an approved person may do, and what became of the last message."""
+    """Explain the role of an approved person, and the result of their last message."""
     target = Target(one.channel, one.account, one.sender.id)
     place = await place_of(src, target)
     name = who(one.sender)
@@ -297,7 +297,7 @@ async def explain_person(src: Sources, one: Person) -> Explanation:
 
 
 async def explain_asking(src: Sources, one: PairingApplicant) -> Explanation:
-    """Explain why somebody who asks to talk gets no answer."""
+    """Explain why a person who requests access gets no answer."""
     verdict, name = asks(src, one), who(one.sender)
     about = Subject(SubjectKind.PERSON, f"{one.channel}/{one.account}/{one.sender.id}", name)
     step = ExplanationStep(one.created_at, "code_sent", f"{name} wrote and was sent a pairing code")
@@ -310,7 +310,7 @@ async def explain_asking(src: Sources, one: PairingApplicant) -> Explanation:
 async def explain_session(
     src: Sources, key: SessionKey, about: Subject | None = None
 ) -> Explanation:
-    """Explain what became of the last message of a conversation, or of its last run."""
+    """Explain the result of the last message of a session, or of its last run."""
     about = about or Subject(SubjectKind.SESSION, key)
     view = await src.control.queue(key)
     newest = max((*view.messages, *view.unanswered), key=lambda row: row.id, default=None)
@@ -329,5 +329,5 @@ async def explain_session(
 
 
 async def _letters(src: Sources, found: Sequence[StoredRun]) -> Sequence[DeadLetter]:
-    """The messages that the last run answers."""
+    """Return the messages that the last run answers."""
     return await src.store.letters_of(found[0].id) if found else ()

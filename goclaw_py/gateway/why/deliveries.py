@@ -13,20 +13,20 @@ from goclaw_py.ports.store import OutboxRow, OutboxState
 from goclaw_py.scheduler.views import ChannelState, GatewayStatus
 
 LATE: Final = timedelta(seconds=10)
-"""A delivery that took longer is told as a late one."""
+"""A delivery that took longer is called late."""
 
 _SEARCHED: Final = 1000
 _STOPPED: Final = "stopped"
-"""The error of a message that a ``/stop`` has given up."""
+"""The error of a message that a ``/stop`` has dropped."""
 
 
 def subject(row: OutboxRow) -> Subject:
-    """The message as something that can be asked about."""
+    """Return the message as a subject."""
     return Subject(SubjectKind.OUTBOX, str(row.id), quoted(row.message.text))
 
 
 async def explain(src: Sources, row: OutboxRow) -> Explanation:
-    """Explain what became of a message on its way out."""
+    """Explain the result of an outgoing message."""
     fate = await fate_of(src, row)
     run = row.message.run_id
     cures = [Cure("Why it was written", f"goclaw why run:{run}")] if run is not None else []
@@ -36,7 +36,7 @@ async def explain(src: Sources, row: OutboxRow) -> Explanation:
 
 
 def steps(row: OutboxRow) -> list[ExplanationStep]:
-    """What happened to a message, in order."""
+    """Return the history of a message, in order."""
     run = f" by run {short(row.message.run_id)}" if row.message.run_id else ""
     where = target_text(row.message.target)
     found = [
@@ -69,7 +69,7 @@ _STATES: Final = {
 
 
 async def fate_of(src: Sources, row: OutboxRow) -> Verdict:
-    """What became of a message, and what to do about it."""
+    """Return the result of a message, and its remedies."""
     retry = Cure("Send it again", f"goclaw outbox retry {row.id}")
     match row.state:
         case OutboxState.SENT:
@@ -85,7 +85,7 @@ async def fate_of(src: Sources, row: OutboxRow) -> Verdict:
 
 
 def sent(row: OutboxRow) -> Verdict:
-    """What became of a message that was sent."""
+    """Return the result of a sent message."""
     took = between(row.created_at, row.sent_at) if row.sent_at else "some time"
     if row.possible_duplicate:
         error = f" ({brief(row.error)})" if row.error else ""
@@ -119,7 +119,7 @@ async def _dead(src: Sources, row: OutboxRow, retry: Cure) -> Verdict:
 
 
 async def _unsent(src: Sources, row: OutboxRow) -> Verdict:
-    """Why a message that is to be sent is not sent yet."""
+    """Return why a message is not sent yet."""
     now, target = src.now(), row.message.target
     status = await src.status()
     if status is None:
@@ -154,7 +154,7 @@ def _channel_cures(status: GatewayStatus, row: OutboxRow) -> list[Cure]:
 
 
 async def _before(src: Sources, row: OutboxRow) -> OutboxRow | None:
-    """The oldest unsent message to the same chat, if that is another one."""
+    """Return the oldest unsent message to the same chat, if it is another one."""
     target = row.message.target
     key = target.channel, target.account, target.chat
     unsent = [
@@ -168,7 +168,7 @@ async def _before(src: Sources, row: OutboxRow) -> OutboxRow | None:
 
 
 async def find(src: Sources, channel: str, account: str, chat: str, name: str) -> list[OutboxRow]:
-    """Messages to a chat that the channel calls so, among the newest."""
+    """Return messages to a chat by the channel's id, among the newest."""
     rows = await src.control.outbox(limit=_SEARCHED)
     return [
         row

@@ -1,4 +1,4 @@
-"""What is wrong with the gateway as a whole."""
+"""The problems of the gateway as a whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MANY: Final = 1000
 
 
 async def explain(src: Sources) -> Explanation:
-    """Explain what needs somebody now, the worst first."""
+    """Explain what needs attention now, the worst first."""
     status = await src.status()
     if status is None:
         return await _none(src)
@@ -40,7 +40,7 @@ async def explain(src: Sources) -> Explanation:
 
 
 async def _none(src: Sources) -> Explanation:
-    """No gateway runs here: what waits for one."""
+    """Explain that no gateway is running, and what waits for one."""
     waiting = len(await src.control.letters(waiting=True, limit=_MANY))
     unsent = len(await src.control.outbox(limit=_MANY, state=OutboxState.PENDING))
     steps = (
@@ -58,7 +58,7 @@ async def _none(src: Sources) -> Explanation:
 
 
 _Problem = tuple[str, str, tuple[Cure, ...]]
-"""A code, a clause, what to do."""
+"""A code, a clause, remedies."""
 
 
 def _problems(status: GatewayStatus) -> list[_Problem]:
@@ -83,7 +83,7 @@ def _problems(status: GatewayStatus) -> list[_Problem]:
 
 
 def _warning(text: str) -> _Problem:
-    """A warning of the status; many name the command that shows more."""
+    """Convert a warning of the status; many name the command with details."""
     command = _COMMAND.search(text)
     cures = (Cure("Show them", command[1].strip()),) if command else ()
     for part, code, *extra in _WARNINGS:
@@ -106,7 +106,7 @@ _WARNINGS: Final = (
      "Synchronize the clock", "timedatectl set-ntp true"),
     ("is full", "gateway.lane_full", "Add slots to the lane", "goclaw lanes set LANE N"),
 )  # fmt: skip
-"""What a warning says, its code, and what to do."""
+"""Parts of warnings, their codes, and remedies."""
 
 
 def _channel(view: ChannelView) -> _Problem:

@@ -1,4 +1,4 @@
-"""Why a heartbeat was silent, or was not."""
+"""Why a heartbeat did or did not send an alert."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SHOWN: Final = 5
 
 
 def subject(agent: AgentName) -> Subject:
-    """The heartbeat of an agent as something that can be asked about."""
+    """Return the heartbeat of an agent as a subject."""
     return Subject(SubjectKind.HEARTBEAT, agent, f"the heartbeat of agent {agent}")
 
 
 async def explain(src: Sources, agent: AgentName) -> Explanation:
-    """Explain the last heartbeat of an agent, or why there is none."""
+    """Explain the last heartbeat run of an agent, or why there is none."""
     service = src.control.heartbeats
     view = await service.view(agent)
     last, coming = wording.why(view)
@@ -41,7 +41,7 @@ async def explain(src: Sources, agent: AgentName) -> Explanation:
 
 
 def _state(view: HeartbeatView) -> str:
-    """What keeps it from running now, "" if nothing does."""
+    """Return what keeps it from running now, "" if nothing does."""
     heart = view.heartbeat
     if heart.interval is None:
         return "off_by_settings"
@@ -55,7 +55,7 @@ def _state(view: HeartbeatView) -> str:
 
 
 def _result(view: HeartbeatView) -> str:
-    """What came of the last one."""
+    """Return the result of the last run."""
     if view.last is None:
         return "none_yet"
     if wording.is_undelivered(view.last):

@@ -17,16 +17,16 @@ OPERATOR: Final = Requester(None, Maker.OPERATOR)
 
 _SHOWN: Final = 5
 _OVERDUE_S: Final = 60.0
-"""A job that is due for longer than this will not come by itself."""
+"""A job that is overdue for longer, in seconds, will not start by itself."""
 
 
 def subject(job: Job) -> Subject:
-    """The job as something that can be asked about."""
+    """Return the job as a subject."""
     return Subject(SubjectKind.JOB, job.id, job.spec.title)
 
 
 async def explain(src: Sources, job: Job) -> Explanation:
-    """Explain the last time of a job, or why it has none."""
+    """Explain the last occurrence of a job, or why it has none."""
     log = await src.control.jobs.log(job.id, OPERATOR, limit=_SHOWN)
     verdict = await _judge(src, job, log)
     made = ExplanationStep(job.created_at, "made", f"created by {_MAKERS[job.maker]}: {plan(job)}")
@@ -37,7 +37,7 @@ async def explain(src: Sources, job: Job) -> Explanation:
 
 
 async def explain_deleted(src: Sources, log: list[LoggedOccurrence]) -> Explanation:
-    """Explain a job that is gone, by what is left of it; its newest occurrence comes first."""
+    """Explain a deleted job by its stored occurrences, the newest first."""
     last = log[0]
     verdict = _deleted(last)
     about = Subject(SubjectKind.JOB, last.job, last.slug)
@@ -99,7 +99,7 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
 
 
 def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
-    """It does not run at all."""
+    """Explain a job that does not run at all."""
     service, slug = src.control.jobs, job.spec.slug
     resume = Cure("Resume it", f"goclaw cron resume {slug}")
     answer = f"The job {job.spec.title} does not run: {obstacle(job, is_enabled=service.enabled)}."
@@ -142,7 +142,7 @@ async def _running(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdi
 
 
 def _waiting(job: Job, row: LoggedOccurrence) -> Verdict:
-    """Its session has another run, here or on another node."""
+    """Explain an occurrence whose session has another run, here or on another node."""
     cures = [Cure("All running and waiting runs there", f"goclaw queue {row.waits_for}")]
     if row.blocking_run:
         cures.append(Cure("The run in progress there", f"goclaw why run:{row.blocking_run}"))
@@ -151,7 +151,7 @@ def _waiting(job: Job, row: LoggedOccurrence) -> Verdict:
 
 
 async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
-    """What became of the newest of its times."""
+    """Explain the newest occurrence."""
     zone, now = job.spec.zone, src.now()
     begin = f"The last run of job {job.spec.title}, {at(row.scheduled_at, zone)},"
     code = f"job.{(row.why or row.status).value}"
@@ -178,7 +178,7 @@ async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
 
 
 def _clause(row: LoggedOccurrence) -> str:
-    """How one of its times ended: ``was skipped: there was no work for it``."""
+    """Return the result of an occurrence: ``was skipped: there was no work for it``."""
     verb = _VERBS[row.status]
     cause = why_words(row.why) if row.why else ""
     error = brief(row.error)
@@ -216,13 +216,13 @@ def _step(row: LoggedOccurrence) -> ExplanationStep:
 
 
 def _run_cures(log: list[LoggedOccurrence]) -> list[Cure]:
-    """The run of the newest time, if it had one."""
+    """Return the command for the run of the newest occurrence, if it had one."""
     run = log[0].runs[-1] if log and log[0].runs else None
     return [] if run is None else [Cure("That run", f"goclaw why run:{run}")]
 
 
 def _cures(job: Job, row: LoggedOccurrence) -> list[Cure]:
-    """What to do about the newest time."""
+    """Return the remedies for the newest occurrence."""
     wanted = _BY_STATUS.get(row.status) or (_BY_WHY.get(row.why, ()) if row.why else ())
     if not wanted and row.status in (*ENDED_BADLY, OccurrenceStatus.CANCELLED):
         wanted = (_NOW,)

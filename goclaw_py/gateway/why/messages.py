@@ -1,4 +1,4 @@
-"""Why a message that came in was or was not answered."""
+"""Why an incoming message was or was not answered."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from goclaw_py.ports.store import DeadLetter
 
 
 def subject(letter: DeadLetter) -> Subject:
-    """The message as something that can be asked about."""
+    """Return the message as a subject."""
     return Subject(SubjectKind.INBOX, str(letter.row.id), quoted(letter.row.message.text))
 
 
 async def explain(src: Sources, letter: DeadLetter, about: Subject | None = None) -> Explanation:
-    """Explain a message; ``about``: what was asked about, if that is something else."""
+    """Explain a message; ``about`` is the subject if that is another one."""
     about = about or subject(letter)
     row = letter.row
     if row.run_id is not None:
@@ -59,7 +59,7 @@ def _ended(letter: DeadLetter, outcome: Outcome, reason: Reason | None) -> Verdi
 
 
 async def _handled(src: Sources, message: InboundMessage) -> Verdict:
-    """It was handled without a run."""
+    """Explain a message that was handled without a run."""
     if message.edits is not None:
         return await _edited(src, message)
     if our_command_of(message) is not None:
@@ -74,7 +74,7 @@ async def _handled(src: Sources, message: InboundMessage) -> Verdict:
 
 
 async def _edited(src: Sources, message: InboundMessage) -> Verdict:
-    """An edit changes what waits, and is only noted afterwards (SPEC CHAN-6)."""
+    """Explain an edit, which changes a waiting message and is only recorded later (CHAN-6)."""
     target = message.target
     original = await src.store.letter_named(target.channel, target.account, message.edits or "")
     if original is not None and original.row.run_id is not None:
@@ -134,7 +134,7 @@ def _of_node(node: str) -> Verdict:
 
 
 async def _elsewhere(src: Sources, letter: DeadLetter) -> Verdict:
-    """No turn of this gateway answers it."""
+    """Explain a message that this gateway does not answer."""
     session, works = await src.store.session(letter.session), src.works
     owner = None if session is None else session.owner
     if owner and works is not None and owner != works.node():
@@ -153,7 +153,7 @@ async def _elsewhere(src: Sources, letter: DeadLetter) -> Verdict:
 
 
 def _kept(src: Sources, letter: DeadLetter) -> Verdict:
-    """The provider of its agent is down (SPEC AGENT-8)."""
+    """Explain a message that waits because the provider of its agent is down (SPEC AGENT-8)."""
     assert src.works is not None
     views = {view.agent: view for view in src.works.outages.views()}
     outage = views.get(letter.agent)

@@ -1,4 +1,4 @@
-"""The state of a node, and why it does no work."""
+"""The state of a node, and why it does not work."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from goclaw_py.ports.store import Node
 
 
 def subject(node: Node) -> Subject:
-    """The node as something that can be asked about."""
+    """Return the node as a subject."""
     return Subject(SubjectKind.NODE, node.id, f"process {node.pid} on {node.machine}")
 
 
 async def explain(src: Sources, node: Node) -> Explanation:
-    """Explain the state of a gateway."""
+    """Explain the state of a node."""
     view = await src.control.nodes()
     verdict = _judge(view, node)
     told = node.state
@@ -66,4 +66,4 @@ def _judge(view: NodesView, node: Node) -> Verdict:
 
 
 _SKEW_S = 2.0
-"""A clock that is further off is a warning (SPEC NODE-1)."""
+"""A larger clock error, in seconds, is a warning (SPEC NODE-1)."""

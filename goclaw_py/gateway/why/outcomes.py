@@ -1,4 +1,4 @@
-"""What the ends of messages and runs mean: a code, a clause, what to do."""
+"""The meaning of outcomes of messages and runs: a code, a clause, remedies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goclaw_py.scheduler import texts
 
 @dataclass(frozen=True, slots=True)
 class FailedOutcome:
-    """How a message or a run ended otherwise than with an answer."""
+    """The end of a message or run without an answer."""
 
     outcome: Outcome
     reason: Reason | None = None
@@ -23,12 +23,12 @@ class FailedOutcome:
 
 
 def code(end: FailedOutcome) -> str:
-    """The name of the end: ``ended.queue_full``, ``ended.failed``."""
+    """Return the code of the end: ``ended.queue_full``, ``ended.failed``."""
     return f"ended.{(end.reason or end.outcome).value}"
 
 
 def clause(end: FailedOutcome) -> str:
-    """The end as a clause: ``was dropped: the queue was full, so the oldest …``."""
+    """Return the end as a clause: ``was dropped: the queue was full, so the oldest …``."""
     verb = _VERBS[end.outcome]
     if end.outcome is Outcome.INTERRUPTED and end.reason is not None:
         return f"was {texts.reason_words(end.reason)}; its messages run again"
@@ -55,7 +55,7 @@ _VERBS: Final = {
 def cures(
     end: FailedOutcome, *, run: str | None = None, retry: int | None = None
 ) -> Iterator[Cure]:
-    """What to do about an end. ``retry``: the message that can be answered again."""
+    """Yield the remedies. ``retry``: the message that can be retried."""
     if end.reason is Reason.BUDGET:
         yield Cure(f"Raise the budget: [agents.{end.agent}.budget] in goclaw.toml")
         yield Cure("What was used, and by whom", "goclaw usage --by agent,job")

@@ -1,4 +1,4 @@
-"""Why a run ended as it did, or has not ended yet: from the message to what was delivered."""
+"""Why a run ended as it did, or has not ended: from the message to the delivery."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from goclaw_py.ports.store import DeadLetter, OutboxRow, OutboxState, StoredRun
 from goclaw_py.scheduler.views import RunState
 
 SLOW_WAIT: Final = timedelta(seconds=2)
-"""A wait for a slot that is longer is what made an answer late."""
+"""A longer wait for a slot made an answer late."""
 
 SLOW_RUN: Final = timedelta(seconds=30)
-"""The same of a run."""
+"""A longer run made an answer late."""
 
 _SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class RunWait:
-    """Why a run began later than it was asked for.
+    """Why a run started later than it was requested.
 
     Args:
-        collected_s: For how long its sender's messages were gathered.
-        waited_s: For how long it waited after that.
-        reason: ``session``, ``lane``, ``agent``, ``cut`` if the holder had begun with the same
-            messages and was cut, or "" if nothing that is stored tells.
+        collected_s: How long the sender's messages were debounced.
+        waited_s: How long it waited after that.
+        reason: ``session``, ``lane``, ``agent``, ``cut`` if the holder had the same messages and
+            was interrupted, or "" if it is unknown.
         holder: The run that had the slot.
     """
 
@@ -55,17 +55,17 @@ class RunWait:
 
     @property
     def is_slow(self) -> bool:
-        """Whether it made the answer late."""
+        """Return whether it made the answer late."""
         return self.waited_s > SLOW_WAIT.total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """A run with all that is stored around it.
+    """A run with everything that is stored about it.
 
     Args:
         letters: The messages that it answers, the oldest first.
-        said: Its messages to chats, the oldest first.
+        said: Its outgoing messages, the oldest first.
     """
 
     run: StoredRun
@@ -75,19 +75,19 @@ class RunHistory:
 
 
 def subject(run: StoredRun) -> Subject:
-    """The run as something that can be asked about."""
+    """Return the run as a subject."""
     return Subject(SubjectKind.RUN, run.id, f"run {short(run.id)}")
 
 
 async def explain(src: Sources, run: StoredRun, about: Subject | None = None) -> Explanation:
-    """Explain a run; ``about``: what was asked about, if that is something else."""
+    """Explain a run; ``about`` is the subject if that is another one."""
     story = await story_of(src, run)
     verdict = await judge(src, story)
     return verdict.explanation(about or subject(run), src.now(), await chain(src, story))
 
 
 async def story_of(src: Sources, run: StoredRun) -> RunHistory:
-    """Gather what is stored around a run."""
+    """Read everything that is stored about a run."""
     letters = tuple(await src.store.letters_of(run.id))
     record = await src.control.run_record(run.id)
     return RunHistory(run, letters, record.said, await _wait_of(src, run, letters))
@@ -124,7 +124,7 @@ async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) 
 
 
 def _window_s(src: Sources, letters: Sequence[DeadLetter]) -> float:
-    """For how long messages of one sender are gathered there."""
+    """Return the debounce time of the session in seconds."""
     if not letters:
         return 0.0
     message = letters[-1].row.message
@@ -133,7 +133,7 @@ def _window_s(src: Sources, letters: Sequence[DeadLetter]) -> float:
 
 
 def _related(run: StoredRun, session: str, lane: str, agent: str) -> str:
-    """Which slot two runs had to share."""
+    """Return which slot two runs had to share."""
     if session == run.session:
         return "session"
     if lane == run.lane:
@@ -145,7 +145,7 @@ def _related(run: StoredRun, session: str, lane: str, agent: str) -> str:
 
 
 async def judge(src: Sources, story: RunHistory) -> Verdict:
-    """What became of a run, in a sentence, and what to do about it."""
+    """Return the result of a run in a sentence, with remedies."""
     run = story.run
     if run.outcome is None:
         return await _working(src, run)
@@ -200,7 +200,7 @@ def _silent(run: StoredRun, ran: str) -> Verdict:
 
 
 def _answered(src: Sources, story: RunHistory, ran: str) -> Verdict:
-    """It was answered; if late, what took the time."""
+    """Explain an answered run; if it was late, what took the time."""
     run, last = story.run, story.said[-1]
     finished = run.finished_at or run.started_at
     sent_at = last.sent_at or finished
@@ -264,7 +264,7 @@ def _ended(story: RunHistory) -> Verdict:
 
 
 async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
-    """Every decision on the way, in order."""
+    """Return every decision, in order."""
     run = story.run
     steps = [*_asked(story), *_waited(src, story)]
     steps += await _cut_before(src, story)
@@ -297,7 +297,7 @@ def _asked(story: RunHistory) -> list[ExplanationStep]:
 
 
 def received(letter: DeadLetter) -> ExplanationStep:
-    """The beginning of every message."""
+    """Return the first step of every message."""
     message = letter.row.message
     words = f"received from {who(message.sender)}: {quoted(message.text)}"
     return ExplanationStep(letter.row.received_at, "received", words)
@@ -329,7 +329,7 @@ def _waited(src: Sources, story: RunHistory) -> list[ExplanationStep]:
 
 
 async def _cut_before(src: Sources, story: RunHistory) -> list[ExplanationStep]:
-    """Runs for the same messages that were cut before this one."""
+    """Return the interrupted runs for the same messages."""
     if not any(one.attempts > 1 for one in story.letters):
         return []
     since = story.letters[0].row.received_at

@@ -1,4 +1,4 @@
-"""Where explanations take their facts from, and the words that they have in common."""
+"""The sources of facts for explanations, and their common words."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from goclaw_py.scheduler.views import GatewayStatus, RunView
 _WORDS: Final = 60
 _ERROR: Final = 200
 _SHORT_ID: Final = 13
-"""The beginning of a run's id that is mostly unique: ids begin with the time."""
+"""The length of a run id's prefix that is usually unique: ids begin with the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What is asked for facts.
+    """The sources of facts.
 
     Args:
-        rules: What the settings say about each account.
-        works: The parts of the gateway that is asked; None: the database alone answers.
+        rules: The rules of each account in the settings.
+        works: The parts of this gateway; None: only the database.
     """
 
     control: Control
@@ -43,11 +43,11 @@ class Sources:
     works: Container | None = None
 
     def now(self) -> datetime:
-        """The present instant."""
+        """Return the present instant."""
         return self.clock.now()
 
     def rules_of(self, target: Target) -> ChatRules | None:
-        """The rules of a chat or thread; None if its account is not set up."""
+        """Return the rules of a chat or thread; None if its account is not configured."""
         account = self.rules().get((target.channel, target.account))
         if account is None:
             return None
@@ -55,31 +55,31 @@ class Sources:
         return chat if target.thread is None else chat.narrower.get(target.thread, chat)
 
     def handle(self, target: Target) -> str:
-        """What people call the bot of an account, "" if that is not known."""
+        """Return the name of an account's bot, "" if it is unknown."""
         channels = {} if self.works is None else self.works.channels
         channel = channels.get((target.channel, target.account))
         return "" if channel is None else channel.handle or ""
 
     async def status(self) -> GatewayStatus | None:
-        """The state of the gateway; None without one."""
+        """Return the state of the gateway; None without one."""
         try:
             return await self.control.status()
         except NoGateway:
             return None
 
     async def is_reachable(self, node: str) -> bool:
-        """Whether a node still renews its lease."""
+        """Return whether a node still renews its lease."""
         nodes = await self.store.nodes()
         return any(one.id == node and one.is_live(self.now()) for one in nodes)
 
     # ------------------------------------------------------------------ what only a gateway knows
 
     def turn(self, letter: DeadLetter) -> Turn | None:
-        """What this gateway makes of a message that is not done."""
+        """Return the turn of this gateway for an unfinished message."""
         return None if self.works is None else self.works.runner.mailboxes.turn(letter.row.id)
 
     def wider(self, lane: LaneName) -> tuple[Cure, ...]:
-        """What gives a lane more slots."""
+        """Return the commands that give a lane more slots."""
         lanes = () if self.works is None else self.works.dispatcher.lanes()
         sizes = [str(one.concurrency + 1) for one in lanes if one.name == lane]
         size = sizes[0] if sizes else "N"
@@ -90,12 +90,12 @@ class Sources:
         )
 
     def view(self, run: RunId) -> RunView | None:
-        """A request that is not done, as the scheduler has it."""
+        """Return an unfinished request from the scheduler."""
         runs = () if self.works is None else self.works.dispatcher.runs()
         return next((one for one in runs if one.id == run), None)
 
     def dropped(self, letter: DeadLetter) -> DroppedMessage | None:
-        """How a message was dropped of which its sender is not told yet."""
+        """Return how a message was dropped whose sender is not notified yet."""
         if self.works is None:
             return None
         rows = self.works.runner.notices.dropped(letter.session)
@@ -107,7 +107,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of something: see ``Explanation``. Of a delivery the answer is a clause."""
+    """A result: see ``Explanation``. For a delivery, the answer is a clause."""
 
     code: str
     answer: str
@@ -116,12 +116,12 @@ class Verdict:
     def explanation(
         self, about: Subject, at: datetime, chain: Iterable[ExplanationStep]
     ) -> Explanation:
-        """The verdict with how it came to it."""
+        """Return the explanation with the decisions that led to it."""
         return Explanation(about, at, self.code, self.answer, tuple(chain), self.cures)
 
 
 def conclude(code: str, answer: str, *cures: Cure) -> Verdict:
-    """A verdict with its cures, the best first."""
+    """Return a verdict with its remedies, the best first."""
     return Verdict(code, answer, cures)
 
 
@@ -129,7 +129,7 @@ def conclude(code: str, answer: str, *cures: Cure) -> Verdict:
 
 
 def span(seconds: float) -> str:
-    """A length of time: ``0.8 s``, ``12 s``, ``1 min 30 s``, ``2 h 5 min``."""
+    """Return a duration: ``0.8 s``, ``12 s``, ``1 min 30 s``, ``2 h 5 min``."""
     if seconds < 10:
         return f"{max(seconds, 0.0):.1f} s"
     whole = round(seconds)
@@ -148,42 +148,42 @@ _UNITS: Final = (
 
 
 def between(since: datetime, until: datetime) -> str:
-    """The time between two instants."""
+    """Return the time between two instants."""
     return span((until - since).total_seconds())
 
 
 def ago(instant: datetime, now: datetime) -> str:
-    """How long ago something was: ``3 minutes ago``, ``just now``."""
+    """Return how long ago something was: ``3 minutes ago``, ``just now``."""
     passed = now - instant
     return f"{lasting(passed)} ago" if passed >= timedelta(seconds=1) else "just now"
 
 
 def quoted(text: str) -> str:
-    """The first words of a message, in quotes; a remark if it has none."""
+    """Return the first words of a message in quotes; a note if it has none."""
     words = first_words(text, _WORDS)
     return f"“{words}”" if words else "a message without text"
 
 
 def brief(error: str) -> str:
-    """The beginning of an error, without a full stop."""
+    """Return the beginning of an error, without a full stop."""
     return first_words(error, _ERROR).rstrip(".")
 
 
 def who(sender: Sender) -> str:
-    """Somebody as people know them."""
+    """Return a person's name for people."""
     return first_words(sender.name or sender.username or sender.id, _WORDS)
 
 
 def short(run: str) -> str:
-    """A run's id, short enough to be read; a prefix is a name for it."""
+    """Return a prefix of a run's id, which can be used in its place."""
     return run[:_SHORT_ID]
 
 
 def uncapitalized(answer: str) -> str:
-    """A sentence as a clause."""
+    """Return a sentence as a clause."""
     return answer[:1].lower() + answer[1:].rstrip(".")
 
 
 def whole(target: Target) -> Target:
-    """The chat of a place, without its thread."""
+    """Return the chat of a target, without its thread."""
     return replace(target, thread=None)

@@ -1,4 +1,4 @@
-"""Finds what somebody asks about, by whatever they call it."""
+"""Finds the subject of a question by any of its names."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from goclaw_py.model.targets import parse_target, target_text
 from goclaw_py.ports.store import JobQuery
 
 MAX_CHARS: Final = 512
-"""The longest name that can be asked about."""
+"""The longest name."""
 
 _LISTED: Final = 10
 _FEWEST: Final = 4
-"""So many characters of an id are looked for as its beginning."""
+"""The shortest prefix of an id."""
 
 _LINK: Final = re.compile(r"(?:https?://)?t\.me/c/(\d+)/(?:\d+/)?(\d+)(?:\?.*)?")
 _MESSAGE: Final = re.compile(r"([a-z0-9_-]+)(?:\.([a-z0-9_-]+))?:([^\s/]+)/(\S+)")
@@ -48,17 +48,16 @@ _ID: Final = re.compile(r"[0-9a-f-]+")
 
 @dataclass(frozen=True, slots=True)
 class FoundSubject:
-    """Something that may be meant, and what explains it."""
+    """A possible subject, with the function that explains it."""
 
     subject: Subject
     explain: Callable[[], Awaitable[Explanation]]
 
 
 async def explain(src: Sources, about: str | None) -> Explanation:
-    """Explain something by whatever it is called; None: the gateway as a whole.
+    """Explain a subject by any of its names; None: the gateway as a whole.
 
-    Raises ``NotFound``, with the candidates where several things are meant, and
-    ``StoreUnavailable``.
+    Raises ``NotFound``, with the candidates if the name is ambiguous, and ``StoreUnavailable``.
     """
     if about is None or not about.strip():
         return await gateway.explain(src)
@@ -66,7 +65,7 @@ async def explain(src: Sources, about: str | None) -> Explanation:
 
 
 async def find(src: Sources, about: str) -> FoundSubject:
-    """The one thing that is meant. Raises ``NotFound``, with candidates or with what is alike."""
+    """Return the only subject. Raises ``NotFound``, with candidates or similar names."""
     about = about.strip()
     if not about or len(about) > MAX_CHARS or not about.isprintable():
         raise NotFound(f"ask about something with a name of 1 to {MAX_CHARS} characters")
@@ -87,7 +86,7 @@ async def find(src: Sources, about: str) -> FoundSubject:
 
 
 async def _written_out(src: Sources, about: str) -> list[FoundSubject]:
-    """What only one kind of thing is written like."""
+    """Find subjects whose kind is clear from the form of the name."""
     if link := _LINK.fullmatch(about):
         return await _linked(src, f"-100{link[1]}", link[2])
     if (kind := _KIND.fullmatch(about)) and (found := await _of_kind(src, kind[1], kind[2])):
@@ -101,13 +100,13 @@ async def _written_out(src: Sources, about: str) -> list[FoundSubject]:
 
 
 async def _elsewhere(src: Sources, about: str) -> list[FoundSubject]:
-    """A chat of an account that is not set up, or not any more."""
+    """Find a chat of an account that is not configured (any more)."""
     target = None if _KIND.fullmatch(about) else parse_target(about)
     return [] if target is None else [await _chat(src, target)]
 
 
 async def _linked(src: Sources, chat: str, name: str) -> list[FoundSubject]:
-    """A message by its link, which names no account."""
+    """Find a message by its link, which names no account."""
     accounts = [account for channel, account in src.rules() if channel == "telegram"]
     *others, last = accounts or [DEFAULT_ACCOUNT]
     for account in others:
@@ -130,7 +129,7 @@ async def _of_kind(src: Sources, kind: str, name: str) -> list[FoundSubject]:
 
 
 async def _message(src: Sources, target: Target, name: str) -> list[FoundSubject]:
-    """A message by the channel's own id of it: one that came in, or one of ours."""
+    """Find an incoming or outgoing message by the channel's id."""
     place = target.channel, target.account
     letter = await src.store.letter_named(*place, f"{target.chat}:{name}")
     if letter is None:
@@ -158,7 +157,7 @@ async def _chat(src: Sources, target: Target) -> FoundSubject:
 
 
 async def _exact(src: Sources, about: str) -> list[FoundSubject]:
-    """Everything with exactly this name."""
+    """Find all subjects with exactly this name."""
     found = [*await _agents(src, about), *await _inbox(src, about), *await _outbox(src, about)]
     session = await src.store.session(SessionKey(about))
     if session is not None:
@@ -200,7 +199,7 @@ async def _outbox(src: Sources, about: str) -> list[FoundSubject]:
 
 
 async def _partly(src: Sources, about: str) -> list[FoundSubject]:
-    """Everything that can be meant by a part of its name."""
+    """Find all subjects with a part of this name."""
     found = [*await _runs(src, about), *await _jobs(src, about), *await _sessions(src, about)]
     found += await _chats(src, about, whole_name=False)
     found += await _people(src, about, whole_name=False)
@@ -225,7 +224,7 @@ async def _runs(src: Sources, about: str) -> list[FoundSubject]:
 
 
 async def _jobs(src: Sources, about: str) -> list[FoundSubject]:
-    """By slug, id, beginning of an id, or title; a deleted one by its slug or id in the log."""
+    """Find by slug, id, prefix of an id, or title; a deleted job by slug or id in the log."""
     found = await _jobs_named(src, about)
     if not found:
         page = await src.control.jobs.search(JobQuery(name=about, limit=SEARCHED), jobs.OPERATOR)
@@ -255,7 +254,7 @@ async def _jobs_named(src: Sources, about: str) -> list[Job]:
 
 
 async def _sessions(src: Sources, about: str) -> list[FoundSubject]:
-    """Conversations with this in their key; where chats are among them, only those."""
+    """Find sessions with this part in their key; if chats are among them, only those."""
     live = () if src.works is None else (run.session for run in src.works.dispatcher.runs())
     stored = (one.key for one in await src.store.sessions(limit=SEARCHED))
     keys = sorted({key for key in (*stored, *live) if about in key})
@@ -265,7 +264,7 @@ async def _sessions(src: Sources, about: str) -> list[FoundSubject]:
 
 
 async def _chats(src: Sources, about: str, *, whole_name: bool) -> list[FoundSubject]:
-    """By id, or by name; nothing that can be seen begins every name."""
+    """Find chats by id or name."""
     wanted = about.removeprefix("@").casefold()
     found = [
         Target(chat.channel, chat.account, chat.chat)
@@ -276,7 +275,7 @@ async def _chats(src: Sources, about: str, *, whole_name: bool) -> list[FoundSub
 
 
 async def _people(src: Sources, about: str, *, whole_name: bool = False) -> list[FoundSubject]:
-    """Approved ones and those who ask, by id, name, or @username."""
+    """Find approved people and access requests by id, name or @username."""
     wanted, id_ = about.removeprefix("@").casefold(), about.rpartition("/")[2]
 
     def fits(sender: Sender) -> bool:
@@ -315,7 +314,7 @@ def _fits(name: str, wanted: str, *, whole_name: bool) -> bool:
 
 
 def _each_chat_once(found: list[FoundSubject]) -> list[FoundSubject]:
-    """Without people and chats whose conversation is found too: it explains them."""
+    """Remove people and chats whose session was found too, which explains them."""
     keys = [one.subject.id for one in found if one.subject.kind is SubjectKind.SESSION]
     people = [one.subject.id for one in found if one.subject.kind is SubjectKind.PERSON]
     kept = []
@@ -334,7 +333,7 @@ def _each_chat_once(found: list[FoundSubject]) -> list[FoundSubject]:
 
 
 async def _unknown(src: Sources, about: str) -> str:
-    """What was searched, and what has a name like it."""
+    """Return what was searched, and similar names."""
     names: set[str] = {one.key for one in await src.store.sessions(limit=SEARCHED)}
     names |= {key.split(":")[4] for key in names if len(key.split(":")) > 4}
     names |= {chat.name for chat in await src.store.chats(limit=SEARCHED) if chat.name}
