@@ -1,7 +1,7 @@
-"""What comes in: from a channel to a run, and everything that may stop it on the way.
+"""Incoming messages: from a channel to a run, and everything that may stop them.
 
-Start at ``ingestion``: it admits, stores and confirms what channels bring. ``chat_run`` runs it.
-``command_handlers`` answers commands, ``cancellation`` carries out /stop, ``provider_outage``
-keeps messages while a provider is down, ``uncommitted``, ``claimed`` and ``blocked`` know which
-messages this process has.
+Start at ``ingestion``, which admits, stores and confirms what channels deliver. ``mailbox`` has the
+messages of this process and their states. ``chat_run`` executes a turn, ``command_handlers``
+answers commands, ``cancellation`` carries out /stop, ``provider_outage`` holds messages while a
+provider is down.
 """

@@ -1,7 +1,7 @@
-"""Files that people send: downloaded when their run begins, into the agent's workspace.
+"""Files that people send: downloaded when their run starts, into the agent's workspace.
 
-Not earlier: a download takes as long as it takes, and nothing that receives messages may wait for
-it. As part of the run it can be stopped like anything else that the run does.
+Not earlier, because a download takes time and must not delay the receiving of messages. As part of
+the run it can be stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOLDER = "received"
 _TRIES = 3
 _APART_S = 1.0
 _LONGEST_NAME = 50
-"""Characters; with four bytes each it still fits into what file systems take."""
+"""In characters; with four bytes each it still fits the limit of file systems."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 _ENDINGS: Mapping[FileKind, str] = {
     FileKind.PHOTO: ".jpg",
@@ -38,7 +38,7 @@ _ENDINGS: Mapping[FileKind, str] = {
 
 
 class AttachmentDownloader:
-    """Downloads what came with messages.
+    """Downloads the attachments of messages.
 
     Args:
         workspaces: The folder of each agent.
@@ -52,7 +52,7 @@ class AttachmentDownloader:
         self._made: set[AgentName] = set()
 
     def workspace(self, agent: AgentName) -> Path:
-        """The folder of an agent; it exists. Raises ``OSError``."""
+        """Return the folder of an agent, which exists. Raises ``OSError``."""
         folder = self._workspaces[agent].absolute()
         if agent not in self._made:
             # Not in a thread: it takes no time, and another run must not find it half done.
@@ -103,6 +103,6 @@ async def _patiently(channel: Channel, attachment: Attachment, path: Path) -> No
 
 
 def _safe(name: str) -> str:
-    """A name that is nothing but a name, with its ending kept."""
+    """Return a safe file name that keeps its extension."""
     clean = _UNSAFE.sub("_", name).lstrip(".") or "file"
     return clean[-_LONGEST_NAME:].lstrip(".")

@@ -28,10 +28,15 @@ log = logging.getLogger(__name__)
 class CancelResult:
     """The result of a stop, with the turns that it cancelled.
 
-    ``jobs``: the runs of jobs that it has stopped besides. ``session`` and ``run`` are what was
-    meant; no ``run``: the oldest, or all. ``by``: the sender to whose own work it was limited; then
-    ``spared`` and ``spared_jobs``, runs, and the messages ``of_others`` are what it would have met
-    else.
+    Args:
+        jobs: The job runs that it stopped too.
+
+    session, run: What was to be stopped; no ``run``: the oldest, or all.
+
+    by: The sender to whose runs it was limited.
+
+    spared, spared_jobs, of_others: Runs, job runs and messages that a stop without limit would have
+    stopped too.
     """
 
     report: StopReport
@@ -48,22 +53,22 @@ class CancelResult:
 
     @property
     def has_spared(self) -> bool:
-        """Whether there was something that its sender may not stop."""
+        """Return whether there was something that its sender may not stop."""
         return bool(self.spared or self.spared_jobs or self.of_others)
 
     @property
     def nothing(self) -> bool:
-        """Whether there was nothing to stop."""
+        """Return whether there was nothing to stop."""
         return self.report == StopReport() and not self.jobs
 
     @property
     def dropped(self) -> int:
-        """How many messages that waited are not worked on: a burst is one request."""
+        """Return the number of waiting messages that are cancelled; a burst is one request."""
         return sum(len(turn.texts) for turn in self.waiting)
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The external ids of all messages that get no answer."""
+        """Return the external ids of all cancelled messages."""
         turns = (*self.running, *self.waiting)
         return tuple(row.message.external_id for turn in turns for row in turn.rows)
 
@@ -72,13 +77,13 @@ class JobStops(Protocol):
     """Stops runs of jobs."""
 
     def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
-        """The runs of jobs that tell their results in a chat, the first one first.
+        """Return the runs of jobs with a chat as target, the first one first.
 
-        With a ``creator`` only of the jobs that this person has asked for.
+        ``creator`` selects the jobs that this person requested.
         """
 
     def stop_run(self, run_id: RunId) -> StopResult:
-        """Stop one of them; takes effect before this returns."""
+        """Stop a job run; takes effect before this returns."""
 
     async def stop_waiting(
         self,
@@ -88,7 +93,7 @@ class JobStops(Protocol):
         run: RunId | None = None,
         creator: str | None = None,
     ) -> int:
-        """Stop those that wait for a session and are claimed by no node; how many.
+        """Stop unclaimed occurrences that wait for a session; return their number.
 
         Raises ``StoreUnavailable``.
         """
@@ -98,8 +103,8 @@ class RunCanceller:
     """Cancels runs of chats, and of jobs that deliver their results there.
 
     Args:
-        node: Which node this process is now.
-        turns: The turns of some requests, as far as they are turns of chats.
+        node: Returns the present id of this node.
+        turns: Returns the turns of some requests, as far as they are chat turns.
     """
 
     def __init__(
@@ -119,22 +124,22 @@ class RunCanceller:
         self._turns = turns
 
     def connect(self, job_runs: JobStops, rights: StopRights, mailboxes: Mailboxes) -> None:
-        """Give it what it stops, and who may stop what. Call it once, before any stop."""
+        """Set the dependencies. Call it once, before any stop."""
         self._job_runs = job_runs
         self.rights = rights
         self._mailboxes = mailboxes
 
     def runs(self, session: SessionKey) -> list[RunView]:
-        """What runs or waits in a session."""
+        """Return the running and waiting runs of a session."""
         return [run for run in self._dispatcher.runs() if run.session == session]
 
     def of_others(self, session: SessionKey, by: str) -> tuple[InboundMessage, ...]:
-        """What runs or waits in a session, but for what answers this sender."""
+        """Return the messages of running and waiting runs, except this sender's."""
         turns = self._turns([run.id for run in self.runs(session)])
         return tuple(row.message for turn in turns if by not in turn.senders for row in turn.rows)
 
     def works(self, session: SessionKey) -> dict[RunId, RunActivity]:
-        """What the runs of a session do now."""
+        """Return the activity of the runs of a session."""
         turns = self._turns([run.id for run in self.runs(session)])
         return {
             turn.id: RunActivity(" ".join(turn.texts), turn.progress.tools_in_use) for turn in turns
@@ -148,11 +153,11 @@ class RunCanceller:
         run: RunId | None = None,
         by: str | None = None,
     ) -> CancelResult:
-        """Stop one thing, this ``run`` or everything of a session, at once.
+        """Stop a run, this ``run`` or everything of a session, before this returns.
 
-        With ``by`` only what answers messages of that sender (SPEC CMD-6). A run that has ended, or
-        is of another session, is nothing to stop: nobody who presses a button means whatever else
-        works, and what a button brings can be made up.
+        ``by`` limits it to runs that answer this sender (SPEC CMD-6). If ``run`` has ended or
+        belongs to another session, nothing is stopped: a button press never means another run, and
+        its data can be forged.
         """
         if everything:
             done = self._dispatcher.stop_all(session, by)
@@ -192,14 +197,14 @@ class RunCanceller:
         )
 
     def _kept(self, session: SessionKey, run: RunId | None) -> list[Turn]:
-        """What waits in a session for a provider to come back, or only this ``run`` of it."""
+        """Return the turns of a session that wait for a provider, or only ``run``."""
         kept = self._outages.of(session)
         return kept if run is None else [t for t in kept if run in (t.id, t.former)][:1]
 
     def stop_spared(self, chat: Target, stopped: CancelResult, *, everything: bool) -> CancelResult:
-        """Stop what was spared: its sender may stop everything (SPEC CMD-6).
+        """Stop what was spared, after its sender turned out to be an administrator (SPEC CMD-6).
 
-        That is what was there then, and nothing that came after it.
+        Requests that came after the stop are not stopped.
         """
         session = stopped.session
         assert session is not None
@@ -232,16 +237,16 @@ class RunCanceller:
 
     @staticmethod
     def reason(*, everything: bool) -> Reason:
-        """Why what a stop meets has ended."""
+        """Return the reason of stopped requests."""
         return Reason.STOPPED_ALL if everything else Reason.STOPPED
 
     def stop_jobs(
         self, chat: Target, stopped: CancelResult, *, everything: bool, run: RunId | None = None
     ) -> CancelResult:
-        """Stop runs of jobs that tell their results in ``chat``, after what was ``stopped`` there.
+        """Stop job runs with ``chat`` as target, after what was ``stopped`` in its session.
 
-        One of them: this ``run``, else the oldest, but only if there was nothing else to stop; or
-        ``everything`` (SPEC CMD-2).
+        With ``everything``, all of them. Otherwise this ``run``, or the oldest if there was nothing
+        else to stop (SPEC CMD-2).
         """
         if not everything and not stopped.nothing:
             return stopped
@@ -275,10 +280,9 @@ class RunCanceller:
         run: RunId | None = None,
         by: str | None = None,
     ) -> int:
-        """Give up what waits to be sent of answers that are written already (SPEC CMD-2).
+        """Drop waiting parts of answers (SPEC CMD-2); return the number of messages.
 
-        With ``by`` only of answers to that sender. Returns how many messages there were. Raises
-        ``StoreUnavailable``.
+        ``by`` limits it to answers to that sender. Raises ``StoreUnavailable``.
         """
         now, sender = self._clock.now(), None if by is None else person_at(chat, by)
         return await self._store.cut_answers(
@@ -288,17 +292,17 @@ class RunCanceller:
     async def stop_waiting_jobs(
         self, chat: Target, *, everything: bool, run: RunId | None = None, by: str | None = None
     ) -> int:
-        """The same of those that no node has claimed. Raises ``StoreUnavailable``."""
+        """Stop unclaimed occurrences with this target. Raises ``StoreUnavailable``."""
         creator = None if by is None else person_at(chat, by)
         return await self._job_runs.stop_waiting(
             chat, everything=everything, run=run, creator=creator
         )
 
     async def keep(self, stopped: CancelResult | None = None) -> None:
-        """Store that these messages get no answer: no crash may bring back what people stopped.
+        """Store that stopped messages get no answer, so that they do not run after a crash.
 
-        Their runs may take a while to end, and their ends are stored after that. Raises
-        ``StoreUnavailable``; then the next call stores them too.
+        The ends of their runs may be stored much later. Raises ``StoreUnavailable``; then the next
+        call stores them too.
         """
         if stopped is not None:
             self._mailboxes.stopped((*stopped.running, *stopped.waiting), stopped.reason)

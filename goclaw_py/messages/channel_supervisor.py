@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 LEASE_POLL_S = 2.0
 RESTART_S = 5.0
 _GIVE_BACK_S = 2.0
-"""How long giving a lease back may take; without it the end of the node gives it back."""
+"""The time limit for releasing a lease; otherwise the end of the node releases it."""
 
 
 class ChannelSupervisor:
-    """Runs ``receive`` of every channel, each in a task of its own."""
+    """Runs ``receive`` of every channel, each in its own task."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class ChannelSupervisor:
         self._waiting: set[WakeEvent] = set()
 
     def look(self) -> None:
-        """A lease may have become free."""
+        """Check again whether a lease is free."""
         for wake in self._waiting:
             wake.call()
 
     def views(self) -> tuple[ChannelView, ...]:
-        """The state of each channel; one that receives says itself how its connection is."""
+        """Return the state of each channel."""
         return tuple(map(self._view, self._channels))
 
     async def run(self, intake: InboundHandler) -> None:
@@ -74,7 +74,7 @@ class ChannelSupervisor:
             await asyncio.sleep(RESTART_S)
 
     async def _receive(self, channel: Channel, intake: InboundHandler) -> None:
-        """Receive until that ends; after a refusal wait until it is worth another try."""
+        """Receive until that ends; after a refusal, wait until a retry makes sense."""
         lease = channel.lease
         try:
             await self._lease(channel, lease)
@@ -91,7 +91,7 @@ class ChannelSupervisor:
         self._show(channel, ChannelState.STARTING)
 
     async def _give_back(self, channel: Channel, lease: str | None) -> None:
-        """Let another gateway receive for the account: it may have a token that works."""
+        """Release a lease, so that another gateway may receive, perhaps with a valid token."""
         if lease is None:
             return
         facts = _facts(channel)
@@ -105,7 +105,7 @@ class ChannelSupervisor:
             log.exception("channel_lease_not_released", extra=facts)
 
     async def _lease(self, channel: Channel, lease: str | None) -> None:
-        """Wait until this process may receive for the account."""
+        """Hold the lease of the account while receiving; wait until it is free."""
         if lease is None:
             return
         free = WakeEvent()

@@ -1,7 +1,7 @@
-"""One run from its start to its stored outcome.
+"""Executes chat turns, from the start of a run to its stored outcome.
 
-The task of a run calls the agent loop and writes nothing at its end: it may be cancelled at any
-moment. Whoever owns the run records its outcome afterwards, in one transaction (SPEC CMD-4).
+The task of a run calls the agent loop and stores nothing at its end, because it may be cancelled at
+any moment. Its owner then stores the outcome in one transaction (SPEC CMD-4).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from goclaw_py.scheduler.dispatcher import Dispatcher
 log = logging.getLogger(__name__)
 
 _STOP_SHOWN_S = 1.0
-"""How long the answer to a stop waits for the growing reply to end."""
+"""How long the answer to a stop waits until the draft shows the stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class ChatRunDeps:
     received: AttachmentDownloader
     replies: Replies
     jobs: JobService | None = None
-    """Where agents make jobs; None: they make none here."""
+    """The job service for agents; None: they have none."""
 
 
 class ChatRunExecutor:
-    """The run handler for turns of chats.
+    """The run handler for chat turns.
 
     Args:
-        node: The node that this process is now.
+        node: Returns the present id of this node.
     """
 
     def __init__(
@@ -103,41 +103,41 @@ class ChatRunExecutor:
         self.mailboxes = Mailboxes()
         self._abandoned = Abandoned()
         self._told: dict[RunId, asyncio.Event] = {}
-        """Runs whose end somebody waits for; the channel closes their growing replies."""
+        """Stopped runs whose draft is about to show it."""
         self.notices = DropNotices(store, clock, node)
 
     def connect(
         self, dispatcher: Dispatcher, agent_executor: AgentExecutor, outages: ProviderOutageBuffer
     ) -> None:
-        """Give it those with whom it works. Call it once, before anything runs."""
+        """Set the dependencies. Call it once, before anything runs."""
         self._dispatcher = dispatcher
         self._agent_executor = agent_executor
         self._outages = outages
 
     def owns(self, run_id: RunId) -> bool:
-        """Whether it is a turn of a chat whose end is not stored."""
+        """Return whether it is a chat turn without a stored end."""
         return run_id in self._turns
 
     def progress(self, run_id: RunId) -> RunRecorder | None:
-        """What is known of a turn while it works."""
+        """Return the recorder of a turn's run."""
         turn = self._turns.get(run_id)
         return None if turn is None else turn.progress
 
     def add(self, turn: Turn) -> None:
-        """Know a turn before it is submitted."""
+        """Add a turn, before it is submitted."""
         self._turns[turn.id] = turn
         self._feed.asked(turn)
         self._signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
 
     def answers(self, run_id: RunId, message_id: str) -> bool:
-        """Whether a turn answers this message, or shows its reply in it (SPEC CMD-2)."""
+        """Return whether a turn answers this message, or this is its draft (SPEC CMD-2)."""
         turn = self._turns.get(run_id)
         if turn is None:
             return False
         return message_id in turn.message_ids or message_id == self._drafts.of(run_id)
 
     async def shows_stop(self, run_id: RunId) -> bool:
-        """Whether the growing reply of a run that was stopped says so, within a moment."""
+        """Wait a moment; return whether the draft of a stopped run shows the stop."""
         if self._drafts.of(run_id) is None:
             return False
         told = self._told.setdefault(run_id, asyncio.Event())
@@ -151,30 +151,30 @@ class ChatRunExecutor:
         return True
 
     def turns(self, requests: Collection[RunId]) -> list[Turn]:
-        """The turns of some requests whose ends are not stored."""
+        """Return the turns of some requests without a stored end."""
         return [self._turns[run_id] for run_id in requests if run_id in self._turns]
 
     def rows_in_hand(self) -> set[int]:
-        """The inbox rows of all turns whose end is not stored."""
+        """Return the inbox rows of all turns without a stored end."""
         rows = {row.id for turn in self._turns.values() for row in turn.rows}
         return rows | self.notices.rows() | self._outages.rows()
 
     def drop(self, turn: Turn, ended: Ending) -> None:
-        """Tell that a turn which never ran gets no answer."""
+        """Notify the sender that a turn was dropped before it ran."""
         rows = [row.id for row in turn.rows]
         self.notices.add(turn.session, turn.target, ended, rows, turn.texts)
 
     # ------------------------------------------------------------------ the dispatcher's host
 
     def joined(self, request_id: RunId, into: RunId) -> None:
-        """Make one turn of two; the older one answers both."""
+        """Merge two turns into one; the older one answers both."""
         younger = self._turns.pop(request_id)
         self._turns[into].rows += younger.rows
         self._outages.lost(request_id, self._turns[into])
         self._feed.joined(younger, into)
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
-        """Let a run know about a message that it may take in."""
+        """Offer a message to a run."""
         # Files are downloaded at the begin of a run, so a message with files needs its own.
         if not self._turns[request_id].has_files:
             self._turns[run_id].offers.append(request_id)
@@ -227,7 +227,7 @@ class ChatRunExecutor:
         self._note_context(turn, result)
 
     async def _tell_background(self, turn: Turn) -> None:
-        """Let a turn know what was said in its group since the last one (SPEC CHAN-12)."""
+        """Give a turn the messages of its group since the last one (SPEC CHAN-12)."""
         if not turn.context_messages:
             return
         until, now = max(row.message.sent_at for row in turn.rows), self._clock.now()
@@ -239,7 +239,7 @@ class ChatRunExecutor:
         turn.put_before([message for message in said if message.external_id not in mine])
 
     def _take_messages(self, turn: Turn) -> tuple[MessagePart, ...]:
-        """Take in what was offered to a run and still waits (SPEC QUEUE-4)."""
+        """Return the waiting messages that were offered to a run (SPEC QUEUE-4)."""
         if turn.progress.result is not None:
             # Something that the agent has left behind asks; nothing could answer a message now.
             return ()
@@ -250,7 +250,7 @@ class ChatRunExecutor:
         return turn.parts(turn.rows[known:], {})
 
     def _note_context(self, turn: Turn, result: AgentResult) -> None:
-        """Let a session slow down or speed up if its context tells so (SPEC QUEUE-7)."""
+        """Reduce or restore a session's concurrency by the size of its context (SPEC QUEUE-7)."""
         tokens = result.context_tokens
         # One that was stopped may belong to a conversation that is no more.
         if tokens is None or not self._dispatcher.is_running(turn.id):
@@ -260,10 +260,10 @@ class ChatRunExecutor:
             self._dispatcher.set_concurrency(turn.session, policy.concurrency)
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
-        """Store how a turn ended, with what it says.
+        """Store the end of a turn, with its reply.
 
-        Returns when that is done, or another node owns the session. What cannot be stored because
-        of a bug is stored as a failure: a run without an end would keep its messages for ever.
+        Returns when that is done, or another node owns the session. An end that cannot be stored
+        because of a bug is stored as a failure; otherwise its messages would never end.
         """
         turn = self._turns[ended.run_id]
         with self._abandoned.storing(ended, turn.session) as stored:
@@ -274,7 +274,7 @@ class ChatRunExecutor:
     async def _record(
         self, turn: Turn, ended: Ending, error: BaseException | None, stored: Callable[[], None]
     ) -> None:
-        """The same; calls ``stored`` as soon as the end is, or never will be."""
+        """Store the end of a turn; call ``stored`` when that is done or will never be."""
         if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
             # It ignores the shutdown too, but the process ends: its messages run after the restart.
             ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
@@ -311,16 +311,16 @@ class ChatRunExecutor:
             del self._turns[ended.run_id]
 
     def _give_back(self, fenced: Turn) -> None:
-        """Let the next look take up what waits in a session, should it come back, in its order."""
+        """Return a turn to its mailbox, so that a reload reads its messages in order."""
         if fenced.epoch != self.mailboxes.epoch or self._dispatcher.draining:
             return  # it has nothing here any more, or stays as it is until the restart
         there = {turn.id for turn in self._turns.values() if turn.session == fenced.session}
         self.mailboxes.give_back([fenced, *self.turns(self._dispatcher.give_back(there))])
 
     async def _leave_draft(self, end: TurnEnd, told: Ending) -> None:
-        """Hand over a draft that others may have, or close one that was posted as its run stopped.
+        """Hand over a draft, or close one that was posted while its run stopped.
 
-        The end is stored before: "typing…" and the next message do not wait for that request.
+        The end is stored before, so that typing and the next message do not wait for the request.
         """
         if told.reason is Reason.CRASHED:
             await self._drafts.hand_over(end.turn.id)
@@ -333,7 +333,7 @@ class ChatRunExecutor:
         self._drafts.forget(end.turn.id)
 
     def _write(self, end: TurnEnd) -> TurnEnd:
-        """Write what is said. If that meets a bug, the run has failed."""
+        """Create the outgoing messages. A bug there fails the run."""
         try:
             return replace(end, say=self._replies.messages(end))
         except Exception as bug:
@@ -344,7 +344,7 @@ class ChatRunExecutor:
             return replace(end, say=self._replies.bare(end))
 
     async def _store_end(self, end: TurnEnd, facts: Mapping[str, object]) -> Ending:
-        """How it ended by what is stored. Raises ``Fenced``."""
+        """Store the end; return it as stored. Raises ``Fenced``."""
         if isinstance(end.error, Fenced):
             # It could not even begin; as another node this process would be let in.
             raise end.error
@@ -364,7 +364,7 @@ class ChatRunExecutor:
         return end.ended
 
     async def _store_bare_end(self, end: TurnEnd, bug: Exception) -> None:
-        """Store an end with nothing in it that came from outside."""
+        """Store an end without any external content."""
         turn, ended = end.turn, end.ended
         say = self._replies.bare(end)
         now = self._clock.now()
@@ -415,7 +415,7 @@ class ChatRunExecutor:
         return turn.progress.recorded(stored)
 
     def _hear(self, turn: Turn, event: AgentEvent) -> None:
-        """Show what an agent says and does."""
+        """Show an event of an agent."""
         match event:
             case TextDelta(text):
                 self._drafts.add(turn.id, text)

@@ -1,4 +1,4 @@
-"""What the commands of a chat do (SPEC CMD-1, CMD-5)."""
+"""Handlers of chat commands (SPEC CMD-1, CMD-5)."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from goclaw_py.scheduler.models import Mode
 log = logging.getLogger(__name__)
 
 _LATELY = 10
-"""Among how many runs ``/status`` looks for the model that has answered last."""
+"""The number of runs in which ``/status`` searches the model that answered last."""
 
 _MODES: Mapping[str, Mode | None] = {**{mode.value: mode for mode in Mode}, "default": None}
-"""What may follow ``/queue``."""
+"""The arguments of ``/queue``."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandServices:
-    """The dependencies of chat commands. ``heartbeats``: None if heartbeats are off here."""
+    """The dependencies of chat commands. ``heartbeats``: None if heartbeats are off."""
 
     canceller: RunCanceller
     policies: SessionSettings
@@ -101,27 +101,27 @@ class CommandHandlers:
         }
 
     def connect(self, stop_answers: StopAnswers) -> None:
-        """Give it what answers stops. Call it once, before anything arrives."""
+        """Set the handler of stops. Call it once, before anything arrives."""
         self.stop_answers = stop_answers
 
     async def start_new_session_anywhere(self, session: SessionKey) -> None:
-        """The same where the session is worked on. Raises ``NodeSilent`` too."""
+        """Start a new session on the node that owns it. Raises ``NodeSilent`` too."""
         if not await self._elsewhere.reset(session):
             await self.start_new_session(session)
 
     async def start_new_session(self, session: SessionKey) -> None:
-        """Stop what runs and waits in a session and begin a fresh history.
+        """Stop everything of a session and start a new history.
 
-        Raises ``StoreUnavailable``; then it has stopped, and the history is as it was.
+        Raises ``StoreUnavailable``; then it has stopped, and the history is unchanged.
         """
         await self._canceller.keep(self._canceller.stop(session, everything=True))
         await self._store.reset_session(session, now=self._clock.now())
         self._policies.contexts.forget(session)
 
     async def execute(self, row: InboxRow) -> None:
-        """Carry out a committed command; the row is done with its answer in the outbox.
+        """Execute a committed command; its row ends with the answer in the outbox.
 
-        A stop has acted before: only its row is ended. A row without any text gets a polite line.
+        A stop has been executed before: only its row ends. A row without text gets a polite line.
         Raises ``StoreUnavailable``: the row is pending then, to be executed again.
         """
         message = row.message
@@ -139,14 +139,14 @@ class CommandHandlers:
         await self._settle(row, Outcome.COMPLETED, say=say)
 
     async def cover(self, row: InboxRow, reason: Reason) -> None:
-        """End a message that a stop covered while it was being committed.
+        """End a message that a stop cancelled during its commit.
 
         Raises ``StoreUnavailable``.
         """
         await self._settle(row, Outcome.CANCELLED, reason=reason)
 
     async def fail(self, row: InboxRow) -> None:
-        """End a row that a bug met, with words for its sender. Raises ``StoreUnavailable``."""
+        """End a row after a bug, with a text for its sender. Raises ``StoreUnavailable``."""
         # One short sentence, sent as it is: the bug may lie in the channel's cutting.
         say = [OutboundMessage(row.message.target, texts.FAILED)]
         await self._settle(row, Outcome.FAILED, say=say)
@@ -184,7 +184,7 @@ class CommandHandlers:
         return texts.usage(row.agent, *today)
 
     async def _new(self, row: InboxRow, _command: TypedCommand) -> str:
-        """Begin a fresh history, unless that would stop what its sender may not (SPEC CMD-6)."""
+        """Start a new history, unless that would stop what its sender may not (SPEC CMD-6)."""
         by = self._canceller.rights.limit(row.message)
         others = () if by is None else self._canceller.of_others(row.session, by)
         if others and not await self._canceller.rights.is_admin_after_all(row.message):
@@ -209,7 +209,7 @@ class CommandHandlers:
         return pressed.answer
 
     async def _retry(self, row: InboxRow, ids: Sequence[int]) -> Pressed:
-        """Let messages of this chat run again that failed. What a press brings can be made up."""
+        """Retry failed messages of this chat; the data of a press can be forged."""
         letters = [await self._store.letter(id_) for id_ in ids]
         mine = [
             letter.row.id
@@ -248,7 +248,7 @@ class CommandHandlers:
         return texts.who(message, owner=owner, session=row.session)
 
     async def _queue(self, row: InboxRow, command: TypedCommand) -> str:
-        """Tell how a chat queues, or change it. Anybody who may talk may ask."""
+        """Show or change the queue mode of a chat. Everybody with access may see it."""
         word, session = command.action, row.session
         message, policies = row.message, self._policies
         if not word:

@@ -19,14 +19,14 @@ from goclaw_py.runs.turn import told
 log = logging.getLogger(__name__)
 
 FIRST_AFTER_S = 1.0
-"""A flood arrives within moments: a first notice waits this long to name all of it."""
+"""A first notice waits this long, so that it covers all of a flood."""
 
 APART_S = 10.0
-"""The least time between two notices in one session (SPEC QUEUE-5)."""
+"""The shortest time between two notices in a session (SPEC QUEUE-5)."""
 
 
 _Kind = tuple[Outcome, Reason | None]
-"""How messages ended; those that ended alike are told together."""
+"""How messages ended; those with the same end share a notice."""
 
 
 @dataclass(slots=True)
@@ -39,9 +39,9 @@ class _Gathered:
 class DropNotices:
     """Collects dropped messages, by session and outcome.
 
-    The inbox rows stay pending until their notice is stored with them, in one transaction: a crash
-    in between drops nothing silently, the messages are taken up again. Those that a run has gone
-    past by then are told of, and not answered behind it (see ``NewRun.dropped``).
+    The inbox rows stay pending until their notice is stored with them in one transaction, so that a
+    crash drops nothing silently. Rows that a later run has passed by then are announced, and not
+    answered after it (see ``NewRun.dropped``).
     """
 
     def __init__(self, store: Store, clock: Clock, node: Callable[[], NodeId]) -> None:
@@ -59,15 +59,15 @@ class DropNotices:
         rows: Sequence[int],
         texts: Sequence[str],
     ) -> None:
-        """Note messages that ended without an answer."""
+        """Add messages that ended without an answer."""
         self._add(session, target, (ended.outcome, ended.reason), rows, texts)
 
     def overflowed(self, session: SessionKey, target: Target, texts: Sequence[str]) -> None:
-        """Note messages that begin a turn because the one before took no more; they wait on."""
+        """Add messages that start another turn because the previous one was full; they wait."""
         self._add(session, target, (Outcome.COMPLETED, None), [], texts)
 
     def take_up(self, row: InboxRow, dropped: DroppedMessage) -> None:
-        """Note one that a process dropped which ended before it had told of it."""
+        """Add a message whose process ended before it announced the drop."""
         kind = (dropped.outcome, dropped.reason)
         self._add(row.session, row.message.target, kind, [row.id], told([row]))
 
@@ -90,12 +90,12 @@ class DropNotices:
         gathered.texts += texts
 
     def rows(self) -> set[int]:
-        """The inbox rows of messages that wait for their notice."""
+        """Return the inbox rows of messages that wait for their notice."""
         gathered = (group for endings in self._gathered.values() for group in endings.values())
         return {row for group in gathered for row in group.rows}
 
     def dropped(self, session: SessionKey) -> tuple[DroppedMessage, ...]:
-        """What waits for its notice in a session, and how it ended."""
+        """Return the dropped messages of a session that wait for their notice."""
         return tuple(
             DroppedMessage(row, *ending)
             for ending, gathered in self._gathered.get(session, {}).items()
@@ -103,11 +103,11 @@ class DropNotices:
         )
 
     def sessions(self) -> set[SessionKey]:
-        """The sessions of these messages."""
+        """Return the sessions of these messages."""
         return {key for key, endings in self._gathered.items() if endings}
 
     def forget(self) -> None:
-        """Tell nothing of all this: the messages belong to another process, which answers them."""
+        """Forget everything: the messages belong to another process, which announces them."""
         for task in self._tasks:
             task.cancel()
         self._gathered.clear()
@@ -134,7 +134,7 @@ class DropNotices:
     async def _tell(
         self, session: SessionKey, endings: dict[_Kind, _Gathered], ending: _Kind
     ) -> None:
-        """Store one notice. What it does not tell goes to the end of the line."""
+        """Store a notice. What it has no room for is announced later."""
         gathered = endings[ending]
         rows, texts = list(gathered.rows), list(gathered.texts)
         (outcome, reason), now, node = ending, self._clock.now(), self._node()

@@ -1,4 +1,4 @@
-"""What people in a chat do with the heartbeat of its agent: ``/heartbeat``, ``/mute`` (CMD-5)."""
+"""Chat commands for the heartbeat of an agent: ``/heartbeat``, ``/mute`` (CMD-5)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _LOOKS: Final = frozenset({"", "why", "show"})
 """Actions for everybody with access; the others are for owners."""
 
 _LISTS: Final = 1000
-"""For how many chats the list that they saw last is remembered."""
+"""The number of chats whose last list is stored."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """The list of open items that a chat saw last, and the numbers that it has ticked off since."""
+    """The open items that a chat saw last, and the numbers checked off since."""
 
     items: tuple[str, ...]
     ticked: set[int] = field(default_factory=set)
@@ -46,7 +46,7 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One command, with the service and the agent; ``zone``: the time zone chosen in its chat."""
+    """A command, with the service and the agent; ``zone``: the time zone chosen in its chat."""
 
     service: HeartbeatService
     agent: AgentName
@@ -61,7 +61,7 @@ class _Asked:
         return replace(view, policy=replace(view.policy, zone=self.zone))
 
     async def view(self) -> HeartbeatView:
-        """How the heartbeat stands. Raises ``StoreUnavailable``."""
+        """Return the state of the heartbeat. Raises ``StoreUnavailable``."""
         return self.here(await self.service.view(self.agent))
 
 
@@ -69,10 +69,10 @@ _Act = Callable[[_Asked], Awaitable[str]]
 
 
 class HeartbeatCommands:
-    """Executes them: everyone who may talk may look, owners may change.
+    """Executes the commands: everyone with access may look, owners may change.
 
-    A command is carried out again if a crash or an outage came before its end was stored, so each
-    does the same when it comes a second time. Every method may raise ``StoreUnavailable``.
+    A command is executed again after a crash or an outage before its end was stored, so each is
+    idempotent. Every method may raise ``StoreUnavailable``.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class HeartbeatCommands:
         access_control: AccessControl,
         zone_of: Callable[[Owner], Awaitable[str | None]],
     ) -> None:
-        """``zone_of`` tells the time zone that a chat has chosen for what it owns."""
+        """``zone_of`` returns the time zone that a chat has chosen."""
         self._service = service
         self._zone_of = zone_of
         self._policies = policies
         self._access_control = access_control
         self._lists: LruCache[tuple[Target, AgentName], _Seen] = LruCache(_LISTS)
-        """What the numbers mean that people read last: an item may have come or gone since."""
+        """The lists that chats saw last, because items may have been added or removed since."""
         self._acts: Mapping[str, _Act] = {
             "": self._status,
             "why": self._why,
@@ -101,7 +101,7 @@ class HeartbeatCommands:
         }
 
     async def answer(self, row: InboxRow, command: TypedCommand) -> str:
-        """Carry out ``/heartbeat`` or ``/mute``; what its sender reads."""
+        """Execute ``/heartbeat`` or ``/mute``; return the answer."""
         if self._service is None:
             return words.NONE
         act: _Act | None
@@ -192,9 +192,9 @@ class HeartbeatCommands:
         return words.added(item)
 
     async def _done(self, asked: _Asked) -> str:
-        """Tick off what the number stood for when the chat read it.
+        """Check off the item that the number meant when the chat saw it.
 
-        By then other items may have gone, also by this very command.
+        Items may have gone since, also by this very command.
         """
         given = asked.text.split(maxsplit=1)[0] if asked.text else ""
         if not (given.isascii() and given.isdigit()):
@@ -219,7 +219,7 @@ class HeartbeatCommands:
 
 
 def _has_begun(view: HeartbeatView, *, since: datetime) -> bool:
-    """Whether a heartbeat run by hand has begun since: this command was carried out before."""
+    """Return whether a manual run has started since: this command was executed before."""
     return any(
         heartbeat_run is not None
         and heartbeat_run.kind is HeartbeatRunKind.MANUAL

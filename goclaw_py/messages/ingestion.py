@@ -1,7 +1,7 @@
 """Ingestion: messages become inbox rows, rows become requests.
 
-``accept`` is what channels call. Commands that stop something act before the commit, in the order
-of the batch; everything else is worked on only after the commit (SPEC IO-1, CMD-1).
+Channels call ``accept``. Commands that stop something are executed before the commit, in the order
+of the batch; everything else only after it (SPEC IO-1, CMD-1).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class MessageIngestor:
         canceller: RunCanceller,
         outages: ProviderOutageBuffer,
     ) -> None:
-        """Give it those to whom it hands over. Call it once, before anything arrives."""
+        """Set the dependencies. Call it once, before anything arrives."""
         self._dispatcher, self._runner = dispatcher, runner
         self._mailboxes: Mailboxes = runner.mailboxes
         self._commands, self._canceller = commands, canceller
@@ -86,7 +86,7 @@ class MessageIngestor:
     # ------------------------------------------------------------------ arriving
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
-        """See ``ports.channel.Intake``."""
+        """See ``ports.channel.InboundHandler``."""
         sorted_batch = self._ingress.sort(batch)
         entries: list[MailboxEntry] = []
         for message, rules in sorted_batch.admitted:
@@ -116,10 +116,10 @@ class MessageIngestor:
             self._mailboxes.leave(entries, committed=committed)
 
     async def bring(self, rows: Sequence[NewInbox]) -> list[RunId]:
-        """Let messages in that nobody has sent, such as the result of a subagent.
+        """Store messages that no channel delivered, such as the result of a subagent.
 
-        One that is known falls out. Returns the runs that are to answer those that this process
-        works on. Raises ``StoreUnavailable``.
+        Duplicates are ignored. Returns the runs of those that this process will answer. Raises
+        ``StoreUnavailable``.
         """
         epoch = self._mailboxes.epoch
         accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
@@ -139,7 +139,7 @@ class MessageIngestor:
         return MailboxEntry(message, session, agent, command)
 
     def _is_stop(self, session: SessionKey, message: InboundMessage) -> bool:
-        """Whether a message is a bare stop word and there is something to stop (SPEC CMD-2)."""
+        """Return whether a message is a stop word, and there is something to stop (CMD-2)."""
         if not is_stop_word(message) or not self._policies.rules(message.target).stop_words:
             return False
         box = self._mailboxes.find(session)
@@ -153,7 +153,7 @@ class MessageIngestor:
     def _meant(
         self, session: SessionKey, message: InboundMessage, stop: StopCommand
     ) -> RunId | None:
-        """The run of a session that a ``/stop`` means, if it means one (SPEC CMD-2)."""
+        """Return the run that a ``/stop`` names, if it names one (SPEC CMD-2)."""
         replied = message.reply_to
         if stop.run is not None or replied is None:
             return stop.run
@@ -161,7 +161,7 @@ class MessageIngestor:
         return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
 
     def _is_here(self, session: SessionKey) -> bool:
-        """Whether something of a session is in work here, so that nobody else has it."""
+        """Return whether this process has requests of a session, so that no other node owns it."""
         box = self._mailboxes.find(session)
         return (
             (box is not None and box.owned)
@@ -174,10 +174,10 @@ class MessageIngestor:
     async def _take_up(
         self, accepted: AcceptedMessages, done: Set[ExternalId] = frozenset()
     ) -> None:
-        """Work on rows that were just committed, in their order.
+        """Process rows that were just committed, in order.
 
-        What waits before them goes first, though nobody here has heard of it: another node has
-        accepted it, or the answer of its commit was lost (SPEC NODE-1).
+        Older rows that this process does not know go first: another node has accepted them, or the
+        response to their commit was lost (SPEC NODE-1).
         """
         is_older = not accepted.before <= self._mailboxes.rows()
         rows = [row for row in accepted.rows if external_id(row.message) not in done]
@@ -196,9 +196,9 @@ class MessageIngestor:
                 await self._work_on(entry)
 
     async def take_pending(self) -> None:
-        """Reload: take up rows that no live process works on, in the order of their sessions.
+        """Reload: claim rows that no live process has, in the order of their sessions.
 
-        After a crash, from another node, or what made a mailbox stale. Raises
+        After a crash, from another node, or because a mailbox is stale. Raises
         ``StoreUnavailable``.
         """
         async with self._reloading:  # what one has found another must not forget as done
@@ -223,9 +223,9 @@ class MessageIngestor:
         mailboxes.reloaded(versions)
 
     async def _work_on(self, entry: MailboxEntry) -> None:
-        """Work on a message whose turn it is. If the database is away, its session is stale.
+        """Process the next message of a session; without the database, its mailbox becomes stale.
 
-        A fresh conversation must not begin in the middle of what follows it.
+        A new conversation must not start in the middle of what follows the message.
         """
         if entry.state is not MessageState.WAITING:
             return
@@ -242,9 +242,10 @@ class MessageIngestor:
                 self._mailboxes.remove(entry)
 
     async def _do_or_fail(self, entry: MailboxEntry) -> bool:
-        """Whether the row is done with, or the dispatcher has it. Raises ``StoreUnavailable``.
+        """Process a row; return whether it has ended or was submitted.
 
-        A boundary: a bug that one row meets ends that row with words and stops no other.
+        A boundary: a bug ends only this row, with a text for its sender. Raises
+        ``StoreUnavailable``.
         """
         row = entry.row
         assert row is not None
@@ -288,28 +289,28 @@ class MessageIngestor:
             self._submit(row, as_it_stands(policy) if late else policy, late=late)
 
     async def _end_cancelled(self, entry: MailboxEntry, row: InboxRow) -> bool:
-        """End a message that a stop behind it has met; whether one has."""
+        """End a message that a later stop has cancelled; return whether one has."""
         if entry.cancelled is None:
             return False
         await self._commands.cover(row, entry.cancelled)
         return True
 
     def _is_command(self, row: InboxRow) -> bool:
-        """Another node may have taken in a stop word without knowing what runs here."""
+        """Return whether a row is a command; another node may not have recognised a stop word."""
         message = row.message
         nothing = is_blank(message.text) and not message.attachments
         is_command = row.kind is InboxKind.COMMAND or nothing
         return is_command or self._is_stop(row.session, message)
 
     async def _execute(self, entry: MailboxEntry, row: InboxRow) -> None:
-        """Carry out a command, but a stop only once."""
+        """Execute a command, but a stop only once."""
         command = our_command_of(row.message)
         if isinstance(command, StopCommand):
             await self._stops.carry_out(entry, command)
         await self._commands.execute(row)
 
     async def _edit(self, row: InboxRow) -> bool:
-        """Let an edit change the message that it edits, or be noted; False if that is not known."""
+        """Apply or record an edit; False if the edited message is not stored."""
         message = row.message
         assert message.edits is not None
         # What has not begun is changed first: should the database's answer be lost, the row has
@@ -336,7 +337,7 @@ class MessageIngestor:
         )
 
     def _amend(self, edit: InboundMessage, *, begun: bool) -> None:
-        """The same change for the turn that waits here, or for one that is about to begin."""
+        """Apply an edit to the turn that waits or is about to start."""
         for turn in self._mailboxes.turns():
             if turn.run is not None and not begun:
                 continue
@@ -361,7 +362,7 @@ class MessageIngestor:
             self.submit(turn)
 
     def submit(self, turn: Turn) -> None:
-        """Let a turn run that is in hand."""
+        """Submit a turn."""
         message = turn.rows[0].message
         rules = self._policies.rules(message.target)
         policy, deadline_s = turn.policy, rules.deadline_s
@@ -393,13 +394,14 @@ class MessageIngestor:
     # ------------------------------------------------------------------ sessions of this node
 
     def release_later(self, session: SessionKey) -> None:
-        """This node owns a session in which it has done something; others may have it when idle."""
+        """Release a session that this node has used, once it is idle."""
         self._mailboxes.of(session).owned = True
 
     async def release_idle(self) -> None:
-        """Let other nodes have the sessions in which nothing is left to do.
+        """Release the sessions that are idle.
 
-        A process that ends starts nothing more: what waits in the others goes with them.
+        A process that shuts down starts nothing more and releases sessions with waiting messages
+        too.
         """
         ending = self._dispatcher.draining
         busy = self._runner.notices.sessions()
@@ -422,7 +424,7 @@ class MessageIngestor:
                 raise
 
     def forget_everything(self) -> None:
-        """This node was declared dead: what it had in hand belongs to others."""
+        """Forget all messages: this node has expired, and they belong to other nodes."""
         self._mailboxes.clear()
         self._policies.forget()
         self._runner.notices.forget()
@@ -430,5 +432,5 @@ class MessageIngestor:
 
 
 def _is_edited_by(message: InboundMessage, edit: InboundMessage) -> bool:
-    """Whether one message is the new version of another one."""
+    """Return whether one message is a new version of another one."""
     return external_id(message) == (edit.target.channel, edit.target.account, edit.edits)

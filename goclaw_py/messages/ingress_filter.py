@@ -47,29 +47,29 @@ log = logging.getLogger(__name__)
 _REMEMBERED = 10_000
 _REST_WITHIN = timedelta(seconds=5)
 _NOTED_AGAIN = timedelta(hours=1)
-"""How often a chat that nobody has decided about is stored again, with its name."""
+"""How often an undecided chat is stored again, with its name."""
 _UNMENTIONED_AGAIN = timedelta(seconds=10)
-"""How often it is stored that a group was heard by a message that was not meant for the bot."""
+"""How often the time of a message that was not for the bot is stored."""
 
 
 @dataclass(slots=True)
 class ClassifiedMessages:
-    """A batch by kind of message, each kind in its order of arrival."""
+    """A batch by kind of message, each kind in order of arrival."""
 
     admitted: list[tuple[InboundMessage, ChatRules]] = field(default_factory=list)
     asking: list[InboundMessage] = field(default_factory=list)
-    """Of people, and in groups, that nobody has decided about."""
+    """Messages of people, and in groups, without a decision."""
     refused: list[InboundMessage] = field(default_factory=list)
-    """Presses of buttons by people who may not talk."""
+    """Button presses of people without access."""
     pairings: list[NewPairing] = field(default_factory=list)
-    """The requests that ``asking`` comes to, once the batch is entered."""
+    """The access requests for ``asking``."""
     events: list[ChatMigrated | ChatReached | TopicChanged] = field(default_factory=list)
     seen: list[SeenChat] = field(default_factory=list)
     unmentioned: list[Unmentioned] = field(default_factory=list)
 
 
 class IngressStore(ChatStore, BackgroundStore, Protocol):
-    """What the ingress filter writes to."""
+    """The store operations that this module needs."""
 
 
 class IngressFilter:
@@ -91,18 +91,18 @@ class IngressFilter:
         self._requests = requests
         self._meter = meter
         self._albums: LruCache[tuple[Target, str], None] = LruCache(_REMEMBERED)
-        """Albums of which one piece was meant for the agent: so are the others."""
+        """Albums with a part that is for the agent: so are the other parts."""
         self._cut: LruCache[tuple[Target, str], datetime] = LruCache(_REMEMBERED)
-        """Whose text, meant for the agent, the channel cut: the next piece is the rest of it."""
+        """Senders whose text for the agent was split by the channel."""
         self._rests: LruCache[ExternalId, None] = LruCache(_REMEMBERED)
-        """The next pieces that came; after a failed commit they come again."""
+        """The next parts of split texts; after a failed commit they come again."""
         self._noted: LruCache[Target, datetime] = LruCache(_REMEMBERED)
         self._unmentioned: LruCache[Target, datetime] = LruCache(_REMEMBERED)
         self._topics: LruCache[Target, None] = LruCache(_REMEMBERED)
         """Topics whose name is stored."""
 
     def sort(self, batch: Sequence[Inbound]) -> ClassifiedMessages:
-        """Decide about each; nothing is stored yet."""
+        """Classify each message, without storing anything."""
         result = ClassifiedMessages()
         for message in batch:
             if isinstance(message, InboundMessage) and message.album and message.addressed:
@@ -136,7 +136,7 @@ class IngressFilter:
                 assert_never(arrived)
 
     async def enter(self, batch: ClassifiedMessages) -> None:
-        """Store what is known of chats by now. Again is harmless. Raises ``StoreUnavailable``."""
+        """Store chats and topics; may be repeated. Raises ``StoreUnavailable``."""
         now = self._clock.now()
         for event in batch.events:
             match event:
@@ -166,9 +166,9 @@ class IngressFilter:
         )
 
     async def _move(self, event: ChatMigrated, now: datetime) -> None:
-        """Let all that belongs to a chat follow it. What the settings allow under the old id too.
+        """Move everything of a chat to its new id, including the settings' decision.
 
-        Nobody is asked to edit the settings before the group is answered again.
+        So the group is answered before the settings are edited.
         """
         channel, account, old, new = event.channel, event.account, event.old, event.new
         if await self._store.move_chat(channel, account, old=old, new=new, now=now):
@@ -179,17 +179,17 @@ class IngressFilter:
             await self._store.allow_chat(channel, account, new, allowed=listed, now=now)
 
     def _listed(self, place: Target) -> bool | None:
-        """What the settings say of a group."""
+        """Return the settings' decision about a group."""
         return self._policies.rules(place).access.listed
 
     def committed(self, rows: Sequence[NewInbox], duplicates: Container[str]) -> None:
-        """These messages are stored; ``duplicates``, by their external ids, were already."""
+        """Handle that messages are stored; ``duplicates`` (external ids) were stored before."""
         for channel, _, name in {external_id(row.message) for row in rows}:
             if name not in duplicates:
                 self._meter.received(channel)
 
     def entered(self, batch: ClassifiedMessages) -> None:
-        """The whole batch is committed."""
+        """Handle that the whole batch is committed."""
         self._requests.committed(batch.pairings)
         self._requests.refuse(batch.refused)
         for seen in batch.seen:
@@ -227,12 +227,12 @@ class IngressFilter:
                 assert_never(never)
 
     def _is_context(self, message: InboundMessage, rules: ChatRules) -> bool:
-        """Whether the agent may be told of it later: not where somebody was denied (CHAN-12)."""
+        """Return whether it may be context for the agent: not from denied senders (CHAN-12)."""
         sender = replace(message.target, chat=message.sender.id, thread=None)
         return rules.context_messages > 0 and self._access_control.decided(sender) is not False
 
     def _note_topic_of(self, message: InboundMessage, result: ClassifiedMessages) -> None:
-        """A topic in which somebody speaks is open, and bears a name."""
+        """Record the topic of a message as open, with its name."""
         target = message.target
         was_gone = self._access_control.is_topic_gone(target)
         if was_gone or (message.topic_name and target not in self._topics):
@@ -247,7 +247,7 @@ class IngressFilter:
         known: Container[str],
         result: ClassifiedMessages,
     ) -> None:
-        """Let operators see who talks to the agent though they have approved nobody there."""
+        """Record chats of people without approval, so that operators can see them."""
         sender, name = message.sender, message.place_name
         if message.peer is PeerKind.DIRECT:
             if sender.id in known or sender.id in rules.allow:
@@ -259,7 +259,7 @@ class IngressFilter:
     def _note_unmentioned(
         self, message: InboundMessage, rules: ChatRules, result: ClassifiedMessages
     ) -> None:
-        """Keep when a group was heard (SPEC OPS-4), and what was said as context (CHAN-12)."""
+        """Record when a group had a message (OPS-4), and the message as context (CHAN-12)."""
         now, chat = self._clock.now(), replace(message.target, thread=None)
         heard = self._unmentioned.get(chat)
         if heard is None or now - heard >= _UNMENTIONED_AGAIN:
@@ -273,7 +273,7 @@ class IngressFilter:
     def _note_group(
         self, seen: SeenChat, message: InboundMessage, result: ClassifiedMessages
     ) -> None:
-        """Let owners and operators know of a group that nobody has decided about."""
+        """Record an undecided group, so that owners and operators can decide."""
         is_first = seen.target not in self._noted
         if self._note(seen, result):
             result.asking.append(message)
@@ -286,7 +286,7 @@ class IngressFilter:
             log.info("group_undecided", extra=facts)
 
     def _note(self, seen: SeenChat, result: ClassifiedMessages) -> bool:
-        """Enter a chat, once an hour; whether that is due."""
+        """Record a chat, once an hour; return whether that is due."""
         noted = self._noted.get(seen.target)
         is_due = noted is None or self._clock.now() - noted >= _NOTED_AGAIN
         if is_due:
@@ -294,7 +294,7 @@ class IngressFilter:
         return is_due
 
     def _whole(self, message: InboundMessage) -> InboundMessage:
-        """The message, addressed as the whole is that the channel took apart."""
+        """Return a part of an album or split text, addressed as the whole is."""
         key = message.target, message.sender.id
         cut_at = self._cut.pop(key, None)
         belongs = cut_at is not None and message.sent_at - cut_at <= _REST_WITHIN
@@ -310,6 +310,6 @@ class IngressFilter:
 
 
 def _places(event: ChatMigrated) -> tuple[Target, Target]:
-    """A chat as it was called, and as it is called now."""
+    """Return the old and the new target of a chat."""
     old, new = (Target(event.channel, event.account, chat) for chat in (event.old, event.new))
     return old, new

@@ -1,4 +1,4 @@
-"""What people in a chat do with jobs: commands, and buttons below reminders (CMD-5, CRON-13)."""
+"""Chat commands for jobs, and buttons below reminders (CMD-5, CRON-13)."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from goclaw_py.ports.store import InboxRow, JobQuery, JobStore
 log = logging.getLogger(__name__)
 
 LISTED = 20
-"""How many jobs one answer shows."""
+"""The number of jobs in an answer."""
 
 COMING = 3
-"""How many of the next jobs ``/status`` shows."""
+"""The number of next jobs that ``/status`` shows."""
 
 _LISTED_STATES = (JobState.ACTIVE, JobState.PAUSED, JobState.DISABLED, JobState.FAILED)
-"""Not those that are done: a model's reminders are kept, and soon there are more of them."""
+"""Without finished jobs: a model's reminders are kept, and become many."""
 
 _LISTS = 1000
-"""For how many chats it is known which list they saw last."""
+"""The number of chats whose last list is stored."""
 
 _NOT_RUN: Mapping[RunNow, str] = {
     RunNow.ALREADY_RUNNING: texts.IS_RUNNING,
@@ -65,7 +65,7 @@ class _Ran:
 
 
 class JobCommands:
-    """Carries out these commands for everybody with access: jobs of a chat belong to that chat.
+    """Executes these commands for everybody with access: jobs of a chat belong to it.
 
     Every method may raise ``StoreUnavailable``.
     """
@@ -74,11 +74,11 @@ class JobCommands:
         self._service = service
         self._store = store
         self._lists: LruCache[Target, tuple[JobId, ...]] = LruCache(_LISTS)
-        """What the numbers mean that people read last: a job may have come or gone since."""
+        """The lists that chats saw last, because jobs may have been added or removed since."""
         self._pressed: LruCache[tuple[OccurrenceId, Target], tuple[JobAction, ExternalId]] = (
             LruCache(_LISTS)
         )
-        """Which press has used the buttons below what a job said in a chat."""
+        """The press that has used the buttons of a job's message in a chat."""
         self._acts: Mapping[str, Callable[[str, Requester], Awaitable[str]]] = {
             "pause": self._pause,
             "resume": self._resume,
@@ -87,13 +87,13 @@ class JobCommands:
         }
 
     async def answer(self, row: InboxRow, command: TypedCommand) -> str:
-        """Carry out ``/jobs`` or ``/timezone``; what its sender reads."""
+        """Execute ``/jobs`` or ``/timezone``; return the answer."""
         if command.name == "timezone":
             return await self._timezone(asker(row), command.line)
         return await self._jobs(asker(row), row.message.target, command)
 
     async def press(self, row: InboxRow, button: JobButton) -> Pressed:
-        """Do what a button says, unless another one below the same message has been used."""
+        """Execute a button, unless another button of the message was used."""
         there = button.occurrence, row.message.target
         this = button.action, external_id(row.message)
         first = self._pressed.get(there)
@@ -141,7 +141,7 @@ class JobCommands:
         return texts.timezone_changed(zone, now)
 
     async def coming(self, row: InboxRow) -> list[str]:
-        """The lines of ``/status`` about what runs next."""
+        """Return the lines of ``/status`` about the next jobs."""
         query = JobQuery(states=(JobState.ACTIVE,), limit=COMING)
         page = await self._service.search(query, by := asker(row))
         zone = await self._service.zone(by)

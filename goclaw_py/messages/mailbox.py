@@ -1,19 +1,19 @@
 """One mailbox per active session: which of its messages this process has, and in which state.
 
-The life cycle of a message here. The database knows only ``pending`` and ``done``.
+The life of a message in this process. The database has only ``pending`` and ``done``.
 
-========  ==================================================  =================================
-state     meaning                                             next
-========  ==================================================  =================================
-ARRIVED   permitted, its commit is under way                  WAITING, or gone if it failed
-WAITING   committed; worked on in the order of the session    STARTING
-STARTING  being worked on: a command, an edit, a new turn     TAKEN; without database, WAITING
-TAKEN     a turn, a notice or a command has it until its end  gone, or WAITING if given back
-========  ==================================================  =================================
+========  ====================================================  ===============================
+state     meaning                                               next state
+========  ====================================================  ===============================
+ARRIVED   admitted; its commit is in progress                   WAITING; removed if that failed
+WAITING   committed; processed in the order of the session      STARTING
+STARTING  being processed: a command, an edit, or a new turn    TAKEN; without database WAITING
+TAKEN     owned by a turn, a notice or a command until its end  removed; WAITING if returned
+========  ====================================================  ===============================
 
-A mailbox works strictly in the order of the database. When it is unsure (a commit without an
-answer, a message that could not be worked on, a turn that was given back, rows that somebody else
-stored), it becomes *stale*: nothing more begins until a reload has read what is pending, in order.
+A mailbox follows the order of the database strictly. When it may not know that order (a commit
+without response, a message that could not be processed, a returned turn, rows that another process
+stored), it becomes *stale*: nothing starts until a reload has read the pending rows in order.
 """
 
 from __future__ import annotations
@@ -45,18 +45,19 @@ class MessageState(Enum):
 
 @dataclass(slots=True, eq=False)
 class MailboxEntry:
-    """One message that this process has.
+    """A message of this process.
 
-    Attributes:
-        row: Set once it is known to be committed.
-        accepting: The channel waits for its commit; it is as new as what comes with it.
-        cancelled: Why it gets no answer, if a stop that came after it has met it.
-        acted: It is a stop that has taken effect.
-        stops: What it has stopped, to be committed with it.
-        announce: Tells what it has stopped; left until it is known that no other node works there.
-        unstored: Why it was stopped, while that is not known to be stored.
-        tried: Of a stop that has acted: set once its commit has been tried. Until then the ends of
-            what it has stopped are not stored.
+    Args:
+        row: Its row, set once it is committed.
+        accepting: Whether its channel waits for the commit.
+        cancelled: Why it gets no answer, if a later stop has cancelled it.
+        acted: Whether it is a stop that was executed.
+        stops: The messages that it has cancelled, to be committed with it.
+        announce: Announces what it has stopped; called once it is known that no other node owns the
+            session.
+        unstored: Why it was stopped, until that is stored.
+        tried: For an executed stop: set once its commit was tried. Until then the ends of the
+            messages that it cancelled are not stored.
     """
 
     message: InboundMessage
@@ -76,11 +77,11 @@ class MailboxEntry:
 
     @property
     def key(self) -> ExternalId:
-        """By what its channel knows it."""
+        """Its identity in its channel."""
         return external_id(self.message)
 
     def new_row(self) -> NewInbox:
-        """What is committed of it."""
+        """Return the row to commit."""
         outcome, reason = None, None
         if self.cancelled is not None:
             outcome, reason = Outcome.CANCELLED, self.cancelled
@@ -97,12 +98,12 @@ class MailboxEntry:
         )
 
     def commit_tried(self) -> None:
-        """Let the ends of what it has stopped be stored."""
+        """Allow the ends of the messages that it cancelled to be stored."""
         if self.tried is not None:
             self.tried.set()
 
     def announce_now(self) -> None:
-        """Tell what it has stopped, once."""
+        """Announce what it has stopped, once."""
         announce, self.announce = self.announce, None
         if announce is not None:
             announce()
@@ -110,21 +111,21 @@ class MailboxEntry:
 
 @dataclass(slots=True, eq=False)
 class Mailbox:
-    """The messages of one session, and whether this node has done something in it (``owned``)."""
+    """The messages of a session, and whether this node has used the session (``owned``)."""
 
     entries: dict[ExternalId, MailboxEntry] = field(default_factory=dict)
     owned: bool = False
     stale: bool = False
     version: int = 0
-    """Grows whenever it becomes stale; a reload that began before does not make it fresh."""
+    """Increases when it becomes stale; an older reload does not make it fresh."""
 
     def mark_stale(self) -> None:
-        """Begin nothing more here before a reload."""
+        """Start nothing more before a reload."""
         self.stale = True
         self.version += 1
 
     def waiting(self) -> list[MailboxEntry]:
-        """Committed messages that no turn has, in order: a stop still meets them."""
+        """Return committed messages without a turn, in order: a stop still cancels them."""
         entries = [
             (entry.row.id, entry)
             for entry in self.entries.values()
@@ -136,7 +137,7 @@ class Mailbox:
         return [entry for _, entry in sorted(entries, key=lambda one: one[0])]
 
     def arrived(self) -> list[MailboxEntry]:
-        """Messages that are not known to be committed and not cancelled, in order of arrival."""
+        """Return messages that are neither committed nor cancelled, in order of arrival."""
         return [
             entry
             for entry in self.entries.values()
@@ -147,10 +148,10 @@ class Mailbox:
 
 
 class Mailboxes:
-    """The mailboxes of all sessions in which this process has something.
+    """The mailboxes of all sessions of this process.
 
-    Attributes:
-        epoch: Grows when this node was declared dead: what was taken before belongs to others.
+    Args:
+        epoch: Increases when this node has expired: earlier claims belong to others.
     """
 
     def __init__(self) -> None:
@@ -158,22 +159,22 @@ class Mailboxes:
         self._boxes: dict[SessionKey, Mailbox] = {}
         self._rows: dict[int, MailboxEntry] = {}
         self._expected: LruCache[ExternalId, MailboxEntry] = LruCache(_REMEMBERED)
-        """Their commits failed: they come again, and what stops have decided still holds."""
+        """Messages whose commit failed: they come again, and decisions of stops still apply."""
         self._acted: LruCache[ExternalId, None] = LruCache(_REMEMBERED)
-        """Stops that are stored; a channel may deliver them again."""
+        """Stored stops, which a channel may deliver again."""
 
     def of(self, session: SessionKey) -> Mailbox:
-        """The mailbox of a session; made if there is none."""
+        """Return the mailbox of a session; create it if needed."""
         return self._boxes.setdefault(session, Mailbox())
 
     def find(self, session: SessionKey) -> Mailbox | None:
-        """The mailbox of a session, if there is one."""
+        """Return the mailbox of a session, if there is one."""
         return self._boxes.get(session)
 
     # ------------------------------------------------------------------ arriving
 
     def enter(self, entry: MailboxEntry) -> None:
-        """A message has arrived, and its commit begins."""
+        """Add a message whose commit begins."""
         entry.accepting = True
         entries = self.of(entry.session).entries
         before = entries.get(entry.key) or self._expected.pop(entry.key, None)
@@ -183,14 +184,14 @@ class Mailboxes:
         entries.setdefault(entry.key, entry)
 
     def has_acted(self, session: SessionKey, message: InboundMessage) -> bool:
-        """Whether a message is a stop that has taken effect, maybe before it came again."""
+        """Return whether a message is a stop that was executed, perhaps before it came again."""
         key = external_id(message)
         box = self._boxes.get(session)
         entry = self._expected.get(key) or (None if box is None else box.entries.get(key))
         return key in self._acted or (entry is not None and entry.acted)
 
     def act(self, entry: MailboxEntry) -> None:
-        """It is a stop that is committed and takes effect now."""
+        """Mark a committed stop as executed."""
         entry.acted = True
         self._acted[entry.key] = None
 
@@ -200,9 +201,9 @@ class Mailboxes:
         rows: Sequence[NewInbox],
         accepted: AcceptedMessages,
     ) -> None:
-        """A batch is committed, with what stops in it have decided.
+        """Handle that a batch is committed, with the decisions of its stops.
 
-        In a session that another node owns nothing was decided: that one does it (SPEC NODE-1).
+        In a session of another node nothing was decided: that node decides (SPEC NODE-1).
         """
         listed = {external_id(row.message) for row in accepted.rows}
         for entry, row in zip(entries, rows, strict=True):
@@ -224,9 +225,9 @@ class Mailboxes:
     def _forget_stopped(
         self, stop: MailboxEntry, stops: Stops, batch: Sequence[MailboxEntry]
     ) -> None:
-        """The commit of a stop has ended what it met; if an operator undoes it, it stays undone.
+        """Remove the messages that a committed stop cancelled; an operator may retry them.
 
-        What others are just committing has not ended with it.
+        Messages whose commit is in progress have not ended with it.
         """
         channel, account, _ = stop.key
         entries = self.of(stop.session).entries
@@ -240,7 +241,7 @@ class Mailboxes:
                 self.remove(entry)
 
     def leave(self, entries: Sequence[MailboxEntry], *, committed: bool) -> None:
-        """Their commit has ended: they are known here by now, or come again."""
+        """Handle the end of a commit: the messages are known by now, or come again."""
         for entry in entries:
             entry.announce_now()  # while the database is away: it is not told twice
             entry.accepting = False
@@ -274,13 +275,13 @@ class Mailboxes:
         return entry
 
     def assign(self, rows: Iterable[InboxRow], turn: Turn) -> None:
-        """A turn answers these."""
+        """Assign rows to the turn that answers them."""
         for row in rows:
             if (entry := self._rows.get(row.id)) is not None:
                 entry.turn = turn
 
     def give_back(self, turns: Iterable[Turn]) -> None:
-        """What these were to answer waits again, before what came after it."""
+        """Return the rows of turns, which wait again before later ones."""
         for turn in turns:
             for row in turn.rows:
                 entry = self._rows.get(row.id) or self.add(row)
@@ -288,39 +289,39 @@ class Mailboxes:
             self.of(turn.session).mark_stale()
 
     def turn(self, row_id: int) -> Turn | None:
-        """The turn that a message came with."""
+        """Return the turn of a row."""
         entry = self._rows.get(row_id)
         return None if entry is None else entry.turn
 
     def turns(self) -> Collection[Turn]:
-        """All of them, each once."""
+        """Return all turns, each once."""
         turns = (entry.turn for entry in self._rows.values())
         return {turn.id: turn for turn in turns if turn is not None}.values()
 
     def rows(self) -> set[int]:
-        """All rows that are known here."""
+        """Return all rows of this process."""
         return set(self._rows)
 
     # ------------------------------------------------------------------ reloading
 
     def begun(self) -> set[int]:
-        """The rows that a reload does not bring again: they are worked on."""
+        """Return the rows that a reload must not add again, because they are in progress."""
         return {row for row, entry in self._rows.items() if entry.state is not MessageState.WAITING}
 
     def versions(self) -> Mapping[SessionKey, int]:
-        """Those of all mailboxes, as a reload begins."""
+        """Return the versions of all mailboxes at the start of a reload."""
         return {session: box.version for session, box in self._boxes.items()}
 
     def reloaded(self, versions: Mapping[SessionKey, int]) -> None:
-        """A reload has ended that began with these: who has not become stale again is fresh."""
+        """Handle the end of a reload: mailboxes that are not stale again are fresh."""
         for session, box in self._boxes.items():
             if box.version == versions.get(session):
                 box.stale = False
 
     def forget_done(self, done: Collection[int], kept: Collection[int] | None = None) -> None:
-        """Forget rows whose end is stored: those ``done``, and what is not among ``kept``.
+        """Remove rows whose end is stored: those ``done``, and those not in ``kept``.
 
-        One that is pending again is to be tried again.
+        A row that is pending again is to be retried.
         """
         for row, entry in list(self._rows.items()):
             is_done = row in done and entry.state is not MessageState.STARTING
@@ -332,14 +333,14 @@ class Mailboxes:
     # ------------------------------------------------------------------ stopping
 
     def stopped(self, turns: Iterable[Turn], reason: Reason) -> None:
-        """What these were to answer was stopped; that is to be stored."""
+        """Record that the rows of these turns were stopped, to be stored."""
         for turn in turns:
             for row in turn.rows:
                 if (entry := self._rows.get(row.id)) is not None:
                     entry.unstored = reason
 
     def unstored_stops(self) -> dict[Reason, list[int]]:
-        """The rows that were stopped and are not known to be stored so."""
+        """Return the stopped rows whose end is not stored yet."""
         found: dict[Reason, list[int]] = {}
         for row, entry in self._rows.items():
             if entry.unstored is not None:
@@ -347,7 +348,7 @@ class Mailboxes:
         return found
 
     def stop_stored(self, rows: Iterable[int]) -> None:
-        """It is stored that these were stopped."""
+        """Record that the ends of stopped rows are stored."""
         for row in rows:
             if (entry := self._rows.get(row)) is not None:
                 entry.unstored = None
@@ -355,9 +356,9 @@ class Mailboxes:
     # ------------------------------------------------------------------ ending
 
     def idle(self, *, ending: bool) -> set[SessionKey]:
-        """The sessions of this node in which no message is on its way to a turn.
+        """Return the used sessions without a message on its way to a turn.
 
-        With ``ending`` messages that wait go to other nodes with their session.
+        With ``ending``, waiting messages go to other nodes with their session.
         """
         busy = {MessageState.ARRIVED, MessageState.STARTING}
         if not ending:
@@ -370,7 +371,7 @@ class Mailboxes:
         }
 
     def close(self, sessions: Iterable[SessionKey]) -> None:
-        """This node gives up these sessions."""
+        """Remove mailboxes whose sessions this node releases."""
         for session in sessions:
             box = self._boxes[session]
             box.owned = False
@@ -381,9 +382,9 @@ class Mailboxes:
                 self._boxes.pop(session, None)
 
     def clear(self) -> None:
-        """This node was declared dead: all belongs to others. The only reset of messages.
+        """Forget everything: this node has expired. The only reset of messages.
 
-        Stops that are not committed act again, on what is there then.
+        Uncommitted stops are executed again, on what is there then.
         """
         self.epoch += 1
         arriving = [
@@ -400,7 +401,7 @@ class Mailboxes:
             entry.acted, entry.stops, entry.announce = False, None, None
 
     def remove(self, entry: MailboxEntry) -> None:
-        """Nobody here has it any more; the next reload finds it if it is not done."""
+        """Remove a message; the next reload reads it if it has not ended."""
         if entry.row is not None and self._rows.get(entry.row.id) is entry:
             del self._rows[entry.row.id]
         box = self._boxes.get(entry.session)
@@ -411,5 +412,5 @@ class Mailboxes:
 
 
 def _decide_alike(entry: MailboxEntry, before: MailboxEntry) -> None:
-    """The same message again: what a stop has decided about it, or it about others, holds."""
+    """Copy decisions of and about stops to the same message delivered again."""
     entry.cancelled, entry.acted, entry.stops = before.cancelled, before.acted, before.stops

@@ -1,9 +1,9 @@
 """Messages held while the provider of their agent is unavailable (SPEC AGENT-8).
 
-A run that fails because its provider cannot be reached is as if it had never been: its messages
-are pending again, and they are kept here, with those that come for the same agent meanwhile. Every
-now and then one tries, each conversation in turn and its oldest first; once one gets an answer, the
-others follow. Who waits is told so once.
+A run that fails because its provider is down is undone: its messages are pending again, and are
+held here with later messages for the same agent. From time to time one of them is tried, sessions
+in turn and the oldest message first; after a success, the others follow. Each sender is notified
+once.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ log = logging.getLogger(__name__)
 
 FIRST_TRY_S = 5.0
 LAST_TRY_S = 60.0
-"""How long after a failure the next message tries: at first, and at most."""
+"""The delay in seconds before the next try: at first, and at most."""
 
 _REMEMBERED = 10_000
 
 DropTurn = Callable[[Turn, Ending], None]
-"""Tells people that a turn gets no answer, and ends its messages."""
+"""Notifies people that a turn is dropped, and ends its messages."""
 
 
 @dataclass(slots=True, eq=False)
 class _Outage:
-    """One agent whose provider is down. Times are those of the event loop."""
+    """An agent whose provider is down. Times are those of the event loop."""
 
     agent: AgentName
     since: float
@@ -54,11 +54,11 @@ class _Outage:
     wait_s: float = FIRST_TRY_S
 
     def of(self, session: SessionKey) -> list[Turn]:
-        """What is kept of a session, the oldest message first."""
+        """Return the held turns of a session, the oldest first."""
         return sorted((t for t in self.kept.values() if t.session == session), key=_first_row)
 
     def next_to_try(self) -> Turn | None:
-        """The oldest message of the session that has not tried for longest."""
+        """Return the oldest turn of the session that has not been tried for longest."""
         return min(
             self.kept.values(),
             key=lambda turn: (self.tried_at.get(turn.session, float("-inf")), _first_row(turn)),
@@ -77,13 +77,13 @@ class OutageView:
 
 
 class ProviderOutageBuffer:
-    """Holds turns of chats until the provider is back.
+    """Holds chat turns until the provider is available.
 
     Args:
-        node: Which node this process is now.
-        hold_s: How long a message is kept before it fails, in seconds; 0: not at all.
-        submit: Lets a turn run.
-        drop: Called for a turn that has no room among those that are kept (SPEC QUEUE-5).
+        node: Returns the present id of this node.
+        hold_s: How many seconds a message is held before it fails; 0: it is not held.
+        submit: Submits a turn.
+        drop: Called for a turn for which there is no room (SPEC QUEUE-5).
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ProviderOutageBuffer:
         self._loop = asyncio.get_running_loop()
         self._outages: dict[AgentName, _Outage] = {}
         self._ending: dict[RunId, Turn] = {}
-        """Turns that are to be kept, once the end of their run is stored."""
+        """Turns that are held once the end of their run is stored."""
         self._leaving: set[int] = set()
         """Rows whose end is being stored."""
         self._told: LruCache[SessionKey, float] = LruCache(_REMEMBERED)
@@ -119,7 +119,7 @@ class ProviderOutageBuffer:
             raise ProviderUnavailable(f"the provider of agent {turn.agent} is unavailable")
 
     def judge(self, turn: Turn, ended: Ending, error: BaseException | None) -> Ending:
-        """How a run ends that may have met an outage: as interrupted if its messages are kept."""
+        """Return the end of a run after a possible outage: interrupted if its messages are held."""
         if ended.outcome is not Outcome.FAILED or ended.reason is not None:
             return ended
         if not isinstance(error, ProviderUnavailable) and not self._is_outage(turn, error):
@@ -145,7 +145,7 @@ class ProviderOutageBuffer:
         return True
 
     def recorded(self, turn: Turn, ended: Ending, error: BaseException | None) -> None:
-        """The end of a run is stored."""
+        """Handle that the end of a run is stored."""
         kept = self._ending.pop(turn.id, None)
         outage = self._outages.get(turn.agent)
         if kept is not None and kept.is_stopped:
@@ -170,7 +170,7 @@ class ProviderOutageBuffer:
             self._go_on(outage)
 
     def lost(self, run_id: RunId, into: Turn | None = None) -> None:
-        """A turn belongs to another process now, or became part of another turn."""
+        """Remove a turn that belongs to another process or became part of another turn."""
         self._ending.pop(run_id, None)
         for outage in list(self._outages.values()):
             if outage.trying is not None and outage.trying.id == run_id:
@@ -181,7 +181,7 @@ class ProviderOutageBuffer:
     # ------------------------------------------------------------------ what arrives
 
     def keeps(self, turn: Turn) -> bool:
-        """Keep a turn that has just arrived, if its agent's provider is down."""
+        """Hold a new turn if its agent's provider is down; return whether it is held."""
         outage = self._outages.get(turn.agent)
         if outage is None or _goes_on_from(outage.trying, turn):
             return False
@@ -202,7 +202,7 @@ class ProviderOutageBuffer:
         return True
 
     def of(self, session: SessionKey) -> list[Turn]:
-        """What is kept of a session, after what is about to be kept, the oldest first."""
+        """Return the held turns of a session, the oldest first."""
         ending = [
             turn
             for turn in self._ending.values()
@@ -211,9 +211,9 @@ class ProviderOutageBuffer:
         return [*ending, *(turn for one in self._outages.values() for turn in one.of(session))]
 
     def take(self, turns: Collection[Turn]) -> None:
-        """Give these away: they were stopped.
+        """Remove turns that were stopped.
 
-        The messages of one that is about to be kept end once its run has.
+        Messages of a turn whose run is ending end with that.
         """
         for turn in turns:
             turn.is_stopped = True
@@ -222,18 +222,18 @@ class ProviderOutageBuffer:
                 self._go_on(outage)
 
     def has_session(self, key: SessionKey) -> bool:
-        """Whether anything of a session is kept."""
+        """Return whether a session has held turns."""
         outages = self._outages.values()
         return any(turn.session == key for outage in outages for turn in outage.kept.values())
 
     def rows(self) -> set[int]:
-        """The inbox rows of all that is kept, or whose end is being stored."""
+        """Return the inbox rows of held turns, and of those whose end is being stored."""
         outages = self._outages.values()
         kept = {row.id for outage in outages for turn in outage.kept.values() for row in turn.rows}
         return kept | self._leaving
 
     def views(self) -> tuple[OutageView, ...]:
-        """For people."""
+        """Return the outages, for people."""
         now = self._loop.time()
         return tuple(
             OutageView(
@@ -243,7 +243,7 @@ class ProviderOutageBuffer:
         )
 
     def forget(self) -> None:
-        """What was kept belongs to another process now."""
+        """Forget all turns: they belong to another process."""
         for outage in self._outages.values():
             outage.alarm.set(None)
         self._outages.clear()
@@ -273,7 +273,7 @@ class ProviderOutageBuffer:
         )
 
     def _go_on(self, outage: _Outage) -> None:
-        """Let the next one try in a while; there may be nobody left."""
+        """Schedule the next try, if any turn is left."""
         if outage.trying is not None:
             return
         if not outage.kept and not any(t.agent == outage.agent for t in self._ending.values()):
@@ -303,7 +303,7 @@ class ProviderOutageBuffer:
         self._submit(trying)
 
     def _end(self, outage: _Outage) -> None:
-        """The provider answers again, or nobody waits for it."""
+        """End an outage: the provider responds again, or no turn is left."""
         log.info("provider_outage_ended", extra={"agent": outage.agent, "held": len(outage.kept)})
         outage.alarm.set(None)
         del self._outages[outage.agent]
@@ -316,7 +316,7 @@ class ProviderOutageBuffer:
         task.add_done_callback(self._tasks.discard)
 
     def _tell(self, turn: Turn) -> None:
-        """Say to whom a turn answers that it is kept: one sentence, once."""
+        """Notify the sender of a turn that it is held, once."""
         now = self._loop.time()
         told_at = self._told.get(turn.session)
         if told_at is None or now - told_at >= self._hold_s:
@@ -350,7 +350,7 @@ def _first_row(turn: Turn) -> int:
 
 
 def _goes_on_from(before: Turn | None, turn: Turn) -> bool:
-    """Whether a message is the rest of what the channel cut (SPEC QUEUE-6)."""
+    """Return whether a message continues a text that the channel split (SPEC QUEUE-6)."""
     if before is None or before.session != turn.session:
         return False
     last = before.rows[-1].message

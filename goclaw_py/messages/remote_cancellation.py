@@ -28,7 +28,7 @@ class RemoteCanceller:
     """Asks other nodes to cancel, and cancels here when they ask.
 
     Args:
-        node: Which node this process is now.
+        node: Returns the present id of this node.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class RemoteCanceller:
     def connect(
         self, canceller: RunCanceller, reset: Callable[[SessionKey], Awaitable[None]]
     ) -> None:
-        """Give it what stops things here. Call it once, before anybody asks."""
+        """Set the dependencies. Call it once, before any request."""
         self._canceller = canceller
         self._reset_here = reset
         self._calls.serve(_STOP, self._on_stop)
@@ -50,7 +50,7 @@ class RemoteCanceller:
         self._calls.serve(_RESET, self._on_reset)
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport | None:
-        """Stop on the node that works on a session; None if no other one does.
+        """Stop on the node that owns a session; None if no other node does.
 
         Raises ``NodeSilent`` and ``StoreUnavailable``.
         """
@@ -58,14 +58,14 @@ class RemoteCanceller:
         return None if answer is None else _report(answer)
 
     async def reset(self, session: SessionKey) -> bool:
-        """Stop and begin anew there; False if no other node works on the session."""
+        """Stop and start a new history there; False if no other node owns the session."""
         return await self._ask_owner(session, _RESET) is not None
 
     async def stop_jobs(self, chat: Target, command: StopCommand, by: str | None) -> int:
-        """Stop runs of jobs that tell their results in a chat: the one that is meant, or all.
+        """Stop job runs with a chat as target on other nodes; return their number.
 
-        With ``by`` only of jobs that this sender has asked for. How many were stopped. A node that
-        does not answer is left out: it is logged.
+        ``by`` limits it to jobs that this sender requested. A node that does not answer is skipped
+        and logged.
         """
         others, stopped = await self._others(), 0
         if command.everything:

@@ -28,10 +28,10 @@ _APART_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Did:
-    """What some stops of a chat did, as it is told there.
+    """The result of some stops of a chat.
 
-    ``shown``: a growing reply says so. ``refused``: something is not theirs who wanted to stop it,
-    but of those with these names, as far as they are known.
+    ``shown``: a draft shows it. ``refused``: there were runs that the sender may not stop, for
+    people with these names, if known.
     """
 
     runs: int = 0
@@ -55,7 +55,7 @@ class _Did:
 
     @property
     def text(self) -> str:
-        """What is said, "" if people see it already."""
+        """Return the answer, "" if people see the result already."""
         refusal = "" if self.refused is None else texts.not_yours(self.refused)
         nothing = not (self.runs or self.dropped or self.jobs or self.parts)
         if nothing and (self.shown or (refusal and not self.already)):
@@ -75,8 +75,8 @@ def _joined(some: tuple[str, ...] | None, more: tuple[str, ...] | None) -> tuple
 class StopAnswers:
     """Answers stops directly through the channel, not through the outbox.
 
-    They go before all other messages of their chat, but not faster than it takes them. What cannot
-    be said yet is said together.
+    Answers go before all other messages of their chat, within its rate limit. Answers that have to
+    wait are combined.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class StopAnswers:
         elsewhere: RemoteCanceller,
         shows_stop: Callable[[RunId], Awaitable[bool]],
     ) -> None:
-        """``shows_stop``: whether a growing reply shows that its run was stopped."""
+        """``shows_stop`` returns whether a draft shows that its run was stopped."""
         self._store = store
         self._channels = channels
         self._pacing = pacing
@@ -97,7 +97,7 @@ class StopAnswers:
         self._shows_stop = shows_stop
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: Counter[Target] = Counter()
-        """Stops of each chat of which it is not known yet what they did."""
+        """The number of stops of each chat whose result is not known yet."""
         self._untold: dict[Target, _Did] = {}
         self._telling: set[Target] = set()
 
@@ -109,10 +109,10 @@ class StopAnswers:
         *,
         covered: int = 0,
     ) -> None:
-        """Say what was stopped.
+        """Announce what was stopped.
 
-        If ``command`` means more than was found here, other nodes are asked before. ``covered``: so
-        many messages were stopped before anything knew of them.
+        If ``command`` may stop more than was found here, other nodes are asked first. ``covered``:
+        the number of messages that were cancelled before they were committed.
         """
         self._open[message.target] += 1
         task = asyncio.create_task(self._answer(message, stopped, command, covered))
@@ -120,7 +120,7 @@ class StopAnswers:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Let the last answers leave, for a moment."""
+        """Wait shortly for the last answers."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=2.0)
         for task in self._tasks:
@@ -153,7 +153,7 @@ class StopAnswers:
     async def _stop_spared(
         self, chat: Target, stopped: CancelResult, command: StopCommand
     ) -> CancelResult:
-        """The stop of an admin, who was not known to be one."""
+        """Stop what was spared, because the sender turned out to be an administrator."""
         if not stopped.has_spared:
             return replace(stopped, by=None)
         stopped = self._canceller.stop_spared(chat, stopped, everything=command.everything)
@@ -190,7 +190,7 @@ class StopAnswers:
         )
 
     async def _remove_button(self, chat: Target, below: str) -> None:
-        """Remove a stop button that stops nothing: that of a draft whose id nobody knew."""
+        """Remove the stop button of a lost draft, which stops nothing."""
         try:
             known = await self._store.own_messages(chat)
         except StoreUnavailable as error:
@@ -207,7 +207,7 @@ class StopAnswers:
             log.warning("stop_not_stored", extra={"error": str(error)})
 
     async def _cut_answers(self, chat: Target, stopped: CancelResult, command: StopCommand) -> int:
-        """Give up what waits to be sent of an answer that is written already (SPEC CMD-2)."""
+        """Drop waiting parts of answers (SPEC CMD-2)."""
         if stopped.session is None:
             return 0
         try:
@@ -223,7 +223,7 @@ class StopAnswers:
             return 0
 
     async def _tell_all(self, chat: Target) -> None:
-        """Say what is untold, also what becomes so meanwhile."""
+        """Send the pending answers of a chat, including those that come meanwhile."""
         while chat in self._untold and chat not in self._open:
             if not self._untold[chat].text:
                 del self._untold[chat]
@@ -257,7 +257,7 @@ class StopAnswers:
 
 
 def names_of(messages: Iterable[InboundMessage]) -> tuple[str, ...]:
-    """Who wrote some messages, as far as they have names."""
+    """Return the names of the senders of messages, if known."""
     senders = (one.sender for one in messages if not one.source)
     names = (sender.name or sender.username or "" for sender in senders)
     return tuple(dict.fromkeys(" ".join(name.split()) for name in names if name.strip()))

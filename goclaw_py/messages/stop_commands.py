@@ -1,4 +1,4 @@
-"""What a ``/stop`` in a chat meets: it acts as it arrives, before it is committed (SPEC CMD-1)."""
+"""Execution of ``/stop`` in chats: when it arrives, before it is committed (SPEC CMD-1)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from goclaw_py.scheduler.models import Mode
 
 
 class StopCommands:
-    """Carries out the stops of chats, each once.
+    """Executes the stops of chats, each once.
 
     Args:
-        meant: The run that a ``/stop`` means, if it is a reply or the press of a button.
-        is_here: Whether this process has something of a session, so that no other node has it.
+        meant: Returns the run that a ``/stop`` names by a reply or button.
+        is_here: Returns whether this process has requests of a session, so that no other node does.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class StopCommands:
         self._is_here = is_here
 
     def act_at_once(self, entry: MailboxEntry) -> None:
-        """Let a ``/stop`` that arrives take effect, on what runs and on what came before it."""
+        """Execute a ``/stop`` that arrives: cancel runs, and messages that came before it."""
         command, session, message = entry.command, entry.session, entry.message
         if not isinstance(command, StopCommand) or entry.acted or message.redelivered:
             return
@@ -76,7 +76,7 @@ class StopCommands:
             entry.announce_now()
 
     async def carry_out(self, entry: MailboxEntry, command: StopCommand) -> None:
-        """Carry out a stop that is committed, but only once. Raises ``StoreUnavailable``."""
+        """Execute a committed stop, but only once. Raises ``StoreUnavailable``."""
         if entry.acted:
             await self._canceller.keep()  # if it could not store before what it has stopped
             return
@@ -98,7 +98,7 @@ class StopCommands:
         stopped: CancelResult,
         covered: int,
     ) -> None:
-        """Stop jobs too, and say what was stopped."""
+        """Stop jobs too, and announce what was stopped."""
         # After the chat's own messages, also those that nothing but this knows of yet.
         if command.everything or not covered:
             stopped = self._canceller.stop_jobs(
@@ -109,7 +109,7 @@ class StopCommands:
     def _oldest_turn(
         self, session: SessionKey, waiting: Sequence[MailboxEntry]
     ) -> list[MailboxEntry]:
-        """Those of a session's messages that would be its first turn."""
+        """Return the waiting messages of a session that would be its first turn."""
         turn = list(waiting[:1])
         for entry in waiting[1:]:
             message = entry.message
@@ -127,7 +127,7 @@ def _with_others(
     met: Sequence[MailboxEntry],
     waiting: Sequence[MailboxEntry],
 ) -> CancelResult:
-    """Note whose messages, not known to anything else yet, a stop has spared."""
+    """Add the senders of uncommitted messages that a stop has spared."""
     if not command.everything and met:
         return replace(stopped, spared=(), of_others=())  # it has met something of its sender
     if command.everything or (stopped.run is None and stopped.nothing):
@@ -138,6 +138,6 @@ def _with_others(
 
 
 def _messages_among(entries: Sequence[MailboxEntry]) -> int:
-    """How many messages people wrote; the pieces of a text that the channel cut are one."""
+    """Return the number of messages that people wrote; parts of a split text count once."""
     whole = sum(not goes_on(entry.message) for entry in entries)
     return max(whole, 1) if entries else 0

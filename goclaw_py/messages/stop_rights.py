@@ -1,4 +1,4 @@
-"""Who may stop what in a group: members their own, owners and admins everything (SPEC CMD-6)."""
+"""Who may stop what in a group: members their own, owners and administrators all (CMD-6)."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from goclaw_py.ports.store import Place
 log = logging.getLogger(__name__)
 
 KNOWN_FOR_S: Final = 300.0
-"""How long a list of admins holds."""
+"""How long a list of administrators is valid, in seconds."""
 
 _RENEWED_AFTER_S = 120.0
-"""A message in a group has a list asked for again that is older, before somebody needs it."""
+"""After this many seconds a message in the group requests the list again."""
 
 _PATIENCE_S = 5.0
-"""How long a stop waits for the list before its sender counts as no admin."""
+"""Seconds that a stop waits for the list before its sender counts as a member."""
 
 _GROUPS = 10_000
 
 
 @dataclass(slots=True)
 class _Admins:
-    """Those of one group. ``task`` asks for them."""
+    """The administrators of a group. ``task`` requests them."""
 
     task: asyncio.Task[None]
     asked_at: float
     known: frozenset[str] | None = None
-    """What the last answer was; None: there was none, or the last question failed."""
+    """The last list; None: there is none, or the last request failed."""
     known_at: float = -math.inf
 
 
 class StopRights:
     """Decides which runs the sender of a stop may cancel.
 
-    A stop acts before it can ask anybody. So the admins of a group are asked for while people write
-    there; if they are not known by then, the stop takes what is its sender's own, and the rest when
-    it turns out that they are an admin.
+    A stop is executed before anything can be requested. So the administrators of a group are
+    requested while people write there; if they are unknown at a stop, it first cancels only what
+    belongs to its sender, and the rest if the sender is an administrator.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class StopRights:
         self._lists: LruCache[Target, _Admins] = LruCache(_GROUPS)
 
     def look(self, message: InboundMessage) -> None:
-        """Somebody has written: they, or others there, may stop something soon."""
+        """Request the administrators of a message's group in advance."""
         if self._is_limited(message):
             admins = self._lists.get(_group(message))
             if admins is None or _now() - admins.asked_at > _RENEWED_AFTER_S:
                 self._ask(message)
 
     def limit(self, message: InboundMessage) -> str | None:
-        """The sender to whose own work a stop is limited; None if it is not, as far as is known."""
+        """Return the sender to whose runs a stop is limited; None for no limit, as far as known."""
         if not self._is_limited(message):
             return None
         sender = message.sender.id
@@ -83,7 +83,7 @@ class StopRights:
         return None if sender in (self._known(message) or ()) else sender
 
     async def is_admin_after_all(self, message: InboundMessage) -> bool:
-        """Whether the sender of a stop that was limited is an admin, if that was not known."""
+        """Return whether the sender of a limited stop is an administrator, if that was unknown."""
         if self._known(message) is None:
             await asyncio.wait({self._ask(message).task}, timeout=_PATIENCE_S)
         return message.sender.id in (self._known(message) or ())
@@ -97,7 +97,7 @@ class StopRights:
         return None if admins is None or _now() - admins.known_at > KNOWN_FOR_S else admins.known
 
     def _ask(self, message: InboundMessage) -> _Admins:
-        """Ask for the admins of a group, unless that is under way."""
+        """Request the administrators of a group, unless that is in progress."""
         group = _group(message)
         admins = self._lists.pop(group, None)
         if admins is None or admins.task.done():
