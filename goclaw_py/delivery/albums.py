@@ -1,4 +1,4 @@
-"""Which files of one answer are sent together (SPEC CHAN-6)."""
+"""Grouping the files of an answer into albums (SPEC CHAN-6)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from goclaw_py.ports.channel import MOST_IN_ALBUM, Channel
 
 
 def in_albums(files: Sequence[OutboundMessage], channel: Channel | None) -> list[OutboundMessage]:
-    """The messages with the files of one answer, those behind each other that make an album.
+    """Return the messages with consecutive files of an answer grouped into albums.
 
-    A file that its channel shows alone, or that finds no other, stays a message of its own. More
-    than fit into an album are spread over several of about the same size.
+    A file that its channel shows alone, or without a neighbour, stays a single message. Too many
+    files are divided into albums of about the same size.
     """
     groups: dict[str, list[OutboundMessage]] = {}
     for place, message in enumerate(files):
@@ -32,7 +32,7 @@ def in_albums(files: Sequence[OutboundMessage], channel: Channel | None) -> list
 
 
 async def send_together(channel: Channel, messages: Sequence[OutboundMessage]) -> list[str]:
-    """Send a message, or several as an album; their ids at the channel. Raises ``ChannelError``."""
+    """Send a message, or several as an album; return the channel's ids. Raises ``ChannelError``."""
     if len(messages) == 1:
         return [await channel.send(messages[0])]
     ids = await channel.send_album(messages)

@@ -61,7 +61,7 @@ class AttachmentDownloader:
         return folder
 
     async def fetch(self, rows: Sequence[InboxRow]) -> dict[int, list[MessagePart]]:
-        """The files of some rows, by row; words where one cannot be had."""
+        """Return the files of rows, by row; a text in place of a file that is missing."""
         return {
             row.id: [
                 await self._fetch(row, number, attachment)

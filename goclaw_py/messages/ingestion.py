@@ -327,7 +327,7 @@ class MessageIngestor:
         return True
 
     def _is_taken_in(self, edit: InboundMessage) -> bool:
-        """Whether a run has taken in the message that is edited; for the database it waits."""
+        """Return whether a run has taken the edited message, which is stored as waiting."""
         return any(
             _is_edited_by(row.message, edit)
             for turn in self._mailboxes.turns()

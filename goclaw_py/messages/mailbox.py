@@ -260,7 +260,7 @@ class Mailboxes:
     # ------------------------------------------------------------------ committed
 
     def add(self, row: InboxRow) -> MailboxEntry:
-        """A committed row: the message that arrived here, or one that somebody else accepted."""
+        """Add a committed row: one that arrived here, or that another process accepted."""
         entries, key = self.of(row.session).entries, external_id(row.message)
         entry = entries.get(key)
         if entry is None:

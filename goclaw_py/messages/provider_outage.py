@@ -113,7 +113,7 @@ class ProviderOutageBuffer:
     # ------------------------------------------------------------------ what runs tell
 
     def check(self, turn: Turn) -> None:
-        """Raise ``ProviderUnavailable`` for a turn about to run, unless it is the one to try."""
+        """Raise ``ProviderUnavailable`` for a turn about to run, unless it is to be tried."""
         outage = self._outages.get(turn.agent)
         if outage is not None and (outage.trying is None or outage.trying.id != turn.id):
             raise ProviderUnavailable(f"the provider of agent {turn.agent} is unavailable")
@@ -259,7 +259,7 @@ class ProviderOutageBuffer:
         return outage
 
     def _again(self, turn: Turn) -> Turn:
-        """The same messages for another run. The list of them is shared: edits change both."""
+        """Return the same messages for another run; the list is shared for edits."""
         return Turn(
             new_run_id(self._clock),
             turn.session,

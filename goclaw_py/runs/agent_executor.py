@@ -1,4 +1,4 @@
-"""Executes one run of an agent, from its request to its result."""
+"""Executes a run of an agent, from its request to its result."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.runs.turn import Turn
 
 _ASK_S = 0.5
-"""How often a run asks whether its node lives again."""
+"""How often a run checks whether its node's lease is valid again, in seconds."""
 
 Hear = Callable[[AgentEvent], None]
-"""Is told what an agent loop reports, while its run may speak."""
+"""Receives the events of an agent loop, while its run may speak."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentTask:
-    """What a run is to do.
+    """The task of a run.
 
     Args:
         target: The chat that it answers, None if there is none.
-        system: What the agent is told beside its own prompt and instructions.
-        budget: What it may use up, where that is not what the settings say of its agent.
-        model: What answers instead of the agent's own model, "" keeps that.
-        loop: What works instead of the agent's loop.
-        jobs: Where it may make and change jobs, None if it may not.
-        asker: As whom it asks there.
+        system: Additions to the agent's prompt and instructions.
+        budget: Its budget, in place of that of the settings.
+        model: The model to use in place of the agent's own; "" is the agent's own.
+        loop: The loop to use in place of the agent's own.
+        jobs: The job service for its tools, None if it may not use it.
+        asker: The requester for ``jobs``.
         heartbeat_run_done: See ``ToolContext``.
     """
 
@@ -79,8 +79,8 @@ class AgentExecutorDeps:
     """The dependencies of all runs.
 
     Args:
-        heartbeats: None if there are none here.
-        hide: Takes secrets out of a text.
+        heartbeats: None if there are no heartbeats.
+        hide: Masks secrets in a text.
     """
 
     agents: Mapping[AgentName, AgentLoop]
@@ -91,9 +91,9 @@ class AgentExecutorDeps:
     mail: ToolMessenger
     pins: Callable[[NewRun], SessionFacts]
     workspace: Callable[[AgentName], Path]
-    """The folder of an agent, which exists. Raises ``OSError``."""
+    """Returns the folder of an agent, which exists. Raises ``OSError``."""
     live: Callable[[], NodeId | None]
-    """This node; None when others may have taken its runs over."""
+    """Returns this node; None when other nodes may have taken over its runs."""
     spans: Tracer = NO_SPANS
     heartbeats: HeartbeatService | None = None
     meter: MetricsRecorder = NO_METER
@@ -101,10 +101,10 @@ class AgentExecutorDeps:
 
 
 class AgentExecutor:
-    """Builds the request of a run and records what its agent loop reports.
+    """Builds the request of a run and records the events of its agent loop.
 
     Args:
-        may_speak: Whether a run works and has not been stopped.
+        may_speak: Returns whether a run is running and not stopped.
     """
 
     def __init__(
@@ -120,9 +120,9 @@ class AgentExecutor:
         self._may_speak = may_speak
 
     async def work(self, job: AgentTask, progress: RunRecorder, hear: Hear) -> AgentResult:
-        """Let the agent work until its reply is complete. ``progress`` knows what it began with.
+        """Run the agent until its reply is complete; ``progress`` has its start.
 
-        Raises ``BudgetReached`` and whatever the agent loop raises. The account of the run
+        Raises ``BudgetReached`` and the errors of the agent loop. The budget account of the run
         stays open: close it when the end of the run is stored.
         """
         progress.hide = self._use.hide
@@ -132,7 +132,7 @@ class AgentExecutor:
     def ended(
         self, run: NewRun | Turn, ended: Ending, progress: RunRecorder, error: BaseException | None
     ) -> None:
-        """The end of a run is stored, or nothing of it ever will be."""
+        """Handle that the end of a run is stored, or never will be."""
         self._use.spans.ended(ended, progress, error)
         if isinstance(run, Turn):
             self._use.meter.run_ended(MAIN_LANE, Trigger.CHAT, ended.outcome)
@@ -194,7 +194,10 @@ class AgentExecutor:
         return result
 
     async def _live_node(self) -> NodeId:
-        """This node, once it may work; who has its runs now, if not we, lets this be cancelled."""
+        """Wait until this node's lease is valid, and return it.
+
+        If other nodes have taken over its runs, the wait is cancelled.
+        """
         while (node := self._use.live()) is None:  # noqa: ASYNC110 - time ends it, and renewals do
             await asyncio.sleep(_ASK_S)
         return node

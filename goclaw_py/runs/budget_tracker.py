@@ -1,8 +1,8 @@
-"""What runs use of their budgets, and which may continue (SPEC AGENT-5).
+"""Tracks the usage of runs, and stops those whose budget is used up (SPEC AGENT-5).
 
 A run has three budgets: its own, that of its session on this day, and that of its agent on this
-day. What its children use counts against its own too, and against that of its session. The agent
-loop holds to what is left when the run begins; what others use meanwhile is seen here.
+day. The usage of its child runs counts for its own and its session's budget. The agent loop
+observes what is left when the run starts; usage by other runs meanwhile is checked here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from goclaw_py.ports.store import RunStore
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The budgets of an agent: of each run, of each session and day, of itself and day."""
+    """The budgets of an agent: of each run, of each session per day, of itself per day."""
 
     run: Budget = NO_BUDGET
     session_day: Budget = NO_BUDGET
@@ -34,7 +34,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class BudgetAccount:
-    """The session (for a child that of its parent) and agent whose budget a run uses."""
+    """The session (for a child, its parent's) and the agent whose budgets a run uses."""
 
     session: SessionKey
     agent: AgentName
@@ -42,7 +42,7 @@ class BudgetAccount:
 
 @dataclass(frozen=True, slots=True)
 class _Day:
-    """What is counted together on one day."""
+    """The usage that counts for a budget of one day."""
 
     scope: BudgetScope
     of: str
@@ -51,23 +51,23 @@ class _Day:
 
 @dataclass(slots=True, eq=False)
 class _Account:
-    """A run that has begun and whose end is not stored."""
+    """A run that has started and whose end is not stored."""
 
     run_id: RunId
     budget: Budget
     parent: _Account | None
     days: Mapping[_Day, Budget]
-    """The budgets of a day that it uses."""
+    """The daily budgets that it uses."""
     own: Usage = NO_USAGE
     below: Usage = NO_USAGE
-    """What its children and theirs have used."""
+    """The usage of its descendants."""
 
     @property
     def used(self) -> Usage:
         return self.own.plus(self.below)
 
     def above(self) -> Iterator[_Account]:
-        """Its parent, the parent of that, and so on."""
+        """Yield its ancestors, the parent first."""
         account = self.parent
         while account is not None:
             yield account
@@ -77,19 +77,19 @@ class _Account:
 # By identity: several ask about the same day at once.
 @dataclass(slots=True, eq=False)
 class _Look:
-    """A question to the database that is under way."""
+    """A database query in progress."""
 
     day: _Day
     closed: Usage = NO_USAGE
-    """What was stored meanwhile, and may be in the answer or not."""
+    """Usage stored during the query, which may or may not be in its result."""
 
 
 class BudgetTracker:
-    """Knows what live runs have used.
+    """Tracks the usage of live runs.
 
     Args:
-        limits: The budgets of each agent; one that is not named has none.
-        stop: Called for a run that has to end because a budget is used up.
+        limits: The budgets of each agent; other agents have none.
+        stop: Called for a run that must end because a budget is used up.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class BudgetTracker:
         self._stop = stop
         self._accounts: dict[RunId, _Account] = {}
         self._bound: dict[RunId, _Account] = {}
-        """The parents of runs that have not begun; they may end before that."""
+        """The parents of runs that have not started; these may end before that."""
         self._stored: dict[_Day, Usage] = {}
-        """What the database knew of each day when it was asked last, and what was stored since."""
+        """The usage of each day in the last query, and what was stored since."""
         self._looks: list[_Look] = []
 
     def bind(self, run_id: RunId, parent: RunId) -> None:
-        """A run is asked for by another one, whose budget it uses too; close it in any case."""
+        """Record the parent of a run, whose budget it also uses; ``close`` the run in any case."""
         account = self._accounts.get(parent)
         if account is not None:
             self._bound[run_id] = account
@@ -119,10 +119,10 @@ class BudgetTracker:
     async def open(
         self, run_id: RunId, payer: BudgetAccount, *, budget: Budget | None = None
     ) -> Budget:
-        """A run begins; what it may use.
+        """Start a run; return its budget.
 
-        ``budget`` takes the place of what the settings say for a run of its agent. Raises
-        ``BudgetReached`` if nothing is left; close it all the same. Waits for the database.
+        ``budget`` replaces the settings' budget of a run. Raises ``BudgetReached`` if nothing is
+        left; ``close`` it all the same. Waits for the database.
         """
         limits = self._limits.get(payer.agent, Limits())
         account = _Account(
@@ -139,7 +139,7 @@ class BudgetTracker:
         return _least([one.budget.less(one.used) for one in spent])
 
     def note(self, run_id: RunId, used: Usage, *, done: bool = False) -> None:
-        """A run has used so much by now. What may not go on is stopped before this returns.
+        """Record the usage of a run. Runs that may not continue are stopped before this returns.
 
         ``done``: the run will use nothing more, so it is not stopped itself.
         """
@@ -160,7 +160,7 @@ class BudgetTracker:
                     self._stop(run_id, error)  # one that has ended takes nobody along
 
     def close(self, run_id: RunId) -> None:
-        """The end of a run is stored, or nothing of it ever will be."""
+        """Handle that the end of a run is stored, or never will be."""
         self._bound.pop(run_id, None)
         account = self._accounts.pop(run_id, None)
         if account is None or not account.days:
@@ -176,7 +176,7 @@ class BudgetTracker:
                 self._stored.pop(day, None)  # whoever is next asks anew
 
     async def today(self, payer: BudgetAccount) -> tuple[Spent, Spent]:
-        """What a session and its agent have used today, beside their budgets, if they have any.
+        """Return the daily budgets of a session and its agent, with today's usage.
 
         Raises ``StoreUnavailable``.
         """
@@ -201,11 +201,11 @@ class BudgetTracker:
         return {day: budget for day, budget in days.items() if budget != NO_BUDGET}
 
     def _since(self) -> datetime:
-        """When this day began."""
+        """Return the start of this day."""
         return datetime.combine(self._clock.now().astimezone(UTC).date(), time(), UTC)
 
     async def _ask(self, day: _Day) -> None:
-        """Ask the database about a day: other processes may have used something."""
+        """Query the usage of a day, which other processes may have increased."""
         look = _Look(day)
         self._looks.append(look)
         try:
@@ -223,7 +223,7 @@ class BudgetTracker:
         self._stored[day] = stored.plus(look.closed)
 
     def _spent_by(self, account: _Account) -> list[Spent]:
-        """All budgets that a run uses, with what has been used of them by now."""
+        """Return all budgets that a run uses, with their usage."""
         spent = [Spent(BudgetScope.RUN, account.budget, account.used)]
         spent += [Spent(BudgetScope.RUN, above.budget, above.used) for above in account.above()]
         spent += [
@@ -247,14 +247,14 @@ def _refuse(spent: list[Spent]) -> None:
 
 
 def over(scope: BudgetScope, limit: Limit, budget: Budget) -> BudgetReached:
-    """The error of a budget that is used up."""
+    """Return the error for a budget that is used up."""
     return BudgetReached(
         texts.over_budget(scope, limit, budget), f"budget: {limit.value} of {scope.value}"
     )
 
 
 def _least(budgets: list[Budget]) -> Budget:
-    """What all of these allow."""
+    """Return the smallest of these budgets."""
     turns = [one.turns for one in budgets if one.turns is not None]
     tokens = [one.tokens for one in budgets if one.tokens is not None]
     usd: list[Decimal] = [one.usd for one in budgets if one.usd is not None]

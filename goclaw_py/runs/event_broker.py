@@ -1,8 +1,7 @@
 """Publishes events of runs to operators while they happen (SPEC OPS-1).
 
-The log has the start and the end of each run. Mostly nobody looks at the rest: then a run pays for
-one look at ``RunEventBroker.is_watched``, and nothing is made. Each event is made once, however
-many look, and is the same object for all of them.
+The log has only the start and the end of each run. Usually nobody follows the rest: then a run only
+checks ``RunEventBroker.is_watched``. Each event is created once for all subscribers.
 """
 
 from __future__ import annotations
@@ -38,20 +37,21 @@ from goclaw_py.runs.turn import Turn
 
 _MAX_DIGITS: Final = 18
 KEPT_S: Final = 60.0
-"""How long events are kept for one who may come back, after the last one has gone, in seconds."""
+"""How many seconds events are kept after the last subscriber has left."""
 
 
 class Subscription:
-    """An iterator over events, from the moment it was made until it is closed or the feed ends.
+    """An iterator over events, from its creation until it is closed or the broker ends.
 
-    Close it, or use it in ``with``. What is not kept until it is taken is told as ``LiveMissed``.
+    Close it, or use it in ``with``. Events that are no longer stored are reported as
+    ``LiveMissed``.
     """
 
     def __init__(self, feed: RunEventBroker, session: SessionKey | None, at: int) -> None:
         self._feed = feed
         self._session = session
         self._at = at
-        """The number of the last event that it has taken, or does not want."""
+        """The number of the last event that it has taken or skipped."""
         self._missed: LiveMissed | None = None
         self._filled = asyncio.Event()
         self._is_over = False
@@ -74,7 +74,7 @@ class Subscription:
         return event
 
     def take(self) -> RunEvent | LiveMissed | None:
-        """The next event, None if there is none yet."""
+        """Return the next event, None if there is none yet."""
         if self._missed is not None:
             missed, self._missed = self._missed, None
             return missed
@@ -87,15 +87,15 @@ class Subscription:
 
     @property
     def place(self) -> str:
-        """Behind what it has taken, as an ``id`` of events."""
+        """Return its position as the ``id`` of an event."""
         return self._feed.ring.id_of(self._at)
 
     def _wants(self, run: LiveRun) -> bool:
-        """Whether it follows this run: of a session also those that it pays for."""
+        """Return whether it follows this run: of its session, or charged to its session."""
         return self._session is None or self._session in (run.session, run.payer)
 
     def told(self, number: int, event: RunEvent) -> None:
-        """There is something to take, or to leave."""
+        """Handle a new event."""
         if self._wants(event.run):
             self._filled.set()
         elif self._at == number - 1:
@@ -103,23 +103,23 @@ class Subscription:
             self._at = number
 
     def lost(self, number: int, event: RunEvent) -> None:
-        """An event is not kept any more."""
+        """Handle that an event is no longer stored."""
         if number > self._at and self._wants(event.run):
             before = 0 if self._missed is None else self._missed.count
             self.miss(event.at, before + 1)
 
     def miss(self, at: datetime, count: int) -> None:
-        """Let it be told that so many events were lost."""
+        """Report that events were lost."""
         self._missed = LiveMissed(at, count)
         self._filled.set()
 
     def end(self) -> None:
-        """Nothing more will come; what has come can still be read."""
+        """End it; stored events can still be read."""
         self._is_over = True
         self._filled.set()
 
     def close(self) -> None:
-        """Nobody reads it any more. Harmless when repeated."""
+        """Close it; may be repeated."""
         self._feed.forget(self)
         self._at = self._feed.ring.last
         self._missed = None
@@ -129,22 +129,22 @@ class Subscription:
 class RunEventBroker:
     """Publishes the events of all runs of this process.
 
-    Events are numbered in the order in which they are told, and the newest are kept while somebody
-    looks and ``KEPT_S`` longer: whoever comes back goes on behind what they have seen.
+    Events are numbered, and the newest are kept while there are subscribers and ``KEPT_S`` longer,
+    so that a subscriber who reconnects continues after the last event.
 
     Args:
-        clock: Asked only while somebody looks.
+        clock: Used only while there are subscribers.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._origin = token_hex(6)
-        """Tells our ids from those of a gateway that was here before."""
+        """Distinguishes our ids from those of an earlier gateway."""
         self._subscriptions: dict[Subscription, None] = {}
         self._kept_until: float | None = None
-        """When what is kept is forgotten; None while somebody looks, or nothing is kept."""
+        """When events are deleted; None while there are subscribers, or no events."""
         self._since = 0
-        """From this number on every event was kept, or counted as lost."""
+        """From this number on, every event was stored or counted as lost."""
         self._timer: asyncio.TimerHandle | None = None
         self._has_ended = False
         self._log = RunLog(clock)
@@ -152,11 +152,11 @@ class RunEventBroker:
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody looks, or may come back. Ask before you make something for the feed."""
+        """Return whether there may be subscribers. Check it before creating an event."""
         return bool(self._subscriptions) or (self._kept_until is not None and self._is_kept())
 
     def _is_kept(self) -> bool:
-        """Whether events are kept without anybody who looks; forgets them once they are not."""
+        """Return whether events are kept without a subscriber; delete them if not."""
         until = self._kept_until
         if until is not None and asyncio.get_running_loop().time() >= until:
             self._forget_all()
@@ -169,9 +169,9 @@ class RunEventBroker:
         self._since = self.ring.last
 
     def subscribe(self, session: SessionKey | None, after: str | None = None) -> Subscription:
-        """Follow the runs of a session, with those that it pays for, or all.
+        """Follow the runs of a session, and those charged to it, or all runs.
 
-        From now on, or from behind the event with the id ``after`` as far as it is kept.
+        From now on, or after the event with the id ``after`` as far as events are stored.
         """
         if not self.is_watched:
             # Of what happened since somebody looked nothing was counted.
@@ -199,7 +199,7 @@ class RunEventBroker:
         return made
 
     def _number_of(self, place: str) -> int | None:
-        """The number in one of our ids, None if we do not know what came behind it."""
+        """Return the number in one of our ids, None if the events after it are unknown."""
         origin, _, number = place.partition("-")
         if origin != self._origin or not (number.isascii() and number.isdigit()):
             return None
@@ -207,7 +207,7 @@ class RunEventBroker:
         return found if self._since <= found <= self.ring.last else None
 
     def close(self) -> None:
-        """The gateway ends, and so do all iterators."""
+        """End all subscriptions."""
         self._has_ended = True
         self._settle(at_end=True)
         self._stop_timer()
@@ -217,7 +217,7 @@ class RunEventBroker:
         self._kept_until = None
 
     def forget(self, subscription: Subscription) -> None:
-        """Nobody reads it any more."""
+        """Remove a subscription."""
         was_there = subscription in self._subscriptions
         self._subscriptions.pop(subscription, None)
         if was_there and not self._subscriptions:
@@ -226,23 +226,23 @@ class RunEventBroker:
     # ------------------------------------------------------------------ what runs say
 
     def asked(self, run: Turn | NewRun) -> None:
-        """A run was asked for."""
+        """Publish that a run was requested."""
         if self.is_watched:
             self._tell(LiveAsked(self._clock.now(), _live(run)))
 
     def joined(self, turn: Turn, into: RunId) -> None:
-        """A turn became part of another one."""
+        """Publish that a turn became part of another one."""
         if self.is_watched:
             self._tell(LiveJoined(self._clock.now(), _live(turn), into))
 
     def started(self, run: Turn | NewRun) -> None:
-        """It works."""
+        """Publish that a run has started."""
         self._log.started(run)
         if self.is_watched:
             self._tell(LiveStarted(self._clock.now(), _live(run)))
 
     def hear(self, run: NewRun, event: LoopEvent) -> None:
-        """Its agent loop reports something."""
+        """Publish an event of its agent loop."""
         if not self.is_watched:
             return
         now, about = self._clock.now(), _live(run)
@@ -259,7 +259,7 @@ class RunEventBroker:
                 pass  # what concerns the history
 
     def ended(self, run: Turn | NewRun, ended: Ending, progress: RunRecorder) -> None:
-        """Its end is stored, or nothing of it ever will be."""
+        """Publish that its end is stored, or never will be."""
         self._log.ended(run, ended, progress)
         if self.is_watched:
             now, usage = self._clock.now(), progress.usage
@@ -276,7 +276,7 @@ class RunEventBroker:
             self._timer = loop.call_at(self.ring.due, self._settle)
 
     def _settle(self, *, at_end: bool = False) -> None:
-        """Tell the text whose time has come."""
+        """Publish the text that is due."""
         self._stop_timer()
         before = self.ring.last
         if at_end:
@@ -305,7 +305,7 @@ class RunEventBroker:
 
 
 def taken_over(run_id: RunId) -> Ending:
-    """How a run ended whose end another node has stored: for that node it was cut by a crash."""
+    """Return the end of a run that another node has stored: a crash, for that node."""
     return Ending(run_id, Outcome.LOST, Reason.CRASHED)
 
 

@@ -1,4 +1,4 @@
-"""The newest events of runs, numbered and bounded; pieces of text are joined."""
+"""The newest events of runs, numbered and limited; pieces of text are joined."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.runs.live_events import LiveText, RunEvent
 
 TEXT_S = 0.5
-"""How long the text of a run is gathered before it is shown, in seconds."""
+"""How many seconds the text of a run is collected before it is published."""
 
 PIECE_CHARS = 2_000
-"""A piece of text that is so long takes in no more."""
+"""A piece of text of this length is complete."""
 
 MOST_CHARS = 256 * 1024
-"""How much text is kept, in characters. One piece is kept, however long it is."""
+"""The number of characters that are kept. One piece is kept, whatever its length."""
 
 MOST_EVENTS = 4_000
-"""How many events are kept, pieces of text included."""
+"""The number of events that are kept, including pieces of text."""
 
 Hear = Callable[[int, RunEvent], None]
 
 
 @dataclass(slots=True, eq=False)
 class _Piece:
-    """Text of one run that still grows."""
+    """Text of a run that is being collected."""
 
     begin: LiveText
     due: float
@@ -38,12 +38,12 @@ class _Piece:
 class EventBuffer:
     """Keeps the events of each run in order. ``now`` never goes back.
 
-    An event gets the next number when it is complete, so what has a smaller number was told before.
-    Where room is wanted, old text goes before anything else, the oldest first.
+    An event gets its number when it is complete, so smaller numbers were published earlier. Old
+    text is deleted before anything else, the oldest first.
 
     Args:
-        origin: What all ids begin with.
-        lost: Called with each event that is not kept any more.
+        origin: The prefix of all ids.
+        lost: Called with each event that is no longer kept.
     """
 
     def __init__(self, origin: str, lost: Hear) -> None:
@@ -51,15 +51,15 @@ class EventBuffer:
         self._lost = lost
         self._events: OrderedDict[int, RunEvent] = OrderedDict()
         self._texts: deque[int] = deque()
-        """The numbers of those events that are text."""
+        """The numbers of events with text."""
         self._growing: dict[RunId, _Piece] = {}
         """The oldest first."""
         self._chars = 0
         self.last = 0
-        """The number of the newest event; before the first one 0."""
+        """The number of the newest event; 0 before the first one."""
 
     def put(self, event: RunEvent, now: float) -> None:
-        """Add an event. Text goes on what its run has said just before."""
+        """Add an event. Text is appended to what its run has just said."""
         if isinstance(event, LiveText):
             if event.text:
                 self._grow(event, now)
@@ -68,24 +68,24 @@ class EventBuffer:
             self._push(event)
 
     def settle(self, now: float) -> None:
-        """Complete the text whose time has come; see ``due``."""
+        """Complete the text that is due; see ``due``."""
         while self.due is not None and self.due <= now:
             self._complete(next(iter(self._growing)))
 
     @property
     def due(self) -> float | None:
-        """When the oldest piece of text that still grows is to be completed."""
+        """Return when the oldest incomplete piece of text must be completed."""
         for piece in self._growing.values():
             return piece.due
         return None
 
     def flush(self) -> None:
-        """Nothing will be added: what grows is complete."""
+        """Complete all text."""
         for run_id in list(self._growing):
             self._complete(run_id)
 
     def forget(self) -> None:
-        """Keep nothing. A number is left out, so that whoever knows the last one has a gap."""
+        """Delete all events. A number is skipped, so that the gap is visible."""
         self._events.clear()
         self._texts.clear()
         self._growing.clear()
@@ -93,15 +93,15 @@ class EventBuffer:
         self.last += 1
 
     def id_of(self, number: int) -> str:
-        """The ``id`` of an event."""
+        """Return the ``id`` of an event."""
         return f"{self._origin}-{number}"
 
     def get(self, number: int) -> RunEvent | None:
-        """The event with a number, None if it is not kept."""
+        """Return an event by its number, None if it is not kept."""
         return self._events.get(number)
 
     def has_gap_after(self, number: int) -> int:
-        """How many of the events behind one are not kept."""
+        """Return how many events after a number are not kept."""
         if not self._events or number >= self.last:
             return 0
         kept = sum(one > number for one in reversed(self._events))
@@ -136,10 +136,9 @@ class EventBuffer:
             self._lose(self._least())
 
     def _least(self) -> int:
-        """What is wanted least: text that is old, else whatever is the oldest.
+        """Return the event to delete next: old text, otherwise the oldest event.
 
-        Text that is new goes to nobody if it goes first: without old text a full ring would lose
-        each piece the moment that it comes.
+        New text is not deleted first: a full buffer without old text would lose each piece at once.
         """
         if self._texts and self._texts[0] <= self.last - MOST_EVENTS // 2:
             return self._texts[0]

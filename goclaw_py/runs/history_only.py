@@ -1,4 +1,4 @@
-"""A channel that sends nothing: its answers are only in the history of their session."""
+"""A channel that sends nothing: answers are only in the history of their session."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ PLACE: Final[Place] = ("api", "default")
 
 
 def target_in(session: SessionKey) -> Target:
-    """The target of a message whose answer is only in the history of its session."""
+    """Return the target of a message whose answer is only in its session's history."""
     return Target(*PLACE, session)
 
 
 def has_chat(target: Target) -> bool:
-    """Whether somebody reads what is sent there."""
+    """Return whether a target is a chat that people read."""
     return (target.channel, target.account) != PLACE
 
 
 class HistoryOnly(PlainChannel):
-    """Implements ``Channel``: sends nothing, so that a session without a chat needs no exceptions.
+    """Implements ``Channel`` without sending, so that sessions without chat need no exceptions.
 
-    The supervisor does not know it: it is no channel that operators see.
+    The supervisor does not know it, and operators do not see it.
     """
 
     name = PLACE[0]
@@ -37,23 +37,23 @@ class HistoryOnly(PlainChannel):
     handle: str | None = None
 
     def reaches(self, chat: str) -> bool:  # noqa: ARG002
-        """What was written for it, such as an error, is taken at once."""
+        """Return True: messages to it, such as errors, are accepted at once."""
         return True
 
     def parts(self, text: str) -> list[str]:  # noqa: ARG002
-        """Nothing is sent of a reply."""
+        """Return nothing to send."""
         return []
 
     async def receive(self, intake: InboundHandler) -> None:  # noqa: ARG002
-        """Nothing comes in this way."""
+        """Wait forever: nothing is received."""
         await asyncio.Event().wait()
 
     async def send(self, message: OutboundMessage) -> str:  # noqa: ARG002
-        """Nobody is sent anything."""
+        """Do nothing."""
         return ""
 
     def signal(self, signal: RunSignal) -> None:
-        """Nobody watches."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""

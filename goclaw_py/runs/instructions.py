@@ -1,4 +1,4 @@
-"""Instructions from files of the workspace, such as ``AGENTS.md``."""
+"""Instructions from files in the workspace, such as ``AGENTS.md``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_BYTES_A_CHARACTER: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The beginning of a file; ``whole``: there is nothing else in it."""
+    """The beginning of a file; ``whole``: it is the whole file."""
 
     version: Version
     text: str
@@ -30,18 +30,18 @@ class _Text:
 
 
 class _Changed(Exception):
-    """A file has to be read, which is done in a thread."""
+    """A file must be read, which needs a thread."""
 
 
 class Instructions:
-    """Reads the instructions of agents, again where a file has changed.
+    """Reads the instructions of agents, and reads changed files again.
 
     Args:
         workspaces: The folder of each agent.
-        files: The files of an agent, in order, each of which has to be there. Without a value for
-            an agent it is ``AGENTS.md``, if there is one.
-        max_chars: The most that an agent is told, all its files together; at least 1. What is cut
-            or left out is said in its place.
+        files: The files of an agent, in order, which must exist. The default is ``AGENTS.md``, if
+            it exists.
+        max_chars: The length of all files of an agent together; at least 1. A note replaces what is
+            left out.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Instructions:
         self._known: dict[tuple[AgentName, str], _Text] = {}
 
     async def read(self, agent: AgentName) -> tuple[str, ...]:
-        """The texts of the agent's files, in order; blank ones are left out.
+        """Return the texts of the agent's files, in order, without blank ones.
 
-        What is not UTF-8 becomes U+FFFD: a wrong byte must not silence an agent. Paths are limited
-        to the workspace and follow no links (SPEC SEC-4). Raises ``AgentError``, whose cause names
-        the file.
+        Invalid UTF-8 becomes U+FFFD: a wrong byte must not silence an agent. Paths are limited to
+        the workspace and follow no links (SPEC SEC-4). Raises ``AgentError``, whose cause names the
+        file.
         """
         try:
             # At every run: a look at files that have not changed, or are not there, takes no time.
@@ -97,7 +97,7 @@ class Instructions:
         return f"{cut_text(text, room)}\n[{path} is cut here: {most}]"
 
     def _text(self, agent: AgentName, workspace: Workspace, path: str, *, may_load: bool) -> _Text:
-        """The beginning of a file, as much of it as may count. Raises ``_Changed``."""
+        """Return the beginning of a file, up to the limit. Raises ``_Changed``."""
         with workspace.reading(path) as file:
             version = Version.of(os.fstat(file.fileno()))
             known = self._known.get((agent, path))

@@ -1,10 +1,10 @@
 """Events about runs in progress, for operators.
 
-Of what is said, only the reply's own text is in here, and of a call of a tool only its name:
-arguments and results may be private, and the run's record has them.
+They contain only the text of replies and the names of tools: arguments and results may be private,
+and are in the run's record.
 
-The ``id`` of an event is its place in what this gateway tells: whoever has lost the connection goes
-on behind it. It is no fact about the run, so it does not count when events are compared.
+The ``id`` of an event is its position, from which a subscriber continues after a lost connection.
+It is ignored in comparisons.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from goclaw_py.scheduler.views import RunView
 class LiveRun:
     """The run that an event is about.
 
-    ``payer`` is the session whose budget it uses: its own, or that of the run at the top of those
-    that have asked for it.
+    ``payer`` is the session whose budget it uses: its own, or that of its topmost ancestor.
     """
 
     id: RunId
@@ -37,7 +36,7 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True)
 class _OfRun:
-    """What every event about a run has."""
+    """The fields of every event about a run."""
 
     at: datetime
     run: LiveRun
@@ -46,7 +45,7 @@ class _OfRun:
 
 @dataclass(frozen=True, slots=True)
 class LiveNow:
-    """The current state: all requests that are not done. Events after it are complete.
+    """The present state: all unfinished requests. Events after it are complete.
 
     ``session`` is the one that is followed, None for all.
     """
@@ -67,7 +66,7 @@ class LiveAsked(_OfRun):
 
 @dataclass(frozen=True, slots=True)
 class LiveJoined(_OfRun):
-    """A request became part of ``into``, so there will be no run of its own."""
+    """A request became part of ``into``, and will have no run of its own."""
 
     into: RunId
     kind: Literal["joined"] = "joined"
@@ -100,7 +99,7 @@ class LiveTool(_OfRun):
 
 @dataclass(frozen=True, slots=True)
 class LiveUsage(_OfRun):
-    """Its model has answered; ``usage`` is all that it has used so far."""
+    """Its model has answered; ``usage`` is the total so far."""
 
     usage: Usage
     model: str
@@ -109,7 +108,7 @@ class LiveUsage(_OfRun):
 
 @dataclass(frozen=True, slots=True)
 class LiveEnded(_OfRun):
-    """The run has ended and its record can be read; ``usage`` is None where it is not known."""
+    """The run has ended and its record can be read; ``usage`` is None if unknown."""
 
     outcome: Outcome
     reason: Reason | None
@@ -119,12 +118,11 @@ class LiveEnded(_OfRun):
 
 @dataclass(frozen=True, slots=True)
 class LiveMissed:
-    """So many events were lost, because the subscriber reads too slowly.
+    """Events were lost, because the subscriber is too slow.
 
-    Old text is lost before anything else, the oldest first; ``at`` is when the last of these events
-    happened. With the ``count`` 0 nobody knows how many: the gateway was started anew since, or
-    nobody had looked for a while. Of the events of one session it may count others that went
-    before.
+    Old text is lost first; ``at`` is when the last lost event happened. A ``count`` of 0 means an
+    unknown number: the gateway was restarted, or there was no subscriber for a while. For one
+    session, the count may include events of others.
     """
 
     at: datetime

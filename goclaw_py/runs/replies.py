@@ -1,4 +1,4 @@
-"""The reply at the end of a run, and what goes into the history of its session."""
+"""The reply at the end of a run, and its entry in the history of its session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """How a turn ended: its outcome, its draft in the chat and its reply."""
+    """The end of a turn: its outcome, its draft in the chat, and its reply."""
 
     turn: Turn
     ended: Ending
@@ -36,7 +36,7 @@ class TurnEnd:
 
     @property
     def text(self) -> str:
-        """The reply; "" if nothing is said."""
+        """Return the reply; "" if there is none."""
         outcome, words = self.ended.outcome, self._words
         if outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED):
             return words
@@ -48,12 +48,12 @@ class TurnEnd:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is stopped without a word: its end need not wait for what its draft does."""
+        """Return whether it was stopped without text: its end need not wait for the draft."""
         return self.ended.outcome in (Outcome.CANCELLED, Outcome.ABANDONED) and not self._words
 
     @property
     def may_be_retried(self) -> bool:
-        """Whether another try may bring an answer; a budget that is used up brings none."""
+        """Return whether a retry may succeed; not after a budget is used up."""
         failed = self.ended.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
         return failed and self.ended.reason is not Reason.BUDGET
 
@@ -87,7 +87,7 @@ class Replies:
         self._workspaces = workspaces
 
     def messages(self, end: TurnEnd) -> tuple[OutboundMessage, ...]:
-        """A reply as messages; only the first one is a reply to the question."""
+        """Return a reply as messages; only the first one replies to the question."""
         turn, left = end.turn, end.left
         files, troubles = self._files(end)
         text = "\n\n".join(filter(None, [end.text, *troubles]))
@@ -112,7 +112,7 @@ class Replies:
         return tuple(said)
 
     def bare(self, end: TurnEnd) -> tuple[OutboundMessage, ...]:
-        """The same with nothing in it that came from outside: it met a bug before."""
+        """Return the reply without external content, after a bug in formatting it."""
         turn = end.turn
         ended = end.ended
         words = TurnEnd(turn, ended, None, OrphanedReply()).text
@@ -130,7 +130,7 @@ class Replies:
     def sendable(
         self, given: Sequence[OutFile], agent: AgentName, run_id: RunId | None
     ) -> tuple[list[OutFile], list[str]]:
-        """The files that may be sent, and a line about each of the others."""
+        """Return the files that may be sent, and a line about each other file."""
         files, troubles = [], []
         for file in given:
             reason = _refusal(file, self._workspaces[agent])
@@ -145,7 +145,7 @@ class Replies:
 
 
 def _refusal(file: OutFile, workspace: Path) -> str | None:
-    """Why a file is not sent, or None."""
+    """Return why a file is not sent, or None."""
     try:
         path = Path(file.path).resolve()
         if not path.is_relative_to(workspace.resolve()):
@@ -158,7 +158,7 @@ def _refusal(file: OutFile, workspace: Path) -> str | None:
 
 
 def signal_of(end: TurnEnd) -> RunEnded:
-    """The signal of an end; it closes a draft that no message will finish."""
+    """Return the signal of an end; it closes a draft that no message will complete."""
     turn, outcome = end.turn, end.ended.outcome
     finished = any(message.draft is not None for message in end.say)
     unfinished = not finished and outcome is not Outcome.INTERRUPTED
@@ -173,7 +173,7 @@ def signal_of(end: TurnEnd) -> RunEnded:
 
 
 def log_failure(turn: Turn, error: BaseException | None) -> None:
-    """Write down why a run failed, if it did."""
+    """Log why a run failed, if it did."""
     if error is None:
         return
     facts = {**turn.facts, "agent": turn.agent}

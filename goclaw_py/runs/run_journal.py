@@ -1,4 +1,4 @@
-"""Stores what a run does while it does it, so that it is known after a crash (SPEC AGENT-9)."""
+"""Stores what a run does while it does it, so that it is known after a crash (AGENT-9)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from goclaw_py.runs.run_recorder import RunRecorder
 log = logging.getLogger(__name__)
 
 _AWAY_S: Final = 0.5
-"""How long it waits between two tries while the database is away."""
+"""Seconds between two attempts while the database is unavailable."""
 
 _MOST_CALLS: Final = 50
 _ARGUMENTS: Final = 300
 _RESULT: Final = 1_000
-"""How many characters of a call the next run is told."""
+"""The number of characters of a call in the prompt of the next run."""
 
 
 class NoteStore(Protocol):
@@ -35,9 +35,9 @@ class NoteStore(Protocol):
 
 
 class Journal:
-    """Stores the tool calls and the usage of one run; of what comes together only the last state.
+    """Stores the tool calls and the usage of one run, combining changes during a write.
 
-    A write that fails for want of the database is tried until the run ends.
+    A write is repeated while the database is unavailable, until the run ends.
     """
 
     def __init__(self, store: NoteStore, run: RunId, node: NodeId, progress: RunRecorder) -> None:
@@ -51,7 +51,7 @@ class Journal:
         self._closed = False
 
     def hear(self, event: LoopEvent) -> None:
-        """Begin to store what ``progress`` has just heard, if it is worth it."""
+        """Start to store what ``progress`` has recorded, if it matters."""
         tool = isinstance(event, ToolStarted | ToolEnded)
         # With the last answer the run ends, and its end is stored.
         if tool or (isinstance(event, ModelStep) and event.usage.requests and not event.done):
@@ -59,13 +59,13 @@ class Journal:
             self._writing()
 
     async def recorded(self) -> None:
-        """Return when all that was heard is stored. Raises ``Fenced``."""
+        """Return when everything that was recorded is stored. Raises ``Fenced``."""
         wanted = self._heard
         while self._stored < wanted and not self._closed:
             await asyncio.shield(self._writing())
 
     def close(self) -> None:
-        """Begin no more writes: the end of the run stores all of it. One under way may go on."""
+        """Start no more writes: the end of the run stores everything."""
         self._closed = True
 
     def _writing(self) -> asyncio.Task[None]:
@@ -94,7 +94,7 @@ class Journal:
 
 
 def told_of(calls: Sequence[ToolCall]) -> str:
-    """What the next run is told of the calls of runs that were cut; "" if there were none."""
+    """Return the prompt about tool calls of interrupted runs; "" if there were none."""
     lines = [_line(call) for call in calls[-_MOST_CALLS:]]
     return texts.cut_calls(lines, len(calls) - len(lines)) if lines else ""
 

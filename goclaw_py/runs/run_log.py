@@ -16,16 +16,16 @@ log = logging.getLogger(__name__)
 
 
 class RunLog:
-    """Writes one line when a run starts and one when its end is stored.
+    """Writes a line when a run starts and one when its end is stored.
 
-    A request that ends without having started, for example a message that a full queue drops, gets
-    one line of its own. Nothing is put together if the level of the log leaves these lines out.
+    A request that ends without a start, for example a message dropped from a full queue, gets one
+    line. Does nothing if the log level excludes these lines.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._started: dict[RunId, float] = {}
-        """When each run started, by the clock of the loop."""
+        """The start of each run, by the clock of the loop."""
 
     def started(self, run: Turn | NewRun) -> None:
         """A run has started."""

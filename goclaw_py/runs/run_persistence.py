@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 Store = Callable[[], Awaitable[None]]
 
 _SETTLE_S = 10.0
-"""A begin that was cut off has taken effect by then, or never will."""
+"""Seconds after which a cancelled start has taken effect, or never will."""
 
 
 class RunEndStore(Protocol):
@@ -33,7 +33,7 @@ class RunEndStore(Protocol):
 
 
 class RunStartStore(RunEndStore, Protocol):
-    """The same, for runs that may not have begun."""
+    """The store operations for runs that may not have started."""
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
         """See ``ports.store.RunStore``."""
@@ -44,8 +44,8 @@ async def store_run(
 ) -> None:
     """Store the end of a run that answers messages; waits for the database. Raises ``Fenced``.
 
-    ``begun`` is the run with the node that this process was then. As another one it has nothing of
-    what it had, and others may have worked in the session since.
+    ``begun`` is the run with the node id that this process had then. With another id, its claims
+    are lost, and other nodes may have used the session since.
     """
     run, began_as = begun
     try:
@@ -76,7 +76,7 @@ class RunStart:
         self._is_cut_off = False
 
     async def begin(self) -> RunStartResult:
-        """Store it; waits for the database."""
+        """Store the start; waits for the database."""
         try:
             return await self._store_it()
         except asyncio.CancelledError:
@@ -84,9 +84,9 @@ class RunStart:
             raise
 
     async def settle(self, outcome: Outcome) -> None:
-        """Before its end is stored: a begin that was cut off could take effect behind that.
+        """Before the end is stored, wait for a cancelled start, which could take effect after it.
 
-        One that is refused does so no more. What a shutdown cut is as if it had never been.
+        A refused start cannot. A run that a shutdown interrupted is stored as never started.
         """
         if not self._is_cut_off or outcome is Outcome.INTERRUPTED:
             return
@@ -112,7 +112,7 @@ class Abandoned:
 
     @contextmanager
     def storing(self, ended: Ending, session: SessionKey) -> Iterator[Callable[[], None]]:
-        """An end is being stored; call what this yields as soon as it is."""
+        """Register an end that is being stored; call what this yields when it is."""
         if ended.outcome is not Outcome.ABANDONED:
             yield lambda: None
             return
@@ -127,7 +127,7 @@ class Abandoned:
                 del self._ends[session]
 
     async def until_stored(self, session: SessionKey) -> None:
-        """Wait for all such ends of a session: else a crash would bring those runs back."""
+        """Wait for all such ends of a session: otherwise a crash would repeat these runs."""
         for end in list(self._ends.get(session, ())):
             await end.wait()
 
@@ -135,7 +135,7 @@ class Abandoned:
 def end_of(
     progress: RunRecorder, prompt: str, ended: Ending, error: BaseException | None, now: datetime
 ) -> RunEnd:
-    """The end of a run that worked on a prompt, with all that is known of its work."""
+    """Return the end of a run with a prompt, with everything that was recorded."""
     told = progress.told(error)
     history = progress.history(prompt, ended.outcome)
     bare = RunEnd(ended.run_id, ended.outcome, now, ended.reason, told, history=history)
@@ -143,7 +143,7 @@ def end_of(
 
 
 async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) -> None:
-    """Store the end of an attempt that another one follows; waits for the database."""
+    """Store the end of an attempt before a retry; waits for the database."""
     if run is None:
         return
     try:
@@ -156,10 +156,10 @@ async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) ->
 
 
 async def store_end(what: str, whole: Store, bare: Store, facts: Mapping[str, object]) -> bool:
-    """Store the end of what was claimed; waits for the database.
+    """Store the end of a claim; waits for the database.
 
-    An end that cannot be stored because of a bug is stored barely. False then, and if ``what`` was
-    claimed belongs to somebody else by now.
+    An end that cannot be stored because of a bug is stored without content. Returns False then, and
+    if the claim belongs to another node.
     """
     try:
         await retry_until_available(whole)

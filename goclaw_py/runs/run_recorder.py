@@ -1,4 +1,4 @@
-"""The record of a run, collected while it is in progress and stored at its end (SPEC OPS-5)."""
+"""The record of a run, collected during the run and stored at its end (SPEC OPS-5)."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd, RunStartResult, Summary, ToolCall
 
 MOST_CALLS = 200
-"""How many calls of tools are kept of a run; a model in a circle makes no record of megabytes."""
+"""The number of tool calls that are recorded; a model in a loop makes no huge record."""
 
 MOST_CHARS = 2_000
-"""How much is kept of the arguments of a call, and of its result."""
+"""The number of characters of arguments and results that are recorded."""
 
 
 @dataclass(slots=True)
 class RunRecorder:
-    """Collects what an agent loop reports."""
+    """Collects the events of an agent loop."""
 
     said: list[str] = field(default_factory=list)
     first_text_at: datetime | None = None
     step: ModelStep | None = None
     compacted: Compacted | None = None
     files: list[OutFile] = field(default_factory=list)
-    """Those that tools want to be sent."""
+    """Files that tools attach to the reply."""
     result: AgentResult | None = None
     over: BudgetReached | None = None
-    """Why the runtime has stopped it, if it has for want of budget."""
+    """The budget for which the runtime has stopped it, if any."""
     has_side_effects: bool = False
-    """Whether to run it again may do something twice (SPEC CRON-7)."""
+    """Whether repeating it may repeat a side effect (SPEC CRON-7)."""
     begun: RunStartResult = field(default_factory=RunStartResult)
-    """What it began with."""
+    """The result of its start."""
     hide: Callable[[str], str] = str
-    """Takes secrets out of what an agent's error says: it is stored and shown (SPEC SEC-2)."""
+    """Masks secrets in an agent's error, which is stored and shown (SPEC SEC-2)."""
     _calls: dict[str, ToolCall] = field(default_factory=dict)
 
     def hear(self, event: LoopEvent, clock: Clock) -> None:
-        """Note an event."""
+        """Record an event."""
         match event:
             case TextDelta(text):
                 if text and self.first_text_at is None:
@@ -84,35 +84,35 @@ class RunRecorder:
 
     @property
     def text(self) -> str:
-        """What the agent has said so far."""
+        """Return what the agent has said so far."""
         return "".join(self.said)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tools that it has called."""
+        """Return its tool calls."""
         return tuple(self._calls.values())
 
     @property
     def tools_in_use(self) -> tuple[str, ...]:
-        """The names of the tools that work now."""
+        """Return the names of the tools that are running."""
         return tuple(call.name for call in self.calls if call.seconds is None)
 
     @property
     def usage(self) -> Usage | None:
-        """What it has used, as far as that is known."""
+        """Return its usage, as far as known."""
         if self.result is not None:
             return self.result.usage
         return None if self.step is None else self.step.usage
 
     @property
     def model(self) -> str:
-        """The model that has answered last."""
+        """Return the model that answered last."""
         if self.result is not None and self.result.model:
             return self.result.model
         return "" if self.step is None else self.step.model
 
     def history(self, prompt: str, outcome: Outcome) -> tuple[HistoryEntry, ...]:
-        """What its session remembers of it. A run that was cut short leaves readable entries."""
+        """Return its history entries. An interrupted run leaves readable entries."""
         result = self.result
         if outcome is Outcome.COMPLETED and result is not None:
             asked = HistoryEntry(Role.USER, prompt)
@@ -129,7 +129,7 @@ class RunRecorder:
     def judge(
         self, ended: Ending, error: BaseException | None
     ) -> tuple[Ending, BaseException | None]:
-        """Why a run has ended for want of budget, whoever noticed it: the runtime or its loop."""
+        """Return an end as ``BudgetReached`` if a budget ended the run, by runtime or loop."""
         if ended.reason is Reason.BUDGET and error is None:
             return ended, self.over
         if isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
@@ -137,11 +137,11 @@ class RunRecorder:
         return ended, error
 
     def told(self, error: BaseException | None) -> str | None:
-        """What is stored of an error, if there is one."""
+        """Return the stored text of an error, if there is one."""
         return None if error is None else self.hide(f"{type(error).__name__}: {error}")
 
     def recorded(self, end: RunEnd) -> RunEnd:
-        """An end with all that is stored of the work."""
+        """Return an end with everything that was recorded."""
         return replace(
             end,
             usage=self.usage,

@@ -1,9 +1,9 @@
-"""Replies that people see grow: one draft per run, edited while the agent speaks (SPEC CHAN-4).
+"""Streaming replies: one draft per run, edited while the agent speaks (SPEC CHAN-4).
 
-A draft is noted in the database before it is posted, and its id before it is edited. So after a
-crash the next run for the same messages goes on in the same draft, and the reply, which is an edit
-of it, can be repeated without being seen twice (SPEC IO-5). A draft whose post got no answer is
-looked for in the chat: by its run while that works, else by the outbox.
+A draft is stored before it is posted, and its id before it is edited. So after a crash the next run
+for the same messages continues the draft, and the final reply, an edit of it, can be repeated
+without appearing twice (SPEC IO-5). A draft whose response was lost is searched in the chat: by its
+run while that is running, then by the outbox.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from goclaw_py.runs.turn import Turn
 log = logging.getLogger(__name__)
 
 FIRST_AFTER_S = 0.8
-"""A reply that is complete this soon after its first word needs no draft."""
+"""A reply that is complete this soon after its first text needs no draft, in seconds."""
 
 EDIT_EVERY_S = 1.0
-"""The least time between two edits of a draft (SPEC CHAN-4)."""
+"""The shortest time between two edits of a draft, in seconds (SPEC CHAN-4)."""
 
 _LOOKS = 3
-"""How often a run looks for its draft, in a chat that can be looked into."""
+"""How often a run searches for its draft, if the channel can search."""
 
 _SETTLE_S = 5.0
-"""How long the end of a run waits for a request that is under way.
+"""Seconds that the end of a run waits for a request in progress.
 
-An edit that the server gets to see after the final one would undo that.
+An edit that arrives after the final one would undo it.
 """
 
 
@@ -50,8 +50,8 @@ class OrphanedReply:
 
     Args:
         id: The channel's id of the draft, None if there is none.
-        shown: What it shows.
-        lost: There may be one whose id nobody knows.
+        shown: The text that it shows.
+        lost: A draft that may be there with an unknown id.
     """
 
     id: str | None = None
@@ -61,7 +61,7 @@ class OrphanedReply:
 
 @dataclass(slots=True, eq=False)
 class _Draft:
-    """One run's draft."""
+    """The draft of a run."""
 
     run_id: RunId
     target: Target
@@ -69,23 +69,23 @@ class _Draft:
     channel: Channel
     id: str | None
     lost: LostDraft
-    """How it is looked for."""
+    """How to search for it."""
     unsure: bool
-    """It may be in the chat, and its id is not known."""
+    """It may be in the chat, and its id is unknown."""
     node: NodeId
     """The scheduler that a run belongs to."""
     looks: int = 0
-    """How often it was looked for in vain."""
+    """The number of searches without result."""
     said: list[str] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
-    """The tools that the agent uses now."""
+    """The tools that the agent is using."""
     shown: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     kept: bool = False
-    """Whether the database knows the id."""
+    """Whether its id is stored."""
     task: asyncio.Task[None] | None = None
     request: asyncio.Task[ChannelError | None] | None = None
-    """What is under way to the channel. A post is never cancelled: its outcome has to be known."""
+    """The request in progress. A post is never cancelled, because its outcome must be known."""
 
     @property
     def text(self) -> str:
@@ -93,13 +93,13 @@ class _Draft:
 
     @property
     def view(self) -> str:
-        """What people see: the text, and the tools that are in use."""
+        """Return what people see: the text, and the tools in use."""
         text = self.text if self.text.strip() else ""
         return "\n\n".join(filter(None, [text, texts.tools(self.tools)]))
 
     @property
     def left(self) -> OrphanedReply:
-        """What is in the chat now, as far as it is known."""
+        """Return what is in the chat now, as far as known."""
         return OrphanedReply(self.id, self.shown, self.lost if self.unsure else None)
 
 
@@ -114,7 +114,7 @@ class StreamingReplies:
         pacing: RateLimiter,
         live: Callable[[], NodeId | None],
     ) -> None:
-        """``live`` is this node; None when others may have taken its runs over."""
+        """``live`` returns this node; None when others may have taken over its runs."""
         self._live = live
         self._store = store
         self._clock = clock
@@ -122,10 +122,10 @@ class StreamingReplies:
         self._pacing = pacing
         self._drafts: dict[RunId, _Draft] = {}
         self._late: set[asyncio.Task[None]] = set()
-        """Drafts of runs that have ended while a request was under way."""
+        """Drafts of runs that have ended while a request was in progress."""
 
     def begin(self, turn: Turn, begun: RunStartResult, node: NodeId) -> None:
-        """A run of ``node`` has begun; an earlier one for its messages may have left a draft."""
+        """Start a run, for which an earlier run may have left a draft."""
         target = turn.target
         channel = self._channels[target.channel, target.account]
         if begun.draft or begun.lost or channel.drafts(target, turn.peer):
@@ -143,7 +143,7 @@ class StreamingReplies:
             )
 
     def add(self, run_id: RunId, text: str) -> None:
-        """The agent said more."""
+        """Add text of the agent."""
         draft = self._drafts.get(run_id)
         if draft is None:
             return
@@ -151,7 +151,7 @@ class StreamingReplies:
         self._change(draft)
 
     def tool(self, run_id: RunId, name: str, *, works: bool) -> None:
-        """The agent uses a tool, or does not any more."""
+        """Add or remove a tool in use."""
         draft = self._drafts.get(run_id)
         if draft is None:
             return
@@ -167,14 +167,14 @@ class StreamingReplies:
             draft.task = asyncio.create_task(self._show(draft), name=f"draft {draft.run_id}")
 
     def of(self, run_id: RunId) -> str | None:
-        """The channel's id of a run's draft, as far as it is known."""
+        """Return the channel's id of a run's draft, as far as known."""
         draft = self._drafts.get(run_id)
         return None if draft is None else draft.id
 
     def stop(self, run_id: RunId) -> OrphanedReply:
-        """Begin to show nothing more; what is in the chat now, as far as it is known.
+        """Stop updating a draft; return what is in the chat now, as far as known.
 
-        What is under way to the channel goes on until ``end``.
+        A request in progress continues until ``end``.
         """
         draft = self._drafts.get(run_id)
         if draft is None:
@@ -184,7 +184,7 @@ class StreamingReplies:
         return draft.left
 
     async def end(self, run_id: RunId) -> OrphanedReply:
-        """Show no more of a run; takes as long as a request of its draft is under way."""
+        """Stop updating a draft, wait for a request in progress, and return what is in the chat."""
         draft = await self._ended(run_id)
         if draft is None:
             return OrphanedReply()
@@ -192,17 +192,17 @@ class StreamingReplies:
         return draft.left
 
     async def hand_over(self, run_id: RunId) -> None:
-        """Others decide now what becomes of a run: let them know of what it has shown.
+        """Store a run's draft for the node that owns the session now.
 
-        If the database tells that they did so without knowing, nobody else will ever close the
-        draft, so it is removed. Waits for the database.
+        If that node ended the run without knowing the draft, it will never be closed, so it is
+        removed. Waits for the database.
         """
         draft = await self._ended(run_id)
         if draft is not None and draft.id is not None and not draft.kept:
             await self._keep_or_remove(draft)
 
     async def remove_lost(self, run_id: RunId) -> None:
-        """Remove the draft of a run that has ended, if it is in the chat; no message finishes it.
+        """Remove the lost draft of an ended run, if it is in the chat; no message completes it.
 
         Waits for the database.
         """
@@ -210,11 +210,11 @@ class StreamingReplies:
             await self._remove(draft)
 
     def forget(self, run_id: RunId) -> None:
-        """Nothing more will be asked about a run."""
+        """Forget a run."""
         self._drafts.pop(run_id, None)
 
     async def _ended(self, run_id: RunId) -> _Draft | None:
-        """The draft of a run, of which nothing more is shown or under way."""
+        """Return the draft of a run, with no update in progress."""
         draft = self._drafts.get(run_id)
         if draft is None:
             return None
@@ -227,7 +227,7 @@ class StreamingReplies:
         return draft
 
     async def _settle(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
-        """Let what is under way to the channel end, for a while."""
+        """Wait a while for a request in progress."""
         await asyncio.wait({request}, timeout=_SETTLE_S)
         if request.done():
             return
@@ -241,20 +241,20 @@ class StreamingReplies:
             request.cancel()
 
     async def _end_late(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
-        """Remove a draft that came into the chat after its run had ended."""
+        """Remove a draft that was posted after its run had ended."""
         error = await request
         if draft.id is not None or isinstance(error, MaybeSent):
             await self._keep_or_remove(draft)
 
     async def _keep_or_remove(self, draft: _Draft) -> None:
-        """Remove a draft, unless another run goes on in it."""
+        """Remove a draft, unless another run continues it."""
         if draft.id is None or not await retry_until_available(lambda: self._keep(draft)):
             await self._remove(draft)
 
     async def _remove(self, draft: _Draft) -> None:
-        """Let the outbox remove a draft, if it still is as its run has left it.
+        """Let the outbox remove a draft that is unchanged since its run.
 
-        The outbox, because there it cannot come between another message and its own request.
+        The outbox orders it with other messages of the chat.
         """
         lost = replace(draft.lost, id=draft.id)
         say = [OutboundMessage(draft.target, "", run_id=draft.run_id, lost=lost)]
@@ -266,7 +266,7 @@ class StreamingReplies:
     # ------------------------------------------------------------------ one draft
 
     async def _show(self, draft: _Draft) -> None:
-        """Show what a run says until it ends."""
+        """Update a draft until its run ends."""
         try:
             await asyncio.sleep(FIRST_AFTER_S)
             while True:
@@ -288,7 +288,7 @@ class StreamingReplies:
             log.warning("draft_given_up", extra={"run_id": draft.run_id, "error": str(error)})
 
     async def _show_once(self, draft: _Draft) -> float | None:
-        """Show what was said so far; returns how long to wait then, None: show no more."""
+        """Update a draft; return the seconds until the next update, None to stop."""
         await self._pacing.draft(draft.target)
         if draft.id is None and not draft.unsure:
             await retry_until_available(
@@ -312,7 +312,7 @@ class StreamingReplies:
         return None
 
     async def _look(self, draft: _Draft) -> ChannelError | None:
-        """Look for a draft whose post got no answer; returns what went wrong."""
+        """Search for a draft whose response was lost; return the error, if any."""
         draft.changed.set()
         try:
             own = await retry_until_available(lambda: self._store.own_messages(draft.target))
@@ -330,13 +330,13 @@ class StreamingReplies:
         return None
 
     async def _keep(self, draft: _Draft) -> bool:
-        """Let the database know the id of a draft that was posted; False: it is not asked for."""
+        """Store the id of a posted draft; return False if nothing will use it."""
         assert draft.id is not None
         draft.kept = await self._store.draft_posted(draft.run_id, draft.id)
         return draft.kept
 
     async def _keep_at_last(self, draft: _Draft) -> None:
-        """The same at the end of a run, for the process that may go on with it."""
+        """Store the id at the end of a run, for the process that may continue it."""
         if draft.id is None or draft.kept:
             return
         try:
@@ -346,7 +346,7 @@ class StreamingReplies:
 
 
 async def _request(draft: _Draft) -> ChannelError | None:
-    """Post the draft, or show in it what was said since; returns what went wrong."""
+    """Post or edit the draft; return the error, if any."""
     text = draft.text
     try:
         message = OutboundMessage(

@@ -1,9 +1,9 @@
-"""Runs requested by runs: subagents and delegates (SPEC AGENT-6, LANE-8).
+"""Child runs: subagents and delegates (SPEC AGENT-6, LANE-8).
 
-A child works in a session of its own. Its parent either waits for it, inside the call of a tool, or
-goes on; then the child's result comes into the parent's chat as a message. That message is in the
-inbox before the child's run is stored as ended, under an id of which there is one for each run: so
-it comes once, whatever crashes in between.
+A child has its own session. Its parent waits for it within a tool call, or continues; then the
+child's result comes into the parent's chat as a message. That message is stored in the inbox before
+the child's run is stored as ended, under an id that is unique for the run: so it comes exactly
+once, also after a crash.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _LANES: Mapping[Trigger, LaneName] = {
 }
 
 Bring = Callable[[Sequence[NewInbox]], Awaitable[object]]
-"""Puts messages that nobody has sent into the inbox, and lets them be worked on."""
+"""Stores messages that no person sent in the inbox, to be answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParentRun:
-    """The run that asks for children.
+    """The run that starts children.
 
     Args:
         payer: The session whose daily budget they use.
-        chat: Where the result of one that nobody waits for is told; None: nowhere.
-        sender: Who has asked the run, "" if nobody in a chat has.
+        chat: The target of results that the parent does not wait for; None: there is none.
+        sender: The person who requested the run, "" if there is none.
     """
 
     run_id: RunId
@@ -71,18 +71,18 @@ class Child:
     label: str
     done: asyncio.Future[ChildResult]
     beginning: asyncio.Task[RunStartResult] | None = None
-    """Stores that it has begun."""
+    """The task that stores its start."""
     progress: RunRecorder = field(default_factory=RunRecorder)
 
     @property
     def id(self) -> RunId:
-        """That of its run."""
+        """The id of its run."""
         return self.run.id
 
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
-    """How a child ended; ``text`` is its reply, or why there is none."""
+    """The end of a child; ``text`` is its reply, or why there is none."""
 
     outcome: Outcome
     text: str
@@ -92,7 +92,7 @@ class ChildRuns:
     """The run handler for child runs.
 
     Args:
-        run_timeout_s: How long one may work, in seconds.
+        run_timeout_s: The time limit of a child in seconds.
     """
 
     def __init__(
@@ -113,26 +113,26 @@ class ChildRuns:
         self._children: dict[RunId, Child] = {}
 
     def connect(self, dispatcher: Dispatcher, agent_executor: AgentExecutor, bring: Bring) -> None:
-        """Give it those with whom it works. Call it once, before anything runs."""
+        """Set the dependencies. Call it once, before anything runs."""
         self._dispatcher = dispatcher
         self._agent_executor = agent_executor
         self._bring = bring
 
     def of(self, asker: ParentRun) -> RunChildren:
-        """What a run asks for its children with."""
+        """Return the interface through which a run starts children."""
         return RunChildren(self, asker)
 
     def owns(self, run_id: RunId) -> bool:
-        """Whether it is a child whose end is not stored."""
+        """Return whether it is a child without a stored end."""
         return run_id in self._children
 
     def progress(self, run_id: RunId) -> RunRecorder | None:
-        """What is known of a child while it works."""
+        """Return the recorder of a child."""
         child = self._children.get(run_id)
         return None if child is None else child.progress
 
     def payer(self, run_id: RunId) -> SessionKey | None:
-        """The session that pays for a run, None if it is no child."""
+        """Return the session to which a child is charged, None for other runs."""
         child = self._children.get(run_id)
         return None if child is None else child.asker.payer
 
@@ -141,7 +141,7 @@ class ChildRuns:
     async def ask(
         self, asker: ParentRun, trigger: Trigger, agent: AgentName, prompt: str, label: str | None
     ) -> Child:
-        """Ask for a child; with a ``label`` nobody waits for it. Raises ``ToolFailed``."""
+        """Submit a child; with a ``label`` its parent does not wait. Raises ``ToolFailed``."""
         run_id, now = new_run_id(self._clock), self._clock.now()
         run = NewRun(
             id=run_id,
@@ -184,7 +184,7 @@ class ChildRuns:
         return child
 
     def _begin(self, child: Child) -> asyncio.Task[RunStartResult]:
-        """Store that it begins, once."""
+        """Store its start, once."""
         if child.beginning is None:
             node = self._node()  # as another one this process has no part in it
             begin = retry_until_available(lambda: self._store.begin_run(child.run, node=node))
@@ -192,7 +192,7 @@ class ChildRuns:
         return child.beginning
 
     async def wait(self, child: Child) -> str:
-        """The reply of a child. Raises ``ToolFailed`` if it has none."""
+        """Return the reply of a child. Raises ``ToolFailed`` if it has none."""
         try:
             done = await asyncio.shield(child.done)
         except asyncio.CancelledError:
@@ -221,7 +221,7 @@ class ChildRuns:
         await self._agent_executor.work(job, child.progress, _hear_nothing)
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
-        """Store how a child ended, and tell who waits for it or is to know of it."""
+        """Store how a child ended, and report it to its parent or chat."""
         child = self._children[ended.run_id]
         progress = child.progress
         ended, error = progress.judge(ended, error)
@@ -246,17 +246,17 @@ class ChildRuns:
                 child.done.set_result(done)
 
     def joined(self, request_id: RunId, into: RunId) -> None:
-        """Children join nothing."""
+        """Never called: children do not join other runs."""
         raise AssertionError(f"child {request_id} joined {into}")
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
-        """Nothing is said in the session of a child."""
+        """Never called: there are no messages in the session of a child."""
         raise AssertionError(f"{request_id} was offered to child {run_id}")
 
     # ------------------------------------------------------------------ telling
 
     async def announce_lost(self, runs: Sequence[StoredRun]) -> None:
-        """Tell of subagents that a crash has cut off. Raises ``StoreUnavailable``."""
+        """Announce subagents that a crash interrupted. Raises ``StoreUnavailable``."""
         for run in runs:
             assert run.target is not None
             text = texts.subagent_lost()
@@ -277,7 +277,7 @@ class ChildRuns:
         await _stored_or_logged(lambda: self._bring([row]), facts)
 
     def _message(self, run_id: RunId, asker: ParentRun, target: Target, text: str) -> NewInbox:
-        """What a subagent's result is in its parent's chat."""
+        """Return the message with a subagent's result for its parent's chat."""
         message = InboundMessage(
             external_id=announcement_id(run_id),
             target=target,
@@ -328,13 +328,13 @@ class RunChildren:
         self._asker = asker
 
     async def subagent(self, prompt: str) -> str:
-        """Ask for a subagent and wait for it."""
+        """Start a subagent and wait for it."""
         asker, trigger = self._asker, Trigger.SUBAGENT
         child = await self._runs.ask(asker, trigger, asker.agent, prompt, None)
         return await self._runs.wait(child)
 
     async def spawn(self, prompt: str, label: str) -> RunId | None:
-        """Ask for a subagent whose result is told in the chat."""
+        """Start a subagent whose result comes into the chat."""
         asker, trigger = self._asker, Trigger.SUBAGENT
         if asker.chat is None:
             return None
@@ -342,7 +342,7 @@ class RunChildren:
         return child.id
 
     async def delegate(self, agent: AgentName, prompt: str) -> str:
-        """Ask another agent and wait for it."""
+        """Start a run of another agent and wait for it."""
         child = await self._runs.ask(self._asker, Trigger.DELEGATE, agent, prompt, None)
         return await self._runs.wait(child)
 
@@ -350,9 +350,10 @@ class RunChildren:
 async def _stored_or_logged(
     operation: Callable[[], Awaitable[object]], facts: Mapping[str, object]
 ) -> bool:
-    """Whether it was stored. Waits for the database; raises ``Fenced`` and ``RunNotStarted``.
+    """Store something; return whether that succeeded.
 
-    A boundary: a bug that the end of a child meets must not let its parent wait for ever.
+    Waits for the database; raises ``Fenced`` and ``RunNotStarted``. A boundary: after a bug at the
+    end of a child its parent must not wait forever.
     """
     try:
         await retry_until_available(operation)
@@ -365,7 +366,7 @@ async def _stored_or_logged(
 
 
 def _hear_nothing(event: AgentEvent) -> None:
-    """Nobody watches a child while it works."""
+    """Ignore an event: a child is not shown in a chat."""
 
 
 def _done(child: Child, ended: Ending, error: BaseException | None) -> ChildResult:

@@ -1,4 +1,4 @@
-"""What the tools of a run do to chats and conversations: messages sent, facts kept."""
+"""Services for the tools of a run: messages to chats, pinned facts."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from goclaw_py.ports.store import NewRun, Place, Store
 log = logging.getLogger(__name__)
 
 _SPOKEN_TO: Final = frozenset({Trigger.CHAT, Trigger.API})
-"""Somebody has spoken to such a run, and may have asked about the token."""
+"""Runs for a person, who may have asked about the token."""
 
 _AWAY = "the database is unavailable; try again later"
 
 
 def sessions_of(agent: AgentName, target: Target) -> list[SessionKey]:
-    """The sessions in which an agent may know a chat, with whomever that is."""
+    """Return the possible session keys of an agent in a chat."""
     return [chat_session(agent, target, peer) for peer in PeerKind]
 
 
 class ToolMessenger:
-    """Sends messages on behalf of runs (SPEC AGENT-6, AGENT-7).
+    """Sends messages for runs (SPEC AGENT-6, AGENT-7).
 
     Args:
-        may_speak: Whether a run works and has not been stopped.
+        may_speak: Returns whether a run is running and not stopped.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class ToolMessenger:
         self._policies = policies
 
     def of(self, run: NewRun) -> RunMessenger:
-        """The post of one run."""
+        """Return the messenger of a run."""
         return RunMessenger(self, run)
 
     async def send(self, run: NewRun, target: Target, text: str) -> None:
-        """See ``ports.tools.Post``."""
+        """See ``ports.tools.Messenger``."""
         text = _sendable(run, text)
         channel = self._channels.get((target.channel, target.account))
         if channel is None:
@@ -87,7 +87,7 @@ class ToolMessenger:
         log.info("run_sent_message", extra={"run_id": run.id, "channel": target.channel})
 
     async def _remember(self, run: NewRun, target: Target, text: str) -> None:
-        """Write it into the history of that chat, so that an answer to it is understood."""
+        """Add it to the history of that chat, so that the agent understands an answer."""
         agent = self._policies.rules(target).agent
         entry = HistoryEntry(Role.ASSISTANT, texts.sent_from(run.session, text))
         for session in sessions_of(agent, await where_read(self._store, target)):
@@ -98,7 +98,7 @@ class ToolMessenger:
 
 
 def _sendable(run: NewRun, text: str) -> str:
-    """What a run may send of a text (SPEC HB-6). Raises ``ToolFailed`` if that is nothing."""
+    """Return the text without the token (SPEC HB-6). Raises ``ToolFailed`` if it is empty."""
     if run.trigger in _SPOKEN_TO:
         return text
     cleaned = without_token(text)
@@ -109,13 +109,13 @@ def _sendable(run: NewRun, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunMessenger:
-    """Implements ``ports.tools.Post``."""
+    """Implements ``ports.tools.Messenger`` for one run."""
 
     mail: ToolMessenger
     run: NewRun
 
     async def send(self, target: Target, text: str) -> None:
-        """Send on behalf of the run."""
+        """Send a message for the run."""
         await self.mail.send(self.run, target, text)
 
 
@@ -123,7 +123,7 @@ class SessionFacts:
     """Implements ``ports.tools.Pins`` for one run.
 
     Args:
-        turns: Held while facts are changed: runs of a group work at the same time.
+        turns: Locked while facts are changed, because a session may have several runs.
     """
 
     def __init__(self, store: Store, turns: asyncio.Lock, run: NewRun) -> None:
@@ -132,7 +132,7 @@ class SessionFacts:
         self._run = run
 
     async def change(self, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
-        """Read, change and store the facts of the run's conversation."""
+        """Read, change and store the pinned facts of the run's session."""
         run = self._run
         try:
             async with self._turns:

@@ -1,4 +1,4 @@
-"""The tracing interface of runs (SPEC OPS-5). Imports nothing that costs time."""
+"""The tracing interface of runs (SPEC OPS-5), without slow imports."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ class Tracer(Protocol):
     """Receives the events of runs. Never blocks, never raises."""
 
     def work(self, run: NewRun) -> AbstractContextManager[None]:
-        """A run begins its work, which is done while this is open, in the task that opened it."""
+        """Trace a run in the current task, while the context manager is open."""
 
     def hear(self, run_id: RunId, event: LoopEvent) -> None:
-        """The agent loop of a run reports something."""
+        """Record an event of a run's agent loop."""
 
     def ended(self, ended: Ending, progress: RunRecorder, error: BaseException | None) -> None:
-        """The end of a run is decided. It may never have begun its work, or still be at it."""
+        """Record the end of a run, which may not have started, or may still be running."""
 
 
 class NoTracer:
-    """Tracing is off."""
+    """Tracing is disabled."""
 
     def work(self, run: NewRun) -> AbstractContextManager[None]:
-        """Nothing is opened."""
+        """Do nothing."""
         del run
         return nullcontext()
 
     def hear(self, run_id: RunId, event: LoopEvent) -> None:
-        """Nothing is noted."""
+        """Do nothing."""
 
     def ended(self, ended: Ending, progress: RunRecorder, error: BaseException | None) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 NO_SPANS = NoTracer()

@@ -1,4 +1,4 @@
-"""What one run answers: the messages that became one turn."""
+"""A turn: the messages that one run answers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from goclaw_py.scheduler.models import DEFAULT_POLICY, QueuePolicy
 
 @dataclass(slots=True)
 class Turn:
-    """One request with the messages it answers.
+    """A request with the messages that it answers.
 
-    Grows until its run starts, and by what the run takes in after that. ``policy`` is how its first
-    message queued, before any throttle.
+    Grows until its run starts, and by messages that the run takes. ``policy`` is the queue policy
+    of its first message, before any throttle.
     """
 
     id: RunId
@@ -40,88 +40,88 @@ class Turn:
     rows: list[InboxRow]
     policy: QueuePolicy = DEFAULT_POLICY
     late: bool = False
-    """Its first message waited in the database for somebody to take it up."""
+    """Its first message waited in the database before it was claimed."""
     epoch: int = 0
-    """In which epoch of this process it was taken, see ``Mailboxes``."""
+    """The epoch of this process when it was claimed, see ``Mailboxes``."""
     begun: tuple[NewRun, NodeId] | None = None
-    """Its row and the node that this process was, once its task has begun."""
+    """Its run and the id of this node, once its task has started."""
     progress: RunRecorder = field(default_factory=RunRecorder)
-    """What is known of its work."""
+    """The recorder of its run."""
     kept_since: float | None = None
-    """When it began to wait for its agent's provider to come back, by the loop's clock."""
+    """When it began to wait for its agent's provider, by the loop's clock."""
     is_stopped: bool = False
-    """It was stopped while it was kept, or was about to be."""
+    """It was stopped while it was held, or was about to be."""
     stop_tried: asyncio.Event | None = None
-    """Set once the commit of the ``/stop`` that met it has been tried."""
+    """Set once the commit of the ``/stop`` that cancelled it has been tried."""
     former: RunId | None = None
-    """The run for the same messages that met this outage."""
+    """The run for the same messages that failed in this outage."""
     offers: list[RunId] = field(default_factory=list)
-    """Messages that wait and that this turn may take in (mode ``steer``)."""
+    """Waiting messages that this turn may take (mode ``steer``)."""
     context_messages: int = 0
-    """How many messages that did not mention the bot it is told of, at most (SPEC CHAN-12)."""
+    """The number of unmentioned messages of its group that it may include (SPEC CHAN-12)."""
     background: str = ""
-    """What the agent is told of them, once its run has begun."""
+    """These messages as text, once its run has started."""
 
     @property
     def target(self) -> Target:
-        """Where the answer goes."""
+        """The target of the answer."""
         return self.rows[-1].message.target
 
     @property
     def chat(self) -> Target | None:
-        """The same, None if the answer is only in the history."""
+        """The target, None if the answer is only in the history."""
         return self.target if has_chat(self.target) else None
 
     @property
     def run(self) -> NewRun | None:
-        """Its row, once its task has begun."""
+        """Its run, once its task has started."""
         return None if self.begun is None else self.begun[0]
 
     @property
     def facts(self) -> dict[str, str]:
-        """What log lines tell of it."""
+        """The fields of log lines about it."""
         return {"run_id": self.id, "session": self.session}
 
     @property
     def peer(self) -> PeerKind:
-        """With whom its chat is."""
+        """Whether its chat is direct or a group."""
         return self.rows[0].message.peer
 
     @property
     def senders(self) -> frozenset[str]:
-        """Whose messages it answers, by id."""
+        """The ids of the senders of its messages."""
         return frozenset(row.message.of_whom for row in self.rows)
 
     @property
     def reply_to(self) -> str | None:
-        """The message that the answer replies to: in groups it would else stand for itself."""
+        """The message to reply to: in groups an answer without one would be unclear."""
         return self.rows[-1].message.message_id if self.peer is PeerKind.GROUP else None
 
     @property
     def message_ids(self) -> tuple[str, ...]:
-        """The channel's ids of the messages it answers."""
+        """The channel's ids of its messages."""
         return tuple(row.message.message_id for row in self.rows if row.message.message_id)
 
     @property
     def texts(self) -> list[str]:
-        """What people said, message by message."""
+        """Return what people said, message by message."""
         return told(self.rows)
 
     def put_before(self, said: Sequence[InboundMessage]) -> None:
-        """Tell first what was said without a mention, as far as one turn may be that long."""
+        """Prepend what was said without a mention, within the limit of a turn."""
         texts = (row.message.text + row.message.quote for row in self.rows)
         room = self.policy.turn_chars - sum(map(len, texts))
         self.background = speakers.background(said[-self.context_messages :], limit_chars=room)
 
     @property
     def context(self) -> tuple[MessagePart, ...]:
-        """What the agent is told before its messages."""
+        """Return what the agent reads before its messages."""
         return (TextPart(self.background, ""),) if self.background else ()
 
     def parts(
         self, rows: Sequence[InboxRow], files: Mapping[int, Sequence[MessagePart]]
     ) -> tuple[MessagePart, ...]:
-        """What the agent is told of some of its rows; ``files`` are what came with each row."""
+        """Return what the agent reads of some rows; ``files`` are the files of each row."""
         parts: list[MessagePart] = []
         for said in _said(rows):
             if text := speakers.told(said.first, said.text):
@@ -130,29 +130,29 @@ class Turn:
         return tuple(parts)
 
     def prompt(self) -> str:
-        """All of it in words, as the history keeps it."""
+        """Return all of it as text, for the history."""
         spoken = (speakers.told(said.first, said.told) for said in _said(self.rows))
         return "\n".join(filter(None, [self.background, *spoken]))
 
     def has(self, message: InboundMessage) -> bool:
-        """Whether this very message is among its own."""
+        """Return whether this message is one of its own."""
         return any(external_id(row.message) == external_id(message) for row in self.rows)
 
     @property
     def taken_in(self) -> tuple[int, ...]:
-        """The ids of the rows that joined its run after that had begun."""
+        """Return the ids of the rows that joined its run after its start."""
         begun_with = () if self.run is None else self.run.inbox
         return tuple(row.id for row in self.rows if row.id not in begun_with)
 
     @property
     def has_files(self) -> bool:
-        """Whether something came with its messages that has to be downloaded."""
+        """Return whether its messages have files to download."""
         return any(row.message.attachments for row in self.rows)
 
 
 @dataclass(slots=True)
 class _Said:
-    """What somebody said in one message, which the channel may have taken apart."""
+    """What a person said in a message that the channel may have split."""
 
     first: InboundMessage
     text: str
@@ -161,17 +161,17 @@ class _Said:
 
     @property
     def told(self) -> str:
-        """The text, and words for the files."""
+        """Return the text, with placeholders for files."""
         return "\n".join(filter(None, [self.text, *map(wording.file_name, self.files)]))
 
 
 def told(rows: Sequence[InboxRow]) -> list[str]:
-    """What people said, message by message; what the channel took apart is whole again."""
+    """Return what people said, message by message, with split texts joined."""
     return [said.told for said in _said(rows)]
 
 
 def _said(rows: Sequence[InboxRow]) -> list[_Said]:
-    """What was said, message by message."""
+    """Return what was said, message by message."""
     messages: list[_Said] = []
     before: InboundMessage | None = None
     for row in rows:
@@ -190,19 +190,19 @@ def _said(rows: Sequence[InboxRow]) -> list[_Said]:
 
 
 def _goes_on(before: InboundMessage, message: InboundMessage) -> bool:
-    """Whether a message is the rest of the one before it."""
+    """Return whether a message continues the one before it."""
     if before.sender.id != message.sender.id or before.forwarded_from != message.forwarded_from:
         return False
     return before.cut or (message.album is not None and before.album == message.album)
 
 
 def goes_on(message: InboundMessage) -> bool:
-    """Whether the sender's next message may be the rest of this one."""
+    """Return whether the sender's next message may continue this one."""
     return message.cut or message.album is not None
 
 
 def maker_in(turn: Turn) -> Requester:
-    """As whom the agent makes and changes jobs while it answers a turn."""
+    """Return the requester for the agent's job tools during a turn."""
     message = turn.rows[0].message
     owner = owner_of(message.target, message.peer)
     creator = person_at(message.target, message.of_whom)

@@ -1,6 +1,6 @@
-"""What runs have used, added up for operators: by whom, for what, on which days.
+"""Usage of runs, summed up for operators: by agent, person, job or day.
 
-The same rules hold for the settings of a question whether it comes from a terminal or over HTTP.
+Terminal and HTTP use the same rules for queries.
 """
 
 from __future__ import annotations
@@ -20,35 +20,34 @@ from goclaw_py.model.errors import BadUsageQuery, UnknownZone
 from goclaw_py.model.run_events import Usage
 
 MAX_DAYS: Final = 366
-"""A question is about so many days at most; runs are kept for 90 (SPEC DB-5)."""
+"""The largest number of days in a query; runs are kept for 90 (SPEC DB-5)."""
 
 MAX_GROUPS: Final = 1000
-"""An answer lists so many groups at most, those that cost most, and adds up the others."""
+"""The largest number of groups in a report, the costliest first; others are summed up."""
 
 DEFAULT_DAYS: Final = 7
 
 _FIRST: Final = date(1970, 1, 1)
 _LAST: Final = date(9998, 12, 31)
-"""Instants of days beyond these cannot be told in every zone."""
+"""Later instants do not exist in every time zone."""
 
 _DAY: Final = timedelta(days=1)
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Grouping(StrEnum):
-    """What usage is added up by.
+    """What usage is grouped by.
 
-    A run counts for whoever asked for it, itself or for a run above it, and for the job that it or
-    a run above it works for. Each run counts once.
+    A run counts for the person and the job of the topmost run above it. Each run counts once.
     """
 
     AGENT = "agent"
     JOB = "job"
-    """By id; the name is the slug, as far as it is known."""
+    """By id; the name is the slug, as far as known."""
     SENDER = "sender"
-    """``channel/account/id``, or ``api``; the name is that of somebody who was approved."""
+    """``channel/account/id``, or ``api``; the name is that of an approved person."""
     DAY = "day"
-    """On which it started, as ``2026-01-31``."""
+    """The day of its start, as ``2026-01-31``."""
     MODEL = "model"
     TRIGGER = "trigger"
     LANE = "lane"
@@ -56,10 +55,10 @@ class Grouping(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UsageQuery:
-    """A question about whole days: the last ``days``, or from ``since`` to ``until``.
+    """A query about whole days: the last ``days``, or from ``since`` to ``until``, inclusive.
 
-    Both ends are meant. Without ``until`` today is the last day; without ``since`` there are
-    ``days`` of them, ``DEFAULT_DAYS`` if that is not given either. Raises ``BadUsageQuery``.
+    Without ``until``, today is the last day; without ``since``, the number of days is ``days`` or
+    ``DEFAULT_DAYS``. Raises ``BadUsageQuery``.
     """
 
     by: tuple[Grouping, ...] = ()
@@ -67,7 +66,7 @@ class UsageQuery:
     until: date | None = None
     days: int | None = None
     zone: str = "UTC"
-    """In which days begin. Those of budgets are in UTC (SPEC AGENT-5)."""
+    """The time zone of days. Those of budgets are in UTC (SPEC AGENT-5)."""
 
     def __post_init__(self) -> None:
         twice = [one for one in Grouping if self.by.count(one) > 1]
@@ -89,7 +88,7 @@ class UsageQuery:
 
 
 def groupings(text: str) -> tuple[Grouping, ...]:
-    """Read names with commas between them; "" for none. Raises ``BadUsageQuery``."""
+    """Parse names separated by commas; "" for none. Raises ``BadUsageQuery``."""
     names = [name.strip().lower() for name in text.split(",")] if text.strip() else []
     for name in names:
         if name not in set(Grouping):
@@ -99,7 +98,7 @@ def groupings(text: str) -> tuple[Grouping, ...]:
 
 
 def read_day(key: str, text: str) -> date:
-    """Read a date such as ``2026-01-31``. Raises ``BadUsageQuery`` for any other form."""
+    """Parse a date such as ``2026-01-31``. Raises ``BadUsageQuery`` for other forms."""
     try:
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
@@ -110,19 +109,19 @@ def read_day(key: str, text: str) -> date:
 
 @dataclass(frozen=True, slots=True)
 class DaySpan:
-    """Days without a gap between them. ``starts`` are their begins, and the end of the last one."""
+    """Consecutive days. ``starts`` are their starts, and the end of the last one."""
 
     days: tuple[date, ...]
     starts: tuple[datetime, ...]
 
     def day_of(self, at: datetime) -> date | None:
-        """The day of an instant; None if it is of none of them."""
+        """Return the day of an instant; None if it is outside."""
         place = bisect_right(self.starts, at)
         return self.days[place - 1] if 0 < place <= len(self.days) else None
 
 
 def span_of(query: UsageQuery, now: datetime) -> DaySpan:
-    """The days that a question is about. Raises ``BadUsageQuery``."""
+    """Return the days of a query. Raises ``BadUsageQuery``."""
     until = query.until or now.astimezone(zone(query.zone)).date()
     days = DEFAULT_DAYS if query.days is None else query.days
     since = query.since or max(_FIRST, until - (days - 1) * _DAY)
@@ -132,7 +131,7 @@ def span_of(query: UsageQuery, now: datetime) -> DaySpan:
 
 
 def _start(day: date, name: str) -> datetime:
-    """When a day begins. One that clocks skip begins where the next one does, and is empty."""
+    """Return the start of a day. A day that clocks skip starts with the next one, and is empty."""
     # The first pass of a repeated midnight; of one in a gap the instant of the change.
     return datetime.combine(day, time(), zone(name)).astimezone(UTC)
 
@@ -146,13 +145,13 @@ def _check(since: date, until: date) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What some runs have used that have ended.
+    """The usage of some ended runs.
 
     Args:
-        turns: Requests to models.
-        cached_tokens: Those of the input that were read from a provider's cache.
+        turns: Model requests.
+        cached_tokens: Input tokens read from a provider's cache.
         cost_usd: None if no run has a known price.
-        unpriced: So many of the runs have used tokens whose price is not known.
+        unpriced: The number of runs with tokens of unknown price.
     """
 
     runs: int = 0
@@ -165,11 +164,11 @@ class Used:
 
     @property
     def tokens(self) -> int:
-        """Those that went in and those that came out."""
+        """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
     def plus(self, other: Used) -> Used:
-        """Both together. A price that is not known counts as nothing beside one that is."""
+        """Return the sum. An unknown price counts as zero beside a known one."""
         known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Used(
             runs=self.runs + other.runs,
@@ -186,7 +185,7 @@ NOTHING_USED: Final = Used()
 
 
 def used_by(usage: Usage | None) -> Used:
-    """What one run has used that has ended; None where its loop tells nothing."""
+    """Return the usage of an ended run; None if its loop reports none."""
     if usage is None:
         return Used(runs=1)
     return Used(
@@ -202,11 +201,11 @@ def used_by(usage: Usage | None) -> Used:
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """What the runs of one group have used.
+    """The usage of the runs of one group.
 
     Args:
         group: Its value of each grouping; None is "nobody" or "nothing", such as the job of a chat.
-        names: What people call some of these values, where that is something else.
+        names: Names for people of these values, where they differ.
     """
 
     group: dict[Grouping, str | None]
@@ -216,20 +215,20 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageTable:
-    """Groups, those that cost most first; ``total`` is of all, also of those left out."""
+    """Groups, the costliest first; ``total`` includes those that are left out."""
 
     rows: tuple[UsageRow, ...]
     total: Used
     left_out: int = 0
-    """How many groups are not among the rows."""
+    """The number of groups that are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """The answer to a question: its days, and the groups in the order to be shown.
+    """The answer to a query: its days, and the groups in display order.
 
     Args:
-        others: Those that are left out, together; None if none is.
+        others: The sum of the groups that are left out; None if there are none.
     """
 
     by: tuple[Grouping, ...]
@@ -243,7 +242,7 @@ class UsageReport:
 
 
 def report(query: UsageQuery, span: DaySpan, table: UsageTable) -> UsageReport:
-    """Put an answer together. Where days are asked for, they come in their order."""
+    """Return the report of a query; days are in order."""
     rows = table.rows
     if Grouping.DAY in query.by:
         rows = tuple(sorted(rows, key=lambda row: row.group[Grouping.DAY] or ""))
@@ -260,7 +259,7 @@ def report(query: UsageQuery, span: DaySpan, table: UsageTable) -> UsageReport:
 
 
 def _rest(table: UsageTable) -> Used:
-    """The total without the rows."""
+    """Return the total minus the rows."""
     listed = total_of(row.used for row in table.rows)
     whole, cost = table.total, table.total.cost_usd
     return Used(
@@ -275,12 +274,12 @@ def _rest(table: UsageTable) -> Used:
 
 
 def total_of(parts: Iterable[Used]) -> Used:
-    """All together."""
+    """Return the sum."""
     return reduce(Used.plus, parts, NOTHING_USED)
 
 
 def costliest(rows: Iterable[UsageRow], limit: int) -> list[UsageRow]:
-    """The first groups: by cost, then tokens, then runs, then their values, none before any."""
+    """Return the first groups by cost, then tokens, then runs, then values, None first."""
 
     def place(row: UsageRow) -> tuple[Decimal, int, int, list[tuple[bool, str]]]:
         values = [row.group[one] for one in Grouping if one in row.group]

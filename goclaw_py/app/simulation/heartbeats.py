@@ -1,4 +1,4 @@
-"""The heartbeats of a simulation: how they stand, and what becomes of their runs (SPEC OPS-6)."""
+"""The heartbeats of a simulation: their state, and the results of their runs (SPEC OPS-6)."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.memory import MemoryStore
 
 MOST_HEARTBEAT_RUNS = 100_000
-"""A simulation ends after so many runs, also if nearly all are skipped: it takes minutes."""
+"""A simulation ends after this many heartbeat runs, even if most are skipped."""
 
 ASKS_ONCE = Usage(requests=1)
-"""What a heartbeat run uses of which nothing is known."""
+"""The assumed usage of a heartbeat run without history."""
 
 _TIDY_EVERY = 500
 
 
 @dataclass(frozen=True, slots=True)
 class KnownHeartbeat:
-    """How a heartbeat stands, and what is assumed of its heartbeat runs that come to their agent.
+    """A heartbeat, with assumptions about its runs that ask the agent.
 
     Args:
-        events: What waits to be told with its next heartbeat run.
-        today: What its heartbeat runs have used on this day, in UTC; None: nothing.
-        seconds: How long one takes.
-        usage: What one uses.
+        events: The waiting events.
+        today: The usage of its runs on this UTC day; None: none.
+        seconds: The duration of a run.
+        usage: The usage of a run.
     """
 
     heartbeat: Heartbeat
@@ -56,18 +56,18 @@ class KnownHeartbeat:
 
     @property
     def agent(self) -> AgentName:
-        """Whose it is."""
+        """The agent of the heartbeat."""
         return self.heartbeat.agent
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedHeartbeatEvent:
-    """A heartbeat run as it went.
+    """A simulated heartbeat run.
 
     Args:
-        due_at: By the grid, or when it was asked for.
-        started_at: None: it did not come to its agent.
-        model_calls: Runs that ask a model.
+        due_at: When it was due by the grid, or requested.
+        started_at: None: the agent was not asked.
+        model_calls: The number of runs that ask a model.
     """
 
     agent: AgentName
@@ -82,12 +82,12 @@ class SimulatedHeartbeatEvent:
 
 @dataclass(slots=True, kw_only=True)
 class Totals:
-    """What the runs of a job or a heartbeat come to.
+    """The sums of the runs of a job or a heartbeat.
 
     Args:
-        skipped: How many did not run, by the reason.
-        model_calls: Runs that ask a model.
-        usd: None where no cost is known.
+        skipped: The number of skipped runs, by reason.
+        model_calls: The number of runs that ask a model.
+        usd: None if no cost is known.
         waited_s: The longest time from due to start.
     """
 
@@ -98,24 +98,24 @@ class Totals:
     waited_s: float = 0.0
 
     def add_run(self, due_at: datetime, started_at: datetime, finished_at: datetime) -> None:
-        """Count the time of a run."""
+        """Add the times of a run."""
         self.worked_s += (finished_at - started_at).total_seconds()
         self.waited_s = max(self.waited_s, (started_at - due_at).total_seconds())
 
     def add_cost(self, usd: Decimal | None) -> None:
-        """Count the cost of a run, if it is known."""
+        """Add the cost of a run, if it is known."""
         if usd is not None:
             self.usd = (self.usd or Decimal(0)) + usd
 
 
 @dataclass(slots=True)
 class ForecastHeartbeats(Totals):
-    """What became of the heartbeat runs of one agent. One that has not ended does not count.
+    """The forecast for the heartbeat of an agent; unfinished runs do not count.
 
     Args:
-        is_on: Whether it is on at all.
-        heartbeat_runs: All of them, those that were skipped too.
-        failed: Heartbeat runs that asked a model and came to nothing.
+        is_on: Whether the heartbeat is on.
+        heartbeat_runs: The number of runs, including skipped ones.
+        failed: The number of runs that asked a model and failed.
     """
 
     agent: AgentName
@@ -124,7 +124,7 @@ class ForecastHeartbeats(Totals):
     failed: int = 0
 
     def count(self, heartbeat_run: SimulatedHeartbeatEvent) -> None:
-        """One more."""
+        """Count a run."""
         self.heartbeat_runs += 1
         if heartbeat_run.skip is not None:
             self.skipped[heartbeat_run.skip] += 1
@@ -135,8 +135,8 @@ class ForecastHeartbeats(Totals):
             self.add_run(heartbeat_run.due_at, heartbeat_run.started_at, heartbeat_run.finished_at)
 
 
-def played_setup(settings: Settings, known: Iterable[KnownHeartbeat]) -> HeartbeatSetup:
-    """What the settings say about the heartbeats that are known, and the real checklists."""
+def simulated_setup(settings: Settings, known: Iterable[KnownHeartbeat]) -> HeartbeatSetup:
+    """Return the settings of the given heartbeats, with the real checklists."""
     setup = heartbeat_setup(settings)
     names = {one.agent for one in known} & setup.policies.keys()
     return replace(
@@ -146,18 +146,18 @@ def played_setup(settings: Settings, known: Iterable[KnownHeartbeat]) -> Heartbe
     )
 
 
-async def all_is_well(known: KnownHeartbeat) -> AgentResult:
-    """Answer a heartbeat run, after the time and at the cost that are assumed."""
+async def answer_ok(known: KnownHeartbeat) -> AgentResult:
+    """Answer a heartbeat run after its assumed duration, at its assumed cost."""
     await asyncio.sleep(known.seconds)
     return AgentResult(HEARTBEAT_OK, usage=known.usage)
 
 
-def foreseen(
+def forecast_heartbeats(
     setup: HeartbeatSetup,
     known: Iterable[KnownHeartbeat],
     heartbeat_runs: Iterable[SimulatedHeartbeatEvent],
 ) -> tuple[ForecastHeartbeats, ...]:
-    """What becomes of each heartbeat, in the order in which they are known."""
+    """Return the forecast of each heartbeat, in the given order."""
     found = {}
     for one in known:
         if (plan := setup.plans.get(one.agent)) is not None:
@@ -169,20 +169,20 @@ def foreseen(
 
 
 class ObservedHeartbeats(MemoryStore):
-    """Notes what becomes of heartbeat runs, and keeps no more rows of them than it must."""
+    """A store that records heartbeat runs, and keeps few of their rows."""
 
     def __init__(self) -> None:
         super().__init__()
         self.heartbeat_events: list[SimulatedHeartbeatEvent] = []
         self.heartbeat_runs_asked = 0
-        """How many heartbeat runs came to their agents."""
+        """The number of heartbeat runs that asked their agents."""
         self.full = asyncio.Event()
-        """There is more than anybody reads."""
+        """Set when there are more runs than can be shown."""
         self._used: dict[tuple[AgentName, date], Usage] = {}
         self._tidy_at = _TIDY_EVERY
 
     def enter_heartbeat(self, known: KnownHeartbeat, now: datetime) -> None:
-        """Let a heartbeat stand as it does; what it has in hand stays out of it."""
+        """Add a heartbeat as it is stored, without its run in progress."""
         agent = known.agent
         self._db.heartbeat_runs.heartbeats[agent] = replace(
             known.heartbeat, heartbeat_run=None, node=None
@@ -195,11 +195,11 @@ class ObservedHeartbeats(MemoryStore):
     # ------------------------------------------------------------------ what became of it
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
-        """Of the day that begins then, in UTC: nobody asks for more here."""
+        """Return the usage of the UTC day that begins at ``since``, the only period used here."""
         return self._used.get((agent, _day(since)))
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """Its run is noted."""
+        """Record the heartbeat run of a run."""
         if end.heartbeat_run is not None:
             self._note_heartbeat_run(end.heartbeat_run, end.usage)
         await super().finish_run(end, node=node)
@@ -208,7 +208,7 @@ class ObservedHeartbeats(MemoryStore):
     async def end_heartbeat_run(
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
     ) -> None:
-        """It is noted."""
+        """Record the heartbeat run."""
         self._note_heartbeat_run(end)
         await super().end_heartbeat_run(end, say, node=node)
         await self._tidy()

@@ -1,4 +1,4 @@
-"""Runs of jobs that take their time and do nothing else (SPEC OPS-6)."""
+"""Simulated job runs, which only take time (SPEC OPS-6)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from goclaw_py.scheduled_work.agent_runs import attempt_of
 from goclaw_py.scheduled_work.models import Attempt
 
 
-class PlayedRuns(JobRuns):
-    """When a job runs is decided as always; its run leaves no row and tells nobody.
+class SimulatedRuns(JobRuns):
+    """Runs of jobs that store no rows and send nothing; when they run is decided as always.
 
     Args:
-        takes: How many seconds a run of a job takes.
+        takes: Returns the duration of a job's run in seconds.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class PlayedRuns(JobRuns):
         self._takes = takes
 
     async def work(self, run_id: RunId) -> None:
-        """Take the time."""
+        """Wait for the duration of a run."""
         held = self._runs[run_id].held
         await held.until_due(self._clock)
         held.started_at = held.started_at or self._clock.now()
@@ -57,13 +57,13 @@ class PlayedRuns(JobRuns):
     async def tell(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
-        """Nobody is told."""
+        """Send no notifications."""
         del held, end, update, attempt
         return EndReport()
 
     async def told(
         self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
     ) -> None:
-        """Nothing was said."""
+        """Wake the heartbeat only."""
         del say, attempt
         await self._wake_heartbeat(held, end)

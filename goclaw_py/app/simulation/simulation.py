@@ -1,9 +1,8 @@
-"""What jobs and heartbeats will do in the days to come: the real services on a virtual clock.
+"""Forecasts of jobs and heartbeats: the real services on a virtual clock (SPEC OPS-6).
 
-Only three things are played: the clock, the database (in memory) and the agents, each of whose runs
-takes as long and costs as much as is assumed of its job or its heartbeat, and which find that all
-is well. Checklists are the real ones, as they are now. Nothing is sent and nothing is stored.
-Source: SPEC OPS-6.
+Only three parts are replaced: the clock, the database (in memory), and the agents, whose runs take
+the assumed time and cost, and always succeed without an alert. Checklists are the real ones, as
+they are now. Nothing is sent or stored.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from goclaw_py.app.simulation.heartbeats import (
     ObservedHeartbeats,
     SimulatedHeartbeatEvent,
     Totals,
-    all_is_well,
-    foreseen,
-    played_setup,
+    answer_ok,
+    forecast_heartbeats,
+    simulated_setup,
 )
-from goclaw_py.app.simulation.runs import PlayedRuns
+from goclaw_py.app.simulation.runs import SimulatedRuns
 from goclaw_py.config.models import Settings
 from goclaw_py.gateway.container import Container, GatewayDependencies
 from goclaw_py.jobs.execution_models import OccurrenceEnd, OccurrenceStatus, Why
@@ -50,11 +49,13 @@ from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 
 MOST_RUNS = 2_000_000
-"""A simulation ends after so many runs, those of runs included: each of them takes some memory.
-Heartbeat runs that are skipped do not count; see ``MOST_HEARTBEAT_RUNS``."""
+"""A simulation ends after this many runs, because each of them takes memory.
+
+Skipped heartbeat runs do not count; see ``MOST_HEARTBEAT_RUNS``.
+"""
 
 _STEPS = 200
-"""How often the progress of a simulation is told."""
+"""The number of progress reports of a simulation."""
 
 MOST_DAYS = 3_660
 _LONGEST_S = MOST_DAYS * 86_400.0
@@ -62,7 +63,7 @@ _LONGEST_S = MOST_DAYS * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """What one run of a job takes: seconds, and US dollars as far as that is known."""
+    """The assumed duration in seconds, and cost in US dollars if known, of a job's run."""
 
     seconds: float = 20.0
     usd: Decimal | None = None
@@ -70,7 +71,7 @@ class Assumed:
 
 @dataclass(frozen=True, slots=True)
 class SimulationInput:
-    """What a simulation begins with: jobs and heartbeats as they stand, and what runs take."""
+    """The input of a simulation: stored jobs and heartbeats, and assumptions about runs."""
 
     jobs: Sequence[Job]
     assumed: Mapping[JobId, Assumed]
@@ -79,7 +80,7 @@ class SimulationInput:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedOccurrence:
-    """An occurrence as it went. ``due_at`` is by the schedule."""
+    """A simulated occurrence. ``due_at`` is by the schedule."""
 
     job: JobId
     due_at: datetime
@@ -90,11 +91,11 @@ class SimulatedOccurrence:
 
 
 @dataclass(slots=True)
-class Foreseen(Totals):
-    """What became of one job. What has not ended when the simulation ends does not count.
+class ForecastJob(Totals):
+    """The forecast for a job; unfinished runs do not count.
 
     Args:
-        coalesced: Firings that came while it could not run.
+        coalesced: The number of firings while it could not run.
     """
 
     job: Job
@@ -104,15 +105,15 @@ class Foreseen(Totals):
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """All of it. ``until`` is earlier than asked for if there were too many runs or runs.
+    """The result of a simulation. ``until`` is earlier than requested after too many runs.
 
     Args:
-        heartbeat_runs: Each heartbeat run of ``heartbeats``, in the order of their due times.
+        heartbeat_runs: All heartbeat runs of ``heartbeats``, in the order of their due times.
     """
 
     since: datetime
     until: datetime
-    jobs: tuple[Foreseen, ...]
+    jobs: tuple[ForecastJob, ...]
     events: tuple[SimulatedOccurrence, ...]
     cut: bool = False
     heartbeats: tuple[ForecastHeartbeats, ...] = ()
@@ -127,12 +128,12 @@ def simulate(
     days: int,
     tell: Callable[[float], None] | None = None,
 ) -> Forecast:
-    """Let jobs run and heartbeats run for so many days from ``since`` on.
+    """Simulate ``days`` days from ``since`` on.
 
-    Jobs that are paused or over do nothing, nor do heartbeats that are off, that are not named, or
-    whose agents the settings do not have. Blocks until it is done: give it a thread. Only errors of
-    it are logged. ``tell`` hears from time to time which part of the days is over. Raises
-    ``ValueError`` for days out of range, and for runs that take no time that there is.
+    Paused and finished jobs do nothing, nor do heartbeats that are off or whose agents are not
+    configured. Blocks: call it in a thread. Only errors are logged. ``tell`` is called with the
+    part that is done. Raises ``ValueError`` for days out of range, and for invalid durations of
+    runs.
     """
     if not 1 <= days <= MOST_DAYS:
         raise ValueError(f"days are from 1 to {MOST_DAYS}: {days}")
@@ -147,10 +148,7 @@ def simulate(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let the services say nothing but errors: their warnings are about what is only played.
-
-    Other threads are heard as always.
-    """
+    """Log only errors of this thread: warnings would be about the simulation."""
     here = threading.get_ident()
 
     def is_real(record: logging.LogRecord) -> bool:
@@ -169,12 +167,12 @@ def _quiet() -> Iterator[None]:
 
 
 class _Watched(ObservedHeartbeats):
-    """Counts what becomes of occurrences as they end, and of heartbeat runs."""
+    """Records the ends of occurrences and heartbeat runs."""
 
     def __init__(self, jobs: Sequence[Job], assumed: Mapping[JobId, Assumed]) -> None:
         super().__init__()
         self._assumed = assumed
-        self.seen = {job.id: Foreseen(job) for job in jobs}
+        self.seen = {job.id: ForecastJob(job) for job in jobs}
         self.job_events: list[SimulatedOccurrence] = []
 
     async def end_occurrence(
@@ -209,22 +207,22 @@ class _Watched(ObservedHeartbeats):
             self.full.set()
 
 
-class _Pretender:
-    """An agent whose runs take what is assumed."""
+class _SimulatedAgent:
+    """An agent whose runs take the assumed time and cost."""
 
     def __init__(self, heartbeats: Mapping[AgentName, KnownHeartbeat]) -> None:
         self._heartbeats = heartbeats
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """Take the time."""
+        """Wait for the duration of a run."""
         del emit
-        return await all_is_well(self._heartbeats[request.agent])
+        return await answer_ok(self._heartbeats[request.agent])
 
     async def warm_up(self) -> None:
-        """Nothing is slow here."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 class _NoTools:
@@ -244,20 +242,20 @@ class _Simulation:
         self._jobs = given.jobs
         self._assumed = given.assumed
         self._heartbeats = given.heartbeats
-        self._setup = played_setup(settings, given.heartbeats)
+        self._setup = simulated_setup(settings, given.heartbeats)
         self._since = since
 
     async def run(
         self, days: int, folder: Path, tell: Callable[[float], None] | None = None
     ) -> Forecast:
-        """Simulate; runs work in ``folder``."""
+        """Simulate, with ``folder`` as workspace."""
         store = _Watched(self._jobs, self._assumed)
         clock = LoopClock(self._since)
         until = self._since + timedelta(days=days)
         node = Node(NodeId("simulation"), "", 0, "", self._since, until + timedelta(days=1))
         await store.join(node)
         for job in self._jobs:
-            await store.add_job(self._played(job), most=len(self._jobs) + 1)
+            await store.add_job(self._without_effects(job), most=len(self._jobs) + 1)
         for one in self._heartbeats:
             if one.agent in self._setup.plans:
                 store.enter_heartbeat(one, self._since)
@@ -268,8 +266,8 @@ class _Simulation:
         await _until_full(works, store, timedelta(days=days).total_seconds(), tell)
         return self._forecast(store, min(clock.now(), until))
 
-    def _played(self, job: Job) -> Job:
-        """A job as it is, but it sends nothing and takes no work."""
+    def _without_effects(self, job: Job) -> Job:
+        """Return a job that sends nothing and takes no work items."""
         spec = job.spec
         target = spec.target
         kind = spec.policy.get("session", job_rules(self._settings).base.session)
@@ -287,7 +285,7 @@ class _Simulation:
         names = [AgentName(name) for name in settings.agents]
         names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
         heartbeat_gateway = {one.agent: one for one in self._heartbeats}
-        pretender: AgentLoop = _Pretender(heartbeat_gateway)
+        pretender: AgentLoop = _SimulatedAgent(heartbeat_gateway)
         limits = agent_limits(settings)
         rules = replace(job_rules(settings), enabled=True)
         around = GatewayDependencies(
@@ -300,7 +298,7 @@ class _Simulation:
             jobs=JobSetup(
                 rules=rules,
                 limits=limits,
-                runs=partial(PlayedRuns, takes=self._takes),
+                runs=partial(SimulatedRuns, takes=self._takes),
             ),
             heartbeats=self._setup,
         )
@@ -319,7 +317,7 @@ class _Simulation:
             tuple(store.seen.values()),
             tuple(store.job_events),
             store.full.is_set(),
-            foreseen(self._setup, self._heartbeats, heartbeat_runs),
+            forecast_heartbeats(self._setup, self._heartbeats, heartbeat_runs),
             tuple(heartbeat_runs),
         )
 
@@ -327,7 +325,7 @@ class _Simulation:
 async def _until_full(
     works: Container, store: _Watched, limit_s: float, tell: Callable[[float], None] | None
 ) -> None:
-    """Let jobs run and heartbeats run for so long, or until there is enough of it."""
+    """Run for ``limit_s`` seconds, or until there are enough runs."""
     running = [
         asyncio.create_task(works.job_module.loop.run()),
         asyncio.create_task(works.heartbeats.run()),
@@ -348,7 +346,7 @@ async def _until_full(
 
 
 async def _tell(tell: Callable[[float], None], limit_s: float) -> None:
-    """Tell the progress until cancelled."""
+    """Report the progress until cancelled."""
     for step in count(1):
         await asyncio.sleep(limit_s / _STEPS)
         tell(min(step / _STEPS, 1.0))

@@ -17,7 +17,7 @@ from goclaw_py.cli.terminal import working
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, Totals
-    from goclaw_py.app.simulation.simulation import Forecast, Foreseen
+    from goclaw_py.app.simulation.simulation import Forecast, ForecastJob
 
 _JOBS = ("JOB", "STATE", "RUNS", "COALESCED", "SKIPPED", "MODEL CALLS", "USD", "LONGEST DELAY")
 _HEARTBEATS = ("AGENT", "HEARTBEAT RUNS", "MODEL CALLS", "SKIPPED", "USD")
@@ -160,7 +160,7 @@ def _document(found: Forecast) -> dict[str, object]:
     }
 
 
-def _job(one: Foreseen) -> dict[str, object]:
+def _job(one: ForecastJob) -> dict[str, object]:
     return {
         "id": one.job.id,
         "slug": one.job.spec.slug,

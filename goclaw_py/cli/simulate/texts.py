@@ -8,10 +8,10 @@ from goclaw_py.cli.output import duration
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, Totals
-    from goclaw_py.app.simulation.simulation import Forecast, Foreseen
+    from goclaw_py.app.simulation.simulation import Forecast, ForecastJob
 
 
-def row(one: Foreseen) -> tuple[str, ...]:
+def row(one: ForecastJob) -> tuple[str, ...]:
     """Return slug, state, runs, coalesced, skipped, model calls, cost and longest delay."""
     return (
         one.job.spec.slug,

@@ -23,7 +23,7 @@ from goclaw_py.app.simulation import simulation
 from goclaw_py.app.simulation.simulation import (
     Assumed,
     Forecast,
-    Foreseen,
+    ForecastJob,
     SimulationInput,
     simulate,
 )
@@ -81,7 +81,7 @@ class Case:
             self.settings, SimulationInput(self.jobs, self.assumed), since=self.since, days=days
         )
 
-    def one(self, days: int = 30) -> Foreseen:
+    def one(self, days: int = 30) -> ForecastJob:
         """Simulate the only job."""
         (found,) = self.run(days).jobs
         return found
@@ -256,7 +256,7 @@ def test_jobs_that_are_not_active_do_nothing(tmp_path: Path, state: JobState) ->
     played = case(tmp_path)
     played.add(Every(HOUR))
     played.jobs[0] = replace(played.jobs[0], state=state, next_run_at=None)
-    assert played.one(1) == Foreseen(played.jobs[0])
+    assert played.one(1) == ForecastJob(played.jobs[0])
 
 
 def test_without_jobs_nothing_happens(tmp_path: Path) -> None:

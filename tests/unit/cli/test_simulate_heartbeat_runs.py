@@ -50,7 +50,7 @@ def lines(text: str) -> list[str]:
 
 
 def of_main(goclaw: Shell, *options: str) -> dict[str, object]:
-    """What is foreseen of the agent main."""
+    """The forecast for the agent main."""
     got = goclaw("simulate", "--json", *options)
     assert (got.code, got.err) == (0, "")
     found: dict[str, object] = json.loads(got.out)["heartbeats"][0]
