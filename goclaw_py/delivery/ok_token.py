@@ -1,11 +1,11 @@
-"""HEARTBEAT_OK in what an agent says (SPEC HB-6, HB-7).
+"""HEARTBEAT_OK in agents' replies (SPEC HB-6, HB-7).
 
-The token is looked for in *readings* of a text: as it stands, with entities resolved, and rendered,
-without tags and the addresses of links. Every reading knows from where in the text each of its
-characters comes, so that a token that is found in one can be taken out of the text.
+The token is searched in several *readings* of a text: as it is, with entities resolved, and
+rendered, without tags and link addresses. A reading knows the position in the text of each of its
+characters, so that a token found in it can be removed from the text.
 
-A letter of the token counts in all its widths and styles, with accents or without. Letters of other
-alphabets that look like it do not. All patterns take a time linear in the length of the text.
+Letters of the token may have any width, style and accents. Similar letters of other alphabets do
+not count. All patterns take time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from goclaw_py.common.text import is_blank, well_formed
 HEARTBEAT_OK: Final = "HEARTBEAT_OK"
 
 _ROUNDS = 3
-"""How often the rest is searched again before its underscores are replaced by blanks."""
+"""The number of searches before underscores in the rest are replaced by blanks."""
 _MOST_NESTED = 12
-"""Levels of markup around a token that are removed with it."""
+"""The levels of markup around a token that are removed with it."""
 
 
 class AckPosition(StrEnum):
@@ -40,12 +40,12 @@ class AckPosition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AckResult:
-    """What a reply means.
+    """The meaning of a reply.
 
     Args:
-        is_ok: All is well: nothing is delivered.
-        text: What is to be delivered otherwise: the reply without the token, in Markdown as it was;
-            never blank, and never with the token as a word.
+        is_ok: Whether nothing is delivered.
+        text: Otherwise the text to deliver: the reply without the token, in its Markdown; never
+            blank, and never with the token as a word.
     """
 
     is_ok: bool
@@ -53,7 +53,7 @@ class AckResult:
 
 
 def judge(reply: str, *, ack_max_chars: int, position: AckPosition) -> AckResult:
-    """Tell whether a reply says that all is well, and what of it is delivered if not.
+    """Return whether a reply means that all is well, and otherwise the text to deliver.
 
     A *character* is a visible code point of the text in NFC: an accented letter is one however it
     is written, an emoji of several parts is as many as it has.
@@ -74,9 +74,9 @@ def judge(reply: str, *, ack_max_chars: int, position: AckPosition) -> AckResult
 
 
 def without_token(text: str) -> str:
-    """A text without the token and the markup around it; unchanged if it is not in it.
+    """Return a text without the token and the markup around it.
 
-    Whatever the text, the token is no word of what is returned, rendered or as it stands.
+    The token is not a word of the result, as it is or rendered.
     """
     left = well_formed(text)
     spans = _token_spans(left)
@@ -84,11 +84,11 @@ def without_token(text: str) -> str:
 
 
 def conversation_text(text: str, *, growing: bool = False) -> str:
-    """A reply in a conversation, without the token where it is no part of a sentence.
+    """Return a reply in a conversation without the token where it is not part of a sentence.
 
-    That is alone, or at the begin or end of the reply on a line of its own or set off by
-    punctuation: models that know the token from heartbeats put it there. A sentence about the token
-    stays whole. Of a reply that is ``growing`` the beginning of a token at its end is left out too.
+    That is: alone, or at the beginning or end on a line of its own or separated by punctuation,
+    where models that know it from heartbeats put it. A sentence about the token is kept. If the
+    reply is ``growing``, the beginning of a token at its end is removed too.
 
     Source: SPEC HB-6.
     """
@@ -113,15 +113,16 @@ def conversation_text(text: str, *, growing: bool = False) -> str:
 
 _BEGUN: Final = re.compile(r"(?:^|\s)[*_`]*(HEAR[A-Z_]*)$")
 _ENDS: Final = re.compile(r"(?:^|[.!?\u2026\u3002\uff01\uff1f][\s*_`)\]]*|\n\s*)[*_`>\s]*$")
-"""Before the token: nothing, the end of a sentence, or a line that has ended."""
+"""Before the token: nothing, the end of a sentence, or a line end."""
 _BEGINS: Final = re.compile(r"[*_`]*[ \t]*(?:$|\n|[.,;:!?\u2013\u2014-])")
-"""Behind the token: nothing, the end of its line, or what ends a sentence."""
+"""After the token: nothing, a line end, or the end of a sentence."""
 
 
 def alert_key(agent: str, target: str, text: str) -> str:
-    """Equal for alerts that say the same in the same place (SPEC HB-7); 64 hexadecimal digits.
+    """Return a key that is equal for alerts with the same text and target (SPEC HB-7).
 
-    ``target`` names the chat and thread. Token and markup do not count, nor how blanks are written.
+    64 hexadecimal digits. ``target`` names the chat and thread. Token, markup and the kind of
+    blanks do not count.
     """
     said = plain_text(without_token(well_formed(text)))
     key = hashlib.sha256()
@@ -139,32 +140,34 @@ _INVISIBLE: Final = re.compile(
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
-"""What Unicode says to show as nothing, and control characters."""
+"""Characters that Unicode says to show as nothing, and control characters."""
 _UNSPACED: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff"
     "\uff66-\uff9d\U00020000-\U0003ffff]"
 )
-"""Letters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which put no blanks between words: a
-word of Latin letters among them is one of its own."""
+"""Letters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, without blanks between words.
+
+A word of Latin letters among them is a word of its own.
+"""
 _NOTHING: Final = "\x01"
 _NOTHINGS = re.compile(f"{_NOTHING}+")
 _HIDDEN: Final = "\x02"
-"""Shows nothing when the text is rendered; something, if it is not."""
+"""Invisible when the text is rendered, visible otherwise."""
 
 _TAG: Final = r"""<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>|<[^<>]*+>"""
-"""An attribute may hold anything between its quotes."""
+"""An attribute may contain anything in quotes."""
 _NESTED = r"\((?:[^()\\]++|\\.|\((?:[^()\\]++|\\.)*+\))*+\)"
 _ADDRESS: Final = (
     r"\]\((?:[^()\\\"'<>]++|\\.|\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'|<[^<>]*+>"
     rf"|\((?:[^()\\]++|\\.)*+\))*+\)|\]\((?:[^()\\]++|\\.|{_NESTED})*+\)|\]\[[^\[\]]*+\]"
 )
-"""What follows the words of a link: where it leads, and a title."""
+"""The part of a link after its text: address and title."""
 _NUMBER = r"#0*+[0-9]{1,7}+;?|#[xX]0*+[0-9a-fA-F]{1,6}+;?"
 _CODED = re.compile(
     rf"&(?:(?:amp|#0*+38|#[xX]0*+26);)*+(?P<name>{_NUMBER}|[A-Za-z][A-Za-z0-9]{{1,31}}+;?)"
     r"|%[2-7][0-9A-Fa-f]"
 )
-"""Entities, also of entities, and what stands for a character in an address."""
+"""Entities, also of entities, and encoded characters in an address."""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 # Not possessive: Python 3.11.2 then takes the beginning of an alternative that fails for a match.
 _OUTER = re.compile(rf"(?:{_ADDRESS}|{_TAG}|!(?=\[))+", re.DOTALL)
@@ -174,8 +177,10 @@ _LINKS = re.compile(rf"(?:{_CODE_EDGE}|{_ADDRESS}|!(?=\[))+", re.DOTALL)
 _INNER = re.compile(rf"(?:{_CODE_EDGE}|<[^<>]*+>|\]\([^()\[\]]*+\)|\]\[[^\[\]]*+\]|!(?=\[))+")
 
 _HIDING: Final = ((_LINKS,), (_INNER,), (_COMMENT, _OUTER))
-"""What is hidden, in this order. What is hidden may hide something in turn, and one who does not
-read tags or comments as such sees what is in them."""
+"""What is hidden, in this order.
+
+Hidden parts may hide others, and are visible to people who do not see tags or comments.
+"""
 
 
 class _Span(NamedTuple):
@@ -186,7 +191,7 @@ class _Span(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """What somebody may read in a text, and where in the text each character of it is."""
+    """A way to read a text, with the position in the text of each of its characters."""
 
     text: str
     places: Sequence[_Span]
@@ -273,7 +278,7 @@ def _readings(text: str) -> Iterator[_Reading]:
 
 
 _MARKS = rf"{_HIDDEN}*`~\\\[\]"
-"""What is not seen in the middle of a word when it is rendered."""
+"""Characters that are invisible within a rendered word."""
 # Underscores are markup only next to other markup. So ``HEART_BEAT_OK`` is something else.
 _GAP = rf"(?:_*+[{_MARKS}][_{_MARKS}]*+)?+"
 _JOINT = rf"(?:_(?=O)|(?=[{_MARKS}]*+_)_*+[{_MARKS}][_{_MARKS}]*+)"
@@ -281,10 +286,9 @@ _TOKEN = re.compile(rf"{_GAP.join('HEARTBEAT')}{_JOINT}O{_GAP}K(?=(?:\\?+_)*+(?!
 
 
 def _token_spans(text: str) -> list[_Span]:
-    """Where the token is a word of its own to somebody who reads the text in either way.
+    """Return where the token is a word in any reading of a well-formed text.
 
-    ``text`` is well formed. The spans are in order and do not touch each other; markup around the
-    token is in none of them.
+    The spans are in order and do not touch; they do not include markup around the token.
     """
     found = [
         _Span(places[match.start()].begin, places[match.end() - 1].end)
@@ -302,7 +306,7 @@ def _token_spans(text: str) -> list[_Span]:
 
 
 def _is_held(view: str, begin: int) -> bool:
-    """Whether there is a word before a place. Underscores alone are markup."""
+    """Return whether there is a word before a position. Underscores alone are markup."""
     while begin and (view[begin - 1] == "_" or view[begin - 1 : begin + 1] == r"\_"):
         begin -= 1
     return begin > 0 and view[begin - 1].isalnum()
@@ -311,11 +315,11 @@ def _is_held(view: str, begin: int) -> bool:
 # ---------------------------------------------------------------------- removal
 
 _HOLE: Final = "\ufdd0"
-"""Stands where a token has been; a code point that no text has."""
+"""Replaces a token; a code point that no text contains."""
 _POINTS = ".,;:!?…。、，；：！？"  # noqa: RUF001
 _MARKUP = re.compile(rf"[*`~]+|{_TAG}|{_ADDRESS}", re.DOTALL)
 _LINE = r"(?:[ \t>]|[-*+•][ \t]|\d{1,9}[.)][ \t]|\#{1,6}[ \t]|\[[ xX]\][ \t]){0,40}"
-"""Marks of quotes, lists and headings at the begin of a line."""
+"""Marks of quotes, lists and headings at the beginning of a line."""
 _BLANKS = r"\s{0,16}"
 _BRACKETS = (
     "() [] {} <> “” „“ „” ”” ‘’ ‚‘ ‚’ ’’ «» »« ‹› ›‹ "  # noqa: RUF001
@@ -334,7 +338,7 @@ _WRAPPED = re.compile(
     rf"|{_HOLE}(?:(?:[\s\u200b-\u200f\ufeff{_POINTS}·*_`~\\-]|<[^<>]{{0,256}}>){{0,16}}+{_HOLE})++",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-"""A token with what is around it on both sides, or several with nothing between them."""
+"""A token with markup on both sides, or several in a row."""
 
 _LEADING = rf"(?:(?!!\[)[{_POINTS}]|[-\u2013\u2014|]+(?=\s|$)|[ \t])*+"
 _LONE_LINE = re.compile(
@@ -364,7 +368,7 @@ def _without(text: str, spans: Sequence[_Span]) -> str:
 
 
 def _cut(text: str, spans: Sequence[_Span]) -> str:
-    """The text without these places, which are in order, and without the markup around them."""
+    """Return the text without these spans, which are in order, and the markup around them."""
     parts, end = [], 0
     for span in spans:
         # Markup within the token may have its other half outside of it.
@@ -397,10 +401,10 @@ _NO_WORDS: Final = (
 
 
 def plain_text(text: str) -> str:
-    """What a text says: without markup and what is not seen, in NFC.
+    """Return the visible text: without markup and invisible characters, in NFC.
 
-    What is markup is decided by the looks of it. That is good enough to count characters, and to
-    tell whether two texts say the same.
+    Markup is recognised by its appearance, which is enough to count characters and to compare
+    texts.
     """
     for pattern, left in _NO_WORDS:
         text = pattern.sub(left, text)
@@ -409,7 +413,7 @@ def plain_text(text: str) -> str:
 
 
 def _is_punctuation(text: str) -> bool:
-    """Whether there is nothing but blanks, markup and punctuation."""
+    """Return whether there is nothing but blanks, markup and punctuation."""
     return all(
         (char.isascii() and not char.isalnum()) or unicodedata.category(char)[0] in "PZM"
         for char in plain_text(text)

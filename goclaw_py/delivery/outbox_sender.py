@@ -1,8 +1,8 @@
 """The outbox sender: one task per chat, so that a slow chat delays no other (SPEC IO-4).
 
-A row is claimed, in a transaction of its own, before its request leaves, and marked after the
-answer came. Between the two nobody knows whether the message was sent; only in that window can it
-appear twice, and then it is marked ``possible_duplicate`` (SPEC IO-5).
+A row is claimed, in its own transaction, before its request is sent, and marked after the response.
+In between it is unknown whether the message was sent; only then can it appear twice, and then it is
+marked ``possible_duplicate`` (SPEC IO-5).
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ from goclaw_py.ports.store import OutboxRow, Place, Store
 log = logging.getLogger(__name__)
 
 POLL_S = 1.0
-"""How often the table is looked at without any notice; notices are only hints (SPEC DB-3)."""
+"""The polling interval in seconds; notices are only hints (SPEC DB-3)."""
 
 UNSURE_FOR = timedelta(hours=1)
-"""A message that is older and may again have been delivered is dead: a person decides.
+"""An older message that may have been delivered twice is dead: a person decides.
 
-An outage of the channel's server looks the same as a lost answer, and outages last for minutes.
+An outage of the channel's server looks like a lost response, and may last for minutes.
 """
 
 _REFUSED_WAIT_S = 60.0
 _SURE_WAIT_S = 60.0
 _UNSURE_WAIT_S = 900.0
 _MARK_S = 2.0
-"""How long the end of the process waits for the mark on a message that was cut off."""
+"""Seconds that the shutdown waits to mark a message whose sending it cancelled."""
 
 
 _MARK_TRIES = 3
-"""How often a mark is tried that fails for a bug, before the message is put back as unsure."""
+"""The attempts to mark a row that fail because of a bug; then it is pending as unsure."""
 
 
 class OutboxSender:
-    """Sends what is due.
+    """Sends due messages.
 
     Args:
-        goes_last: Whether what is said in a chat lets other chats go first.
+        goes_last: Returns whether messages of a chat give way to those of other chats.
     """
 
     def __init__(
@@ -92,21 +92,21 @@ class OutboxSender:
         self._channels = channels
         self._senders: dict[Target, asyncio.Task[bool]] = {}
         self._overlooked: set[Target] = set()
-        """Chats with a sender that a look found due: there may be more than it sends."""
+        """Chats with a sender that a look found due: there may be more messages."""
         self._in_found: dict[int, OutboundMessage] = {}
-        """By row: messages that become a draft which was lost; their edits are repeated."""
+        """By row: messages that complete a lost draft which was found; their edits are repeated."""
         self._closed = False
 
     def connect(self, meter: MetricsRecorder, is_topic_gone: Callable[[Target], bool]) -> None:
-        """Give it who counts, and who knows closed topics. Call it once, before anything is sent.
+        """Set the metrics recorder, and what knows closed topics. Call it once, at the start.
 
-        What is not known yet to be closed is tried there first.
+        A topic that is not known to be closed is tried first.
         """
         self._meter = meter
         self._is_topic_gone = is_topic_gone
 
     async def run(self) -> None:
-        """Start a sender for each chat that has something due. Runs until cancelled."""
+        """Start a sender for each chat with a due message. Runs until cancelled."""
         while True:
             self.wake.clear()
             try:
@@ -117,9 +117,9 @@ class OutboxSender:
             await self.wake.wait(wait_s)
 
     async def close(self, wait_s: float) -> None:
-        """Send what is due, for at most ``wait_s`` seconds, and then no more.
+        """Send what is due for up to ``wait_s`` seconds, then stop.
 
-        What is being sent at that moment is cut off; this may take ``_MARK_S`` seconds more.
+        Requests in progress are cancelled then, which may take ``_MARK_S`` seconds more.
         """
         try:
             async with asyncio.timeout(wait_s):
@@ -133,7 +133,7 @@ class OutboxSender:
         await asyncio.gather(*senders, return_exceptions=True)
 
     async def _send_all(self) -> None:
-        """Look and send until nothing more is sent."""
+        """Look and send until nothing more is due."""
         while True:
             await self._look()
             if not self._senders:
@@ -144,7 +144,7 @@ class OutboxSender:
                 return
 
     async def drop(self, ids: Collection[int]) -> int:
-        """Give up messages that are dead or wait; how many there were.
+        """Drop dead and waiting messages; return their number.
 
         Raises ``StoreUnavailable``.
         """
@@ -155,7 +155,7 @@ class OutboxSender:
 
     @property
     def sending(self) -> int:
-        """Chats that are being written to now."""
+        """Return the number of chats to which a message is being sent."""
         return len(self._senders)
 
     async def _look(self) -> float:
@@ -188,9 +188,9 @@ class OutboxSender:
             self.wake.call()
 
     async def _serve(self, chat: Target, count: int) -> bool:
-        """Send the oldest message of a chat, once it may be sent; False if there is none.
+        """Send the oldest message of a chat once its limits allow; False if there is none.
 
-        ``count``: of how many messages it was when it was looked at, the files of an album.
+        ``count``: the number of messages when it was found, the files of an album.
         """
         # Claimed after the wait: what is claimed counts as being sent if we die.
         ticket = await self._pacing.message(chat, count=count, last=self._goes_last(chat))
@@ -213,7 +213,7 @@ class OutboxSender:
         return True
 
     async def _claim(self, chat: Target) -> list[OutboxRow]:
-        """Claim the oldest message of a chat, and with a file of an album the others of it."""
+        """Claim the oldest message of a chat, with the others of its album."""
         node = self._node()
         row = await self._store.claim_next(chat, node=node, now=self._clock.now())
         if row is None:
@@ -270,7 +270,7 @@ class OutboxSender:
         return ids
 
     async def _with_draft(self, channel: Channel, row: OutboxRow) -> OutboundMessage:
-        """The message as it is sent, in the draft that it finishes if that is found."""
+        """Return the message to send, with the lost draft that it completes if that is found."""
         message = self._in_found.get(row.id)
         if message is None or message.target != row.message.target:
             message = told_if_again(channel, row)
@@ -284,9 +284,9 @@ class OutboxSender:
     async def _find_draft(
         self, channel: Channel, message: OutboundMessage, before: str | None = None
     ) -> str | None:
-        """Look for the lost draft of a message, for as long as that makes sense.
+        """Search the lost draft of a message, as long as that makes sense.
 
-        Raises a ``ChannelError`` that is no ``MaybeSent``: nothing was sent.
+        Raises a ``ChannelError`` other than ``MaybeSent``: nothing was sent.
         """
         assert message.lost is not None
         target = message.target
@@ -316,7 +316,7 @@ class OutboxSender:
     async def _try(
         self, channel: Channel, row: OutboxRow, messages: Sequence[OutboundMessage]
     ) -> list[str]:
-        """Send, and note whether the topic takes messages. Raises as ``send``."""
+        """Send, and record whether the topic accepts messages. Raises the errors of ``send``."""
         target = messages[0].target
         try:
             ids = await send_together(channel, messages)
@@ -334,7 +334,7 @@ class OutboxSender:
         return ids
 
     async def _say_topic_gone(self, target: Target) -> None:
-        """Say once in the general topic for which one the last message was."""
+        """Announce in the general topic, once, for which topic the last message was."""
         topic = await self._store.topic(target)
         if topic.told or not topic.state:
             return
@@ -355,7 +355,7 @@ class OutboxSender:
             await self._failed(row, error)
 
     async def _release(self, row: OutboxRow, error: str, *, alone: bool = False) -> None:
-        """Let a message that was certainly not sent be claimed again at once."""
+        """Make a message that was certainly not sent pending again."""
         await self._mark(
             row,
             Delivery.RETRIED,
@@ -367,7 +367,7 @@ class OutboxSender:
     async def _mark(
         self, row: OutboxRow, result: Delivery, mark: Callable[[], Awaitable[None]]
     ) -> None:
-        """Store what became of a message. A row that stays ``sending`` would block its chat."""
+        """Store the result of a message. A row that stays ``sending`` would block its chat."""
         facts = {"outbox": row.id, "chat": row.message.target.chat}
         try:
             await until_stored(mark, facts, tries=_MARK_TRIES)
@@ -439,7 +439,7 @@ class OutboxSender:
         )
 
     async def _note_gone(self, row: OutboxRow, error: ChatGone) -> None:
-        """Nobody is written to who does not want it, until they write again (SPEC CHAN-7)."""
+        """Record that a chat cannot be reached, until somebody writes in it (SPEC CHAN-7)."""
         target = row.message.target
         peer = PeerKind.DIRECT if row.session is None else peer_of(row.session)
         await self._learn(
@@ -448,9 +448,9 @@ class OutboxSender:
         )
 
     async def _move(self, row: OutboxRow, error: ChatMoved) -> bool:
-        """The chat's new id came with a refusal: what waits for the old one goes there.
+        """Move everything to a chat's new id, which a refusal has told.
 
-        False if nothing was moved, this row neither.
+        Returns False if nothing was moved, including this row.
         """
         target = row.message.target
         log.info("chat_moved", extra={"chat": target.chat, "new_chat": error.chat})
@@ -471,7 +471,7 @@ class OutboxSender:
         return any(moved)
 
     async def _learn(self, row: OutboxRow, note: Callable[[], Awaitable[None]]) -> None:
-        """Store what a channel told of a chat. A bug there must not keep the row ``sending``."""
+        """Store news about a chat. A bug there must not keep the row ``sending``."""
         facts = {"outbox": row.id, "chat": row.message.target.chat}
         try:
             await until_stored(note, facts, tries=_MARK_TRIES)
@@ -495,5 +495,5 @@ def _work_on(row: OutboxRow) -> None:
 
 
 def _has_sent(task: asyncio.Task[bool]) -> bool:
-    """Whether a sender had something to send."""
+    """Return whether a sender had something to send."""
     return not task.cancelled() and task.exception() is None and task.result()

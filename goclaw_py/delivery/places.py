@@ -1,4 +1,4 @@
-"""Chats and topics as people know them, and where what is for them is read."""
+"""Names of chats and topics, and where their messages are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from goclaw_py.ports.store import ChatStore
 
 
 async def place_name(store: ChatStore, target: Target) -> str:
-    """A chat or a topic as people know it, by its name. Raises ``StoreUnavailable``."""
+    """Return the name of a chat or topic for people. Raises ``StoreUnavailable``."""
     place = (target.channel, target.account, target.chat)
     chats = await store.chats()
     found = next((one for one in chats if (one.channel, one.account, one.chat) == place), None)
@@ -24,7 +24,7 @@ async def place_name(store: ChatStore, target: Target) -> str:
 
 
 async def where_read(store: ChatStore, target: Target) -> Target:
-    """The topic in which people read what is for ``target``. Raises ``StoreUnavailable``."""
+    """Return the topic in which messages to ``target`` appear. Raises ``StoreUnavailable``."""
     if target.thread is None or not (await store.topic(target)).state:
         return target
     return replace(target, thread=None)

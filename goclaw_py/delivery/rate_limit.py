@@ -1,8 +1,8 @@
-"""How fast chats may be written to (SPEC IO-4).
+"""Rate limits of chats (SPEC IO-4).
 
-Three limits hold at once: a gap between two messages of a chat, messages of a chat in a minute,
-messages of the whole account in a second. Edits count as messages. Drafts, which show a reply while
-it grows, get at most half of the last two, so that there is always room for what has to arrive.
+Three limits apply together: a gap between two messages of a chat, messages of a chat per minute,
+and messages of the account per second. Edits count as messages. Drafts get at most half of the last
+two, so that there is always room for messages.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 _MINUTE_S = 60.0
 _SECOND_S = 1.0
 _LOOK_EVERY = 1_000
-"""After so many messages chats that have been silent for a minute are forgotten."""
+"""After this many messages, chats that were idle for a minute are removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """The limits for one chat. None is no limit.
+    """The limits of a chat. None is no limit.
 
     ``account_per_s`` is the same for all chats of an account.
     """
@@ -34,7 +34,7 @@ UNPACED = RateLimit()
 
 @dataclass(slots=True)
 class _Window:
-    """The instants of the last messages, as many as may be in one span."""
+    """The instants of the last messages, as many as one period allows."""
 
     all: deque[float] = field(default_factory=deque)
     drafts: deque[float] = field(default_factory=deque)
@@ -62,40 +62,40 @@ class _Window:
 
 
 def _free_at(instants: deque[float], most: int, span_s: float, now: float) -> float:
-    """When one more fits, given that the instants are in order."""
+    """Return when another message fits, given instants in order."""
     return now if len(instants) < most else max(now, instants[-most] + span_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A message that was allowed, to be returned if it was not sent."""
+    """A counted message, to be returned if it was not sent."""
 
     chat: str
     at: float
     draft: bool
     gap_until: float
-    """Until when its chat had to wait before it."""
+    """The end of the gap of its chat before it."""
     count: int = 1
-    """How many messages it is."""
+    """The number of messages."""
 
 
 class TokenWindow:
-    """Rate limits of one account. Instants are in seconds of a monotonic clock.
+    """The rate limits of an account. Instants are in seconds of a monotonic clock.
 
-    ``count``: an album counts as many messages as it has files; the gap comes once.
+    ``count``: an album counts as many messages as it has files, with one gap.
     """
 
     def __init__(self) -> None:
         self._account = _Window()
         self._chats: dict[str, _Window] = {}
         self._gaps: dict[str, float] = {}
-        """Until when each chat must not be written to."""
+        """The end of the gap of each chat."""
         self._count = 0
 
     def chat_ready_at(
         self, chat: str, pace: RateLimit, now: float, *, draft: bool = False, count: int = 1
     ) -> float:
-        """When a chat may be written to, as far as it alone is concerned; ``now`` if at once."""
+        """Return when the limits of a chat allow a message; ``now`` if immediately."""
         at = max(now, self._gaps.get(chat, -math.inf))
         window = self._chats.get(chat)
         if window is None:
@@ -105,13 +105,13 @@ class TokenWindow:
     def account_ready_at(
         self, pace: RateLimit, now: float, *, draft: bool = False, count: int = 1
     ) -> float:
-        """When anything may be written, as far as the account is concerned; ``now`` if at once."""
+        """Return when the limits of the account allow a message; ``now`` if immediately."""
         return self._account.ready_at(pace.account_per_s, _SECOND_S, now, draft=draft, count=count)
 
     def take(
         self, chat: str, pace: RateLimit, now: float, *, draft: bool = False, count: int = 1
     ) -> Reservation:
-        """Count a message, which should be ready."""
+        """Count a message, which should be allowed."""
         ticket = Reservation(chat, now, draft, self._gaps.get(chat, -math.inf), count)
         if pace.gap_s > 0:
             self._gaps[chat] = now + pace.gap_s
@@ -126,15 +126,15 @@ class TokenWindow:
         return ticket
 
     def sent(self, chat: str, pace: RateLimit, now: float) -> None:
-        """A message has reached the server by now: the gap to the next one counts from here.
+        """Start the gap of a chat again, because a message has reached the server.
 
-        How long a request is under way varies: two that leave a gap apart may arrive sooner.
+        The duration of requests varies: two that are started a gap apart may arrive closer.
         """
         if pace.gap_s > 0:
             self._gaps[chat] = max(self._gaps.get(chat, -math.inf), now + pace.gap_s)
 
     def give_back(self, ticket: Reservation) -> None:
-        """It was not sent after all. Call it before the next ``take`` for its chat."""
+        """Return a message that was not sent. Call it before the next ``take`` for its chat."""
         if ticket.chat in self._gaps:
             self._gaps[ticket.chat] = ticket.gap_until
         window = self._chats.get(ticket.chat)

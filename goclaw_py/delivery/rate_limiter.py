@@ -1,4 +1,4 @@
-"""Waits until a chat may be written to (SPEC IO-4): the shell around ``delivery.rate_limit``."""
+"""Waits for the rate limits of chats (SPEC IO-4): the shell around ``delivery.rate_limit``."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from goclaw_py.ports.store import Place
 
 _TICK_S = 0.001
 _LOOK_S = 0.25
-"""How often what gives way looks whether messages still wait before it."""
+"""How often a message that gives way checks for others, in seconds."""
 
 
 @dataclass(slots=True)
 class _Account:
-    """One account. Messages line up at ``first``, whose holder waits for the account."""
+    """An account. Messages queue at ``first``, whose holder waits for the account."""
 
     pacer: TokenWindow = field(default_factory=TokenWindow)
     first: asyncio.Lock = field(default_factory=asyncio.Lock)
     messages: int = 0
-    """How many messages are in the line."""
+    """The number of messages in the queue."""
     waiting: Counter[str] = field(default_factory=Counter)
-    """How many messages of each chat wait, for their chat or in the line."""
+    """The number of waiting messages of each chat, for the chat or in the queue."""
     urgent: Counter[str] = field(default_factory=Counter)
     """How many of those in each chat go before all others."""
     urgent_first: int = 0
-    """How many of those wait for the account only."""
+    """How many of those wait only for the account."""
     last: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Where messages line up that give way to the others."""
+    """The queue of messages that give way to others."""
 
 
 class RateLimiter:
@@ -44,10 +44,10 @@ class RateLimiter:
         self._accounts = {place: _Account() for place in channels}
 
     async def message(self, target: Target, *, count: int = 1, last: bool = False) -> Reservation:
-        """Wait until a message may go to a chat, and count it. First come, first served.
+        """Wait until a message to a chat is allowed, and count it. First come, first served.
 
-        An album counts as ``count`` messages. One that goes ``last`` lets those to other chats go
-        before it. Give the ticket back if nothing was sent.
+        An album counts as ``count`` messages. A message that goes ``last`` gives way to those of
+        other chats. Return the reservation with ``give_back`` if nothing was sent.
         """
         account = self._accounts[target.channel, target.account]
         pace = self._pace(target)
@@ -65,7 +65,7 @@ class RateLimiter:
                     return account.pacer.take(target.chat, pace, now, count=count)
 
     async def urgent(self, target: Target) -> Reservation:
-        """The same for a message that goes before all others, of its chat and of the account."""
+        """Do the same for a message that goes before all others of its chat and account."""
         account, pace = self._accounts[target.channel, target.account], self._pace(target)
         pacer = account.pacer
         with _counted(account.waiting, target.chat), _counted(account.urgent, target.chat):
@@ -82,7 +82,7 @@ class RateLimiter:
                     return pacer.take(target.chat, pace, now)
 
     async def draft(self, target: Target) -> None:
-        """Wait until a draft may be shown in a chat, and count it. Messages go first."""
+        """Wait until a draft is allowed in a chat, and count it. Messages go first."""
         account = self._accounts[target.channel, target.account]
         pacer, pace = account.pacer, self._pace(target)
         loop = asyncio.get_running_loop()
@@ -99,7 +99,7 @@ class RateLimiter:
 
     @contextmanager
     def sending(self, target: Target) -> Iterator[None]:
-        """A message or draft is under way: what is next in its chat waits from its end on."""
+        """Mark a request in progress: the gap of its chat starts at its end."""
         try:
             yield
         finally:
@@ -107,7 +107,7 @@ class RateLimiter:
             account.pacer.sent(target.chat, self._pace(target), _now())
 
     def give_back(self, target: Target, ticket: Reservation) -> None:
-        """Nothing was sent with this ticket."""
+        """Return a reservation of which nothing was sent."""
         self._accounts[target.channel, target.account].pacer.give_back(ticket)
 
     def _pace(self, target: Target) -> RateLimit:
@@ -115,7 +115,7 @@ class RateLimiter:
 
 
 async def _line_up(account: _Account, pace: RateLimit, count: int) -> None:
-    """Wait for the account, in the line."""
+    """Wait for the account, in the queue."""
     account.messages += 1
     try:
         async with account.first:
@@ -128,7 +128,7 @@ async def _line_up(account: _Account, pace: RateLimit, count: int) -> None:
 
 
 async def _give_way(account: _Account, pace: RateLimit, count: int) -> None:
-    """Wait for the account until nobody is in the line."""
+    """Wait for the account until the queue is empty."""
     loop = asyncio.get_running_loop()
     async with account.last:
         while True:
@@ -141,7 +141,7 @@ async def _give_way(account: _Account, pace: RateLimit, count: int) -> None:
 
 @contextmanager
 def _counted(waiting: Counter[str], chat: str) -> Iterator[None]:
-    """Count one more that waits, meanwhile."""
+    """Count a waiting message in the meantime."""
     waiting[chat] += 1
     try:
         yield
@@ -156,7 +156,7 @@ def _now() -> float:
 
 
 async def _until(at: float) -> None:
-    """Sleep until the loop's clock shows ``at``."""
+    """Sleep until a time of the loop's clock."""
     wait_s = at - _now()
     if wait_s > 0:
         # A timer may fire within the clock's resolution before its time: sleeping for what is left

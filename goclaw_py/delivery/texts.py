@@ -39,7 +39,7 @@ EMPTY_MESSAGE = "I found no text in that message."
 
 
 def help_text() -> str:
-    """The answer to ``/help``."""
+    """Return the answer to ``/help``."""
     menu = dict(MENU)
     lines = ["Write to me in plain words, for example: remind me in 20 minutes to call Ann."]
     for group, names in _HELP:
@@ -118,7 +118,7 @@ def overflowed(texts: Sequence[str]) -> str:
 
 
 def timed_out(reason: Reason | None) -> str:
-    """What the sender reads when a time limit ended the run or the wait."""
+    """Return the text about a time limit that ended the run or the wait."""
     if reason is Reason.DEADLINE:
         return "I could not finish this in time, so I stopped."
     return "This took too long, so I stopped working on it."
@@ -131,7 +131,7 @@ def file_name(attachment: Attachment) -> str:
 
 
 def file_missing(attachment: Attachment, reason: str) -> str:
-    """What the agent reads in place of a file that could not be downloaded."""
+    """Return the agent's text in place of a file that could not be downloaded."""
     return f"{file_name(attachment)} could not be loaded: {reason}"
 
 
@@ -216,7 +216,7 @@ def _working(run: RunView, work: RunActivity | None) -> str:
 
 
 def usage(agent: AgentName, session: Spent, whole: Spent) -> str:
-    """The answer to ``/usage``."""
+    """Return the answer to ``/usage``."""
     lines = [
         "Today (UTC):",
         f"This conversation: {_spent(session)}",
@@ -245,7 +245,7 @@ def tools(names: Sequence[str]) -> str:
 
 
 def who(message: InboundMessage, *, owner: bool, session: SessionKey) -> str:
-    """The answer to ``/whoami``."""
+    """Return the answer to ``/whoami``."""
     sender, target = message.sender, message.target
     name = " ".join(sender.name.split()) or "no name"
     lines = [
@@ -259,7 +259,7 @@ def who(message: InboundMessage, *, owner: bool, session: SessionKey) -> str:
 
 
 def queue(policy: QueuePolicy, runs: Sequence[RunView], *, chosen: bool, full: bool) -> str:
-    """The answer to ``/queue``.
+    """Return the answer to ``/queue``.
 
     ``chosen``: the mode was set in this chat; ``full``: the conversation uses so much of the
     context that only one run at a time may start (SPEC QUEUE-7).
@@ -354,7 +354,7 @@ def cut_note(outcome: Outcome) -> str:
 
 
 def cut_reply(text: str, outcome: Outcome) -> str:
-    """What the history holds for a reply that was cut off."""
+    """Return the history entry for a reply that was cut off."""
     return "\n".join(filter(None, [text, cut_note(outcome)]))
 
 
