@@ -31,15 +31,15 @@ _ChatId = tuple[str, str, str]
 
 
 class AccessStore(PeopleStore, ChatStore, Protocol):
-    """What access control reads from the store."""
+    """The store operations that this module needs."""
 
 
 MAX_WAITING = 1_000
-"""How many strangers may wait for approval on an account; more are not answered."""
+"""The number of strangers per account that may wait for approval; others get no answer."""
 
 
 class AccessControl:
-    """Knows the approved people and groups. Until they are loaded, nobody is admitted."""
+    """The approved people and groups. Until they are loaded, nobody is admitted."""
 
     def __init__(self, store: AccessStore, clock: Clock) -> None:
         self._store = store
@@ -50,12 +50,12 @@ class AccessControl:
         self._gone: set[_ChatId] = set()
         self._gone_topics: frozenset[Target] = frozenset()
         self._asked: dict[Place, dict[str, datetime]] = {}
-        """Strangers who have a code, until when."""
+        """Strangers with a code, and its expiry."""
         self._greeted: LruCache[_ChatId, str] = LruCache(_REMEMBERED)
         """Chats in which a stranger got a code, with the stranger's id."""
 
     async def refresh(self) -> None:
-        """Load the approved people, groups that were decided about, what is gone."""
+        """Load the approved people, the decisions about groups, and chats that are gone."""
         people = await self._store.people()
         chats = await self._store.marked_chats()
         topics = await self._store.gone_topics()
@@ -72,50 +72,50 @@ class AccessControl:
             self._asked.setdefault(place, {})[request.sender.id] = request.expires_at
 
     def known(self, target: Target) -> frozenset[str]:
-        """Sender ids that were approved for the account of a target."""
+        """Return the approved sender ids of a target's account."""
         return self._known.get((target.channel, target.account), frozenset())
 
     def decided(self, target: Target) -> bool | None:
-        """Whether the operator lets the agent listen in a group; None if nothing was said."""
+        """Return the operator's decision about a group; None if there is none."""
         return self._decided.get(_chat_id(target))
 
     def moved(self, old: Target, new: Target, *, listed: bool | None) -> None:
-        """A group has another id. ``listed``: what the settings say of it, None if nothing.
+        """Handle the new id of a group. ``listed``: the settings' decision, None if there is none.
 
-        The database will tell the same with the next ``refresh``.
+        The next ``refresh`` reads the same from the database.
         """
         decided = self.decided(old) if listed is None else listed
         if decided is not None:
             self._decided.setdefault(_chat_id(new), decided)
 
     def is_unapproved_chat(self, target: Target) -> bool:
-        """Whether a chat is known only for the code that a stranger got there."""
+        """Return whether a chat is stored only because a stranger got a code there."""
         sender = self._greeted.get(_chat_id(target))
         return sender is not None and sender not in self.known(target)
 
     def is_gone(self, target: Target) -> bool:
-        """Whether a chat could not be written to."""
+        """Return whether a chat cannot be reached."""
         return _chat_id(target) in self._gone
 
     def is_topic_gone(self, target: Target) -> bool:
-        """Whether a topic was closed or deleted; without a thread the general one of its chat."""
+        """Return whether a topic is closed or deleted; without a thread, the general topic."""
         return target in self._gone_topics
 
     def is_owner(self, target: Target, sender_id: str, rules: AccessRules) -> bool:
-        """Whether somebody was let in by the operator, and not as a guest (SPEC CMD-5)."""
+        """Return whether a person was approved as owner by the operator (SPEC CMD-5)."""
         owners = self._owners.get((target.channel, target.account), ())
         return rules.trusted or sender_id in rules.allow or sender_id in owners
 
     def has_asked(self, place: Place, sender_id: str) -> bool:
-        """Whether somebody unknown, or an unknown group, has a request that is still valid."""
+        """Return whether a stranger or an unknown group has a valid request."""
         until = self._asked.get(place, {}).get(sender_id)
         return until is not None and self._clock.now() < until
 
     def may_ask(self, place: Place) -> bool:
-        """Whether there is room for one more request (SPEC CHAN-5).
+        """Return whether there is room for another request (SPEC CHAN-5).
 
-        Each stranger has a limit of their own, so none of them can use up what others need; only a
-        thousand at once find no room.
+        Strangers have separate limits, so that none can use up those of others; only the total is
+        limited.
         """
         now, asked = self._clock.now(), self._asked.get(place, {})
         if len(asked) < MAX_WAITING or sum(now < until for until in asked.values()) < MAX_WAITING:
@@ -124,7 +124,7 @@ class AccessControl:
         return False
 
     def introduced(self, request: PairingRequest) -> None:
-        """A request is committed: who asks has one until it expires."""
+        """Handle that a request is stored."""
         place, now = (request.channel, request.account), self._clock.now()
         if self.has_asked(place, request.sender.id):
             return  # what they said was kept with the request that exists
@@ -142,7 +142,7 @@ def _chat_id(place: Target | Chat) -> _ChatId:
 
 
 def _by_place(people: Iterable[Person]) -> dict[Place, frozenset[str]]:
-    """The ids of people, by the account that they may talk to."""
+    """Return the ids of people by account."""
     ids: defaultdict[Place, set[str]] = defaultdict(set)
     for person in people:
         ids[person.channel, person.account].add(person.sender.id)

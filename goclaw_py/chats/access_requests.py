@@ -53,20 +53,20 @@ from goclaw_py.ports.store import (
 log = logging.getLogger(__name__)
 
 MOST_ASKED = 5
-"""Of so many requests an hour the owners of an account read; then of one more that there are more.
+"""The number of requests per hour that owners of an account see; then one notice of more.
 
-Each node counts by itself: strangers cannot make nodes.
+Each node counts separately: strangers cannot create nodes.
 """
 
 MOST_KEPT = 20
-"""So many messages of a stranger are stored with a request, which keeps the newest few of them."""
+"""The number of a stranger's messages that are stored; a request keeps the newest few."""
 
 _KEPT_CHARS = 4096
 _REMEMBERED = 10_000
 _HOUR = timedelta(hours=1)
 
 _Key = tuple[str, str, str]
-"""Channel, account, and who asks."""
+"""Channel, account, and sender."""
 
 
 class AccessRequests:
@@ -88,14 +88,14 @@ class AccessRequests:
         self._channels = channels
         self._owners_chats = owners_chats
         self._asked: defaultdict[Place, deque[datetime]] = defaultdict(deque)
-        """When the owners of an account were asked, or told of more, in the last hour."""
+        """When the owners of an account were asked or notified, in the last hour."""
         self._kept: LruCache[_Key, int] = LruCache(_REMEMBERED)
-        """How many messages of a stranger were stored."""
+        """The number of stored messages of each stranger."""
 
     # ------------------------------------------------------------------ asking
 
     async def of(self, messages: Sequence[InboundMessage]) -> list[NewPairing]:
-        """The requests that messages of strangers, and of unknown groups, come to.
+        """Return the requests for messages of strangers and unknown groups.
 
         Raises ``StoreUnavailable``.
         """
@@ -119,7 +119,7 @@ class AccessRequests:
         return pairings
 
     def committed(self, pairings: Sequence[NewPairing]) -> None:
-        """These are stored, and what they say is said."""
+        """Handle that requests are stored."""
         for one in pairings:
             request, key = one.request, _key(one.request)
             before = self._kept.get(key, 0) if self._has_asked(request) else 0
@@ -129,7 +129,7 @@ class AccessRequests:
             self._access_control.introduced(request)
 
     def _made(self, message: InboundMessage) -> NewPairing | None:
-        """What somebody unknown said, or that a group is unknown, as a request."""
+        """Return the request for a stranger's message or an unknown group."""
         target, now = message.target, self._clock.now()
         place = target.channel, target.account
         is_group = message.peer is PeerKind.GROUP
@@ -160,7 +160,7 @@ class AccessRequests:
         return tuple(OutboundMessage(target, part, rich=True) for part in parts)
 
     def _row(self, message: InboundMessage) -> tuple[NewInbox, ...]:
-        """What is kept of a message, with all that its place in the inbox needs."""
+        """Return what is kept of a message, with the fields of an inbox row."""
         target = message.target
         handle = self._channels[target.channel, target.account].handle
         if addresses_another_bot(message.text, handle):
@@ -178,7 +178,7 @@ class AccessRequests:
     def _ask(
         self, request: PairingRequest, owners: Sequence[Target], asked: int
     ) -> tuple[OutboundMessage, ...]:
-        """What owners read of a new request, when of so many they have read in an hour."""
+        """Return the messages to owners about a request, given the number in the last hour."""
         if asked > MOST_ASKED:
             return ()
         if asked == MOST_ASKED:
@@ -203,7 +203,7 @@ class AccessRequests:
     # ------------------------------------------------------------------ deciding
 
     async def press(self, row: InboxRow, button: AccessButton) -> Pressed:
-        """Carry out what an owner decides; whoever else presses is refused.
+        """Apply an owner's decision; refuse other people.
 
         Raises ``StoreUnavailable``.
         """
@@ -232,7 +232,7 @@ class AccessRequests:
         return Pressed("", is_used=True, toast=told)
 
     def refuse(self, presses: Sequence[InboundMessage]) -> None:
-        """Answer those who pressed a button and may not talk, if nobody else answers them."""
+        """Answer button presses of people without access, unless another node does."""
         for message in presses:
             if message.press is not None and toast(message.press) is None:
                 channel = self._channels[message.target.channel, message.target.account]

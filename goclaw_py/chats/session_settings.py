@@ -1,4 +1,4 @@
-"""How the sessions of chats queue: the settings, the chat's choice, the fullness of its context."""
+"""Queue policies of chats: the settings, the chat's choice, how full its context is."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from goclaw_py.scheduler.models import Mode, QueuePolicy
 
 @dataclass(frozen=True, slots=True)
 class ChatRules:
-    """What the settings say about one account of a channel, one of its chats, or a thread of one.
+    """The rules of an account, a chat or a thread in the settings.
 
-    ``context_messages``: of so many group messages without a mention the agent is told, at most.
-    ``narrower`` are the chats of an account, by id, and the threads of a chat, that have settings
-    of their own.
+    ``context_messages`` is the number of unmentioned group messages that an agent may read.
+    ``narrower`` are the chats of an account, by id, and the threads of a chat, that have settings.
     """
 
     agent: AgentName
@@ -35,16 +34,16 @@ class ChatRules:
     narrower: Mapping[str, ChatRules] = field(default_factory=dict)
 
     def policy(self, peer: PeerKind) -> QueuePolicy:
-        """How sessions with such a peer queue."""
+        """Return the queue policy of direct chats or groups."""
         return self.direct if peer is PeerKind.DIRECT else self.group
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorDecidedAccounts:
-    """Accounts whose groups the operator decides about, one by one (SPEC CHAN-7).
+    """Accounts whose groups the operator decides about (SPEC CHAN-7).
 
     Args:
-        settled: Chats there about which the settings have decided.
+        settled: The chats that the settings decide about.
     """
 
     places: Collection[Place]
@@ -54,8 +53,7 @@ class OperatorDecidedAccounts:
 class SessionSettings:
     """The rules of all accounts, and the modes that chats have chosen (SPEC CMD-5).
 
-    A session's choice comes with its first row and is kept while this node works on the session:
-    nobody else can change it meanwhile.
+    A session's choice comes with its first row and is valid while this node owns the session.
     """
 
     def __init__(self, rules: Mapping[Place, ChatRules], contexts: ContextUsage) -> None:
@@ -70,11 +68,11 @@ class SessionSettings:
 
     @property
     def accounts(self) -> Mapping[Place, ChatRules]:
-        """What the settings say about each of them."""
+        """The rules of each account."""
         return self._rules
 
     def asking(self) -> OperatorDecidedAccounts:
-        """Where groups wait for the operator's decision."""
+        """The accounts whose groups wait for the operator's decision."""
         own = {
             place: rules
             for place, rules in self._rules.items()
@@ -89,21 +87,21 @@ class SessionSettings:
         return OperatorDecidedAccounts(own.keys(), settled)
 
     def rules(self, target: Target) -> ChatRules:
-        """The rules for a place: those of its thread, its chat or its account."""
+        """Return the rules of a thread, its chat or its account."""
         rules = self._rules[target.channel, target.account]
         rules = rules.narrower.get(target.chat, rules)
         return rules if target.thread is None else rules.narrower.get(target.thread, rules)
 
     def meet(self, row: InboxRow) -> None:
-        """Know what the session of a row has chosen, unless that is known already."""
+        """Store the choice of a row's session, unless it is known."""
         self._chosen.setdefault(row.session, row.mode)
 
     def choose(self, session: SessionKey, mode: Mode | None) -> None:
-        """A chat has chosen; None goes back to the settings."""
+        """Store the choice of a chat; None goes back to the settings."""
         self._chosen[session] = mode
 
     def chosen(self, session: SessionKey) -> Mode | None:
-        """What a chat has chosen, as far as is known."""
+        """Return the choice of a chat, as far as known."""
         return self._chosen.get(session)
 
     def policy(self, session: SessionKey, message: InboundMessage) -> QueuePolicy:
@@ -113,7 +111,7 @@ class SessionSettings:
         return policy if mode is None or mode is policy.mode else replace(policy, mode=mode)
 
     def forget(self, sessions: Iterable[SessionKey] | None = None) -> None:
-        """Others may work on these sessions now, or on all."""
+        """Forget the choices of sessions, or of all, which other nodes may own now."""
         if sessions is None:
             self._chosen.clear()
             self.contexts.forget_all()
@@ -123,5 +121,5 @@ class SessionSettings:
 
 
 def as_it_stands(policy: QueuePolicy) -> QueuePolicy:
-    """For rows that were cut by a crash: no burst, and none of them costs another its place."""
+    """Return the policy for rows after a crash: without debounce and drops."""
     return replace(policy, debounce_s=0.0, mode=Mode.QUEUE, capacity=sys.maxsize)

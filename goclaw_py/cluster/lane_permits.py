@@ -19,15 +19,15 @@ from goclaw_py.scheduler.views import LaneLoad
 log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 1.0
-"""How often a line is looked at without a notice, while somebody of this node stands in it."""
+"""How often a queue is read without a notice, in seconds, while a run of this node waits."""
 
 
 @dataclass(slots=True)
 class _Own:
-    """What this node has in a lane, and others.
+    """The slots of a lane that this node and other nodes have.
 
     Args:
-        told: What the database knows of it; None if its last answer is missing.
+        told: What is stored about this node; None after a lost response.
     """
 
     told: LaneShare | None
@@ -36,7 +36,7 @@ class _Own:
     elsewhere: int = 0
 
     def share(self, lane: LaneName, load: LaneLoad) -> LaneShare:
-        """What is so now: a place for each run that works, and whoever waits."""
+        """Return the present state: a slot for each run, and the waiting runs."""
         over = max(len(self.held) - load.active, 0)
         # Places are all alike: which one a run has worked in does not matter.
         self.gone += self.held[:over]
@@ -48,7 +48,7 @@ class _Own:
         return LaneShare(lane, load.concurrency, tuple(self.held), tuple(self.gone), wanted)
 
     def take(self, share: LaneShare, grant: LaneGrant) -> None:
-        """Note the answer to what was told; what came by it need not be told again."""
+        """Apply the response; slots in it need not be reported again."""
         self.gone = [place for place in self.gone if place not in share.gone]
         self.held += grant.places
         wanted = share.wanted - len(grant.places)
@@ -58,11 +58,11 @@ class _Own:
 class ClusterLanePermits:
     """Synchronizes the slots that this node has and wants with the database.
 
-    Whatever happens here is told once. Only a look asks for the same again, since others may have
-    given places back: a question costs several trips to the database, one node at a time.
+    Each change is reported once. Only a look repeats a request, because other nodes may have
+    released slots: a request costs several statements, one node at a time.
 
     Args:
-        node: Which node this process is now.
+        node: Returns the present id of this node.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class ClusterLanePermits:
             dispatcher.tell_changes(self._wake.call)
 
     def look(self) -> None:
-        """Others have given places away: some may be for those who wait here."""
+        """Look soon: other nodes have released slots."""
         self._is_to_look = True
         self._wake.call()
 
     async def run(self) -> None:
-        """Ask for places and give them back. Runs until cancelled."""
+        """Request and release slots. Runs until cancelled."""
         loop = asyncio.get_running_loop()
         look_at = loop.time()
         while True:
@@ -103,7 +103,7 @@ class ClusterLanePermits:
             await self._wake.wait(look_at - loop.time())
 
     async def _keep(self, lane: LaneName, *, look: bool) -> None:
-        """Tell what is so if the database does not know it, and on a ``look`` while a run waits."""
+        """Report changes; with ``look``, also repeat the request while a run waits."""
         node = self._node()
         if node != self._owner:
             # Declared dead: its places went with it. What runs still is being cut off.

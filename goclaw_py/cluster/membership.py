@@ -1,7 +1,7 @@
 """This process as a node: its row, its lease, and recovery after expired nodes.
 
-The lease is the only thing that is renewed. Sessions, outbox rows and named leases name their
-owner; an owner whose lease has ended owns nothing (docs/adr/0004).
+Only the lease is renewed. Sessions, outbox rows and named leases name their owner; an owner whose
+lease has ended owns nothing (docs/adr/0004).
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ LEASE = timedelta(seconds=10)
 RENEW_S = 3.0
 RECOVER_S = 2.0
 _SPARE = timedelta(seconds=2)
-"""So long before its lease ends a node that could not renew it looks whether to end its work."""
+"""This long before its lease ends, a node that cannot renew it checks whether to stop its runs."""
 _MOMENT_S = 1.0
 _ANSWER_S = 2.5
-"""How long a renewal may take until another one is begun beside it, over another connection."""
+"""Seconds before a slow renewal is repeated over another connection."""
 MAX_ATTEMPTS = 3
-"""A message that was started this often by nodes that died is given up (SPEC IO-2)."""
+"""A message fails after this many attempts by nodes that died (SPEC IO-2)."""
 
 
 class Membership:
     """The node of this process.
 
     Args:
-        clock: A shared one is set by the database's, before anything else and then all the time.
+        clock: A shared clock is set by the database's, first of all and then regularly.
         release: The version of the program, shown to operators.
-        on_recovery: Called after something was taken back from a dead node.
-        on_lost: Called when this node was declared dead or has given up, before a new one is
-            joined: what the new one begins must not be taken for what the old one had in hand.
-        state: What this process tells of itself with each renewal.
+        on_recovery: Called after work of an expired node was released.
+        on_lost: Called when this node has expired or stopped its runs, before a new node is joined,
+            so that the new one's claims are not confused with the old ones.
+        state: Returns the state to store with each renewal.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class Membership:
         self._state = state
         self._peers: tuple[Node, ...] = ()
         self._has_company = True
-        """Whether there were others when the lease was last renewed; nobody knows before."""
+        """Whether other nodes existed at the last renewal; True before the first."""
         self._news = 0
-        """How often a node is known to have joined or left."""
+        """The number of nodes known to have joined or left."""
         self._given_up: NodeId | None = None
-        """Who this process was when it gave up, until it is somebody again."""
+        """The id under which this process stopped its runs, until it has a new one."""
         self._former: NodeId | None = None
-        """The same, until what it had is taken back."""
+        """The same, until its claims are released."""
         self._told: frozenset[str] = frozenset()
         self._store = store
         self._clock = clock
@@ -82,40 +82,40 @@ class Membership:
         self._renewing = asyncio.Lock()
         self._changed = WakeEvent()
         self._bury_from = self.node.lease_until
-        """Until then a node whose lease has ended may still be about to renew it."""
+        """Until then, an expired node may still be about to renew its lease."""
 
     async def join(self) -> None:
-        """Enter this node, and bury those of this machine whose process is gone."""
+        """Join as a new node, and recover nodes of this machine whose process has ended."""
         await self._enter_anew()
         await retry_until_available(self._bury_the_dead)
 
     def live(self) -> NodeId | None:
-        """This node as long as nobody can have taken its work over; None when its lease has ended.
+        """Return this node while no other can have taken over its work; None after its lease.
 
-        A process that stood still for long has to ask before it does what others would see.
+        A process that was suspended must check this before it does anything visible.
         """
         is_live = self._given_up is None and self.node.is_live(self._clock.now())
         return self.node.id if is_live else None
 
     def duties(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
-        """What a node does all the time, beside each other; each runs until cancelled."""
+        """The background tasks of a node, each of which runs until cancelled."""
         return self.keep, self.guard, self.watch
 
     async def leave(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         for node in filter(None, (self._given_up, self._former, self.node.id)):
             await self._store.leave(node, now=self._clock.now())
 
     async def keep(self) -> None:
-        """Renew the lease, and nothing that could keep it from that. Runs until cancelled."""
+        """Renew the lease, and do nothing that could delay it. Runs until cancelled."""
         while True:
             await asyncio.sleep(RENEW_S)
             await retry_until_available(self._renew)
 
     async def guard(self) -> None:
-        """End the work of a node that is cut off, before others begin it. Runs until cancelled.
+        """Stop the runs of a disconnected node before others start them. Runs until cancelled.
 
-        Nobody takes it from a node that is alone, so there it goes on (SPEC QUEUE-2, DB-4).
+        A node that is alone keeps its runs, because no other can take them (SPEC QUEUE-2, DB-4).
         """
         was_late = is_late = False
         while True:
@@ -132,11 +132,11 @@ class Membership:
                 self._give_up()
 
     async def watch(self) -> None:
-        """Look for nodes that died. Runs until cancelled.
+        """Search for expired nodes. Runs until cancelled.
 
-        While the database is away, leases end although their nodes live. When it is back, everybody
-        gets the time to renew before anybody is declared dead, this node included. A node that has
-        just joined cannot know whether the database was away, so it gives that time too.
+        While the database is unavailable, leases end although their nodes are alive. After that,
+        all nodes get time to renew before any is recovered. A node that has just joined does not
+        know whether the database was unavailable, so it waits too.
         """
         was_away = False
         while True:
@@ -157,17 +157,17 @@ class Membership:
             await self._changed.wait(RECOVER_S)
 
     def look(self) -> None:
-        """A node may have joined or left: who believes to be alone asks, and is not until then."""
+        """Check for other nodes: a node that believes to be alone is not, until it has checked."""
         self._news += 1
         self._has_company = True
         self._changed.call()
 
     def others(self) -> tuple[Node, ...]:
-        """The other nodes as they were seen last, the dead ones until they are taken over."""
+        """Return the other nodes as last seen, including expired ones that are not recovered."""
         return tuple(node for node in self._peers if node.id != self.node.id)
 
     def warnings(self) -> tuple[str, ...]:
-        """What an operator should know of this machine's clock, and of nodes that differ."""
+        """Return warnings about this machine's clock, and about nodes with other settings."""
         clock = None if self._shared is None else self._shared.warning()
         return tuple(filter(None, (clock, *self._differences())))
 
@@ -183,7 +183,7 @@ class Membership:
         self._told = found
 
     async def recover(self, only: Collection[NodeId] | None = None) -> None:
-        """Take back what dead nodes left: all of them, or ``only`` these."""
+        """Release the work of expired nodes: of all, or ``only`` of some."""
         recovery = await self._store.recover(
             now=self._clock.now(), max_attempts=MAX_ATTEMPTS, apology=texts.LOST, only=only
         )
@@ -207,7 +207,7 @@ class Membership:
             self._changed.call()
 
     async def _extend(self) -> bool:
-        """Have the lease for longer; False if this node is not itself any more."""
+        """Extend the lease; False if this node has expired."""
         renewed, until, news = await hedged(self._ask_for_more, every_s=_ANSWER_S)
         if self._given_up is not None:
             return False
@@ -224,7 +224,7 @@ class Membership:
         return True
 
     async def _ask_for_more(self) -> tuple[Renewed | None, datetime, int]:
-        """The answer, until when that would be, and the news at the time of the question."""
+        """Renew; return the response, the new end of the lease, and the value of ``_news``."""
         await self._read_clock()
         until, news = self._clock.now() + LEASE, self._news
         put_back = until < self.node.lease_until  # or it would end after the lease that there is
@@ -269,7 +269,7 @@ class Membership:
         self._former, self._given_up = self._given_up or self._former, None
 
     async def _bury_the_dead(self) -> None:
-        """Take over at once from who is certainly gone: of this machine, or this process before."""
+        """Recover nodes that have certainly ended: of this machine, or this process before."""
         nodes = await self._store.nodes()
         if self._former not in [node.id for node in nodes]:
             self._former = None
@@ -280,7 +280,7 @@ class Membership:
             await self.recover(gone)
 
     def _is_gone(self, node: Node) -> bool:
-        """Whether it was another process of this machine, and is none any more."""
+        """Return whether it was another process of this machine that has ended."""
         is_other = node.host == self.node.host and node.pid != self.node.pid
         return is_other and not _alive(node.pid)
 
@@ -297,7 +297,7 @@ class Membership:
 
 
 def differences(here: Node, there: Node) -> str:
-    """How another node differs from this one, in one line; "" if it does not."""
+    """Return how another node differs from this one, in one line; "" if it does not."""
     place = f"node {there.id} ({there.machine}, pid {there.pid})"
     parts: list[str] = []
     if there.release != here.release:
@@ -308,7 +308,7 @@ def differences(here: Node, there: Node) -> str:
 
 
 def other_sections(here: Node, there: Node) -> list[str]:
-    """The sections of the settings that two nodes have not in common, such as ``[lanes]``."""
+    """Return the sections of the settings that two nodes do not share, such as ``[lanes]``."""
     ours, theirs = here.state.settings, there.state.settings
     if not ours or not theirs:
         return []
@@ -317,10 +317,10 @@ def other_sections(here: Node, there: Node) -> list[str]:
 
 
 def host_identity() -> str:
-    """Names this machine since its last boot, and the process namespace that pids belong to.
+    """Return an id of this machine's boot and of the namespace of its process ids.
 
-    Two containers of one machine have equal pids for different processes, so the name alone would
-    take the other's gateway for a dead one of ours.
+    Two containers of a machine have equal pids for different processes, so with the name alone one
+    would take the other's gateway for a dead process.
     """
     boot = Path("/proc/sys/kernel/random/boot_id")
     parts = [platform.node()]

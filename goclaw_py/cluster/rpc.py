@@ -1,4 +1,4 @@
-"""Calls between nodes: a request is a row, and so is its answer (docs/adr/0020)."""
+"""Calls between nodes: request and response are stored in a row (docs/adr/0020)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from goclaw_py.ports.store import CallStore, NodeCall
 log = logging.getLogger(__name__)
 
 ANSWER_S: Final = 3.0
-"""How long an answer is waited for, and how old a question may be that is acted on."""
+"""Seconds to wait for a response; older requests are not executed."""
 
 _LOOK_S: Final = 1.0
-"""How often the node looks for questions, and whoever asked for an answer, without a notice."""
+"""How often requests and responses are read without a notice, in seconds."""
 
 _REMEMBERED: Final = 1000
 
 DRAIN: Final = "drain"
-"""Asks a node to end."""
+"""The call that shuts a node down."""
 
 Facts = Mapping[str, Any]
 Handler = Callable[[Facts], Awaitable[Facts]]
@@ -36,7 +36,7 @@ class NodeRpc:
     """Calls other nodes, and answers their calls.
 
     Args:
-        node: Which node this process is now.
+        node: Returns the present id of this node.
     """
 
     def __init__(self, store: CallStore, clock: Clock, node: Callable[[], NodeId]) -> None:
@@ -46,26 +46,26 @@ class NodeRpc:
         self._handlers: dict[str, Handler] = {}
         self._wake = WakeEvent()
         self._waiting: dict[WakeEvent, None] = {}
-        """Who waits for an answer, in the order of asking."""
+        """The calls that wait for a response, in order."""
         self._answers: LruCache[int, str] = LruCache(_REMEMBERED)
-        """What was done is not done again if its answer could not be stored."""
+        """Responses that could not be stored; their requests are not executed again."""
         self._working: dict[int, asyncio.Task[None]] = {}
 
     def serve(self, what: str, handler: Handler) -> None:
-        """Let others ask for this. A ``GoclawError`` of the handler is told to whoever asks."""
+        """Register a handler. Its ``GoclawError`` is returned to the caller."""
         self._handlers[what] = handler
 
     def look(self) -> None:
-        """Something was asked or answered."""
+        """Check for requests and responses."""
         self._wake.call()
         for wake in self._waiting:
             wake.call()
 
     async def ask(self, node: NodeId, what: str, **facts: object) -> Facts:
-        """The answer of another node.
+        """Call another node and return its response.
 
-        Raises ``NotFound`` if there is no such live node, ``NodeSilent`` if it does not answer in
-        time (it may still do what it was asked), ``GoclawError`` with its words if it refuses, and
+        Raises ``NotFound`` if there is no such live node, ``NodeSilent`` if it does not respond in
+        time (it may still execute the call), ``GoclawError`` with its text if it refuses, and
         ``StoreUnavailable``.
         """
         loop = asyncio.get_running_loop()
@@ -88,7 +88,7 @@ class NodeRpc:
             del self._waiting[wake]
 
     async def run(self) -> None:
-        """Answer what this node is asked, all at once. Runs until cancelled."""
+        """Answer the calls to this node, concurrently. Runs until cancelled."""
         try:
             while True:
                 self._wake.clear()

@@ -1,1 +1,1 @@
-"""Small tools that know nothing of the product: clocks, retries, text, time zones, durations."""
+"""Small tools without knowledge of the product: clocks, retries, text, time zones, durations."""

@@ -20,14 +20,14 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def go(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Begin something; it starts when the caller lets the loop go on."""
+        """Start a task; its first step runs when the caller awaits something."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
         return task
 
     async def run_shielded(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something to its end and return what it does, whatever becomes of who asks for it."""
+        """Run something to its end and return its result, also if the caller is cancelled."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_end)
@@ -40,7 +40,7 @@ class BackgroundTasks:
             log.debug("side_task_failed", extra={"part": self._what, "error": str(error)})
 
     async def until_done(self) -> None:
-        """Wait for what is under way now."""
+        """Wait for the tasks in progress."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 

@@ -1,4 +1,4 @@
-"""The real clocks, and ids made from them."""
+"""The real clocks, and ids created from them."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from goclaw_py.ports.clock import Clock
 log = logging.getLogger(__name__)
 
 WARN_SKEW_S: Final = 2.0
-"""How far a machine's clock may be off before its operator is told."""
+"""A larger clock error, in seconds, causes a warning."""
 
 _JUMP_S: Final = 2.0
 _TOLERANCE_S: Final = 0.001
 _ENTROPY_BITS: Final = 80
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Goes on while the machine sleeps, where there is such a clock."""
+"""Continues while the machine sleeps, where such a clock exists."""
 
 
 class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
-        """The present instant, aware, in UTC."""
+        """Return the present instant, timezone-aware in UTC."""
         return datetime.now(UTC)
 
 
 def steady_s() -> float:
-    """Seconds since some instant; nobody can set this clock."""
+    """Return seconds since some instant; this clock cannot be set."""
     return time.clock_gettime(_STEADY)
 
 
 class SharedClock:
-    """The clock of the database, which all nodes use, because they compare each other's leases.
+    """The clock of the database, which all nodes use to compare their leases.
 
-    Between two readings it goes on with this machine's steady clock, so whoever sets the machine's
-    clock changes nothing. Until the first reading it is the machine's clock (docs/adr/0020).
+    Between two readings it continues with this machine's steady clock, so setting the machine's
+    clock has no effect. Before the first reading it is the machine's clock (docs/adr/0020).
 
     Args:
-        steady: A clock that nobody can set, in seconds.
+        steady: A clock that cannot be set, in seconds.
     """
 
     def __init__(self, local: Clock | None = None, steady: Callable[[], float] = steady_s) -> None:
@@ -56,25 +56,25 @@ class SharedClock:
         self._is_told = False
 
     def now(self) -> datetime:
-        """The present instant, aware, in UTC."""
+        """Return the present instant, timezone-aware in UTC."""
         if self._at is None:
             return self._local.now()
         return self._at + timedelta(seconds=self._steady() - self._since_s)
 
     @property
     def skew_s(self) -> float:
-        """How far the clock of this machine is ahead."""
+        """Return the seconds by which the clock of this machine is ahead."""
         return (self._local.now() - self.now()).total_seconds()
 
     def begin(self) -> float:
-        """A reading is under way; hand over what this returns to ``read``."""
+        """Begin a reading; pass the result to ``read``."""
         return self._steady()
 
     def read(self, there: datetime, begun_s: float) -> bool:
-        """The database has told its time in answer to a question; whether that is a jump.
+        """Apply a reading of the database's clock; return whether it is a jump.
 
-        It did so at some instant while it was asked, so an answer that took long says little: what
-        is known changes if it contradicts that, or if no answer was so quick before.
+        The clock was read at some instant during the query, so a slow query says little: it counts
+        if it contradicts the present value, or if no query was faster.
         """
         answered_s = self._steady()
         took_s = answered_s - begun_s
@@ -89,7 +89,7 @@ class SharedClock:
         return not is_first and off_s > _JUMP_S
 
     def warning(self) -> str | None:
-        """What an operator should know of this machine's clock."""
+        """Return a warning about this machine's clock, if there is one."""
         skew_s = self.skew_s
         if abs(skew_s) < WARN_SKEW_S:
             return None
@@ -107,10 +107,10 @@ class SharedClock:
 
 
 def new_id(clock: Clock) -> str:
-    """A fresh UUIDv7."""
+    """Return a new UUIDv7."""
     return uuid7(int(clock.now().timestamp() * 1000), secrets.randbits(_ENTROPY_BITS))
 
 
 def new_run_id(clock: Clock) -> RunId:
-    """A fresh id for a run."""
+    """Return a new id for a run."""
     return RunId(new_id(clock))

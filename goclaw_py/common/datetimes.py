@@ -1,4 +1,4 @@
-"""Points in time as people and programs write them, and as people read them (SPEC CRON-1, 2)."""
+"""Points in time as people and programs write and read them (SPEC CRON-1, CRON-2)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from goclaw_py.common.timezones import zone as zone_named
 from goclaw_py.model.errors import BadMoment, PastMoment
 
 FURTHEST: Final = timedelta(days=36_525)
-"""How far ahead a time may lie: a hundred years."""
+"""The latest allowed time: a hundred years from now."""
 
 FORMS: Final = (
     "2026-02-25 08:00, 2026-02-25T08:00:00+01:00, 18:30, today 18:30, tomorrow 9:00, "
     "monday 9:00, in 20m, in 1h30m"
 )
-"""What ``parse_moment`` understands, by example."""
+"""Examples of what ``parse_moment`` accepts."""
 
 _DAY: Final = timedelta(days=1)
 _NONE: Final = timedelta()
@@ -54,13 +54,13 @@ _GAPS: Final = (
 
 
 def parse_moment(text: str, *, now: datetime, zone: str) -> datetime:
-    """Read one of ``FORMS``; the result is in UTC and lies ahead of ``now``.
+    """Parse one of ``FORMS``; the result is in UTC and later than ``now``.
 
-    A time without an offset is one of ``zone``, and one without a date the next such time.
-    ``in 1d`` is 24 hours, also where a day has 23. A time that clocks leave out means the first
-    instant after the gap; one that comes twice its first pass, or the second if that is over.
+    A time without an offset is in ``zone``, one without a date is the next such time. ``in 1d`` is
+    24 hours, also on a day with 23. A time that clocks skip is the first instant after the gap; of
+    one that occurs twice it is the first, or the second if the first has passed.
 
-    Raises ``BadMoment``, with now, what was given and the difference for times that are over, and
+    Raises ``BadMoment``, for past times with the present time, the text and the difference, and
     ``UnknownZone``.
     """
     here = zone_named(zone)
@@ -79,9 +79,9 @@ def parse_moment(text: str, *, now: datetime, zone: str) -> datetime:
 
 
 def strict_moment(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
-    """Read ISO 8601 with an offset, nothing else; the result is in UTC and lies ahead of ``now``.
+    """Parse ISO 8601 with an offset; the result is in UTC and later than ``now``.
 
-    Raises ``BadMoment``; one without an offset is shown now as it would be written in ``zone``.
+    Raises ``BadMoment``, which shows the present time in ``zone`` if the offset is missing.
     """
     found = _ISO.fullmatch(text.strip().lower()) if len(text) <= 100 else None
     try:
@@ -103,7 +103,7 @@ def strict_moment(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
 
 
 def why_not(plain: str) -> str:
-    """The part of a text that makes it no time, such as ``: there is no month 13``, or ""."""
+    """Return the invalid part of a text, such as ``: there is no month 13``, or ""."""
     reason = ""
     if found := _DATE.match(plain):
         year, month, day = (int(number) for number in found.groups())
@@ -125,9 +125,9 @@ def why_not(plain: str) -> str:
 
 
 def ahead(at: datetime, *, now: datetime, zone: str, shown: str = "") -> datetime:
-    """The same point in time, if it lies ahead and within reach. Raises ``BadMoment``.
+    """Return a point in time if it is in the future and within reach. Raises ``BadMoment``.
 
-    ``PastMoment`` if it is over.
+    ``PastMoment`` if it is in the past.
     """
     given = f"{_shown(shown)}: " if shown else ""
     if at <= now:
@@ -142,16 +142,16 @@ def ahead(at: datetime, *, now: datetime, zone: str, shown: str = "") -> datetim
 
 
 def local_text(instant: datetime, zone: str) -> str:
-    """A point in time on the clock of a zone: ``2026-02-25 08:00:00 IST``. Raises ``UnknownZone``.
+    """Return a local time: ``2026-02-25 08:00:00 IST``. Raises ``UnknownZone``.
 
-    Zones that have no abbreviation show their offset.
+    Zones without an abbreviation show their offset.
     """
     there = instant.astimezone(zone_named(zone))
     return f"{there.replace(tzinfo=None, microsecond=0)} {there.tzname()}"
 
 
 def gap_text(gap: timedelta) -> str:
-    """How long, by its two largest units and without a sign: ``3 h 20 min``."""
+    """Return a duration in its two largest units, without a sign: ``3 h 20 min``."""
     left, parts = abs(gap), []
     for unit, length in _GAPS:
         number, left = divmod(left, length)
@@ -163,7 +163,7 @@ def gap_text(gap: timedelta) -> str:
 
 
 def instant_of(label: datetime, zone: ZoneInfo, *, now: datetime) -> datetime:
-    """When a clock shows this, in UTC; gaps and repeated times as ``parse_moment`` has them."""
+    """Return the instant of a local time, in UTC; gaps and repetitions as in ``parse_moment``."""
     if found := passes(label, zone):
         return next((each for each in found if each > now), found[0])
     change = change_at(label, zone)
@@ -180,7 +180,7 @@ def _written(plain: str, now: datetime, zone: ZoneInfo) -> datetime | None:
 
 
 def _iso(found: re.Match[str]) -> datetime:
-    """What ``_ISO`` has found; naive if it had no offset. Raises ``ValueError``."""
+    """Return what ``_ISO`` has matched; naive without an offset. Raises ``ValueError``."""
     day, clock, offset = found.groups()
     at = datetime.combine(date.fromisoformat(day), _time(clock))
     if at.year in (MINYEAR, MAXYEAR):
@@ -191,7 +191,7 @@ def _iso(found: re.Match[str]) -> datetime:
 
 
 def _by_clock(plain: str, now: datetime, zone: ZoneInfo) -> datetime | None:
-    """``[today|tomorrow|<weekday>] [at] H:MM[:SS]``."""
+    """Parse ``[today|tomorrow|<weekday>] [at] H:MM[:SS]``."""
     found = _CLOCK.fullmatch(plain)
     if found is None:
         return None
@@ -216,7 +216,7 @@ def _by_clock(plain: str, now: datetime, zone: ZoneInfo) -> datetime | None:
 
 
 def _in(plain: str, now: datetime) -> datetime | None:
-    """``in 20m``, ``in 1h30m``, ``in 2 hours``."""
+    """Parse ``in 20m``, ``in 1h30m``, ``in 2 hours``."""
     found = _IN.fullmatch(plain)
     if found is None:
         return None
@@ -228,7 +228,7 @@ def _in(plain: str, now: datetime) -> datetime | None:
 
 
 def _time(clock: str) -> time:
-    """Raises ``ValueError``."""
+    """Parse a time of day. Raises ``ValueError``."""
     hour, _, rest = clock.partition(":")
     return time.fromisoformat(f"{hour:0>2}:{rest}")
 

@@ -1,8 +1,8 @@
-"""Clocks on walls: which instants have a local time, and what happens when clocks change.
+"""Clock changes: which instants have a local time, and what happens when clocks change.
 
-A *label* is what a clock shows, a naive datetime; an *instant* is aware and in UTC. A zone tells no
-times of its changes, so they are found by asking for its offset. Nothing here takes a change for an
-hour: Lord Howe's are of 30 minutes, Troll's of two hours.
+A *label* is a local time, a naive datetime; an *instant* is timezone-aware in UTC. Time zones do
+not list their changes, so these are found by comparing offsets. Changes may have any size: Lord
+Howe's are of 30 minutes, Troll's of two hours.
 
 Source: rules R5 to R9 of docs/cron-rules.md.
 """
@@ -15,8 +15,11 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 NARROW: Final = timedelta(hours=3)
-"""Cron catches up over a smaller gap, and does not repeat what was there in one of up to this;
-larger changes it takes for a clock that was set."""
+"""The largest change that cron treats as daylight saving.
+
+It catches up over a smaller gap, and does not repeat in one of up to this; larger changes count as
+a clock that was set.
+"""
 
 _NONE: Final = timedelta()
 _SECOND: Final = timedelta(seconds=1)
@@ -24,7 +27,7 @@ _SECOND: Final = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class ClockChange:
-    """Clocks are changed at an instant, by ``shift``: forward if that is positive.
+    """A change of clocks at an instant, by ``shift``: forward if it is positive.
 
     Args:
         begins: The first label after it.
@@ -36,17 +39,17 @@ class ClockChange:
 
     @property
     def ends(self) -> datetime:
-        """The label at which those are over that did not exist, or existed twice."""
+        """Return the label at which the missing or repeated labels end."""
         return self.begins - min(self.shift, _NONE)
 
 
 def label_of(instant: datetime, zone: ZoneInfo) -> datetime:
-    """What clocks show; ``fold`` is 1 in the second pass of a repeated time."""
+    """Return the local time; ``fold`` is 1 in the second pass of a repeated time."""
     return instant.astimezone(zone).replace(tzinfo=None)
 
 
 def passes(label: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
-    """The instants with this label: one, none in a gap, two in a repeated time."""
+    """Return the instants with this label: one, none in a gap, two in a repeated time."""
     early, late = _offsets(label, zone)
     if early == late:
         return ((label - early).replace(tzinfo=UTC, fold=0),)
@@ -56,7 +59,7 @@ def passes(label: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
 
 
 def change_at(label: datetime, zone: ZoneInfo) -> ClockChange | None:
-    """The change that makes this label missing or repeated; None if it is neither."""
+    """Return the change that makes this label missing or repeated; None if it is neither."""
     early, late = _offsets(label, zone)
     if early == late:
         return None
@@ -67,9 +70,9 @@ def change_at(label: datetime, zone: ZoneInfo) -> ClockChange | None:
 
 
 def change_between(before: datetime, after: datetime, zone: ZoneInfo) -> ClockChange | None:
-    """The change between two instants, None if their offsets are equal.
+    """Return the change between two instants, None if their offsets are equal.
 
-    Both are whole seconds. There must not be more than one.
+    Both are whole seconds, with at most one change between them.
     """
     old, new = _offset(before, zone), _offset(after, zone)
     if old == new:
@@ -86,7 +89,7 @@ def change_between(before: datetime, after: datetime, zone: ZoneInfo) -> ClockCh
 
 
 def _offsets(label: datetime, zone: ZoneInfo) -> tuple[timedelta, timedelta]:
-    """Those before and after the change in whose gap or repeated time it is; else equal ones."""
+    """Return the offsets before and after the change at a label; equal without a change."""
     return (
         label.replace(tzinfo=zone, fold=0).utcoffset() or _NONE,
         label.replace(tzinfo=zone, fold=1).utcoffset() or _NONE,

@@ -1,4 +1,4 @@
-"""Intervals as people write and read them (SPEC CRON-1)."""
+"""Durations as people write and read them (SPEC CRON-1)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMES: Final = {"d": "day", "h": "hour", "m": "minute", "s": "second", "ms": "m
 
 
 def read(text: str) -> timedelta:
-    """Read ``<integer><s|m|h|d>``, nothing else. Raises ``BadInterval``."""
+    """Parse ``<integer><s|m|h|d>``. Raises ``BadInterval``."""
     found = _FORM.fullmatch(text)
     if found is None:
         raise _bad(text, why_not(text))
@@ -38,7 +38,7 @@ def read(text: str) -> timedelta:
 
 
 def milliseconds(count: int) -> timedelta:
-    """An interval of so many milliseconds. Raises ``BadInterval``."""
+    """Return an interval in milliseconds. Raises ``BadInterval``."""
     # Neither a text nor a timedelta can be made of any integer that JSON may hold.
     if count > LONGEST // MILLISECOND:
         raise _too_long("every_ms")
@@ -46,7 +46,7 @@ def milliseconds(count: int) -> timedelta:
 
 
 def in_range(interval: timedelta, shown: str) -> timedelta:
-    """The interval, if there can be a job with it. Raises ``BadInterval``."""
+    """Return an interval that a job may have. Raises ``BadInterval``."""
     if interval <= timedelta():
         raise _bad(shown, POSITIVE)
     if interval > LONGEST:
@@ -57,13 +57,13 @@ def in_range(interval: timedelta, shown: str) -> timedelta:
 
 
 def text_of(interval: timedelta) -> str:
-    """In the largest unit of which it is a whole number: ``90m``, ``1500ms``."""
+    """Return it in the largest unit that divides it: ``90m``, ``1500ms``."""
     number, unit = _parts(interval)
     return f"{number}{unit}"
 
 
 def in_words(interval: timedelta) -> str:
-    """``every day``, ``every 90 minutes``."""
+    """Return words: ``every day``, ``every 90 minutes``."""
     number, unit = _parts(interval)
     return f"every {_NAMES[unit]}" if number == 1 else f"every {number} {_NAMES[unit]}s"
 
@@ -74,7 +74,7 @@ def _parts(interval: timedelta) -> tuple[int, str]:
 
 
 def why_not(text: str) -> str:
-    """What is wrong with a text that is no interval, and what to write."""
+    """Return what is wrong with a text that is not an interval, and what to write."""
     found = _LIKE_ONE.fullmatch(text)
     if found is None:
         return f"write {_FORM_WORDS}, such as 30s, 10m, 2h"

@@ -1,4 +1,4 @@
-"""How long things took, in few numbers."""
+"""Histograms of durations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ BOUNDS_S: tuple[float, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class HistogramView:
-    """How many times there were up to each bound.
+    """Counts of durations up to each bound.
 
-    ``counts`` has one number for each of ``bounds_s``, and one for what is longer than the last.
+    ``counts`` has a number for each of ``bounds_s``, and one for longer durations.
     """
 
     counts: tuple[int, ...] = (0,) * (len(BOUNDS_S) + 1)
@@ -24,13 +24,13 @@ class HistogramView:
 
     @property
     def count(self) -> int:
-        """How many times were measured."""
+        """Return the number of durations."""
         return sum(self.counts)
 
     def quantile(self, share: float) -> float | None:
-        """A bound that ``share`` (0 to 1) of the times do not exceed.
+        """Return a bound that is not exceeded by ``share`` (0 to 1) of the durations.
 
-        None if nothing was measured; infinite if it lies beyond the last bound.
+        None without durations; infinite if it is above the last bound.
         """
         wanted = share * self.count
         if not wanted:
@@ -47,7 +47,7 @@ NOTHING_MEASURED = HistogramView()
 
 
 class Histogram:
-    """Counts times by their size."""
+    """Counts durations by size."""
 
     __slots__ = ("_counts", "_total_s")
 
@@ -56,11 +56,11 @@ class Histogram:
         self._total_s = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one time."""
+        """Count a duration."""
         # Most waits are none.
         self._counts[bisect_left(BOUNDS_S, seconds) if seconds else 0] += 1
         self._total_s += seconds
 
     def view(self) -> HistogramView:
-        """The numbers as they are now."""
+        """Return the present counts."""
         return HistogramView(tuple(self._counts), self._total_s)

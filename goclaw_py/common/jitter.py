@@ -1,7 +1,7 @@
-"""Delays of jobs and heartbeats that spread equal schedules.
+"""Delays that spread equal schedules of jobs and heartbeats.
 
-Nothing here is random: a job's id or an agent's name decides, and for jitter also the time that it
-is due, so that whoever counts again gets the same (SPEC CRON-16, HB-1).
+Not random: a job's id or an agent's name determines them, for jitter together with the due time, so
+that every process computes the same (SPEC CRON-16, HB-1).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from goclaw_py.common.durations import MILLISECOND
 from goclaw_py.model.ids import AgentName, JobId
 
 STAGGER_PART: Final = 0.1
-"""Over which part of their interval equal schedules are spread if no jitter says so."""
+"""The part of an interval over which equal schedules are spread by default."""
 MAX_STAGGER: Final = timedelta(hours=1)
 MAX_OFFSET: Final = timedelta(minutes=5)
-"""Below this, heartbeats of one interval are spread."""
+"""Heartbeats with equal intervals are spread over this time."""
 
 
 def jitter(job: JobId, due: datetime, gap: timedelta, part: float) -> timedelta:
-    """From 0 up to, but not including, a part (0 to 0.1) of the gap to the following firing."""
+    """Return a delay from 0 to below a part (0 to 0.1) of the gap to the next firing."""
     return gap * (part * _share(f"{job} {due.timestamp():.6f}"))
 
 
 def stagger(job: JobId, gap: timedelta, part: float) -> timedelta:
-    """The same for each firing, below that part of a gap and at most ``MAX_STAGGER``.
+    """Return the constant delay of a job, below that part of a gap and ``MAX_STAGGER``.
 
     Whole milliseconds. A ``part`` of 0 means ``STAGGER_PART``.
     """
@@ -35,7 +35,7 @@ def stagger(job: JobId, gap: timedelta, part: float) -> timedelta:
 
 
 def heartbeat_offset(agent: AgentName, interval: timedelta) -> timedelta:
-    """By how much the grid of a heartbeat begins later: below the interval and ``MAX_OFFSET``.
+    """Return the delay of a heartbeat's grid: below the interval and ``MAX_OFFSET``.
 
     Whole milliseconds, and the same in every process (SPEC HB-1).
     """
@@ -44,11 +44,11 @@ def heartbeat_offset(agent: AgentName, interval: timedelta) -> timedelta:
 
 
 def _share(text: str) -> float:
-    """A number from 0 up to, but not including, 1; always the same for a text."""
+    """Return a number from 0 to below 1, always the same for a text."""
     return _number(text) / 2**48
 
 
 def _number(text: str) -> int:
-    """A whole number below 2**48; always the same for a text."""
+    """Return a whole number below 2**48, always the same for a text."""
     digest = hashlib.blake2b(text.encode(), digest_size=6).digest()
     return int.from_bytes(digest, "big")

@@ -1,7 +1,7 @@
-"""Log context of a task (SPEC OPS-5).
+"""The log context of a task (SPEC OPS-5).
 
-Bound once where a task begins with a run, an occurrence, a run or a delivery. Whatever it calls
-inherits it: libraries, tools and threads too, which know nothing of runs.
+It is bound once where a task starts a run, an occurrence, a heartbeat run or a delivery. Everything
+that it calls inherits it, also libraries, tools and threads.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _facts: ContextVar[Mapping[str, object]] = ContextVar("what this task works on",
 
 
 def work_on(**facts: object) -> None:
-    """From now on this task and those that it begins work on this; None says nothing.
+    """Bind facts to this task and the tasks that it starts; None removes a fact.
 
-    What was bound before is forgotten: a run often begins inside of the task that ended another.
+    Earlier facts are removed: a run often starts within the task that ended another.
     """
     _facts.set({name: fact for name, fact in facts.items() if fact is not None})
 
 
 def worked_on() -> Mapping[str, object]:
-    """What this task works on, under the names that log lines use."""
+    """Return the facts of this task, under the names of log fields."""
     return _facts.get()

@@ -1,4 +1,4 @@
-"""A dictionary that keeps its newest entries."""
+"""A dictionary with a size limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class LruCache(OrderedDict[K, V]):
-    """Holds at most ``limit`` entries; the oldest go first."""
+    """Contains at most ``limit`` entries; the oldest are removed first."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Removes secrets from text (SPEC SEC-2).
 
-All of it is linear in the length of the text, whatever it says: no line may stop a log. Each
-pattern begins where a word or a name does and gives nothing back, or has a bound.
+Takes time linear in the length of any text: no line may block logging. Each pattern begins at the
+beginning of a word or name and does not backtrack, or is limited.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Final
 HIDDEN: Final = "[hidden]"
 
 MIN_SECRET: Final = 8
-"""Shorter ones are hidden only where their place tells what they are, such as in an address: a
-password ``goclaw`` would else take our own name out of every line."""
+"""Shorter secrets are hidden only in known places, such as an address.
+
+Otherwise a password ``goclaw`` would remove the program's name from every line.
+"""
 
 LONGEST_SECRET: Final = 8192
-"""Longer ones are known by their beginning."""
+"""Longer secrets are recognised by their beginning."""
 
 LIKE_A_KEY: Final = re.compile(
     r"""(?ix)
@@ -46,14 +48,14 @@ LIKE_A_SECRET: Final = re.compile(
       [^\s"'&,;<>{}()\[\]]{6,}+
     """
 )
-"""What its place or its form gives away: the groups stay, what follows them is hidden."""
+"""Texts that their place or form reveals: the groups stay, what follows them is hidden."""
 
 
 class Redactor:
     """Hides known secrets, however they are escaped, and what looks like one.
 
     Args:
-        secrets: Texts; those shorter than ``MIN_SECRET`` are left out.
+        secrets: Secrets; those shorter than ``MIN_SECRET`` are ignored.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -63,7 +65,7 @@ class Redactor:
         """How many characters at the end of a cut text may be a secret that was cut too."""
 
     def __call__(self, text: str) -> str:
-        """The text with ``HIDDEN`` wherever a secret was."""
+        """Return the text with ``HIDDEN`` in place of every secret."""
         for pattern in self._known:
             text = pattern.sub(HIDDEN, text)
         text = LIKE_A_SECRET.sub(_keep_name, text)
@@ -71,7 +73,7 @@ class Redactor:
 
 
 def is_name_of_secret(name: str) -> bool:
-    """Whether what goes by this name is a secret, such as ``api_key`` or ``X-Auth-Token``."""
+    """Return whether this is the name of a secret, such as ``api_key`` or ``X-Auth-Token``."""
     return _SECRET_NAME.search(name[-_LONGEST_NAME:]) is not None
 
 
@@ -93,17 +95,17 @@ def _keep_name(found: re.Match[str]) -> str:
 # ---------------------------------------------------------------------------- spellings
 
 _WIDEST: Final = 12
-"""Characters that one of a secret takes at most: two halves of a pair as ``\\ud83d\\ude00``."""
+"""The longest escape of one character: two halves of a pair as ``\ud83d\ude00``."""
 
 
 def _spelled(secret: str) -> str:
-    """A pattern of all ways to write it: as it is, percent-encoded, escaped in JSON or by repr."""
+    """Return a pattern of all ways to write it: raw, percent-encoded, escaped in JSON or repr."""
     runs = re.findall(r"\\+|[^\\]", secret[:LONGEST_SECRET], re.DOTALL)
     return "".join(_backslashes(len(run)) if run[0] == "\\" else _character(run) for run in runs)
 
 
 def _backslashes(count: int) -> str:
-    """Each may have been escaped up to three times."""
+    """Return a pattern of backslashes, each perhaps escaped up to three times."""
     return rf"(?:\\{{{count},{8 * count}}}|(?:%5[Cc]){{{count}}})"
 
 
@@ -123,7 +125,7 @@ def _character(one: str) -> str:
 
 
 def _escapes(one: str, raw: bytes) -> list[str]:
-    r"""As JSON and Python write it: ``\u00e9``, ``\xe9``, ``\n``."""
+    r"""Return the escapes of JSON and Python: ``\u00e9``, ``\xe9``, ``\n``."""
     utf16 = one.encode("utf-16-be", "surrogatepass")
     units = [utf16[place : place + 2].hex() for place in range(0, len(utf16), 2)]
     ways = ["".join(rf"\\{{1,7}}u{_any_case(unit)}" for unit in units)]

@@ -14,17 +14,17 @@ from goclaw_py.ports.store import UpkeepStore
 log = logging.getLogger(__name__)
 
 FIRST_S = 300.0
-"""A start has other things to do, but many a gateway does not run for an hour."""
+"""The delay after a start, which is busy; many gateways do not run for an hour."""
 
 TIDY_S = 3600.0
 BREATH_S = 0.05
-"""Between two steps, so that others come to their turn however much there is to do."""
+"""The pause between two steps, so that other work is not delayed."""
 
 _TIDY_STEPS = 80
 
 
 async def run_retention(sweep: Callable[[], Awaitable[int]]) -> None:
-    """Sweep in steps, each of which says how much went. Runs until cancelled."""
+    """Sweep in steps, each of which returns the number of deleted rows, until cancelled."""
 
     async def tidy() -> None:
         for _ in range(_TIDY_STEPS):
@@ -35,7 +35,7 @@ async def run_retention(sweep: Callable[[], Awaitable[int]]) -> None:
 
 
 async def delete_expired(store: UpkeepStore, clock: Clock) -> None:
-    """Forget messages, runs, conversations and requests for pairing. Runs until cancelled."""
+    """Delete old messages, runs, sessions and access requests. Runs until cancelled."""
 
     async def forget() -> None:
         now = clock.now()
@@ -62,7 +62,7 @@ async def _now_and_then(work: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _sweep_messages(store: UpkeepStore, now: datetime) -> int:
-    """Go through all that is old enough, once."""
+    """Delete all messages that are old enough."""
     gone = 0
     for sweep in (store.sweep_outbox, store.sweep_inbox):
         after: int | None = 0

@@ -33,10 +33,10 @@ _ATTEMPT_WAIT = wait_exponential(multiplier=2, max=30)
 
 
 async def retry_until_available(operation: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a store operation while the database is away; any other error passes through.
+    """Repeat a store operation while the database is unavailable.
 
-    Only for operations that may be repeated after an unknown outcome. Waits 0.1 s at first, at most
-    5 s. Cancel it to give up.
+    Other errors are raised. Only for operations that may be repeated after an unknown outcome.
+    Waits 0.1 s at first, at most 5 s. Cancel it to give up.
     """
     try:
         # As a rule this is all; tenacity's bookkeeping costs as much time as a statement.
@@ -55,10 +55,10 @@ async def retry_until_available(operation: Callable[[], Awaitable[T]]) -> T:
 
 
 async def hedged(operation: Callable[[], Coroutine[Any, Any, T]], *, every_s: float) -> T:
-    """The first answer of an operation that is begun once more whenever none came for ``every_s``.
+    """Return the first result of an operation that is started again every ``every_s``.
 
-    Only for operations that may be repeated after an unknown outcome. It fails as the last one does
-    that is under way; those whose answer nobody needs any more are cancelled.
+    Only for operations that may be repeated after an unknown outcome. It fails with the error of
+    the last attempt in progress; attempts whose result is not needed are cancelled.
     """
     under_way = {asyncio.create_task(operation())}
     try:
@@ -83,12 +83,12 @@ async def until_stored(
     *,
     tries: int | None = None,
 ) -> None:
-    """Repeat a store operation whatever it raises, but for ``Fenced``; log errors with ``facts``.
+    """Repeat a store operation after any error except ``Fenced``; log errors with ``facts``.
 
-    For writes without which something would wait until the restart; they may be repeated after an
-    unknown outcome. While the database is away it is as patient as ``retry_until_available``; after
-    any other error it waits 1 s, doubling to 30 s. ``tries`` limits the other errors: the last one
-    passes through. Cancel it to give up.
+    For writes without which something would wait until a restart; they must be repeatable after an
+    unknown outcome. While the database is unavailable it waits like ``retry_until_available``;
+    after other errors 1 s, doubling to 30 s. ``tries`` limits the other errors: the last one is
+    raised. Cancel it to give up.
     """
 
     def tell(state: RetryCallState) -> None:
@@ -116,7 +116,7 @@ async def until_stored(
 
 
 def _after(failed: Exception, operation: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
-    """An operation that was tried once: its next try fails as that one did."""
+    """Return an operation whose first call raises the error of an earlier attempt."""
     tried = [failed]
 
     async def again() -> T:
@@ -132,7 +132,7 @@ def _is_bug(error: BaseException) -> bool:
 
 
 def attempt_delay_s(failures: int) -> float:
-    """How long a job waits after its n-th failed attempt: 2 s doubling to 30 s, ± 25 %.
+    """Return the delay after the n-th failed attempt: 2 s doubling to 30 s, ± 25 %.
 
     Source: SPEC CRON-7; goclaw's document, *Retry*.
     """
@@ -141,7 +141,7 @@ def attempt_delay_s(failures: int) -> float:
 
 
 def send_delay_s(failures: int, most_s: float) -> float:
-    """How long to wait after the n-th failed try to send: 1 s doubling to ``most_s``, jittered."""
+    """Return the delay after the n-th failed send: 1 s doubling to ``most_s``, with jitter."""
     return _wait_s(wait_exponential_jitter(multiplier=1, max=most_s, jitter=0.5), failures)
 
 

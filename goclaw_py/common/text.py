@@ -1,8 +1,8 @@
-"""Measuring, cutting and splitting text without damaging a character.
+"""Measuring, truncating and splitting text without damaging a character.
 
 Chat channels count in UTF-16 units or close to it, so that is the measure here. A *character* is
 what a person sees as one: a base letter with its accents, an emoji with its modifiers, a flag. No
-function here ever cuts through one, unless it alone is longer than the limit.
+function cuts through one, unless it alone is longer than the limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ELLIPSIS = "…"
 
 _ZERO_WIDTH_JOINER = "\u200d"
 _LONGEST_CHARACTER = 64
-"""Code points that a character may have before it is cut like any text; keeps splitting linear."""
+"""The longest character in code points; keeps splitting linear."""
 
 _EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
@@ -24,7 +24,7 @@ _BLANK = re.compile(r"\s+")
 
 
 def utf16_len(text: str) -> int:
-    """Length in UTF-16 units: characters beyond U+FFFF count two."""
+    """Return the length in UTF-16 units: characters beyond U+FFFF count two."""
     return len(text) if text.isascii() else len(text) + sum(char > "\uffff" for char in text)
 
 
@@ -36,7 +36,7 @@ def well_formed(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of this text can be seen: only blanks, control and format characters."""
+    """Return whether a text is invisible: only blanks, control and format characters."""
     return all(char.isspace() or unicodedata.category(char) in ("Cc", "Cf") for char in text)
 
 
@@ -46,15 +46,15 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 def first_words(text: str, limit_chars: int) -> str:
-    """The beginning of a text on one line, at most ``limit_chars`` code points.
+    """Return the beginning of a text on one line, at most ``limit_chars`` code points.
 
-    A word that is longer than that is cut like any text.
+    A longer word is cut like any text.
     """
     return cut_text(" ".join(text.split()), limit_chars)
 
 
 def cut_text(text: str, limit_chars: int) -> str:
-    """Shorten to at most ``limit_chars`` code points; what was cut ends with an ellipsis.
+    """Shorten to at most ``limit_chars`` code points, with an ellipsis at a cut.
 
     ``limit_chars`` is at least 1.
     """
@@ -64,7 +64,7 @@ def cut_text(text: str, limit_chars: int) -> str:
 
 
 def cut_bytes(text: str, limit_bytes: int) -> str:
-    """The beginning of a text, at most so many bytes of UTF-8, cut between two characters."""
+    """Return the beginning of a text, at most ``limit_bytes`` of UTF-8, cut between characters."""
     text = well_formed(text)
     encoded = text.encode()
     if len(encoded) <= limit_bytes:
@@ -74,10 +74,10 @@ def cut_bytes(text: str, limit_bytes: int) -> str:
 
 
 def split_text(text: str, limit: int) -> list[str]:
-    """Cut into parts of at most ``limit`` UTF-16 units each, none of them blank.
+    """Split into parts of at most ``limit`` UTF-16 units each, none of them blank.
 
-    Cuts between paragraphs where that leaves no small part, else between lines, sentences, words,
-    and only then inside a word. Blanks at a cut and around the whole are dropped, everything else
+    Splits between paragraphs if no part becomes small, otherwise between lines, sentences, words,
+    and only then inside a word. Blanks at a split and around the whole are dropped, everything else
     is kept in order. ``limit`` is at least 2.
     """
     parts = []
@@ -92,7 +92,7 @@ def split_text(text: str, limit: int) -> list[str]:
 
 
 def _fitting(text: str, limit: int) -> int:
-    """How many code points of ``text`` fit into ``limit`` UTF-16 units."""
+    """Return how many code points of ``text`` fit into ``limit`` UTF-16 units."""
     end = min(len(text), limit)
     while (over := utf16_len(text[:end]) - limit) > 0:
         # Each code point gives back at most two units, so this never goes too far.
@@ -101,7 +101,7 @@ def _fitting(text: str, limit: int) -> int:
 
 
 def _cut(text: str, end: int) -> tuple[int, int]:
-    """Where the first part stops and the next one starts, given that ``end`` code points fit."""
+    """Return where the first part ends and the next one begins, if ``end`` code points fit."""
     for pattern in (_PARAGRAPH, _LINE):
         if gap := _last_gap(pattern, text, end // 2, end):
             return gap
@@ -116,7 +116,7 @@ def _cut(text: str, end: int) -> tuple[int, int]:
 
 
 def _last_gap(pattern: re.Pattern[str], text: str, least: int, end: int) -> tuple[int, int] | None:
-    """The last match that begins at ``least`` to ``end``, looking no further than that."""
+    """Return the last match that begins from ``least`` to ``end``."""
     found = None
     for match in pattern.finditer(text, least, end + 1):
         # A blank may carry an accent of its own; then it is no gap.
@@ -126,7 +126,7 @@ def _last_gap(pattern: re.Pattern[str], text: str, least: int, end: int) -> tupl
 
 
 def _safe_end(text: str, end: int) -> int:
-    """The last place at or before ``end`` that is between two characters, or ``end`` itself."""
+    """Return the last position up to ``end`` between two characters, or ``end`` itself."""
     for place in range(end, max(end - _LONGEST_CHARACTER, 0), -1):
         if not _joined(text, place):
             return place
@@ -135,7 +135,7 @@ def _safe_end(text: str, end: int) -> int:
 
 
 def _joined(text: str, place: int) -> bool:
-    """Whether the code points before and after ``place`` belong to one character."""
+    """Return whether the code points around ``place`` belong to one character."""
     before, after = text[place - 1], text[place]
     if before < "\u0300" and after < "\u0300":
         return before == "\r" and after == "\n"
@@ -148,7 +148,7 @@ def _joined(text: str, place: int) -> bool:
 
 
 def _extends(char: str) -> bool:
-    """Whether this code point only modifies the one before it."""
+    """Return whether this code point modifies the one before it."""
     return (
         unicodedata.category(char) in ("Mn", "Mc", "Me")
         or char == _ZERO_WIDTH_JOINER

@@ -40,8 +40,10 @@ _ABBREVIATIONS: Final[Mapping[str, str]] = {
     "WEST": "Europe/Lisbon",
     "Z": "UTC",
 }
-"""Which of their meanings is meant nobody knows; these are the likeliest. Some are in the database,
-where their clocks are not those of the places that people think of: EST has no summer time."""
+"""Ambiguous abbreviations, with the likeliest meaning.
+
+Some are in the database, with other clocks than people expect: EST has no summer time.
+"""
 
 _OTHER: Final = frozenset({"localtime", "Factory", "posixrules"})
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|Z)?[+\u2212-]?[0-9]{1,2}(?::?[0-9]{2})?")
@@ -49,7 +51,7 @@ _OFFSET: Final = re.compile(r"(?:UTC|GMT|Z)?[+\u2212-]?[0-9]{1,2}(?::?[0-9]{2})?
 
 @lru_cache(maxsize=1024)
 def zone(name: str) -> ZoneInfo:
-    """The zone of this exact name. Raises ``UnknownZone`` with a hint."""
+    """Return the zone with this exact name. Raises ``UnknownZone`` with a hint."""
     # Some systems open any file for a name, and some ignore its case.
     if name not in _names():
         raise UnknownZone(name, _hint(name))
@@ -58,7 +60,7 @@ def zone(name: str) -> ZoneInfo:
 
 @lru_cache(maxsize=1)
 def _names() -> frozenset[str]:
-    """All that may be given. The files of the system, or those of ``tzdata``, do not change."""
+    """Return all names, which are those of the system's or ``tzdata``'s files."""
     return frozenset(
         name
         for name in zoneinfo.available_timezones()
@@ -70,7 +72,7 @@ def _names() -> frozenset[str]:
 
 
 def _hint(name: str) -> str:
-    """What may have been meant; "" if nobody can know."""
+    """Return what may have been meant; "" if unknown."""
     if place := _ABBREVIATIONS.get(name.upper()):
         return f"abbreviations have several meanings; name a place, such as {place}"
     if _OFFSET.fullmatch(name):

@@ -8,19 +8,19 @@ import asyncio
 class WakeEvent:
     """Lets a loop sleep until there is work.
 
-    The order is: ``clear``, look for work, ``wait``. Cleared after the look instead, a call between
-    the two would be lost and its work would wait for the time limit.
+    The order is: ``clear``, look for work, ``wait``. If it were cleared after the look, a call in
+    between would be lost and its work would wait for the timeout.
     """
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def call(self) -> None:
-        """There may be work."""
+        """Wake the loop: there may be work."""
         self._event.set()
 
     def clear(self) -> None:
-        """Work that comes from now on must wake the next ``wait``."""
+        """Let later calls wake the next ``wait``."""
         self._event.clear()
 
     async def wait(self, limit_s: float) -> None:

@@ -214,7 +214,7 @@ class _Reading(NamedTuple):
 
 
 class _Signs(dict[int, str]):
-    """For ``str.translate``: letters of the token as ASCII, ``_NOTHING`` for what is not seen."""
+    """For ``str.translate``: token letters as ASCII, ``_NOTHING`` for invisible characters."""
 
     def __missing__(self, code: int) -> str:
         sign = self[code] = _sign(chr(code))

@@ -396,7 +396,7 @@ class OutboxSender:
         self._count(row, Delivery.RETRIED)
 
     async def _cut_off(self, row: OutboxRow) -> None:
-        """Mark a message whose sending the shutdown cut. Without it the node's end marks it."""
+        """Mark a message whose sending was cancelled; otherwise the node's end marks it."""
         try:
             async with asyncio.timeout(_MARK_S):
                 await self._failed(row, MaybeSent("cut off by the shutdown"))

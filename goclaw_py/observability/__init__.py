@@ -1,1 +1,1 @@
-"""What operators measure: ``prometheus``, ``opentelemetry``, ``readiness``, ``loop_lag``."""
+"""Metrics, traces and probes: ``prometheus``, ``opentelemetry``, ``readiness``, ``loop_lag``."""

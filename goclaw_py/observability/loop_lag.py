@@ -1,4 +1,4 @@
-"""How late the event loop is: what blocks it delays everything, a ``/stop`` too."""
+"""The lag of the event loop: whatever blocks it delays everything, also a ``/stop``."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections import deque
 from typing import Final
 
 EVERY_S: Final = 1.0
-"""How often it is measured."""
+"""The interval of measurements in seconds."""
 
 KEPT: Final = 15
-"""How many measurements count; a probe comes every few seconds and must see what was between."""
+"""The number of measurements that count: a probe must see what happened since the last one."""
 
 
 class LoopLag:
-    """Measures it all the time."""
+    """Measures the lag regularly."""
 
     def __init__(self) -> None:
         self._late: deque[float] = deque(maxlen=KEPT)
 
     @property
     def worst_s(self) -> float:
-        """By how much a timer was late at worst, among the last measurements; 0 before any."""
+        """Return the largest delay of a timer among the last measurements; 0 before any."""
         return max(self._late, default=0.0)
 
     async def watch(self) -> None:
-        """Measure. Runs until cancelled."""
+        """Measure until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             wanted = loop.time() + EVERY_S

@@ -1,11 +1,11 @@
 """Runs as OpenTelemetry spans (SPEC OPS-5).
 
-A run is a span from the begin of its work until its end is stored. Within it are its model requests
-and its calls of tools, as far as its agent loop reports them. What a run asks for is below it,
-although it works in another task, maybe after the run itself has ended.
+A run is a span from its start until its end is stored. Within it are its model requests and tool
+calls, as far as its agent loop reports them. Child runs are below it, although they run in other
+tasks and may outlive it.
 
-Spans leave the machine: there is nothing in them of what anybody says, asks or answers, and no text
-of an error. Imports OpenTelemetry: only who traces may import this.
+Spans leave the machine: they contain no prompts, replies, arguments, results or error texts.
+Imports OpenTelemetry, so import it only for tracing.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from goclaw_py.ports.store import NewRun
 from goclaw_py.runs.run_recorder import RunRecorder
 
 MOST_REMEMBERED = 10_000
-"""Runs below which others can be put, the newest ones; each takes some 500 bytes."""
+"""The newest runs, below which others can be placed; each takes some 500 bytes."""
 
 _NAME = re.compile(r"[\w.:/-]{1,100}")
-"""What a name of a tool or a model looks like; models also call tools that they have made up."""
+"""The form of names of tools and models; models also call tools that they invent."""
 
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """The span of a run that has begun and not ended."""
+    """The span of a run that has not ended."""
 
     span: Span
     idle_since: int
-    """When it last got an answer or a result, in ns: after that its model is asked."""
+    """When it last got a response or a result, in ns: then it asks its model."""
     used: Usage = NO_USAGE
     tools: dict[str, Span] = field(default_factory=dict)
-    """The calls that have not come back, by their ids."""
+    """The calls that have not returned, by their ids."""
 
 
 class Tracing:
@@ -66,13 +66,13 @@ class Tracing:
         self._contexts: dict[RunId, SpanContext] = {}
 
     def trace_of(self, run_id: str) -> str | None:
-        """The id of the trace that a run belongs to, in hex; None if it is not known."""
+        """Return the trace id of a run in hex; None if it is unknown."""
         context = self._contexts.get(RunId(run_id))
         return None if context is None else format_trace_id(context.trace_id)
 
     @contextmanager
     def work(self, run: NewRun) -> Iterator[None]:
-        """What the run does while this is open is below its span."""
+        """Make a run's span current while this is open."""
         span = self._tracer.start_span(
             "run", self._above(run), SpanKind.INTERNAL, attributes=_of_run(run)
         )
@@ -85,7 +85,7 @@ class Tracing:
             yield
 
     def hear(self, run_id: RunId, event: LoopEvent) -> None:
-        """Calls of tools and answers of the model become spans."""
+        """Create spans of tool calls and model requests."""
         run = self._open.get(run_id)
         if run is None:
             return
@@ -102,7 +102,7 @@ class Tracing:
                 pass
 
     def ended(self, ended: Ending, progress: RunRecorder, error: BaseException | None) -> None:
-        """Close the span of a run."""
+        """End the span of a run."""
         run = self._open.pop(ended.run_id, None)
         if run is None:
             return
@@ -118,7 +118,7 @@ class Tracing:
     # ------------------------------------------------------------------ inside
 
     def _above(self, run: NewRun) -> Context:
-        """The span of its parent; never the one of whoever happened to start its task."""
+        """Return the span of its parent, not that of the task that started its task."""
         parent = None if run.parent is None else self._contexts.get(run.parent)
         empty = Context()
         return empty if parent is None else set_span_in_context(NonRecordingSpan(parent), empty)
@@ -143,7 +143,7 @@ class Tracing:
         )
 
     def _note_answer(self, run: _Open, step: ModelStep) -> None:
-        """A model has answered: since when it was asked follows from what came before."""
+        """Record a model request; its start follows from the previous events."""
         used, since = step.usage.minus(run.used), run.idle_since
         if used.requests <= 0:
             return
@@ -206,5 +206,5 @@ def _end_tool(span: Span, *, ok: bool) -> None:
 
 
 def _name(text: str) -> str:
-    """A name as far as it is one: what else a model may have said is not for a trace."""
+    """Return a valid name, or a replacement."""
     return text if _NAME.fullmatch(text) else ""

@@ -1,9 +1,8 @@
-"""Figures for Prometheus: what a gateway has done since its start, and how it stands (SPEC OPS-2).
+"""Metrics for Prometheus: counters since the start, and the present state (SPEC OPS-2).
 
-The only door for ``prometheus_client``. What happened is counted by its metrics. How things stand
-is read from a ``GatewayStatus`` at a scrape; nothing is kept of it. Names and units are those of
-Prometheus' conventions, and a label has only values that the settings or an enum name, so that the
-number of series does not grow with what people do.
+The only module that uses ``prometheus_client``. Events increase its counters. The state is read
+from a ``GatewayStatus`` at a scrape. Names and units follow Prometheus' conventions; labels have
+only values from the settings or an enum, so that the number of series is limited.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from goclaw_py.scheduler.views import Backlog, ChannelState, GatewayStatus
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 OTHER = "other"
-"""Stands for a name that is not in the settings any more, or never was."""
+"""Replaces a name that is not in the settings (any more)."""
 
 _NEVER_STORED = (HeartbeatRunStatus.DELIVERY_FAILED, *OPEN)
 _BACKLOG = (
@@ -50,15 +49,15 @@ _BACKLOG = (
     ("outbox_dead", "Messages that could not be delivered.", "dead"),
     ("inbox_unanswered", "Messages that got no answer.", "unanswered"),
 )
-"""Name, meaning and field of ``Backlog``."""
+"""Name, description and field of ``Backlog``."""
 
 
 class Metrics:
     """Implements ``MetricsRecorder`` for Prometheus.
 
     Args:
-        channels: The names of the channels there are.
-        agents: The names of the agents there are.
+        channels: The names of the channels.
+        agents: The names of the agents.
     """
 
     def __init__(self, channels: Collection[str], agents: Collection[str]) -> None:
@@ -112,7 +111,7 @@ class Metrics:
         GCCollector(registry=registry)
 
     def _begin_at_nothing(self) -> None:
-        """Show what has not happened yet: a rise from nothing to 1 is no rise for Prometheus."""
+        """Create all counters at 0: Prometheus does not see a rise from no series to 1."""
         for agent in self._agents:
             self._cost_usd.labels(agent)
             for kind in ("input", "output", "cached"):
@@ -170,7 +169,7 @@ class Metrics:
         self._heartbeat_runs.labels(name, status).inc()
 
     def exposition(self, status: GatewayStatus, *, openmetrics: bool) -> Exposition:
-        """All figures as text, with how things stand by ``status``."""
+        """Return all metrics as text, with the state from ``status``."""
         self._gathering.status = status
         if openmetrics:
             # The library gives this one no types.
@@ -180,7 +179,7 @@ class Metrics:
 
 
 class _Gathering(Collector):
-    """Makes the series of how things stand."""
+    """Creates the series of the present state."""
 
     def __init__(self) -> None:
         self.status: GatewayStatus | None = None

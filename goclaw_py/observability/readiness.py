@@ -1,7 +1,7 @@
-"""Whether a gateway is ready for work, and why not (SPEC OPS-2).
+"""Readiness of a gateway (SPEC OPS-2).
 
-Anybody may ask, without a token: so nothing is told here but states and numbers, no name of an
-account and no text of an error.
+Available without a token, so it has only states and numbers, no names of accounts and no texts of
+errors.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Final
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 
 SLOW_S: Final = 1.0
-"""From here on a lag of the event loop is told."""
+"""A longer lag of the event loop, in seconds, is reported."""
 
 STUCK_S: Final = 5.0
-"""From here on it answers others too late to be of use."""
+"""With a longer lag, in seconds, the gateway is not ready."""
 
 _FINE: Final = (ChannelState.CONNECTED, ChannelState.WAITING)
 _SERVING: Final = (*_FINE, ChannelState.RECONNECTING, ChannelState.CONFLICT)
 
 
 class Condition(StrEnum):
-    """How one part is."""
+    """The condition of a part."""
 
     OK = "ok"
     DEGRADED = "degraded"
-    """Something is wrong, and the gateway works all the same."""
+    """It has a problem, and the gateway works nevertheless."""
     FAILING = "failing"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadinessCheck:
-    """One part, with words for people."""
+    """A part, with a text for people."""
 
     name: str
     state: Condition
@@ -44,27 +44,27 @@ class ReadinessCheck:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What a readiness probe is told."""
+    """The result of a readiness probe."""
 
     ready: bool
     checks: tuple[ReadinessCheck, ...]
 
     @property
     def words(self) -> str:
-        """What keeps it from being ready, in a sentence; "" if nothing does."""
+        """Return why it is not ready, in a sentence; "" if it is."""
         failing = [check.words for check in self.checks if check.state is Condition.FAILING]
         return f"not ready: {'; '.join(failing)}" if failing else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """What readiness is judged by.
+    """The facts for readiness.
 
     Args:
-        database: Whether it has answered when it was last asked.
-        channels: Those that serve people from outside of this machine.
-        lag_s: By how much the event loop was late of late, at worst.
-        draining: No new work is taken.
+        database: Whether it answered the last query.
+        channels: The channels for people outside of this machine.
+        lag_s: The largest recent lag of the event loop.
+        draining: Whether new work is refused.
     """
 
     database: bool
@@ -74,7 +74,7 @@ class Vitals:
 
 
 def judge(vitals: Vitals) -> Readiness:
-    """Whether work may be sent to a gateway: not if any part of it fails."""
+    """Return whether a gateway is ready: not if any part has failed."""
     checks = (
         _database(answers=vitals.database),
         _channels(vitals.channels),
