@@ -1,9 +1,9 @@
-"""Level 2: the files of a workspace, which no path leads out of (SPEC SEC-4).
+"""The files of a workspace, which no path leaves (SPEC SEC-4).
 
-A path is opened part by part, each part seen from the folder that was opened before it, and no part
-may be a link. To look first and open later would not do: whoever can make a link in the workspace
-could make it between the two. Hard links look like any file and are not noticed; no tool makes
-them, and writing replaces a file, so that what a hard link shares stays as it was.
+A path is opened part by part, each relative to the folder that was opened before, and no part may
+be a link. Checking first and opening later would not be safe: a program in the workspace could
+create a link in between. Hard links are not detected; no tool creates them, and writing replaces a
+file, so that other names of it are unchanged.
 
 Everything here blocks: call it in a thread.
 """
@@ -26,7 +26,7 @@ from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.workspace_paths import MAX_DEPTH, BadPath, split_file_path, split_path
 
 MAX_LOOKED_AT = 20_000
-"""Files and folders that one listing looks at."""
+"""The number of files and folders that a listing examines."""
 
 _TEMPORARY = ".goclaw-tmp"
 _SHOWN_CHARS = 200
@@ -38,7 +38,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class WorkspaceError(GoclawError):
-    """A file of a workspace cannot be had. ``str()`` names it and says why."""
+    """A file of a workspace cannot be used. ``str()`` names it and says why."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{shown(cut_text(path, _SHOWN_CHARS)) or '(empty path)'}: {reason}")
@@ -46,16 +46,16 @@ class WorkspaceError(GoclawError):
 
 
 class NotThere(WorkspaceError):
-    """There is nothing of this name."""
+    """There is nothing with this name."""
 
 
 class _Refused(Exception):
-    """What is there is not what it should be; the text says what it is."""
+    """The file is of the wrong kind; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Differs where a file was changed, as far as the file system notices."""
+    """The version of a file: different after a change, as far as the file system notices."""
 
     inode: int
     mtime_ns: int
@@ -63,20 +63,20 @@ class Version:
 
     @classmethod
     def of(cls, info: os.stat_result) -> Version:
-        """The version of what was looked at."""
+        """Return the version of a file."""
         return cls(info.st_ino, info.st_mtime_ns, info.st_size)
 
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """The whole content of a file, and which version of it this is."""
+    """The whole content of a file, and its version."""
 
     data: bytes
     version: Version
 
 
 class EntryKind(StrEnum):
-    """What is under a name."""
+    """The kind of a folder's entry."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -87,7 +87,7 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """Something in a folder. ``path`` is relative to that folder, ``size`` in bytes."""
+    """An entry of a folder. ``path`` is relative to it, ``size`` in bytes."""
 
     path: str
     kind: EntryKind
@@ -95,9 +95,9 @@ class FolderEntry:
 
 
 class Workspace:
-    """The folder of an agent. ``root`` itself is the operator's choice and may be a link.
+    """The folder of an agent. ``root`` is the operator's choice and may be a link.
 
-    Paths are as ``model.workspace_paths`` says. Everything raises ``WorkspaceError``.
+    Paths are as in ``model.workspace_paths``. Everything raises ``WorkspaceError``.
     """
 
     def __init__(self, root: Path) -> None:
@@ -105,7 +105,7 @@ class Workspace:
 
     @contextmanager
     def reading(self, path: str) -> Iterator[BinaryIO]:
-        """Open a regular file. An error while it is read is a ``WorkspaceError`` too."""
+        """Open a regular file. Errors while it is read are ``WorkspaceError`` too."""
         *folders, name = self._parts(path, names_file=True)
         with _explained(path):
             with self._folder(folders) as folder:
@@ -114,7 +114,7 @@ class Workspace:
                 yield file
 
     def read(self, path: str, most_bytes: int) -> FileContent:
-        """Read a file that has no more than ``most_bytes``."""
+        """Read a file with at most ``most_bytes``."""
         with self.reading(path) as file:
             info = os.fstat(file.fileno())
             # One more than is allowed: a file may grow, and some do not know their size.
@@ -126,10 +126,10 @@ class Workspace:
         return FileContent(data, Version.of(info))
 
     def write(self, path: str, data: bytes, *, expected: Version | None = None) -> bool:
-        """Make or replace a file in one moment, with the folders that it needs.
+        """Create or replace a file atomically, with the folders that it needs.
 
-        A crash leaves the old content or the new. With ``expected`` the file has to be there in
-        that version. Returns whether there was one before; its permissions are kept.
+        After a crash it has the old or the new content. With ``expected``, it must exist in that
+        version. Returns whether it existed; its permissions are kept.
         """
         *folders, name = self._parts(path, names_file=True)
         with _explained(path), self._folder(folders, create=expected is None) as folder:
@@ -140,9 +140,9 @@ class Workspace:
             return before is not None
 
     def entries(self, path: str, *, deep: bool = False) -> Iterator[FolderEntry]:
-        """What is in a folder, sorted by name; with ``deep`` in the folders in it too.
+        """Yield the entries of a folder, sorted by name; with ``deep``, also of folders in it.
 
-        Looks at no more than ``MAX_LOOKED_AT`` names. Links are not followed.
+        Examines at most ``MAX_LOOKED_AT`` names. Links are not followed.
         """
         top = self._parts(path)
         left = MAX_LOOKED_AT
@@ -173,7 +173,7 @@ class Workspace:
 
     @contextmanager
     def _folder(self, parts: tuple[str, ...] | list[str], *, create: bool = False) -> Iterator[int]:
-        """The descriptor of an open folder."""
+        """Yield the descriptor of an open folder."""
         folder = os.open(self.root, _ROOT)
         try:
             for name in parts:
@@ -186,7 +186,7 @@ class Workspace:
 
 
 def shown(name: str) -> str:
-    """A name as it may stand in a text: in quotation marks if a part of it cannot be seen."""
+    """Return a name for a text: in quotation marks if a part of it is invisible."""
     return name if name.isprintable() else repr(name)
 
 
@@ -241,7 +241,7 @@ def _open_file(name: str, folder: int) -> int:
 
 
 def _replaceable(name: str, folder: int) -> os.stat_result | None:
-    """What would be replaced, None if nothing is there."""
+    """Return the status of the file that would be replaced, None if there is none."""
     try:
         info = _look(name, folder)
     except FileNotFoundError:

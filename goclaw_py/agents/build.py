@@ -1,4 +1,4 @@
-"""From a setting to an agent loop."""
+"""Creates agent loops from settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALLOWED = (
 
 
 def _command(spec: AgentSpec) -> CommandAgent:
-    """A program. Raises ``SettingError`` if there is none, or its output would say nothing."""
+    """Create a program agent. Raises ``SettingError`` if the program or its output is missing."""
     command, key = spec.command, f"agents.{spec.name}.command"
     if not command.run or not command.run[0]:
         raise SettingError(f"{key}.run", list(command.run), 'model = "command" needs a program')
@@ -34,7 +34,7 @@ def _command(spec: AgentSpec) -> CommandAgent:
 
 
 def _model(spec: AgentSpec, provider: Provider, name: str) -> ModelAgent:
-    """A language model. Raises ``SettingError`` where its provider could not do as it is told."""
+    """Create a model agent. Raises ``SettingError`` if its provider does not support a setting."""
     place = f"agents.{spec.name}"
     if spec.base_url and not provider.takes_url:
         raise SettingError(f"{place}.base_url", "***", f"{provider.value} takes no address")
@@ -58,15 +58,15 @@ def _is_address(url: str) -> bool:
 
 
 def is_model(model: str) -> bool:
-    """Whether this setting names a language model, which a run may have another one in place of."""
+    """Return whether this setting names a language model, which a run may replace."""
     return read_model(model) is not None
 
 
 def build_agent(spec: AgentSpec) -> AgentLoop:
-    """Make the loop that ``spec.model`` names.
+    """Create the loop that ``spec.model`` names.
 
-    Touches no network and needs no key, so that a gateway starts without one. Raises
-    ``SettingError`` with the key of the setting that is wrong, mostly ``agents.<name>.model``.
+    Uses no network and needs no key, so that a gateway starts without one. Raises ``SettingError``
+    with the key of the wrong setting, usually ``agents.<name>.model``.
     """
     if model := read_model(spec.model):
         return _model(spec, *model)

@@ -1,4 +1,4 @@
-"""An agent written in Python by somebody else: ``python:module:callable`` (SPEC AGENT-2c)."""
+"""Agents in Python code of the user: ``python:module:callable`` (SPEC AGENT-2c)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Target = Callable[[RunRequest, Emit], object]
-"""What is called for each run; gives text, a result, or something to await for one of these."""
+"""The function to call for each run; returns a text, a result, or an awaitable of one."""
 
 _FORM = "must be python:module:callable, with a module that Python can import"
 
@@ -28,11 +28,10 @@ _FORM = "must be python:module:callable, with a module that Python can import"
 class CallableAgent:
     """Runs a function, or an object with ``run``.
 
-    An ``async`` function runs in the event loop and is cancelled like any coroutine. A plain
-    function runs in a thread of its own: **cancellation cannot reach it**. Its run then stays
-    until the function returns, so that the next run of the session does not overlap it, and what
-    it returns is thrown away. Cancelling a second time gives the thread up, and a process that ends
-    does not wait for it.
+    An ``async`` function runs in the event loop and can be cancelled. A plain function runs in its
+    own thread: **cancellation cannot reach it**. Its run then lasts until the function returns, so
+    that the next run of the session does not overlap it, and its result is discarded. A second
+    cancellation abandons the thread, and the end of the process does not wait for it.
     """
 
     def __init__(self, target: Target, *, owner: object = None) -> None:
@@ -43,10 +42,10 @@ class CallableAgent:
 
     @classmethod
     def load(cls, path: str, *, key: str) -> CallableAgent:
-        """Import ``module:callable``; the part behind the colon may have dots.
+        """Import ``module:callable``; the part after the colon may have dots.
 
         A class with ``run`` is instantiated without arguments. Raises ``SettingError`` with ``key``
-        when something is missing or cannot be called. Other errors of the module are its own.
+        if something is missing or cannot be called. Other errors of the module are not caught.
         """
         setting = f"python:{path}"
         module_name, _, attribute = path.partition(":")
@@ -64,7 +63,7 @@ class CallableAgent:
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         """Call it with the request and ``emit``.
 
-        ``emit`` and ``request.take_messages`` work from its thread too.
+        ``emit`` and ``request.take_messages`` may be called from its thread.
         """
         if self._is_async:
             given = self._target(request, emit)
@@ -82,11 +81,11 @@ class CallableAgent:
         )
 
     async def warm_up(self) -> None:
-        """Call the object's own ``warm_up``, if it has one."""
+        """Call the object's ``warm_up``, if it has one."""
         await _call_optional(self._owner, "warm_up")
 
     async def close(self) -> None:
-        """Call the object's own ``close``, if it has one."""
+        """Call the object's ``close``, if it has one."""
         await _call_optional(self._owner, "close")
 
     async def _in_thread(self, request: RunRequest, emit: Emit) -> object:
@@ -117,8 +116,8 @@ class CallableAgent:
 class _DaemonThreads(Executor):
     """One daemon thread per call.
 
-    The threads of the standard pool are joined when the interpreter ends; one that hangs would keep
-    the process alive for ever.
+    The interpreter joins the threads of the standard pool at its end; a hanging thread would keep
+    the process alive forever.
     """
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

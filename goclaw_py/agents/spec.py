@@ -1,4 +1,4 @@
-"""What the settings say about one agent, as far as its loop needs to know."""
+"""The settings of an agent, as far as its loop needs them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ class Thinking(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """A server that offers tools: a program (``command``), or an address (``url``).
+    """An MCP server: a program (``command``), or an address (``url``).
 
-    All of these may hold secrets. ``tools`` are the names of those that may be called;
-    empty: all of them.
+    All fields may contain secrets. ``tools`` are the names of the allowed tools; empty: all.
     """
 
     command: tuple[str, ...] = field(default=(), repr=False)
@@ -36,21 +35,24 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """One agent.
+    """The settings of an agent.
 
-    ``model`` is ``offline``, ``command``, ``python:module:callable`` or ``PROVIDER:NAME`` (SPEC
-    AGENT-2). ``command`` is for that; the rest is for the last: ``base_url`` names another server
-    that speaks the same protocol, ``api_key`` wins over the provider's environment variable,
-    ``headers`` go with each request. Keys and headers stay out of ``repr`` (SPEC SEC-2).
+    Keys and headers are not part of ``repr`` (SPEC SEC-2).
 
     Args:
-        fallback: Models that are asked, in this order, where the one before cannot answer. They
-            have keys from the environment, and no ``base_url``.
-        temperature: What the model gets of that name; None: what the provider does by itself.
-        thinking: How much it thinks before it answers; None: what the provider does by itself.
-        context_window: Tokens that the model can take; before they are used up, the older part of
-            a conversation becomes a summary.
-        mcp: Servers whose tools it may call, by name (Model Context Protocol).
+        model: ``offline``, ``command``, ``python:module:callable`` or ``PROVIDER:NAME`` (SPEC
+            AGENT-2).
+        command: The program, for ``command``. The other fields are for models.
+        base_url: Another server with the provider's protocol.
+        api_key: Used in place of the provider's environment variable.
+        headers: Added to each request.
+        fallback: Models that are asked in this order if the one before fails. Their keys come from
+            the environment, and they have no ``base_url``.
+        temperature: The model's temperature; None: the provider's default.
+        thinking: How much it thinks before it answers; None: the provider's default.
+        context_window: The model's limit in tokens; before it is reached, the older part of a
+            conversation is replaced by a summary.
+        mcp: MCP servers whose tools it may call, by name.
     """
 
     name: AgentName
@@ -68,5 +70,5 @@ class AgentSpec:
 
     @property
     def model_key(self) -> str:
-        """The path of the ``model`` setting, for error texts."""
+        """The path of the ``model`` setting, for errors."""
         return f"agents.{self.name}.model"

@@ -105,7 +105,7 @@ class SessionSettings:
         return self._chosen.get(session)
 
     def policy(self, session: SessionKey, message: InboundMessage) -> QueuePolicy:
-        """How a message queues in its session: the choice of the chat wins over the settings."""
+        """Return the queue policy of a message: the chat's choice, otherwise the settings."""
         policy = self.rules(message.target).policy(message.peer)
         mode = self._chosen.get(session)
         return policy if mode is None or mode is policy.mode else replace(policy, mode=mode)

@@ -62,7 +62,7 @@ class Redactor:
         known = {secret for secret in secrets if len(secret) >= MIN_SECRET}
         self._known = [re.compile(_spelled(one)) for one in sorted(known, key=len, reverse=True)]
         self.reach = max((len(one) for one in known), default=0) * _WIDEST
-        """How many characters at the end of a cut text may be a secret that was cut too."""
+        """The number of characters at a truncated text's end that may be a truncated secret."""
 
     def __call__(self, text: str) -> str:
         """Return the text with ``HIDDEN`` in place of every secret."""

@@ -252,7 +252,7 @@ class OutboxSender:
             await self._remove_lost(channel, message, external_id)
 
     async def _deliver(self, channel: Channel, rows: Sequence[OutboxRow]) -> list[str]:
-        """Send to the topic or, if that is gone, to the general one; ids. Raises as ``send``."""
+        """Send to the topic, else to the general topic. Raises the errors of ``send``."""
         first = await self._with_draft(channel, rows[0])
         if not (first.text or first.draft or first.file):
             return [""]  # it would only remove a draft, and there is none

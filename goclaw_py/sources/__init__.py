@@ -1,6 +1,6 @@
-"""Where jobs get their work from (SPEC CRON-18). They implement ``ports.jobs.WorkSource``.
+"""Sources of work items for jobs, implementations of ``ports.jobs.WorkSource`` (CRON-18).
 
-GitHub is not imported here: most gateways need no HTTP client for work.
+GitHub is not imported here: most gateways do not need its HTTP client.
 """
 
 from goclaw_py.sources.table import TableSource

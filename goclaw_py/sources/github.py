@@ -1,9 +1,8 @@
-"""Issues of a GitHub repository as work (SPEC CRON-18).
+"""Issues of a GitHub repository as work items (SPEC CRON-18).
 
-GitHub has no way to take an issue so that nobody else does. A claim is a comment: of several on one
-issue the oldest counts, and GitHub numbers them. The label only shows people, and saves others the
-look at the comments. What is over is taken out of the offer first and the claim is removed last, so
-that whoever sees no claim sees an issue that may be taken.
+GitHub cannot assign an issue exclusively. A claim is a comment: the oldest of several on an issue
+counts, and GitHub numbers them. The label only informs people and saves reading comments. A
+finished issue first loses its label and then its claim, so an issue without a claim may be taken.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ log = logging.getLogger(__name__)
 _LIST_PAGES: Final = 10
 _COMMENT_PAGES: Final = 30
 _MOST_LOOKED_AT: Final = 20
-"""Issues in progress whose comments are read, to find those that nobody works on any more."""
+"""The number of claimed issues whose comments are read, to find abandoned ones."""
 _MOST_SAID: Final = 60_000
-"""Characters of a comment; GitHub takes 65,536."""
+"""The length of a comment in characters; GitHub allows 65,536."""
 _ID: Final = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 _CLAIM: Final = re.compile(r"<!-- goclaw-claim job=(\S{1,300}) claim=([0-9a-f]{32}) -->")
 _INSIDERS: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
@@ -41,14 +40,14 @@ _INSIDERS: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 @dataclass(frozen=True, slots=True)
 class IssueRules:
-    """Which issues are work, and what becomes of them.
+    """Which issues are work items, and how they end.
 
     Args:
-        label: Issues with it are work; it is taken off when the work is over.
-        claim_label: Put on while a job works on an issue.
-        failed_label: Put on when that went wrong; "" for none.
-        close: An issue is closed when the work went well.
-        forgotten_after: A claim that is older does not count any more.
+        label: The label of work items; it is removed at their end.
+        claim_label: Added while a job works on an issue.
+        failed_label: Added after a failure; "" for none.
+        close: Whether an issue is closed after a success.
+        forgotten_after: Older claims do not count.
     """
 
     label: str = "goclaw"
@@ -93,7 +92,7 @@ class _Claim:
 
     @classmethod
     def read(cls, found: Any) -> Self | None:
-        """None if the comment claims nothing."""
+        """Parse a comment; None if it claims nothing."""
         match = _CLAIM.match(str(found.get("body") or ""))
         if match is None:
             return None
@@ -111,8 +110,8 @@ class _Claim:
 class GitHubSource:
     """Implements ``WorkSource`` with the issues of a repository, the oldest first.
 
-    The id of a ``WorkItem`` has the number of the issue and that of the claim, so that a run whose
-    claim is gone cannot end it.
+    The id of a ``WorkItem`` contains the numbers of issue and claim, so that a run without its
+    claim cannot end it.
     """
 
     def __init__(self, place: RepositoryAddress, rules: IssueRules, clock: Clock) -> None:
@@ -134,7 +133,7 @@ class GitHubSource:
         return None
 
     async def done(self, item: WorkItem, *, ok: bool, text: str) -> None:
-        """The text becomes a comment; the label goes, or the issue is closed."""
+        """Add the text as a comment, and remove the label or close the issue."""
         issue, comment = _parts(item)
         async with opened(self._place, self._clock) as repository:
             if await repository.ask("GET", f"/issues/comments/{comment}") is None:
@@ -154,7 +153,7 @@ class GitHubSource:
             await _forget(repository, comment)
 
     async def give_back(self, item: WorkItem, reason: str) -> None:
-        """Label and claim go. What is not this run's any more stays as it is."""
+        """Remove label and claim, unless the issue belongs to another run."""
         issue, comment = _parts(item)
         async with opened(self._place, self._clock) as repository:
             if await repository.ask("GET", f"/issues/comments/{comment}") is None:
@@ -184,7 +183,7 @@ class GitHubSource:
         return issues
 
     async def _attempt(self, repository: Repository, issue: _Issue, job: JobId) -> WorkItem | None:
-        """Claim an issue; None if somebody else was quicker, or it is no work any more."""
+        """Claim an issue; None if another job was faster, or it is no longer a work item."""
         token = secrets.token_hex(16)
         claim = await repository.ask(
             "POST", f"/issues/{issue.number}/comments", content={"body": _claim(job, token)}
@@ -210,7 +209,7 @@ class GitHubSource:
     async def _win(
         self, repository: Repository, issue: _Issue, job: JobId, token: str
     ) -> list[int] | None:
-        """Our claims on an issue that count no more, and the new one; None if it is not ours."""
+        """Return our old claims on an issue, and the new one; None if another claim counts."""
         claims = await _claims(repository, issue.number)
         ours = [claim for claim in claims if claim.token == token]
         if not ours:
@@ -234,7 +233,7 @@ class GitHubSource:
     async def _left_over(
         self, repository: Repository, held: Sequence[_Issue], job: JobId
     ) -> list[_Issue]:
-        """Issues on which nobody seems to work: their claims are this job's own, or too old."""
+        """Return the issues whose claims belong to this job or are too old."""
         found = []
         for issue in held[:_MOST_LOOKED_AT]:
             claims = await _claims(repository, issue.number)
@@ -267,7 +266,7 @@ def _parts(item: WorkItem) -> tuple[int, int]:
 
 
 async def _claims(repository: Repository, issue: int) -> list[_Claim]:
-    """The claims on an issue, the oldest first."""
+    """Return the claims on an issue, the oldest first."""
     claims: list[_Claim | None] = []
     async for page in repository.pages(f"/issues/{issue}/comments", {}, most=_COMMENT_PAGES):
         claims += _read(_Claim.read, page)
@@ -295,7 +294,7 @@ def _is_pull_request(found: Any) -> bool:
 
 
 def _read(kind: Callable[[Any], Read], found: Iterable[Any]) -> list[Read]:
-    """Read parts of an answer. Raises ``WorkSourceError``."""
+    """Parse parts of a response. Raises ``WorkSourceError``."""
     try:
         return [kind(each) for each in found]
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""HTTP to GitHub's REST API: requests, retries, refusals in words. The one door to its client."""
+"""HTTP to GitHub's REST API: requests, retries, errors. The only module with its client."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.ports.clock import Clock
 
 PAGE: Final = 100
-"""The most entries that GitHub puts on a page."""
+"""The most entries on a page."""
 
 _TRIES: Final = 3
 _REQUEST_S: Final = 30.0
 _PATIENCE_S: Final = 20.0
-"""The longest pause that is waited for; the next run of the job comes anyway."""
+"""The longest wait in seconds; the next run of the job comes anyway."""
 _MOST_BYTES: Final = 32 << 20
 _MOST_WORDS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAddress:
-    """A repository. ``base_url`` is that of the API; ``token`` is shown nowhere.
+    """A repository. ``base_url`` is that of the API; ``token`` is never shown.
 
-    ``pause_s`` is the first pause before a request is repeated; the next one is twice as long.
+    ``pause_s`` is the first delay of a retry; it doubles each time.
     """
 
     repo: str
@@ -46,14 +46,14 @@ class _Answer:
     body: bytes
 
     def json(self) -> Any:
-        """Raises ``WorkSourceError``."""
+        """Parse the body. Raises ``WorkSourceError``."""
         try:
             return orjson.loads(self.body) if self.body else None
         except orjson.JSONDecodeError as error:
             raise WorkSourceError("GitHub answered with something that is not JSON") from error
 
     def said(self) -> str:
-        """GitHub's own words, as far as there are any."""
+        """Return GitHub's error message, if there is one."""
         try:
             said = orjson.loads(self.body)["message"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
@@ -62,7 +62,7 @@ class _Answer:
 
 
 class Repository:
-    """The API of one repository, for as long as it is open. Any call raises ``WorkSourceError``."""
+    """The API of a repository while it is open. Any call raises ``WorkSourceError``."""
 
     def __init__(
         self, session: aiohttp.ClientSession, place: RepositoryAddress, clock: Clock
@@ -79,9 +79,9 @@ class Repository:
         parameters: Mapping[str, str] | None = None,
         content: Mapping[str, object] | None = None,
     ) -> Any:
-        """Make a call; returns the JSON of the answer, None where there is nothing (any more).
+        """Make a call; return the JSON of the response, None if the resource does not exist.
 
-        What may be over in a moment is tried again, so a comment can come twice.
+        Transient errors are retried, so a comment can be added twice.
         """
         pause_s = self._place.pause_s
         for tries in range(1, _TRIES + 1):
@@ -106,7 +106,7 @@ class Repository:
     async def pages(
         self, path: str, parameters: Mapping[str, str], *, most: int
     ) -> AsyncIterator[list[Any]]:
-        """The pages of a list, at most so many. Nothing if there is no such list any more."""
+        """Yield the pages of a list, at most ``most``; none if it does not exist."""
         for number in range(1, most + 1):
             asked = {**parameters, "per_page": str(PAGE), "page": str(number)}
             page = await self.ask("GET", path, parameters=asked)
@@ -143,7 +143,7 @@ class Repository:
             return _Answer(response.status, headers, bytes(body))
 
     def _wait_s(self, answer: _Answer, pause_s: float) -> float:
-        """How long to wait before the same is asked again; 0: this is the answer."""
+        """Return the delay before a retry in seconds; 0: do not retry."""
         if answer.status >= 500:
             return _seconds(answer.headers.get("retry-after")) or pause_s
         spent = answer.headers.get("x-ratelimit-remaining") == "0"
@@ -192,7 +192,7 @@ def _later(answer: _Answer, wait_s: float) -> str:
 
 @asynccontextmanager
 async def opened(place: RepositoryAddress, clock: Clock) -> AsyncIterator[Repository]:
-    """Connections to a repository's API, for a few requests."""
+    """Open connections to a repository's API, for a few requests."""
     headers = {
         "Accept": "application/vnd.github+json",
         "Authorization": f"Bearer {place.token}",

@@ -1,4 +1,4 @@
-"""Work from a table of the database (SPEC CRON-18)."""
+"""Work items from a table of the database (SPEC CRON-18)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ID: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,9})")
 
 
 class TableSource:
-    """Implements ``WorkSource`` with one line of items.
+    """Implements ``WorkSource`` with one queue of items.
 
-    The id of a ``WorkItem`` has that of the row and the number of its taking, so that a run whose
-    item was given to another one cannot end it.
+    The id of a ``WorkItem`` contains the row and how often it was taken, so that a run whose item
+    was given to another one cannot end it.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class TableSource:
         self._forgotten_after = forgotten_after
 
     async def take(self, job: JobId) -> WorkItem | None:
-        """The item that the job has kept from a run that was cut off, else the oldest free one."""
+        """Return the item that the job has from an interrupted run, or take the oldest free one."""
         now = self._clock.now()
         with _translated():
             found = await self._store.take_work(
@@ -46,7 +46,7 @@ class TableSource:
         return WorkItem(f"{found.id}.{found.takes}", new.title, new.body, new.url)
 
     async def done(self, item: WorkItem, *, ok: bool, text: str) -> None:
-        """The text is kept with the item."""
+        """Store the text with the item."""
         row, takes = _parts(item)
         with _translated():
             ended = await self._store.end_work(
@@ -56,7 +56,7 @@ class TableSource:
             raise WorkSourceError(f"work item {row} is not this run's any more")
 
     async def give_back(self, item: WorkItem, reason: str) -> None:
-        """What is not this run's any more stays as it is."""
+        """Release the item, unless it belongs to another run."""
         row, takes = _parts(item)
         with _translated():
             await self._store.return_work(row, takes=takes, reason=reason)

@@ -1,4 +1,4 @@
-"""Any program as an agent (SPEC AGENT-2b): ``model = "command"``."""
+"""Programs as agents (SPEC AGENT-2b): ``model = "command"``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that answers: started for each run, ended with it."""
+"""An agent that is a program, started for each run."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from goclaw_py.model.run_events import NO_USAGE, TextDelta
 from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, ModelStep, Role, RunRequest
 
 FORMAT = "command"
-"""Names our entries in a history; their native form holds the id of the conversation."""
+"""The format of our history entries; their native form contains the conversation's id."""
 
 MAX_REPLY = 1_000_000
-"""Characters of a reply; a program that says more is ended."""
+"""The longest reply in characters; a program that writes more is ended."""
 
 
 class CommandAgent:
     """Runs a program for each request (SPEC AGENT-2b).
 
-    The program gets the prompt, a minimal environment (SPEC SEC-4) and the agent's workspace as
-    its folder. Cancelling a run ends it with everything that it has started.
+    The program gets the prompt, a minimal environment (SPEC SEC-4) and the agent's workspace as its
+    folder. Cancelling a run ends it with everything that it has started.
     """
 
     def __init__(
@@ -42,7 +42,10 @@ class CommandAgent:
         self._environ = environ
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """Raises ``AgentError`` if the program cannot be started, fails, or takes too long."""
+        """Run the program.
+
+        Raises ``AgentError`` if it cannot be started, fails, or takes too long.
+        """
         known = _conversation(request)
         is_first = known is None
         answer = _Answer(request, emit, known or str(uuid.uuid4()), output_of(self._spec))
@@ -64,10 +67,10 @@ class CommandAgent:
         return answer.result()
 
     async def warm_up(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing is left: programs end with their runs."""
+        """Do nothing: programs end with their runs."""
 
     async def _answer(self, call: Call, request: RunRequest, answer: _Answer) -> None:
         running = program(
@@ -112,10 +115,10 @@ class CommandAgent:
 
 
 class _Answer:
-    """What a program answers, and what is known of its run.
+    """The output of a program, and what is known of its run.
 
-    The session remembers the program's conversation once that has begun to answer, however the run
-    ends: until ``/new`` the next one goes on with it.
+    Once the program has started to answer, the session stores its conversation id, however the run
+    ends, and continues it until ``/new``.
     """
 
     def __init__(self, request: RunRequest, emit: Emit, session: str, output: Output) -> None:
@@ -127,7 +130,7 @@ class _Answer:
         self._length = 0
 
     def hear(self, data: bytes, *, last: bool = False) -> None:
-        """Tell what it says. Raises ``AgentError`` if that is too much."""
+        """Emit its text. Raises ``AgentError`` if there is too much."""
         piece = self._output.feed(data, last=last)
         if not piece:
             return
@@ -141,16 +144,16 @@ class _Answer:
             raise too_much(f"more than {MAX_REPLY:,} characters")
 
     def report(self) -> None:
-        """The program has ended or is about to be; tell what it has used."""
+        """Report its usage, at or before its end."""
         entries = self._cut if self._pieces else None
         self._emit(ModelStep(self._output.usage, done=True, entries=entries))
 
     def forget(self) -> None:
-        """It has failed: there may be no conversation that it could go on with."""
+        """Forget the conversation of a failed program, which may not exist."""
         self._emit(ModelStep(self._output.usage, done=True))
 
     def result(self) -> AgentResult:
-        """The whole reply. Raises ``AgentError`` if it is too long."""
+        """Return the whole reply. Raises ``AgentError`` if it is too long."""
         told = self._output.result
         text = "".join(self._pieces) if told is None else told
         if len(text) > MAX_REPLY:
@@ -169,7 +172,7 @@ class _Answer:
 
 
 def _conversation(request: RunRequest) -> str | None:
-    """The id of the conversation that a run goes on with."""
+    """Return the id of the conversation that a run continues."""
     for entry in reversed(request.history):
         if entry.format == FORMAT and entry.native is not None:
             with suppress(orjson.JSONDecodeError, KeyError, TypeError):
@@ -178,7 +181,7 @@ def _conversation(request: RunRequest) -> str | None:
 
 
 def _system(request: RunRequest) -> str:
-    """What it is told in each run. It has its own memory, but not of what we pin."""
+    """Return the instructions of each run. The program has its own memory, without pinned facts."""
     lines = [*request.system]
     if request.pinned:
         lines.append("Facts to remember:\n" + "\n".join(f"- {fact}" for fact in request.pinned))
@@ -186,7 +189,7 @@ def _system(request: RunRequest) -> str:
 
 
 def _prompt(request: RunRequest, *, is_first: bool) -> str:
-    """What it answers. Of what was said before it came it knows nothing (SPEC AGENT-7)."""
+    """Return the prompt; the first one contains the earlier conversation (SPEC AGENT-7)."""
     if not is_first or not request.summary:
         return request.prompt
     return f"[What was said before this, in short]\n{request.summary}\n\n{request.prompt}"

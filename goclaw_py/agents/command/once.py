@@ -1,4 +1,4 @@
-"""A program that a job runs (SPEC CRON-0, SEC-4). What it writes is what the job says."""
+"""A program that a job runs (SPEC CRON-0, SEC-4). Its output is the job's result."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from goclaw_py.model.run_events import NO_USAGE, TextDelta
 from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, ModelStep, RunRequest
 
 MAX_OUTPUT = 1_000_000
-"""Characters; a program that writes more is ended."""
+"""The longest output in characters; a program that writes more is ended."""
 
 _LINE_CHARS = 200
 _COMPLAINT_CHARS = 4_000
 
 
 def program_loop(argv: tuple[str, ...], *, environ: Mapping[str, str] = os.environ) -> AgentLoop:
-    """A loop that runs one program in each run, in the agent's workspace.
+    """Return a loop that runs a program in each run, in the agent's workspace.
 
-    The program can read the prompt on its standard input; nothing of it is put into its arguments,
-    which are used as they are, without a shell. It gets a minimal environment. How long it may take
-    is the runtime's business: cancelling a run ends it with all that it has started.
+    The program can read the prompt on its standard input; its arguments are used as they are,
+    without a shell and without the prompt. It gets a minimal environment. The runtime limits its
+    time: cancelling a run ends it with everything that it has started.
     """
     return _ProgramLoop(argv, environ)
 
@@ -39,7 +39,10 @@ class _ProgramLoop:
         self._env = {name: environ[name] for name in USUAL if name in environ}
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """Raises ``AgentError`` if the program cannot be started, fails, or says too much."""
+        """Run the program.
+
+        Raises ``AgentError`` if it cannot be started, fails, or writes too much.
+        """
         heard = _Heard(emit)
         prompt = request.prompt.encode(errors="replace")
         running = program(
@@ -62,10 +65,10 @@ class _ProgramLoop:
         return AgentResult(heard.text)
 
     async def warm_up(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing is left: programs end with their runs."""
+        """Do nothing: programs end with their runs."""
 
     @property
     def _name(self) -> str:
@@ -82,7 +85,7 @@ class _ProgramLoop:
 
 
 class _Heard:
-    """What a program has written so far."""
+    """The output of a program so far."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
@@ -95,7 +98,7 @@ class _Heard:
         return "".join(self._pieces)
 
     def hear(self, data: bytes, *, last: bool = False) -> None:
-        """Tell it. Raises ``AgentError`` if that is too much."""
+        """Emit its text. Raises ``AgentError`` if there is too much."""
         piece = self._output.feed(data, last=last)
         if not piece:
             return

@@ -1,4 +1,4 @@
-"""What a program answers, as it comes."""
+"""Parses the output of a program while it is written."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from goclaw_py.agents.command.spec import CommandSpec, OutputKind, UsagePaths
 from goclaw_py.model.run_events import Usage
 
 MAX_LINE = 4 * 1024 * 1024
-"""Bytes of a line of JSON: a tool's result may be in it."""
+"""The longest line of JSON in bytes: it may contain a tool's result."""
 
 _MOST = 10**12
-"""No run uses more of anything: a number above it is none."""
+"""Larger numbers of usage are ignored."""
 
 
 class Output(Protocol):
-    """Reads the output of one run."""
+    """Parses the output of one run."""
 
     session: str
-    """The program's own id of the conversation, "" if it has told none."""
+    """The program's id of the conversation, "" if there is none."""
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
-        """More of it has come; what the person may read of it now."""
+        """Take more output; return the new text for the person."""
 
     @property
     def result(self) -> str | None:
-        """The whole reply, if the program has told it apart from the pieces."""
+        """Return the whole reply, if the program reports it separately."""
 
     @property
     def usage(self) -> Usage:
-        """What it has told that it used; at least one request, and no cost that it has not told."""
+        """Return the reported usage: at least one request, and a cost only if reported."""
 
 
 def output_of(spec: CommandSpec) -> Output:
-    """What reads the output of a program."""
+    """Create the parser for the output of a program."""
     return JsonLines(spec) if spec.output is OutputKind.JSONL else PlainOutput()
 
 
 class PlainOutput:
-    """All of it is the reply."""
+    """All output is the reply."""
 
     session = ""
     result: str | None = None
@@ -53,12 +53,12 @@ class PlainOutput:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
-        """Bytes that are no text become U+FFFD."""
+        """Decode output; invalid bytes become U+FFFD."""
         return self._decoder.decode(data, last)
 
 
 class JsonLines:
-    """Each line is a JSON object. What is none is passed over: programs log in between."""
+    """Each line is a JSON object. Other lines are ignored: programs write logs in between."""
 
     def __init__(self, spec: CommandSpec) -> None:
         self._text = [_Path(path) for path in spec.text]
@@ -74,11 +74,11 @@ class JsonLines:
 
     @property
     def usage(self) -> Usage:
-        """What it has told so far."""
+        """Return the usage so far."""
         return self._used.usage
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
-        """The pieces of whole lines."""
+        """Return the text in complete lines."""
         begin, *following = data.split(b"\n")
         self._rest += begin
         lines: list[bytes] = []
@@ -99,7 +99,7 @@ class JsonLines:
         return self._join + text if begun else text
 
     def _take_rest(self) -> bytes:
-        """The line that has ended; nothing, if it was too long."""
+        """Return the line that has ended; nothing if it was too long."""
         line = b"" if self._too_long else bytes(self._rest)
         self._rest.clear()
         self._too_long = False
@@ -118,7 +118,7 @@ class JsonLines:
 
 
 class _Used:
-    """What a program tells of its usage. Numbers that cannot be right are passed over."""
+    """The usage that a program reports. Impossible numbers are ignored."""
 
     def __init__(self, paths: UsagePaths) -> None:
         self._input = [_Number(path) for path in paths.input]
@@ -127,7 +127,7 @@ class _Used:
         self._turns = [_Number(path) for path in paths.turns]
 
     def read(self, value: object) -> None:
-        """Look at a line."""
+        """Read a line."""
         for number in (*self._input, *self._output, *self._turns):
             number.read(value, whole=True)
         for number in self._cost:
@@ -165,7 +165,7 @@ def _sum(numbers: Sequence[_Number]) -> Decimal | None:
 
 
 class _Path:
-    """Where values are in a line; an empty one is nowhere."""
+    """A path to values in a line; an empty one matches nothing."""
 
     def __init__(self, written: str) -> None:
         *conditions, place = written.split() or [""]
@@ -173,19 +173,19 @@ class _Path:
         self._place = place
 
     def values(self, line: object) -> Iterator[object]:
-        """What is at it, if the line is as it has to be."""
+        """Yield the values at the path, if the line meets its conditions."""
         if self._place and all(
             wanted in _leaves(line, place.split(".")) for place, wanted in self._conditions
         ):
             yield from _leaves(line, self._place.split("."))
 
     def texts(self, line: object) -> Iterator[str]:
-        """The texts among them."""
+        """Yield the texts among them."""
         return (value for value in self.values(line) if isinstance(value, str))
 
 
 def _leaves(value: object, path: Sequence[str]) -> Iterator[object]:
-    """What is at a path; ``*`` stands for all elements of a list."""
+    """Yield the values at a path; ``*`` matches all elements of a list."""
     if not path:
         yield value
     elif path[0] == "*" and isinstance(value, list):

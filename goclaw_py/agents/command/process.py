@@ -1,7 +1,7 @@
-"""A program with everything that it starts: when it is ended, nothing of it survives.
+"""A program with everything that it starts: when it is ended, no process remains.
 
-The program is the leader of a process group of its own. Whatever leaves that group is found by a
-variable in its environment, which children inherit.
+The program is the leader of a process group. Processes that leave the group are found by a variable
+in their environment, which children inherit.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from goclaw_py.model.errors import GoclawError
 log = logging.getLogger(__name__)
 
 MARK = "GOCLAW_RUN_ID"
-"""The variable that all processes of a run have."""
+"""The variable in the environment of all processes of a run."""
 
 USUAL = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-"""What every program gets of the gateway's environment (SPEC SEC-4)."""
+"""The variables of the gateway that every program gets (SPEC SEC-4)."""
 
 END_S = 5.0
-"""How long a program may take to end after SIGTERM, before SIGKILL."""
+"""Seconds that a program has to end after SIGTERM, before SIGKILL."""
 
 _KILLED_S = 5.0
 _LOOK_S = 0.02
@@ -35,7 +35,7 @@ _PROC = Path("/proc")
 
 
 class NotStarted(GoclawError):
-    """A program could not be started; ``too_long``: an argument is longer than the system takes."""
+    """A program could not be started; ``too_long``: an argument exceeds the system's limit."""
 
     def __init__(self, cause: str, *, too_long: bool = False) -> None:
         super().__init__(cause)
@@ -51,10 +51,9 @@ async def program(
     run_id: str,
     told: bool,
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Start a program; however this is left, it ends with all that it has started.
+    """Start a program, which ends with everything that it has started when this is left.
 
-    ``told``: there is something to write to its standard input, which else is ``/dev/null``.
-    Raises ``NotStarted``.
+    ``told``: its standard input is a pipe, otherwise ``/dev/null``. Raises ``NotStarted``.
     """
     # A task of its own: whoever is cancelled here could not end what is about to start.
     starting = asyncio.create_task(_start(arguments, folder, {**env, MARK: run_id}, told=told))
@@ -96,10 +95,10 @@ async def _end_started(starting: asyncio.Task[asyncio.subprocess.Process], run_i
 
 
 async def end_marked(run_id: str) -> None:
-    """End what has the mark of a run: SIGTERM, some time, SIGKILL.
+    """End all processes with the mark of a run: SIGTERM, some time, SIGKILL.
 
-    For programs that others have started, with ``MARK`` in their environment, and have ended.
-    It goes on to the end where its caller is cancelled.
+    For programs that others have started with ``MARK`` in their environment, and have ended.
+    Continues to the end if its caller is cancelled.
     """
     await asyncio.shield(_end_marked(run_id))
 
@@ -121,9 +120,9 @@ async def _end_marked(run_id: str) -> None:
 
 
 async def exit_code(process: asyncio.subprocess.Process) -> int:
-    """Wait until a program has ended, whoever still holds its output open.
+    """Wait until a program has ended, even if another process has its output open.
 
-    ``Process.wait`` waits for the output too.
+    ``Process.wait`` also waits for the output.
     """
     while True:
         if process.returncode is not None:
@@ -132,7 +131,7 @@ async def exit_code(process: asyncio.subprocess.Process) -> int:
 
 
 async def _end(process: asyncio.subprocess.Process, run_id: str) -> None:
-    """SIGTERM, some time, SIGKILL; to the group and to all that have left it."""
+    """Send SIGTERM, wait, and send SIGKILL, to the group and to processes that left it."""
     loop = asyncio.get_running_loop()
     for number, for_s in ((signal.SIGTERM, END_S), (signal.SIGKILL, _KILLED_S)):
         end = loop.time() + for_s
@@ -167,7 +166,7 @@ def _signal_all(pids: Sequence[int], number: signal.Signals) -> None:
 
 
 def _family(group: int, run_id: str) -> Iterator[int]:
-    """The living processes of a run, wherever they have gone. None where there is no ``/proc``."""
+    """Yield the living processes of a run. None without ``/proc``."""
     mark = f"{MARK}={run_id}".encode()
     for folder in _PROC.glob("[0-9]*"):
         # A process may end while we look; others' are not ours to read.

@@ -1,4 +1,4 @@
-"""What the settings say about a program that answers."""
+"""The settings of a program that answers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ WORKSPACE = "{workspace}"
 
 
 class OutputKind(StrEnum):
-    """How a program answers."""
+    """The format of a program's output."""
 
     TEXT = "text"
-    """What it writes is the reply."""
+    """The output is the reply."""
     JSONL = "jsonl"
-    """Each line is a JSON object; paths tell where the reply is in it."""
+    """Each line is a JSON object; paths select the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsagePaths:
-    """Where a program tells what it has used; see ``CommandSpec`` for paths.
+    """Paths to the usage that a program reports; see ``CommandSpec`` for paths.
 
-    The last number at a path counts, those of several paths are added up: ``input`` and ``output``
-    are tokens, ``cost`` is US dollars, ``turns`` are model requests.
+    The last number at a path counts, and several paths are added up: ``input`` and ``output`` are
+    tokens, ``cost`` is US dollars, ``turns`` are model requests.
     """
 
     input: tuple[str, ...] = ()
@@ -37,11 +37,11 @@ class UsagePaths:
 
 @dataclass(frozen=True, slots=True)
 class ProgramInput:
-    """What one run has for its program.
+    """The input of a run's program.
 
     Args:
-        prompt: What it answers.
-        system: Its instructions, which are not the words of whom it answers (SPEC AGENT-7).
+        prompt: The prompt.
+        system: The instructions, separate from the words of people (SPEC AGENT-7).
         session: The id of the conversation.
     """
 
@@ -53,7 +53,7 @@ class ProgramInput:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a program is started with; ``stdin`` is what it can read."""
+    """The arguments of a program; ``stdin`` is its standard input."""
 
     arguments: tuple[str, ...]
     stdin: bytes
@@ -63,24 +63,24 @@ class Call:
 class CommandSpec:
     """A program that is started for each run, in the agent's workspace.
 
-    Arguments may hold ``{prompt}`` (else the prompt goes to its standard input), ``{system}`` (the
-    run's instructions, else they stand before the prompt), ``{session}`` (an id that stays the same
-    until ``/new``) and ``{workspace}``. Nothing is given to a shell.
+    Arguments may contain ``{prompt}`` (otherwise the prompt goes to its standard input),
+    ``{system}`` (the instructions, otherwise they precede the prompt), ``{session}`` (an id that
+    stays the same until ``/new``) and ``{workspace}``. No shell is used.
 
     Args:
         run: The program and its arguments.
-        first: More arguments for the first run of a conversation.
-        later: More arguments for all others, to go on with it.
-        text: With ``jsonl``, paths to pieces of the reply. A path is keys with dots between them,
-            ``*`` for each element of a list; conditions may stand before it, as in
-            ``type=assistant message.content.*.text``.
-        join: What stands between two pieces.
-        result: With ``jsonl``, the path to the whole reply, which wins over the pieces.
-        session: With ``jsonl``, the path to the program's own id of the conversation, for
-            ``{session}`` in ``later``.
-        usage: With ``jsonl``, where it tells what it has used.
-        env: Names of variables of the gateway's environment that it gets beside the usual ones.
-        timeout_s: How long a run may take; None: as long as any run.
+        first: Additional arguments for the first run of a conversation.
+        later: Additional arguments for later runs, which continue it.
+        text: With ``jsonl``, paths to pieces of the reply. A path is keys separated by dots, ``*``
+            for each element of a list; conditions may precede it, as in ``type=assistant
+            message.content.*.text``.
+        join: The separator of pieces.
+        result: With ``jsonl``, the path to the whole reply, used in place of the pieces.
+        session: With ``jsonl``, the path to the program's id of the conversation, for ``{session}``
+            in ``later``.
+        usage: With ``jsonl``, the paths to its usage.
+        env: Variables of the gateway's environment that it gets besides the usual ones.
+        timeout_s: The time limit of a run; None: that of any run.
     """
 
     run: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class CommandSpec:
     timeout_s: float | None = None
 
     def call(self, told: ProgramInput, *, is_first: bool) -> Call:
-        """What is started for a run; a value is put in as it is, whatever stands in it."""
+        """Return the arguments for a run; values are inserted unchanged."""
         written = (*self.run, *(self.first if is_first else self.later))
         prompt = told.prompt if _has(written, SYSTEM) else _below(told.system, told.prompt)
         values = {
@@ -114,14 +114,14 @@ def _has(arguments: tuple[str, ...], placeholder: str) -> bool:
 
 
 def _below(system: str, prompt: str) -> str:
-    """A prompt below the instructions of its run, if there are any."""
+    """Return a prompt after the instructions of its run, if there are any."""
     if not system:
         return prompt
     return f"<instructions>\n{system}\n</instructions>\n\n{prompt}"
 
 
 def _filled(argument: str, values: Mapping[str, str]) -> str:
-    """Each placeholder replaced once: one in a prompt stays as it is."""
+    """Replace each placeholder once: one in a prompt stays as it is."""
     pieces: list[str] = []
     while argument:
         found = [(at, name) for name in values if (at := argument.find(name)) >= 0]
@@ -134,5 +134,5 @@ def _filled(argument: str, values: Mapping[str, str]) -> str:
 
 
 def _given(text: str) -> str:
-    """As much of a text as an argument can hold: no lone surrogate, and no NUL, which ends it."""
+    """Return as much of a text as an argument can contain: no lone surrogates, no NUL."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

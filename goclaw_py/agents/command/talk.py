@@ -1,4 +1,4 @@
-"""What goes into a program and what comes out of it."""
+"""Standard input and output of a program."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from goclaw_py.agents.command.process import exit_code
 from goclaw_py.model.errors import AgentError
 
 MAX_OUTPUT = 256 * 1024 * 1024
-"""Bytes that a program may write in one run, errors included; one that writes more is ended."""
+"""The number of bytes that a program may write in a run, including errors."""
 
 _READ = 64 * 1024
 _ERRORS_KEPT = 4_000
 _REST_S = 0.5
-"""How long the output of a program that has ended is still read."""
+"""Seconds for which the output of an ended program is still read."""
 
 
 class Hearer(Protocol):
-    """Is told what a program writes to its standard output."""
+    """Receives the standard output of a program."""
 
     def hear(self, data: bytes, *, last: bool = False) -> None:
-        """More of it has come. Raises ``AgentError`` to end the program."""
+        """Take more output. Raises ``AgentError`` to end the program."""
 
 
 class Talk:
-    """One conversation with a program that has been started; ``run`` is called once.
+    """The communication with a started program; ``run`` is called once.
 
-    One that was started without a standard input is told nothing.
+    Without a standard input nothing is written to it.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, prompt: bytes, hearer: Hearer) -> None:
@@ -40,11 +40,14 @@ class Talk:
 
     @property
     def errors(self) -> str:
-        """The end of what it wrote to its standard error."""
+        """Return the end of its standard error."""
         return self._errors.decode(errors="replace").strip()
 
     async def run(self) -> int:
-        """Talk until it has ended; its exit code. Raises ``AgentError`` if it says too much."""
+        """Communicate until it has ended; return its exit code.
+
+        Raises ``AgentError`` if it writes too much.
+        """
         ended = asyncio.create_task(exit_code(self._process))
         reading = asyncio.create_task(self._read(), name="agent program")
         complaints = asyncio.create_task(self._keep_errors())
@@ -98,12 +101,12 @@ class Talk:
 
 
 def too_much(cause: str) -> AgentError:
-    """The error of a program that says more than anybody could read."""
+    """Return the error for a program that writes too much."""
     return AgentError("The agent program said far too much, so I stopped it.", cause)
 
 
 async def _until(ended: asyncio.Task[int], others: set[asyncio.Task[None]]) -> None:
-    """Wait for the end of a program. Raises what one of the others raises meanwhile."""
+    """Wait for the end of a program. Raises errors of the other tasks."""
     waiting: set[asyncio.Task[int] | asyncio.Task[None]] = {ended, *others}
     while not ended.done():
         done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
-"""Agents on language models, whoever serves them (SPEC AGENT-2a).
+"""Agents on language models of any provider (SPEC AGENT-2a).
 
 The only package that imports ``pydantic_ai`` and the providers' libraries, and only when an agent
-is warmed up or runs for the first time: importing this package costs nothing.
+is warmed up or first run: importing this package is cheap.
 """
 
 from goclaw_py.agents.models.agent import ModelAgent

@@ -1,4 +1,4 @@
-"""The model agent as the rest of the program sees it. Light: the engine behind it comes later."""
+"""The model agent as other modules see it, without heavy imports; ``engine`` does the work."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ _SHOWN_CHARS = 60
 class ModelAgent:
     """An agent on a language model.
 
-    It can be made, and the gateway can start, without a key; runs then fail with a sentence that
-    names the variable to set. A key is looked for in the spec, then in the environment. A server
-    of one's own (``base_url``) is asked without a key if there is none. Fallback models without a
-    key are left out.
+    It can be created, and the gateway can start, without a key; runs then fail with a sentence that
+    names the variable to set. The key comes from the spec or the environment. A server with
+    ``base_url`` may have no key. Fallback models without a key are left out.
 
-    A run may ask for another model: ``PROVIDER:NAME``, or ``NAME`` at the same provider. It works
-    with the same settings; key, address and headers are those of the same provider only, and
-    another's are looked for in the environment.
+    A run may name another model: ``PROVIDER:NAME``, or ``NAME`` of the same provider. It has the
+    same settings; key, address and headers are used only for the same provider, another one's come
+    from the environment.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class ModelAgent:
             return await engine.run(request, emit)
 
     async def warm_up(self) -> None:
-        """Import the provider's library in a thread (1 to 2 s), unless there is no key for it."""
+        """Import the provider's library in a thread (1 to 2 s), unless its key is missing."""
         provider, _ = self._own
         if lacks(provider, *self._found(provider)) is None:
             self._check(provider)
@@ -78,11 +77,11 @@ class ModelAgent:
                 pass
 
     async def close(self) -> None:
-        """Close the HTTP clients. A run after it connects anew."""
+        """Close the HTTP clients. A later run connects again."""
         await self._engines.close()
 
     def _named(self, text: str) -> ModelName:
-        """The model that a run asks for. Raises ``AgentError`` if nobody can know which it is."""
+        """Return the model that a run names. Raises ``AgentError`` if it is ambiguous."""
         written = text.strip()
         if not written:
             return self._own
@@ -97,7 +96,7 @@ class ModelAgent:
         )
 
     def _check(self, provider: Provider) -> None:
-        """Raise ``AgentError`` if a provider cannot be asked."""
+        """Raise ``AgentError`` if a provider cannot be used."""
         key, url = self._found(provider)
         if variable := lacks(provider, key, url):
             what = "key" if variable in provider.key_variables else "address"
@@ -111,7 +110,7 @@ class ModelAgent:
             raise AgentError(NO_ENTRY, cause)
 
     def _found(self, provider: Provider) -> tuple[str, str | None]:
-        """Key and address of a provider."""
+        """Return key and address of a provider."""
         is_own = provider is self._own[0]
         key = find_key(provider, self._spec.api_key if is_own else None, self._environ)
         url = find_url(provider, self._spec.base_url if is_own else None, self._environ)

@@ -1,6 +1,6 @@
-"""Who serves models, what each of them needs, and whether a price is known (SPEC AGENT-2a).
+"""Providers of models: their requirements, and whether prices are known (SPEC AGENT-2a).
 
-Light: imports no library, but ``genai_prices`` when it is asked for a price.
+Light: it imports only ``genai_prices``, when a price is needed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _GATEWAY_URL = "PYDANTIC_AI_GATEWAY_BASE_URL"
 
 
 class Provider(StrEnum):
-    """Who serves a model; the prefix of the ``model`` setting.
+    """A provider of models; the prefix of the ``model`` setting.
 
-    These are the names that pydantic-ai knows, except those of models that write no text, one whose
-    key cannot stand in settings, and one that is no more. Whoever speaks OpenAI's protocol and is
-    not named here is reached as ``openai`` with a ``base_url``.
+    These are pydantic-ai's names, except providers without text models, one whose key cannot be in
+    settings, and one that has closed. Other servers with OpenAI's protocol are used as ``openai``
+    with a ``base_url``.
     """
 
     ALIBABA = "alibaba"
@@ -70,12 +70,12 @@ class Provider(StrEnum):
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """The environment variables that may hold the key; people are told the first."""
+        """Return the environment variables that may contain the key; messages name the first."""
         return _facts(self).keys or (f"{_variable(self)}_API_KEY",)
 
     @property
     def key_variable(self) -> str:
-        """The environment variable that holds the key."""
+        """Return the environment variable of the key."""
         return self.key_variables[0]
 
     @property
@@ -85,37 +85,37 @@ class Provider(StrEnum):
 
     @property
     def url_variable(self) -> str:
-        """The environment variable that holds the address of another server; empty: none."""
+        """Return the environment variable of another server's address; "": none."""
         return _facts(self).url
 
     @property
     def needs_url(self) -> bool:
-        """True for those that have no server of their own."""
+        """Return whether an address is required, because there is no default server."""
         return _facts(self).needs_url
 
     @property
     def takes_url(self) -> bool:
-        """Whether the settings can name another server."""
+        """Return whether the settings may name another server."""
         return _facts(self).takes_url
 
     @property
     def takes_headers(self) -> bool:
-        """Whether the settings can add HTTP headers."""
+        """Return whether the settings may add HTTP headers."""
         return _facts(self).takes_headers
 
     @property
     def takes_our_client(self) -> bool:
-        """Whether requests go through our HTTP client; else its library's own may try again."""
+        """Return whether it uses our HTTP client; otherwise its library may retry by itself."""
         return _facts(self).takes_our_client
 
     @property
     def install(self) -> str:
-        """The command that installs its library."""
+        """Return the command that installs its library."""
         return f"pip install 'pydantic-ai-slim[{_facts(self).extra}]'"
 
     @property
     def is_installed(self) -> bool:
-        """Whether its library is there. Looks, but imports nothing except empty namespaces."""
+        """Return whether its library is installed, without importing it."""
         try:
             return find_spec(_facts(self).library) is not None
         except ModuleNotFoundError:
@@ -124,7 +124,7 @@ class Provider(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is not as with most of them, who speak OpenAI's protocol over its library."""
+    """Differences from most providers, which have OpenAI's protocol and library."""
 
     keys: tuple[str, ...] = ()
     needs_key: bool = True
@@ -217,7 +217,7 @@ _OTHERS = {
 
 
 def read_model(text: str) -> tuple[Provider, str] | None:
-    """Read ``PROVIDER:NAME``; None if it is anything else, or nobody knows the provider."""
+    """Parse ``PROVIDER:NAME``; None if it is anything else, or the provider is unknown."""
     prefix, _, name = text.strip().partition(":")
     return (Provider(prefix), name) if name.strip() and prefix in set(Provider) else None
 
@@ -231,13 +231,13 @@ def _variable(provider: Provider) -> str:
 
 
 _ALIASES = {"openai-chat": "openai", "openai-responses": "openai", "google-cloud": "google"}
-"""Under which name the prices of a provider are listed, where that is not its own."""
+"""The names under which prices are listed, where they differ."""
 
 
 def is_priced(provider: Provider, model: str, base_url: str | None) -> bool:
-    """Whether a budget of money can hold for a model.
+    """Return whether a cost budget can be enforced for a model.
 
-    What a server of one's own costs nobody knows, whatever its models are called.
+    The cost of a server with ``base_url`` is unknown, whatever its models are called.
     """
     if base_url:
         return False

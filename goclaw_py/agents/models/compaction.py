@@ -1,8 +1,8 @@
-"""Keeps a conversation within what its model can take (SPEC AGENT-4). Imports heavy libraries.
+"""Keeps a conversation within its model's context window (AGENT-4). Heavy imports.
 
-A *unit* is what a person said with what the agent answered; it is kept or replaced as a whole, so
-no call of a tool loses its result. Tokens are estimated: from what the server counted for the last
-answer, and from the characters of all that it has not seen.
+A *unit* is a person's message with the agent's answer; it is kept or replaced as a whole, so that
+no tool call loses its result. Tokens are estimated from the server's count for the last answer, and
+from the characters of everything after it.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from goclaw_py.ports.agent import Emit, HistoryEntry, Role
 _log = logging.getLogger(__name__)
 
 CHARS_PER_TOKEN = 3
-"""Fewer than most texts have, so that estimates err to the safe side."""
+"""Lower than for most texts, so that estimates are too high rather than too low."""
 
 PICTURE_TOKENS = 1_500
 
 FULL = 0.75
-"""From this share of the window on, the older part of a conversation becomes a summary."""
+"""From this share of the window on, the older part is replaced by a summary."""
 
 KEPT = 0.40
-"""The share of the window that the rest may take then."""
+"""The share of the window that the rest may use then."""
 
 KEPT_AFTER_OVERFLOW = 0.20
-"""The share that may be kept of what the server has found too long."""
+"""The share that may be kept after the server refused a conversation as too long."""
 
 FULL_WITHIN = 0.85
-"""From this share on, the older results of tools are left out while a run works."""
+"""From this share on, older tool results are left out during a run."""
 
 _FREED_WITHIN = 0.70
 _ASKED = 0.60
@@ -73,29 +73,29 @@ Ask = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What was said in ``entries`` entries of a history, which belong together."""
+    """``entries`` consecutive entries of a history that belong together."""
 
     entries: int
     messages: tuple[ModelMessage, ...]
 
     @property
     def chars(self) -> int:
-        """How many characters a model reads."""
+        """Return the number of characters that a model reads."""
         return chars(self.messages)
 
 
 @dataclass(slots=True)
 class Context:
-    """What of a conversation is sent at the begin of a run.
+    """The part of a conversation that is sent at the start of a run.
 
     Args:
-        window: Tokens that the model can take.
-        summary: What stands for all that was before ``units``.
-        units: What is sent as it was.
-        around: Characters of the instructions and of what describes the tools.
-        asked: Characters of the prompt.
-        replaced: How many entries of the request's history ``summary`` stands for.
-        left_out: How many are not sent though nothing stands for them.
+        window: The model's limit in tokens.
+        summary: The text that replaces everything before ``units``.
+        units: The part that is sent unchanged.
+        around: The number of characters of instructions and tool descriptions.
+        asked: The number of characters of the prompt.
+        replaced: The number of entries of the request's history that ``summary`` replaces.
+        left_out: The number of entries that are not sent and not summarized.
     """
 
     window: int
@@ -115,9 +115,9 @@ class Context:
 
     @property
     def messages(self) -> list[ModelMessage]:
-        """What is sent before the prompt.
+        """Return the messages before the prompt.
 
-        The summary is what was said, so it is no instruction (SPEC AGENT-7).
+        The summary is conversation, not an instruction (SPEC AGENT-7).
         """
         return [*self._head, *(message for unit in self.units for message in unit.messages)]
 
@@ -132,19 +132,19 @@ class Context:
 
     @property
     def tokens(self) -> int:
-        """What the first request of the run will take."""
+        """Return the size of the first request of the run in tokens."""
         messages = self.messages
         return estimate(messages, mark=self.mark, before=self.around, after=self.asked)
 
     @property
     def is_full(self) -> bool:
-        """Whether there is something to compact, and it is time to."""
+        """Return whether compaction is needed and possible."""
         return bool(self.units) and self.tokens > FULL * self.window
 
     def older(self, room: float) -> int:
-        """How many units have to go so that the rest takes no more than so many tokens.
+        """Return how many units must go so that the rest takes at most ``room`` tokens.
 
-        And so that all of it fits. At least one: it is asked because there is too much.
+        And so that everything fits. At least one, because there is too much.
         """
         sizes = self._sizes()
         room = min(room, FULL * self.window - self._fixed)
@@ -157,35 +157,35 @@ class Context:
 
     @property
     def sent(self) -> float:
-        """What the units take together, in tokens."""
+        """Return the size of all units in tokens."""
         known = self.tokens - self._fixed
         return max(known, sum(unit.chars for unit in self.units) / CHARS_PER_TOKEN)
 
     @property
     def _fixed(self) -> float:
-        """What all else takes."""
+        """Return the size of everything else in tokens."""
         return (self.around + self.asked + chars(self._head)) / CHARS_PER_TOKEN
 
     def _sizes(self) -> list[float]:
-        """The tokens of each unit: its part of what they take together."""
+        """Return the size of each unit in tokens: its share of their total."""
         shares = [unit.chars + 1 for unit in self.units]
         each = self.sent / sum(shares)
         return [each * share for share in shares]
 
     def sum_up(self, count: int, summary: str) -> None:
-        """Let a summary stand for the oldest units and for all before them."""
+        """Replace the oldest units, and everything before them, by a summary."""
         self.replaced += sum(unit.entries for unit in self.units[:count])
         self.summary = summary
         del self.units[:count]
 
     def leave_out(self, count: int) -> None:
-        """Send the oldest units no more in this run."""
+        """Leave the oldest units out of this run."""
         self.left_out += sum(unit.entries for unit in self.units[:count])
         del self.units[:count]
 
 
 def units(history: Sequence[HistoryEntry]) -> list[Unit]:
-    """Divide a history: a unit ends with the last answer before a person speaks again."""
+    """Divide a history: a unit ends with the last answer before the next message of a person."""
     found: list[list[HistoryEntry]] = []
     before: Role | None = None
     for entry in history:
@@ -200,10 +200,10 @@ def units(history: Sequence[HistoryEntry]) -> list[Unit]:
 
 
 def estimate(messages: Sequence[ModelMessage], *, mark: str, before: int, after: int) -> int:
-    """The tokens of messages between ``before`` and ``after`` so many characters.
+    """Return the tokens of messages between ``before`` and ``after`` other characters.
 
-    What a server counted for an answer tells what all up to that answer takes, unless it was
-    given under another ``mark``.
+    A server's count for an answer includes everything up to that answer, unless it was sent under
+    another ``mark``.
     """
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
@@ -223,7 +223,7 @@ def _mark_before(messages: Sequence[ModelMessage], place: int) -> str:
 
 
 def chars(messages: Sequence[ModelMessage]) -> int:
-    """How many characters a model reads in messages."""
+    """Return the number of characters that a model reads in messages."""
     return sum(_chars(part) for message in messages for part in message.parts)
 
 
@@ -247,10 +247,10 @@ def _chars(part: ModelRequestPart | ModelResponsePart) -> int:
 
 
 async def compact(context: Context, room: float, ask: Ask, emit: Emit) -> None:
-    """Let a summary stand for the older part of a conversation; the rest takes at most ``room``.
+    """Replace the older part of a conversation by a summary; the rest takes at most ``room``.
 
-    If the model cannot write one, that part is left out of this run, and nothing is stored.
-    ``BudgetReached`` is the only error that comes out.
+    If the model cannot write one, that part is left out of this run, and nothing is stored. Raises
+    only ``BudgetReached``.
     """
     count = context.older(room)
     if context.left_out:
@@ -274,7 +274,7 @@ async def compact(context: Context, room: float, ask: Ask, emit: Emit) -> None:
 
 
 def _most_asked(context: Context) -> int:
-    """How many characters of a conversation are summed up at once, beside the summary so far."""
+    """Return how many characters are summarized at once, besides the summary so far."""
     window = context.window * CHARS_PER_TOKEN
     memory = max(len(context.summary), min(_SUMMARY_CHARS, window // 5))
     return max(int(_ASKED * window) - len(TASK) - memory, _LEAST_ASKED)
@@ -286,7 +286,7 @@ def _question(summary: str, part: str) -> str:
 
 
 def chunks(texts: Sequence[str], most: int) -> Iterator[str]:
-    """Join texts to as few as possible of at most ``most`` characters; longer ones are cut."""
+    """Join texts into as few as possible of at most ``most`` characters; longer ones are cut."""
     joined = ""
     for text in texts:
         piece = cut_text(text, most)
@@ -320,10 +320,10 @@ def _line(part: ModelRequestPart | ModelResponsePart) -> str:
 
 
 def relieve(messages: Sequence[ModelMessage], request: ModelRequest, window: int) -> None:
-    """Leave results of tools out of a run that is about to ask again, if there is too much.
+    """Leave tool results out of a run that is about to make a request, if there is too much.
 
-    The oldest go first. Those that the model has not seen yet, in ``request``, are only cut, and
-    only if nothing else helps.
+    The oldest go first. Results in ``request``, which are new, are only truncated, and only if
+    nothing else helps.
     """
     last = next((m for m in reversed(messages) if isinstance(m, ModelResponse)), None)
     used = 0 if last is None else last.usage.total_tokens
@@ -341,7 +341,7 @@ def relieve(messages: Sequence[ModelMessage], request: ModelRequest, window: int
 
 
 def _shorten(request: ModelRequest, over: int, *, most: int) -> int:
-    """Cut results to ``most`` characters until ``over`` are gone; how many are."""
+    """Truncate results to ``most`` characters until ``over`` are gone; return how many are."""
     gone = 0
     parts: list[ModelRequestPart] = []
     for part in request.parts:

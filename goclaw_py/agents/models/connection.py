@@ -1,4 +1,4 @@
-"""Where a model is and how to reach it. Light: imports no library."""
+"""How to reach a model. Without heavy imports."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from goclaw_py.agents.models.catalog import Provider
 from goclaw_py.agents.spec import Thinking
 
 SILENCE_S = 300.0
-"""No byte for that long is a failure. Models that think before they answer are silent meanwhile."""
+"""Seconds without a byte after which a request fails. Models are silent while they think."""
 
 NO_ENTRY = "The model provider does not accept my key. The operator must set a valid one."
-"""What people read where a key is wrong."""
+"""The text for people if a key is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How one model request is tried again on transient errors (SPEC AGENT-8).
+    """How a model request is retried after transient errors (SPEC AGENT-8).
 
-    No wait begins that would end later than ``within_s`` after the first try. Waits the server's
-    ``Retry-After``, else ``first_wait_s`` doubled each time, with jitter. ``silence_s`` without a
-    byte, before the answer or in its middle, is such an error; in its middle nothing is repeated.
+    No wait ends later than ``within_s`` after the first try. Waits the server's ``Retry-After``, or
+    ``first_wait_s`` doubled each time, with jitter. ``silence_s`` without a byte is such an error;
+    within a response nothing is retried.
     """
 
     tries: int = 3
@@ -33,22 +33,22 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What is asked of a model each time. None: what its provider does by itself."""
+    """Options of each request. None: the provider's default."""
 
     temperature: float | None = None
     thinking: Thinking | None = None
 
     @property
     def thinks(self) -> bool:
-        """Whether it is told to think, however little."""
+        """Return whether it is asked to think."""
         return self.thinking not in {None, Thinking.OFF}
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConnection:
-    """Where the model is. ``key`` may be empty if the provider can do without one.
+    """The address and key of a model. ``key`` may be empty if the provider allows it.
 
-    ``fallback`` are asked, in this order, where this one cannot answer; theirs are ignored.
+    ``fallback`` are asked in order if this one fails; their own fallbacks are ignored.
     """
 
     provider: Provider
@@ -62,7 +62,7 @@ class ModelConnection:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not appear in any text."""
+        """Return the secrets that no text may contain."""
         own = (self.key, *self.headers.values(), _password(self.base_url or ""))
         return (*own, *(secret for other in self.fallback for secret in other.secrets))
 
@@ -76,19 +76,19 @@ def _password(url: str) -> str:
 
 
 def find_key(provider: Provider, given: str | None, environ: Mapping[str, str]) -> str:
-    """The key from the settings, else from the provider's variables; empty if there is none."""
+    """Return the key from the settings or the provider's variables; "" if there is none."""
     found = (given, *(environ.get(name) for name in provider.key_variables))
     # A line end from a file would make the header invalid, and the error would show the key.
     return next((key.strip() for key in found if key and key.strip()), "")
 
 
 def find_url(provider: Provider, given: str | None, environ: Mapping[str, str]) -> str | None:
-    """The address from the settings, else from the provider's variable; None: its own."""
+    """Return the address from the settings or the provider's variable; None: the default."""
     return given or environ.get(provider.url_variable, "").strip() or None
 
 
 def lacks(provider: Provider, key: str, base_url: str | None) -> str | None:
-    """The variable to set before anything can be asked; None if nothing is missing."""
+    """Return the variable that must be set first; None if nothing is missing."""
     if provider.needs_url and not base_url:
         return provider.url_variable
     is_own_server = base_url is not None and not provider.needs_url
@@ -98,5 +98,5 @@ def lacks(provider: Provider, key: str, base_url: str | None) -> str | None:
 
 
 def is_sendable(key: str) -> bool:
-    """Whether a key can be sent at all. Errors about one that cannot would show parts of it."""
+    """Return whether a key can be sent. Errors about others would contain parts of it."""
     return key.isascii() and key.isprintable()

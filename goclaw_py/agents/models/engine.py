@@ -1,4 +1,4 @@
-"""One agent over pydantic-ai. Imports heavy libraries: only ``ModelAgent`` may import it."""
+"""An agent on pydantic-ai. Heavy imports: only ``ModelAgent`` may import it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ pydantic_ai.BANNER_ENABLED = False
 
 
 _TEXT_OR_NOTHING: Any = str | None
-"""Any: a union is no type for type checkers."""
+"""Typed as Any: type checkers do not accept a union as a type argument."""
 
 
 class Engine:
-    """Runs requests against one model over one HTTP client. Any number at once."""
+    """Runs requests against one model over one HTTP client, any number at once."""
 
     def __init__(
         self, connection: ModelConnection, spec: AgentSpec, servers: Servers | None = None
     ) -> None:
-        """Make client and agent. Reads certificates from disk: not in the event loop's thread.
+        """Create client and agent. Reads certificates from disk: call it in a thread.
 
-        ``servers`` are somebody else's to close.
+        The caller closes ``servers``.
         """
         self._spec = spec
         self._secrets = connection.secrets

@@ -1,4 +1,4 @@
-"""The engines of one agent: one for its own model, some for those that runs have asked for."""
+"""The engines of an agent: for its own model, and for models that runs name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from goclaw_py.agents.models.mcp import Servers
 
 MOST_OTHERS: Final = 4
-"""Engines of other models that are kept though no run uses them."""
+"""The number of unused engines of other models that are kept."""
 
 T = TypeVar("T")
 
@@ -26,23 +26,23 @@ ModelName = tuple[Provider, str]
 
 @dataclass(slots=True)
 class _Kept:
-    """An engine, or what makes it, with the number of runs that use it."""
+    """An engine, or the task that creates it, with the number of runs that use it."""
 
     making: asyncio.Task[Engine]
     users: int = 0
 
 
 class Engines:
-    """Makes engines when they are first used, in a thread, and closes those that are not any more.
+    """Creates engines when they are first used, in a thread, and closes unused ones.
 
-    All of them use the same MCP servers. ``own`` is the agent's own model, which stays.
+    All of them use the same MCP servers. ``own`` is the agent's own model, which is kept.
     """
 
     def __init__(self, spec: AgentSpec, own: ModelName) -> None:
         self._spec = spec
         self._own = own
         self._kept: dict[ModelName, _Kept] = {}
-        """The one that was used last stands at the end."""
+        """The engine that was used last is at the end."""
         self._servers: asyncio.Task[Servers] | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -50,9 +50,9 @@ class Engines:
     async def use(
         self, name: ModelName, connection: Callable[[], ModelConnection]
     ) -> AsyncIterator[Engine]:
-        """The engine of a model, which is open as long as anybody uses it.
+        """Provide the engine of a model, which stays open while it is used.
 
-        ``connection`` is called, in a thread, if it has to be made. Raises what that raises.
+        ``connection`` is called in a thread if it must be created; its errors are raised.
         """
         kept = self._kept.pop(name, None)
         # One task for all who wait: a cancelled run must not cancel the import for the others.
@@ -67,7 +67,7 @@ class Engines:
             self._let_go()
 
     async def close(self) -> None:
-        """Close all of them. One that is used after this is made anew."""
+        """Close all of them. One that is used later is created again."""
         kept, self._kept = self._kept, {}
         for one in kept.values():
             self._close_later(one)
@@ -103,7 +103,7 @@ class Engines:
         return await asyncio.shield(self._servers)
 
     def _let_go(self) -> None:
-        """Close what was not used for longest, as far as there are too many."""
+        """Close the least recently used engines, if there are too many."""
         others = [name for name in self._kept if name != self._own]
         idle = [name for name in others if not self._kept[name].users]
         for name in idle[: max(len(others) - MOST_OTHERS, 0)]:

@@ -1,4 +1,4 @@
-"""What a person reads when a model does not answer (SPEC AGENT-8). Imports heavy libraries."""
+"""Texts for people when a model does not answer (SPEC AGENT-8). Heavy imports."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _TOLD = (
     _Told(ContentFilterError, "The model provider's content filter stopped the answer."),
     _Told(UsageLimitExceeded, "This took more model requests than one run may make, so I stopped."),
 )
-"""The first that fits is told, so subclasses stand before their base."""
+"""The first match counts, so subclasses precede their base."""
 
 _STRANGE = _Told(AgentRunError, "The model gave an answer that I cannot use.")
 
@@ -74,18 +74,18 @@ _BY_STATUS = {
     HTTPStatus.TOO_EARLY: _PASSES,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _Told(ModelHTTPError, _TOO_LONG),
 }
-"""What pydantic-ai has no kind of its own for."""
+"""Statuses without a class in pydantic-ai."""
 
 
 FAILURES = (AgentRunError, FallbackExceptionGroup)
-"""What ``explain`` translates."""
+"""The errors that ``explain`` translates."""
 
 
 def explain(error: AgentRunError | FallbackExceptionGroup, secrets: Iterable[str]) -> AgentError:
-    """Translate a failure. The cause keeps the provider's words, cut and without secrets.
+    """Translate a failure. The cause has the provider's words, truncated and without secrets.
 
-    Where several models failed, a failure that may pass is told before one that needs somebody to
-    act, and the cause has them all.
+    If several models failed, a temporary failure is preferred to one that needs action, and the
+    cause has them all.
     """
     errors = _flat(error)
     told = [_told(each) for each in errors]
@@ -113,10 +113,10 @@ def _words(error: Exception, *, alone: bool) -> str:
 
 
 def cut_off() -> AgentError:
-    """An answer whose stream ended without a finish reason."""
+    """Return the error for a response whose stream ended without a finish reason."""
     return AgentError(_CUT, "the model's stream ended without a finish reason", retryable=True)
 
 
 def nothing_said() -> AgentError:
-    """A model that neither said nor did anything."""
+    """Return the error for an empty response."""
     return AgentError("The model gave an empty answer. Please try again.", "an empty answer")

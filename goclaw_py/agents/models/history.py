@@ -1,4 +1,4 @@
-"""A session's history as pydantic-ai messages, and back. Imports heavy libraries."""
+"""Conversion of a session's history to pydantic-ai messages and back. Heavy imports."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 FORMAT = "pydantic-ai"
 
 BETWEEN_PARTS = "\n\n"
-"""Between two texts of one reply."""
+"""The separator of texts in a reply."""
 
 INTERRUPTED = "[interrupted: nobody knows how far this got]"
-"""The result of a tool call that never came back."""
+"""The result of a tool call that did not return."""
 
 _MARK = "goclaw_summary"
 _NOTHING = ModelRequest(parts=[])
@@ -36,12 +36,12 @@ _NOTHING = ModelRequest(parts=[])
 def to_entries(
     prompt: str, reply: str, messages: Sequence[ModelMessage], *, mark: str = ""
 ) -> tuple[HistoryEntry, ...]:
-    """Make the entries of a finished run: two, and two more for each time it was steered.
+    """Create the entries of a finished run: two, and two more for each time it was steered.
 
-    ``messages`` are the new ones of the run. The first, which asks, is the native form of the
-    user's entry; those that follow are that of the assistant's, until a person speaks again. So the
-    entries of a session, each read on its own and in order, give exactly the messages that the
-    model saw, but for pictures and instructions: they are not kept.
+    ``messages`` are the new ones of the run. The first, the prompt, is the native form of the
+    user's entry; the following ones are that of the assistant's, until the next message of a
+    person. So the entries of a session, read one by one, give exactly the messages that the model
+    saw, except pictures and instructions, which are not stored.
 
     ``mark``: see ``mark_of``.
     """
@@ -68,10 +68,10 @@ def to_entries(
 def cut_entries(
     prompt: str, messages: Sequence[ModelMessage], note: str, *, mark: str = ""
 ) -> tuple[HistoryEntry, ...]:
-    """Make the entries of a run that was cut short; ``note`` is the last that its assistant says.
+    """Create the entries of an interrupted run; ``note`` is the assistant's last text.
 
-    ``messages`` may end anywhere. A model can read the entries: each call of a tool has its result,
-    and of an answer that was cut off only the text is kept.
+    ``messages`` may end anywhere. The entries are valid for a model: each tool call has a result,
+    and of an incomplete response only the text is kept.
     """
     whole = closed(messages) or [ModelRequest(parts=[UserPromptPart(prompt)])]
     end = TextPart(note or INTERRUPTED)
@@ -84,12 +84,12 @@ def cut_entries(
 
 
 def to_messages(history: Sequence[HistoryEntry]) -> list[ModelMessage]:
-    """Read entries; those of other loops, or no longer readable ones, from their plain text."""
+    """Convert entries; those of other loops, and unreadable ones, by their plain text."""
     return [message for entry in history for message in load(entry)]
 
 
 def load(entry: HistoryEntry) -> list[ModelMessage]:
-    """Read one entry."""
+    """Convert an entry."""
     if entry.format == FORMAT and entry.native is not None:
         try:
             return ModelMessagesTypeAdapter.validate_json(entry.native)
@@ -100,16 +100,16 @@ def load(entry: HistoryEntry) -> list[ModelMessage]:
 
 
 def mark_of(request: ModelRequest) -> str:
-    """Under which summary a request was sent, in short; "" for none (SPEC AGENT-4).
+    """Return a short mark of the summary in a request; "" for none (SPEC AGENT-4).
 
-    What a server counted for it says nothing about the size of what is sent under another one.
+    A server's token count is not valid for requests with another mark.
     """
     mark = (request.metadata or {}).get(_MARK, "")
     return mark if isinstance(mark, str) else ""
 
 
 def closed(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Make messages valid: each call of a tool is followed by the one result that it has."""
+    """Make messages valid: each tool call is followed by exactly one result."""
     whole: list[ModelMessage] = []
     calls: Sequence[ToolCallPart] = ()
     for message in messages:
@@ -128,7 +128,7 @@ def closed(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
 
 def _with_results(request: ModelRequest, calls: Sequence[ToolCallPart]) -> ModelRequest:
-    """A request with exactly the results of these calls, before all else that is in it."""
+    """Return a request with exactly the results of these calls, before its other parts."""
     found: list[ToolReturnPart] = []
     others: list[ModelRequestPart] = []
     missing = list(calls)
@@ -157,7 +157,7 @@ def _without_cut_calls(response: ModelResponse) -> ModelResponse:
 
 
 def _lean(message: ModelMessage, mark: str) -> ModelMessage:
-    """A message as it is stored: pictures are files, and instructions are those of today."""
+    """Return the stored form of a message, without pictures and instructions."""
     if not isinstance(message, ModelRequest):
         return replace(message)
     parts = [
@@ -171,7 +171,7 @@ def _lean(message: ModelMessage, mark: str) -> ModelMessage:
 
 
 def drop_blanks(messages: Sequence[ModelMessage]) -> None:
-    """Take texts without a word out of answers: some servers refuse to be sent them."""
+    """Remove blank texts from responses: some servers refuse them in requests."""
     for message in messages:
         if isinstance(message, ModelResponse) and any(map(_is_blank, message.parts)):
             message.parts = [part for part in message.parts if not _is_blank(part)]
@@ -182,14 +182,14 @@ def _is_blank(part: object) -> bool:
 
 
 def _is_said(message: ModelMessage) -> bool:
-    """Whether it holds what a person said and nothing else, such as the results of tools."""
+    """Return whether a message contains only what a person said."""
     if not isinstance(message, ModelRequest) or not message.parts:
         return False
     return all(isinstance(part, UserPromptPart) for part in message.parts)
 
 
 def _text(messages: Sequence[ModelMessage]) -> str:
-    """The words in some messages, one part of them a paragraph."""
+    """Return the texts of messages, each part as a paragraph."""
     texts = [
         _words(part.content)
         for message in messages

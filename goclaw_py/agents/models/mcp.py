@@ -1,7 +1,7 @@
-"""Tools of MCP servers (SPEC AGENT-6). Imports heavy libraries, 40 MB: only if there are any.
+"""Tools of MCP servers (SPEC AGENT-6). Heavy imports (40 MB), only with servers.
 
-A server is started, or connected to, for the first run, and kept. One that cannot be reached is
-missing, no more: later runs try it again, less and less often.
+A server is started or connected for the first run, and kept. The tools of a server that cannot be
+reached are missing; later runs try again, at growing intervals.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ for _theirs in (logging.getLogger("fastmcp"), logging.getLogger("mcp")):
     _theirs.setLevel(logging.WARNING)
 
 PATIENCE_S = 10.0
-"""How long after its start runs wait for a server. It goes on starting after that."""
+"""Seconds that runs wait for a starting server. It continues to start after that."""
 
 START_S = 60.0
-"""How long a server may take until it answers: some install themselves first."""
+"""Seconds until a server must respond: some install themselves first."""
 
 ANSWER_S = 5.0
 CLOSE_S = 15.0
@@ -52,21 +52,23 @@ FIRST_PAUSE_S = 5.0
 LONGEST_PAUSE_S = 60.0
 
 MOST_TOOLS = 100
-"""Tools of one server that a model is offered."""
+"""The number of a server's tools that a model gets."""
 
 MOST_DESCRIPTION = 4_000
-"""Characters of a tool's description that a model gets to read."""
+"""The length of a tool's description in characters."""
 
 _ENVIRONMENT = ("LANG", "LC_ALL", "TMPDIR", "TZ")
-"""What programs inherit besides HOME, LOGNAME, PATH, SHELL, TERM and USER, which the library gives
-to all of them (SPEC SEC-4)."""
+"""Variables that programs inherit besides those that the library passes on (SPEC SEC-4).
+
+The library passes on HOME, LOGNAME, PATH, SHELL, TERM and USER.
+"""
 
 _ERRORS_KEPT = 2_000
 _SHOWN = 300
 
 
 class Servers:
-    """The MCP servers of one agent. Any number of runs use them at once."""
+    """The MCP servers of an agent, for any number of runs at once."""
 
     def __init__(self, servers: Mapping[str, McpServer]) -> None:
         self._servers = [_Server(name, spec) for name, spec in servers.items()]
@@ -84,9 +86,9 @@ class Servers:
 
 
 class ServerTools:
-    """The toolbox of one run: the tools of all servers, each under its server's name.
+    """The toolbox of a run: the tools of all servers, each under its server's name.
 
-    Names are such that every model provider takes them.
+    The names are valid for every model provider.
     """
 
     def __init__(self, servers: Sequence[_Server]) -> None:
@@ -103,16 +105,16 @@ class ServerTools:
 
     @property
     def guidance(self) -> tuple[str, ...]:
-        """Nothing: servers describe their tools."""
+        """Return nothing: servers describe their tools."""
         return ()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What can be called."""
+        """Return the tools."""
         return self._specs
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:
-        """See ``Toolbox``. The server checks the arguments."""
+        """See ``Toolbox``. The server validates the arguments."""
         if name not in self._called:
             raise ToolFailed(f"there is no tool {name!r}")
         server, tool = self._called[name]
@@ -120,20 +122,20 @@ class ServerTools:
 
 
 class _Server:
-    """One server, with a task that holds the connection to it as long as it lasts."""
+    """A server, with a task that holds its connection."""
 
     def __init__(self, name: str, spec: McpServer) -> None:
         self.name = name
         self.tools: tuple[Tool, ...] | None = None
-        """Those that may be called; None while there is no connection."""
+        """The allowed tools; None without a connection."""
         self._spec = spec
         self._secrets = _secrets(spec)
         self._connection: MCPToolset[None] | None = None
         self._living: asyncio.Task[None] | None = None
         self._known = asyncio.Event()
-        """It is known whether the server is there."""
+        """Set once it is known whether the server is available."""
         self._look = asyncio.Event()
-        """The connection may have ended."""
+        """Set when the connection may have ended."""
         self._is_lost = False
         self._is_closing = False
         self._has_told_of_more = False
@@ -142,7 +144,7 @@ class _Server:
         self._pause_s = FIRST_PAUSE_S
 
     def start(self) -> None:
-        """Begin to connect, unless that was done, or has failed a moment ago."""
+        """Start to connect, unless that was done, or has just failed."""
         if self._living is not None and not self._living.done():
             return
         now = asyncio.get_running_loop().time()
@@ -157,9 +159,9 @@ class _Server:
         self._living = living
 
     async def until_known(self) -> None:
-        """Wait until it is known whether the server is there, if it was started a moment ago.
+        """Wait until it is known whether a starting server is available.
 
-        One that hangs costs the runs of its first ``PATIENCE_S`` some time, and later ones none.
+        A hanging server delays the runs of its first ``PATIENCE_S``, and no later ones.
         """
         if self._living is not None:
             with suppress(TimeoutError):
@@ -167,7 +169,7 @@ class _Server:
                     await self._known.wait()
 
     async def refresh(self) -> None:
-        """Hear of tools that have come or gone. Asks the server only if it said that some have."""
+        """Update the tools, if the server has said that they changed."""
         connection = self._connection
         if connection is not None:
             try:
@@ -181,7 +183,7 @@ class _Server:
                     self.tools = tools
 
     async def call(self, tool: str, arguments: Mapping[str, object]) -> str:
-        """Call one of its tools: once, whatever becomes of it."""
+        """Call a tool, exactly once."""
         await _ready([self])
         connection = self._connection
         if connection is None:
@@ -201,7 +203,7 @@ class _Server:
         return text_of(given)
 
     async def close(self) -> None:
-        """End it: politely, unless nobody knows whether it can hear."""
+        """Close the connection, without the protocol's farewell if the server may be gone."""
         self._is_closing = True
         self._look.set()
         if self._living is None:
@@ -227,7 +229,7 @@ class _Server:
             self._look.set()
 
     async def _live(self) -> None:
-        """Connect, and hold the connection until it ends or is not wanted any more."""
+        """Connect, and hold the connection until it ends or is closed."""
         errors = _ErrorOutput(self.name, self._secrets, self._look.set)
         cause = ""
         try:
@@ -301,7 +303,7 @@ class _Server:
 
 
 class _ErrorOutput:
-    """What a program writes to its standard error: a line of the log, and the end of it kept."""
+    """Logs the standard error of a program, and keeps its end."""
 
     def __init__(self, server: str, secrets: Collection[str], ended: Callable[[], None]) -> None:
         self._server = server
@@ -311,12 +313,12 @@ class _ErrorOutput:
 
     @property
     def text(self) -> str:
-        """The end of it, without secrets."""
+        """Return its end, without secrets."""
         return scrub(self._kept.strip()[-_SHOWN:], self._secrets)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[TextIO]:
-        """A file for the program; whoever gets it closes it."""
+        """Open a file for the program, which the caller closes."""
         reading, writing = os.pipe()
         lines = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -386,25 +388,26 @@ def _spec(name: str, tool: Tool) -> ToolSpec:
 
 
 MOST_RESULT = 100_000
-"""Characters of a result that a model gets to read."""
+"""The length of a result for a model in characters."""
 
 MOST_FAILURE = 2_000
-"""Characters of what a tool says of its failure."""
+"""The length of a failure in characters."""
 
 LONGEST_NAME = 64
-"""What every model provider takes."""
+"""The limit of every model provider."""
 
 _SERVER_KEEPS = 20
-"""Characters of a server's name that stay, however long the name of its tool is."""
+"""The shortest part of a server's name that is kept for a tool with a long name."""
 
 _MIN_SECRET = 4
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def name_of(server: str, tool: str, taken: Collection[str]) -> str:
-    """The name under which a model calls a tool: one that is not taken.
+    """Return an unused name for a tool.
 
-    Where it would be too long, the server's part is cut before the tool's: that tells more.
+    If it would be too long, the server's part is truncated first, because the tool's part says
+    more.
     """
     server, tool = _NOT_IN_NAMES.sub("_", server), _NOT_IN_NAMES.sub("_", tool)
     server = server[: max(_SERVER_KEEPS, LONGEST_NAME - 1 - len(tool))]
@@ -418,10 +421,10 @@ def name_of(server: str, tool: str, taken: Collection[str]) -> str:
 
 
 def failure_of(message: str, secrets: Collection[str]) -> str:
-    """What a tool says of its failure, cut and without secrets.
+    """Return the text of a tool's failure, truncated and without secrets.
 
-    Servers like to repeat the key that was refused. Whole secrets go first, for the cut could leave
-    a half of one; what looks like a key is only looked for in what is left.
+    Servers often repeat a refused key. Known secrets are removed first, because truncation could
+    leave a part of one; texts that look like a key are searched in the rest.
     """
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET:
@@ -430,7 +433,7 @@ def failure_of(message: str, secrets: Collection[str]) -> str:
 
 
 def text_of(given: object) -> str:
-    """What a tool gave."""
+    """Return the result of a tool as text."""
     text = _words(given)
     if len(text) <= MOST_RESULT:
         return text

@@ -1,4 +1,4 @@
-"""What a person said as a model gets it: photos are pictures. Imports heavy libraries."""
+"""Conversion of a person's message for a model: photos become pictures. Heavy imports."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from goclaw_py.model.messages import FileKind
 from goclaw_py.ports.agent import FilePart, MessagePart
 
 MOST_BYTES = 5_000_000
-"""A larger photo is only told of."""
+"""Larger photos are only mentioned."""
 
 MOST_PICTURES = 20
 
 _TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-"""What the providers take."""
+"""The types that providers accept."""
 
 
 async def prompt_of(parts: Sequence[MessagePart]) -> str | list[UserContent]:
-    """The words of all parts, photos included as words; then the photos themselves.
+    """Return the texts of all parts, with placeholders for photos, then the photos.
 
-    So whoever cannot see them, or reads the history, knows that there were some and where they are.
+    So a model without vision, and the history, still mention the photos and their paths.
     """
     words = "\n".join(part.text for part in parts)
     photos = [part for part in parts if isinstance(part, FilePart) and _type(part)]
@@ -35,7 +35,7 @@ async def prompt_of(parts: Sequence[MessagePart]) -> str | list[UserContent]:
 
 
 def _type(part: FilePart) -> str:
-    """What kind of picture it is; "" for what is no photo."""
+    """Return the media type of a photo; "" for other files."""
     if part.kind is not FileKind.PHOTO:
         return ""
     mime = part.mime or mimetypes.guess_type(part.path.name)[0] or ""

@@ -1,8 +1,8 @@
-"""From connections to a model of pydantic-ai. Imports heavy libraries.
+"""Creates pydantic-ai models from connections. Heavy imports.
 
-Each provider's library costs 25 MB and 0.6 s, so only those in use are imported. Trying again is
-the business of our transport wherever a provider takes our HTTP client: the libraries, which would
-multiply it, are told not to.
+Each provider's library costs 25 MB and 0.6 s, so only those in use are imported. Our HTTP transport
+retries where a provider accepts our client; its library's own retries, which would multiply these,
+are disabled.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ for _name in ("openai", "anthropic", "groq", "mistralai", "google_genai", "botoc
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 _NO_KEY = "none"
-"""Sent to servers of one's own that need no key; the libraries insist on one."""
+"""Sent to servers without a key, because the libraries require one."""
 
 _THINKING: Mapping[Thinking, ThinkingLevel] = {
     Thinking.OFF: False,
@@ -56,7 +56,7 @@ _EITHER = frozenset(
         Provider.GATEWAY_BEDROCK,
     }
 )
-"""Where Claude is: while it thinks, it refuses a temperature."""
+"""Providers of Claude, which refuses a temperature while it thinks."""
 
 _GATEWAY = "gateway/"
 _KEY_ARGUMENTS = ("api_key", "token")
@@ -64,13 +64,13 @@ _URL_ARGUMENTS = ("base_url", "azure_endpoint", "api_base")
 
 
 class ModelAccess:
-    """A model, with those that stand in for it, and the HTTP clients of all of them."""
+    """A model, its fallbacks, and the HTTP clients of all."""
 
     def __init__(self, connection: ModelConnection) -> None:
-        """Make them. Reads certificates from disk: not in the event loop's thread.
+        """Create them. Reads certificates from disk: call it in a thread.
 
-        Raises ``AgentError`` where a library or a setting of the first model is missing. Of the
-        others, those that cannot be made are left out.
+        Raises ``AgentError`` if a library or a setting of the first model is missing. Fallbacks
+        that cannot be created are left out.
         """
         self._clients: list[httpx2.AsyncClient] = []
         self.model = self._make(connection)
@@ -105,7 +105,7 @@ class ModelAccess:
 
 
 def settings(connection: ModelConnection) -> ModelSettings:
-    """What goes with each request to a model. A model leaves out what it does not know."""
+    """Return the settings of each request. A model ignores those that it does not know."""
     wanted = ModelSettings()
     options = connection.options
     if options.temperature is not None and not (options.thinks and connection.provider in _EITHER):
@@ -193,7 +193,7 @@ def _anthropic(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
 
 
 def _other(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
-    """Whatever pydantic-ai makes of the provider's name."""
+    """Create the model that pydantic-ai has for the provider's name."""
     source = _source(connection, http)
     inferred = infer_model(f"{connection.provider.value}:{connection.model}", lambda _: source)
     wanted = settings(connection)
@@ -205,7 +205,7 @@ def _other(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
 
 
 def _source(connection: ModelConnection, http: httpx2.AsyncClient) -> Source[Any]:
-    """The provider with key, address and HTTP client, as far as it takes them."""
+    """Create the provider with key, address and HTTP client, as far as it accepts them."""
     make = _maker(connection.provider)
     takes = inspect.signature(make).parameters
     given: dict[str, object] = {}
@@ -232,10 +232,10 @@ def _maker(provider: Provider) -> Callable[..., Source[Any]]:
 
 
 class Fallback(FallbackModel):
-    """Asks the next model where one fails before its first word; after it there is no going back.
+    """Asks the next model if one fails before its first output.
 
-    The library keeps with each answer what the models before it have said. That is in the log; in
-    the history, where the answer is stored, it would be a place for parts of keys (SPEC SEC-2).
+    The library stores the errors of earlier models with each response. They are in the log; in the
+    history they could reveal parts of keys (SPEC SEC-2).
     """
 
     def __init__(self, first: Model, *others: Model) -> None:
@@ -248,7 +248,7 @@ class Fallback(FallbackModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Ask for an answer in one piece."""
+        """Request a complete response."""
         answer = await super().request(messages, model_settings, model_request_parameters)
         return replace(answer, failed_attempts=None)
 
@@ -260,7 +260,7 @@ class Fallback(FallbackModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """Ask for an answer word by word."""
+        """Request a streamed response."""
         asked = super().request_stream(
             messages, model_settings, model_request_parameters, run_context
         )
@@ -270,7 +270,7 @@ class Fallback(FallbackModel):
 
 
 def _falls_back(error: Exception) -> bool:
-    """Whether another model may be able to answer. The operator learns that this one was not."""
+    """Return whether to ask another model, and log the failure for the operator."""
     if not isinstance(error, ModelAPIError):
         return False
     facts = {"model": error.model_name, "error": type(error).__name__}

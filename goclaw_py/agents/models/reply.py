@@ -1,4 +1,4 @@
-"""What a run says and does, as it becomes known. Imports heavy libraries."""
+"""Collects the reply and the events of a run. Heavy imports."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import Emit, HistoryEntry
 
 MOST_RESULT = 2_000
-"""Characters of a tool's result that are reported; the model reads all of it."""
+"""The length of a tool's result in events; the model reads all of it."""
 
 
 class Reply:
-    """The text so far. What is emitted and what is kept cannot differ."""
+    """The text so far: what is emitted is exactly what is stored."""
 
     def __init__(self, emit: Emit, has_side_effects: Callable[[str], bool]) -> None:
         self._emit = emit
@@ -40,11 +40,11 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """Return the whole text."""
         return "".join(self._pieces)
 
     def hear(self, event: object) -> None:
-        """Report an event of the library, if anybody wants to know of it."""
+        """Emit an event of the library, if it has an equivalent."""
         match event:
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self._add(text)
@@ -76,15 +76,15 @@ class Reply:
 
 @dataclass(slots=True)
 class Trace:
-    """What is known of a run at any moment, also after it has been cut.
+    """The state of a run at any moment, also after its interruption.
 
     Args:
-        prompt: What it answers.
-        mark: Of the summary that it works under; see ``history.mark_of``.
-        run: The run, once it makes requests.
-        request: The one that is made now, or was made last.
-        stream: The answer that is coming in, or the last that did and was cut.
-        taken: What a person said meanwhile and goes with ``request``.
+        prompt: Its prompt.
+        mark: The mark of its summary; see ``history.mark_of``.
+        run: The library's run, once it makes requests.
+        request: The present request, or the last one.
+        stream: The response that is being received, or was interrupted.
+        taken: Messages of people that are sent with ``request``.
     """
 
     prompt: str
@@ -95,7 +95,7 @@ class Trace:
     taken: str = ""
 
     def messages(self) -> list[ModelMessage]:
-        """The new messages, of which the last may not be complete."""
+        """Return the new messages, of which the last may be incomplete."""
         if self.run is None:
             return []
         messages = self.run.new_messages()
@@ -110,12 +110,12 @@ class Trace:
         return messages
 
     def entries(self, note: str) -> tuple[HistoryEntry, ...]:
-        """See ``Step``. Works at any time, and costs nothing before it is called."""
+        """See ``ModelStep``. Works at any time, and costs nothing until it is called."""
         return cut_entries(self.prompt, self.messages(), note, mark=self.mark)
 
 
 def _holds(messages: Sequence[ModelMessage], request: ModelRequest) -> bool:
-    """Whether a request is among messages, be it as a copy."""
+    """Return whether a request is among messages, perhaps as a copy."""
     if not request.parts:
         return True
     return any(message.parts and message.parts[0] is request.parts[0] for message in messages)
@@ -132,6 +132,6 @@ def _is_last_said(messages: Sequence[ModelMessage], text: str) -> bool:
 
 
 def context_tokens(messages: Sequence[ModelMessage]) -> int | None:
-    """What the last request and its answer took; None if the server does not count."""
+    """Return the size of the last request and response; None if the server does not count."""
     answers = [message for message in messages if isinstance(message, ModelResponse)]
     return answers[-1].usage.total_tokens or None if answers else None

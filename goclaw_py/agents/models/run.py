@@ -1,4 +1,4 @@
-"""One run: from the request to the answer. Imports heavy libraries."""
+"""One run of a model agent. Heavy imports."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ from goclaw_py.ports.tools import Toolbox
 _log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 50
-"""Model requests of a run without a budget of them: the brake for one that goes in circles."""
+"""The number of model requests of a run without such a budget: stops endless loops."""
 
 _NO_LIMITS = UsageLimits(request_limit=None)
-"""The run counts itself: before tools are called too, and with our words."""
+"""We count ourselves: also before tools are called, and with our own texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunInputs:
-    """What a run works with.
+    """The inputs of a run.
 
     Args:
         agent: The model.
-        window: How many tokens it can take.
-        secrets: What must not be in any text.
-        system_prompt: What the agent is told in every run.
+        window: Its limit in tokens.
+        secrets: Secrets that no text may contain.
+        system_prompt: The agent's system prompt.
         servers: The toolbox of its MCP servers, if it has any.
-        missing: The names of those that cannot be used now.
+        missing: The names of servers that cannot be used now.
     """
 
     agent: Agent[None, str | None]
@@ -72,7 +72,7 @@ class RunInputs:
 
 
 class ModelRun:
-    """One run; ``answer`` is called once."""
+    """A run; ``answer`` is called once."""
 
     def __init__(self, asked: RunInputs, request: RunRequest, emit: Emit) -> None:
         self._agent = asked.agent
@@ -95,10 +95,10 @@ class ModelRun:
         return self._request.trigger is Trigger.HEARTBEAT
 
     async def answer(self) -> AgentResult | AgentError:
-        """Work until the answer is complete. Errors that have something to say are returned.
+        """Run until the answer is complete. Errors for people are returned.
 
-        They are raised where no foreign exception, whose text may hold parts of a key, can hang on
-        them as their context and reach a log.
+        The caller raises them outside of any exception handler: a foreign exception in their
+        context may contain parts of a key and reach a log.
         """
         self._note(None)
         clock = asyncio.timeout(self._budget.seconds)
@@ -224,7 +224,7 @@ class ModelRun:
                         hear(result)
 
     def _prepare(self, run: AgentRun[None, str | None], request: ModelRequest) -> None:
-        """Look at what is about to be asked."""
+        """Check and prepare a request."""
         self._trace.run, self._trace.request, self._trace.taken = run, request, ""
         self._check()
         if not self._has_answered:
@@ -239,7 +239,7 @@ class ModelRun:
             run.enqueue(self._trace.taken)
 
     def _note(self, response: ModelResponse | None) -> None:
-        """Report what is known by now. Raises ``AgentError`` for an answer that was cut off."""
+        """Report the present state. Raises ``AgentError`` for an incomplete response."""
         usage, entries = _usage(self._used), self._trace.entries
         if response is None:
             self._emit(ModelStep(usage, entries=entries))
@@ -251,7 +251,7 @@ class ModelRun:
             raise cut_off()
 
     def _check(self) -> None:
-        """Raises ``BudgetReached``."""
+        """Raise ``BudgetReached`` if the budget is used up."""
         limit = self._budget.reached(_usage(self._used))
         if limit is not None:
             raise self._over(limit)
@@ -274,14 +274,14 @@ def _instructions(asked: RunInputs, request: RunRequest) -> str | None:
 
 
 def _is(error: Exception, kind: type[Exception]) -> bool:
-    """Whether an error, or one of several, is of this kind."""
+    """Return whether an error, or one in a group, is of this kind."""
     if isinstance(error, ExceptionGroup):
         return error.subgroup(kind) is not None
     return isinstance(error, kind)
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether a model did not take a request, and neither key nor name are to blame."""
+    """Return whether a model refused a request for a reason other than key or name."""
     blamed = (ModelAuthenticationError, ModelNotFoundError)
     return _is(error, ModelRequestRejectedError) and not any(_is(error, kind) for kind in blamed)
 

@@ -1,4 +1,4 @@
-"""Takes secrets out of texts that come from a provider (SPEC SEC-2, AGENT-8)."""
+"""Removes secrets from texts of providers (SPEC SEC-2, AGENT-8)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from goclaw_py.common.redaction import LIKE_A_KEY
 
 MAX_CHARS = 300
 _LOOKED_AT = 20_000
-"""Characters that are looked at for what may be a secret: the rest is cut in any case."""
+"""The number of characters that are searched for secrets: the rest is cut off."""
 _HIDDEN = "***"
 _MIN_SECRET = 4
 _MIN_FOR_FRAGMENTS = 16
@@ -17,9 +17,10 @@ _FRAGMENT = 8
 
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
-    """Hide the secrets, their beginnings and ends, and whatever looks like a key; then cut.
+    """Hide secrets, their beginnings and ends, and what looks like a key; then truncate.
 
-    At most ``MAX_CHARS`` characters come back. The cut is last: half a secret would not be found.
+    Returns at most ``MAX_CHARS`` characters. Truncation comes last, because half a secret would not
+    be found.
     """
     known = sorted(secrets, key=len, reverse=True)
     for secret in known:
@@ -30,7 +31,7 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def hide(text: str, secrets: Iterable[str] = ()) -> str:
-    """Hide them in the whole text."""
+    """Hide secrets in the whole text."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) < _MIN_SECRET:
             continue

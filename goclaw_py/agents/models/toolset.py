@@ -1,4 +1,4 @@
-"""The tools of one run as pydantic-ai wants them. Imports heavy libraries."""
+"""The tools of a run for pydantic-ai. Heavy imports."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from goclaw_py.ports.agent import not_recorded
 from goclaw_py.ports.tools import Toolbox
 
 REPEATS = 1_000
-"""How often a model may make a mistake with the same tool: as often as it likes.
+"""The number of mistakes that a model may make with a tool: practically unlimited.
 
-The library would end the run after so many. The model reads each time what was wrong, and the brake
-for one that never learns is the budget of its run.
+The library would end the run. The model reads each error, and the run's budget limits it.
 """
 
 _ARGUMENTS = cast("SchemaValidatorProt", TypeAdapter(dict[str, Any]).validator)
-"""Arguments are an object; whatever else is asked of them, their toolbox checks.
+"""Arguments must be an object; their toolbox validates everything else.
 
-What is no JSON, or no object, goes back to the model without a call.
+Other JSON is returned to the model without a call.
 """
 
 
 class RunTools(AbstractToolset[None]):
-    """Some toolboxes as one set of tools. Where two have a name in common, the first one wins.
+    """Several toolboxes as one. If two have the same name, the first one is used.
 
     Args:
         recorded: Awaited before each call; see ``RunRequest.recorded``.
@@ -65,17 +64,17 @@ class RunTools(AbstractToolset[None]):
 
     @property
     def id(self) -> str | None:
-        """Nothing refers to it."""
+        """None: nothing refers to it."""
         return None
 
     @property
     def definitions(self) -> Sequence[ToolDefinition]:
-        """What the model is told of each tool."""
+        """Return the definitions of the tools for the model."""
         return [tool.tool_def for tool in self._tools.values()]
 
     @property
     def chars(self) -> int:
-        """How many characters describe them to the model, about."""
+        """Return the approximate number of characters of the definitions."""
         return sum(
             len(each.name)
             + len(each.description or "")
@@ -84,11 +83,11 @@ class RunTools(AbstractToolset[None]):
         )
 
     def has_side_effects(self, name: str) -> bool:
-        """Whether a call may change something; also for a name that is not known."""
+        """Return whether a call may have side effects; True for an unknown name."""
         return self._effects.get(name, True)
 
     async def get_tools(self, ctx: RunContext[None]) -> dict[str, ToolsetTool[None]]:
-        """The same for all steps of a run."""
+        """Return the tools, the same for all steps of a run."""
         del ctx
         return self._tools
 
@@ -99,7 +98,7 @@ class RunTools(AbstractToolset[None]):
         ctx: RunContext[None],
         tool: ToolsetTool[None],
     ) -> str:
-        """Call a tool. That it failed is a result, and costs nothing but the model's next turn."""
+        """Call a tool. A failure is a result for the model."""
         del ctx, tool
         await self._recorded()
         try:

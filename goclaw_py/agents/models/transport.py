@@ -1,4 +1,4 @@
-"""Retries of one HTTP request to a model server (SPEC AGENT-8). Imports heavy libraries."""
+"""Retries of HTTP requests to a model server (SPEC AGENT-8). Heavy imports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 CONNECT_S = 10.0
 
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
-"""A stream holds a connection. The default would fail the 101st run at once of an agent."""
+"""A stream holds a connection. The default would fail the 101st concurrent run."""
 
 _LONGEST_WAIT_S = 86_400.0
 _TRANSIENT = frozenset(
@@ -33,15 +33,15 @@ _TRANSIENT = frozenset(
 
 
 def timeout(retry: RetryPolicy) -> httpx2.Timeout:
-    """Time limits of one request, in seconds."""
+    """Return the time limits of a request."""
     return httpx2.Timeout(retry.silence_s, connect=CONNECT_S, pool=CONNECT_S)
 
 
 def retrying_client(retry: RetryPolicy) -> httpx2.AsyncClient:
-    """Make an HTTP client that tries transient failures again.
+    """Create an HTTP client that retries transient failures.
 
     A request that keeps failing ends with the server's last response, body included, so that the
-    provider's library can tell a used-up quota from a busy server. Cancelling ends a wait at once.
+    provider's library can distinguish a used-up quota from a busy server. Cancelling ends a wait.
     """
     config = RetryConfig(
         retry=retry_if_exception_type((httpx2.HTTPStatusError, httpx2.TransportError)),
@@ -60,7 +60,7 @@ def retrying_client(retry: RetryPolicy) -> httpx2.AsyncClient:
 
 
 class _ReadFailures(httpx2.AsyncHTTPTransport):
-    """Raises transient failures after reading what the provider said about them."""
+    """Raises transient failures after reading the provider's error text."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
@@ -79,7 +79,7 @@ def _is_transient(response: httpx2.Response) -> bool:
 
 
 def _last_response(state: RetryCallState) -> httpx2.Response:
-    """The response of the last try. Raises the error of a try that got none."""
+    """Return the response of the last try. Raises the error of a try without response."""
     assert state.outcome is not None
     error = state.outcome.exception()
     if isinstance(error, httpx2.HTTPStatusError):

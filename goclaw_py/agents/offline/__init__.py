@@ -1,7 +1,7 @@
 """The agent that needs no key and no network (SPEC AGENT-2d).
 
-It lets a newcomer try chat, ``/stop``, streaming, tools and subagents minutes after cloning. It is
-not clever and says so. A new phrase is a coroutine and one line in ``PHRASES``.
+A newcomer can try chat, ``/stop``, streaming, tools and subagents with it minutes after cloning. It
+understands fixed phrases and says so. A new phrase is a coroutine and a line in ``PHRASES``.
 """
 
 from goclaw_py.agents.offline.loop import PHRASES, OfflineAgent

@@ -59,7 +59,7 @@ def _understands(text: str) -> bool:
 
 
 def _find(request: RunRequest, prompt: str) -> tuple[Answer, str, str]:
-    """What answers a request, and what it works with."""
+    """Return the phrase that answers a request, with its text."""
     if request.trigger is Trigger.HEARTBEAT:
         return heartbeat_run, prompt, ""
     if any(isinstance(part, FilePart) for part in request.parts):
@@ -74,16 +74,16 @@ def _find(request: RunRequest, prompt: str) -> tuple[Answer, str, str]:
 
 
 class OfflineAgent:
-    """Answers a few phrases. ``tick_s`` is the pace of the slow ones, in seconds.
+    """Answers a few phrases. ``tick_s`` is the pace of slow ones, in seconds.
 
-    The same request always gets the same answer, as far as it depends on nobody else.
+    The same request always gets the same answer, unless that depends on tools.
     """
 
     def __init__(self, *, tick_s: float = 1.0) -> None:
         self._tick_s = tick_s
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """Answer the prompt. What is streamed is exactly the reply."""
+        """Answer the prompt. The streamed text is exactly the reply."""
         answer, said, rest = _find(request, request.said.strip())
         turn = OfflineTurn(said, rest, request, self._tick_s, emit, _understands)
         try:
@@ -92,7 +92,7 @@ class OfflineAgent:
             return AgentResult(turn.reply(f"That did not work: {error}"))
 
     async def warm_up(self) -> None:
-        """Nothing is slow here."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""

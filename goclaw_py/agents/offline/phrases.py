@@ -1,7 +1,7 @@
-"""What the offline agent answers: in talk, with tools, and about its checklist (AGENT-2d).
+"""The phrases of the offline agent: talk, tools, and its checklist (AGENT-2d).
 
-It cannot judge what an item of the checklist asks for. An unchecked box needs attention until
-somebody ticks it off, and so does every event; an item without a box needs none.
+It cannot judge a checklist item. An unchecked box, and every event, needs attention; an item
+without a box does not.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ async def _count(turn: OfflineTurn) -> str:
 
 
 def _goal(digits: str) -> int | None:
-    """The number to count to, if I can."""
+    """Return the number to count to, if it is possible."""
     # int() of a text of thousands of digits is an error of its own.
     number = int(digits) if len(digits) <= len(str(MAX_COUNT)) else MAX_COUNT + 1
     return number if 1 <= number <= MAX_COUNT else None
 
 
 def _new_goal(text: str) -> int | None:
-    """What a message in mid-count changes the goal to, if it is about that."""
+    """Return the new goal in a message during counting, if it has one."""
     match = _COUNTING.search(text)
     return None if match is None else _goal(match[1])
 
@@ -99,7 +99,7 @@ TALKING = (
 _ANNOUNCED = re.compile(
     r"^\[Subagent(?: [“\"](?P<label>[^\n]*?)[”\"])? (?P<how>[^\n\]“”\"]+)\]$", re.MULTILINE
 )
-"""The first line of a message that brings the result of a subagent."""
+"""The first line of a message with the result of a subagent."""
 
 
 async def _tools(turn: OfflineTurn) -> str:
@@ -119,7 +119,7 @@ async def _send_back(turn: OfflineTurn) -> str:
 
 
 def _calls(tool: str, argument: str = "") -> Answer:
-    """Call a tool with what was said, and reply with its result."""
+    """Call a tool with the text, and reply with its result."""
 
     async def answer(turn: OfflineTurn) -> str:
         return await turn.report(tool, **({argument: turn.said} if argument else {}))
@@ -190,9 +190,9 @@ TOOLING = (
 
 
 def announced(prompt: str) -> str:
-    """What to say when subagents have sent their results; "" if ``prompt`` is nothing like that.
+    """Return the reply to results of subagents; "" if ``prompt`` contains none.
 
-    Several results may have become one turn.
+    Several results may be one turn.
     """
     heads = list(_ANNOUNCED.finditer(prompt))
     if not heads or prompt[: heads[0].start()].strip():
@@ -225,7 +225,7 @@ _EVENT = re.compile(rf"^(?={_AT})", re.MULTILINE | re.ASCII)
 
 
 async def heartbeat_run(turn: OfflineTurn) -> str:
-    """Name what needs attention, or say that nothing does (SPEC HB-5)."""
+    """Return what needs attention, or that nothing does (SPEC HB-5)."""
     found = needs_attention(turn.request.prompt)
     if not found:
         return turn.reply(HEARTBEAT_OK)
@@ -236,7 +236,7 @@ async def heartbeat_run(turn: OfflineTurn) -> str:
 
 
 def needs_attention(prompt: str) -> list[str]:
-    """The open items and the events in the message of a heartbeat run, as they are written."""
+    """Return the open items and events in the prompt of a heartbeat run, as written."""
     checklist, *events = _EVENTS.split(prompt, maxsplit=1)
     found = [match["text"] for match in _OPEN.finditer(_CODE.sub("", checklist))]
     for section in events:

@@ -1,6 +1,6 @@
-"""What the offline agent does with schedules: through the tools that models call (SPEC AGENT-6).
+"""Schedules with the offline agent, through the tools of models (SPEC AGENT-6).
 
-It reads no clock: what time it is, and where, a search of schedules tells.
+It reads no clock: it gets the present time and zone from a search of schedules.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _SPAN = rf"[0-9]{{1,{_MOST_DIGITS}}}\s*(?:{_UNIT})"
 _REGULAR = rf"(?:[0-9]{{1,{_MOST_DIGITS}}}\s*)?(?:{_UNIT})"
 _PARTS = re.compile(r"(\S+)\s*(.*)", re.DOTALL)
 _FIELD = re.compile(r"(?=.*[0-9*])(?=.*[*,/#-])[0-9a-z*,/#-]+", re.IGNORECASE | re.ASCII)
-"""What is a field of a cron expression rather than a word: signs of such a field, and a value."""
+"""Matches a field of a cron expression, not a word."""
 _SPAN_PARTS = re.compile(r"([0-9]*)\s*([a-z]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """When and where it is. ``now`` is local."""
+    """The present time, and its zone. ``now`` is local."""
 
     now: datetime
     zone: str
@@ -54,7 +54,7 @@ async def _search(turn: OfflineTurn, **arguments: object) -> dict[str, Any]:
 
 
 def _span(text: str) -> timedelta:
-    """A length of time such as ``10 minutes`` or ``hour``."""
+    """Parse a duration such as ``10 minutes`` or ``hour``."""
     match = _SPAN_PARTS.fullmatch(text)
     assert match is not None, "the pattern of the phrase lets nothing else through"
     return int(match[1] or "1") * _UNITS[match[2].lower()]
@@ -102,9 +102,9 @@ async def _cron(turn: OfflineTurn) -> str:
 
 
 def _expression(turn: OfflineTurn) -> tuple[str, str]:
-    """A cron expression with five fields or six, and what is to be done.
+    """Split a cron expression with five or six fields from the text after it.
 
-    Raises ``ToolFailed`` where nobody can tell whether a word is the sixth field or the text.
+    Raises ``ToolFailed`` if a word may be the sixth field or the text.
     """
     if turn.said.startswith("@"):
         return turn.said, turn.rest
@@ -184,7 +184,7 @@ async def _resume(turn: OfflineTurn) -> str:
 
 
 async def _named(turn: OfflineTurn) -> str:
-    """The id of the schedule that is called so; what was said itself, if none or several are."""
+    """Return the id of a schedule by its name; the text itself if none or several have it."""
     said = turn.said.casefold()
     seen = (await _search(turn, name=turn.said, limit=50))["schedules"]
     same = [each for each in seen if said in (each["slug"], (each["name"] or "").casefold())]

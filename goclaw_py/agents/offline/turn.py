@@ -1,4 +1,4 @@
-"""One turn of the offline agent: what a phrase works with."""
+"""One turn of the offline agent."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _RESULT_CHARS = 2_000
 
 @dataclass(slots=True)
 class OfflineTurn:
-    """What a phrase works with; ``said`` and ``rest`` are its first two groups, without blanks.
+    """The input of a phrase; ``said`` and ``rest`` are its first two groups, without blanks.
 
-    ``understands`` tells whether a text is a phrase.
+    ``understands`` returns whether a text is a phrase.
     """
 
     said: str
@@ -30,7 +30,7 @@ class OfflineTurn:
     emit: Emit
     understands: Callable[[str], bool]
     calls: int = 0
-    """Tools called so far."""
+    """The number of tool calls so far."""
 
     def reply(self, text: str) -> str:
         """Stream ``text`` in one piece; the whole reply of most phrases."""
@@ -66,7 +66,7 @@ Answer = Callable[[OfflineTurn], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Something the offline agent understands. ``pattern`` is matched against the whole prompt."""
+    """A phrase of the offline agent. ``pattern`` is matched against the whole prompt."""
 
     usage: str
     does: str
@@ -75,11 +75,11 @@ class Phrase:
 
 
 def phrase(usage: str, does: str, pattern: str, answer: Answer) -> Phrase:
-    """A line of the table."""
+    """Return a line of the table."""
     return Phrase(usage, does, re.compile(pattern, re.IGNORECASE | re.DOTALL), answer)
 
 
 def quote(text: str) -> str:
-    """The beginning of a text in one line."""
+    """Return the beginning of a text in one line."""
     said = " ".join(text.split())
     return said if len(said) <= _QUOTE_CHARS else said[: _QUOTE_CHARS - 1] + "…"
