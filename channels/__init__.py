@@ -1,1 +1,1 @@
-"""Chat channels. Each is a plug-in: it sees the ports and the core of goclaw_py, nothing else."""
+"""Chat channels. Each is a plug-in that imports only the ports and the model of goclaw_py."""

@@ -1,7 +1,7 @@
 """The console: a person at a terminal of this machine (SPEC CHAN-9).
 
-One object is the channel for the runtime and the switchboard for terminals. Whoever reaches it
-could also read the state folder, so everybody here is the operator.
+One object is the channel for the runtime and distributes messages to terminals. Whoever can reach
+it can also read the state folder, so everybody here is the operator.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ NAME: Final = "console"
 ACCOUNT: Final = "default"
 
 TAKE_S: Final = 10.0
-"""How long a message waits for a terminal to take it, or to show it while another one could."""
+"""Seconds that a message waits for a terminal, or for one to show it if others could."""
 
 INTAKE_S: Final = 5.0
-"""How long a line waits for the runtime to take messages in."""
+"""Seconds that a line waits for the runtime to accept messages."""
 
 BUFFER_CHARS: Final = 64 * 1024
-"""How much streamed text waits for a slow terminal before it gets no more of that run."""
+"""Characters of streamed text that wait for a slow terminal; then it gets no more of that run."""
 
 SIGNALS: Final = 256
-"""How many signals wait for a slow terminal."""
+"""The number of signals that wait for a slow terminal."""
 
 
 _Shown = RunStarted | RunText | RunTool | RunEnded
-"""Signals that a terminal is told."""
+"""Signals that terminals get."""
 
 
 @dataclass(slots=True)
 class _Live:
-    """A run that works for a chat, and what it has said."""
+    """A run in progress of a chat, with its text so far."""
 
     started: RunStarted
     text: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ class _Live:
             self.text.clear()
 
     def replay(self, terminal: _Terminal) -> None:
-        """Tell a terminal that attaches late what it missed."""
+        """Send a terminal that attaches late what it missed."""
         terminal.put_signal(self.started)
         if self.chars > BUFFER_CHARS:
             terminal.skip_text(self.started.run_id)
@@ -78,10 +78,11 @@ class _Live:
 
 @dataclass(slots=True, eq=False)
 class _Sending:
-    """A message on its way to a terminal.
+    """A message that is being sent to a terminal.
 
-    ``taken``: a terminal got it and may have shown it; ``takers`` are those that did and are still
-    there. ``shown`` becomes True when it was, False when the last terminal of the chat went away.
+    ``taken``: a terminal got it and may have shown it; ``takers`` are those that are still
+    attached. ``shown`` becomes True when it was shown, False when the last terminal of the chat
+    detached.
     """
 
     chat: str
@@ -93,7 +94,7 @@ class _Sending:
 
 
 class _Terminal:
-    """What waits for one terminal. Messages are never dropped, streamed text is."""
+    """The queue of a terminal. Messages are never dropped, streamed text is."""
 
     def __init__(self) -> None:
         self._events: deque[_Shown | _Sending] = deque()
@@ -134,7 +135,7 @@ class _Terminal:
             self._push(signal)
 
     def skip_text(self, run_id: RunId) -> None:
-        """Show no streamed text of this run, neither what waits nor what comes."""
+        """Drop all streamed text of this run."""
         self._lost.add(run_id)
         kept = [e for e in self._events if not (isinstance(e, RunText) and e.run_id == run_id)]
         self._events = deque(kept)
@@ -175,7 +176,7 @@ class ConsoleChannel(PlainChannel):
     handle = None
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """``now`` gives the wall time, aware and in UTC."""
+        """``now`` returns the wall time, timezone-aware in UTC."""
         self._now = now
         self._terminals: dict[str, list[_Terminal]] = {}
         self._live: dict[RunId, _Live] = {}
@@ -187,15 +188,15 @@ class ConsoleChannel(PlainChannel):
     # ------------------------------------------------------------------ for the runtime
 
     def reaches(self, chat: str) -> bool:
-        """Whether a terminal of this chat is attached."""
+        """Return whether a terminal of this chat is attached."""
         return chat in self._terminals
 
     def parts(self, text: str) -> list[str]:
-        """A terminal takes a text of any length; a blank one is none."""
+        """Return the text as one part, unless it is blank."""
         return [] if is_blank(text) else [text]
 
     async def receive(self, intake: InboundHandler) -> None:
-        """Let terminals speak until cancelled."""
+        """Accept lines from terminals until cancelled."""
         self._intake = intake
         self._ready.set()
         try:
@@ -205,15 +206,14 @@ class ConsoleChannel(PlainChannel):
             self._ready.clear()
 
     async def send(self, message: OutboundMessage) -> str:
-        """Hand a message to the terminals of its chat, until one of them has shown it.
+        """Send a message to the terminals of its chat, until one of them has shown it.
 
-        A terminal that stands still (Ctrl-Z, a pager) has taken the message and will show it when
-        it goes on, so this waits for it without limit; sending again would show it again. One that
-        attaches meanwhile gets it too, after at most ``TAKE_S``. Of a file its name and place are
-        shown: whoever sits here can open it.
+        A suspended terminal (Ctrl-Z, a pager) has the message and will show it later, so this waits
+        for it without limit; sending it again would show it twice. A terminal that attaches
+        meanwhile gets it too, after at most ``TAKE_S``. For a file, its name and path are shown.
 
         Raises ``NotSent`` without a terminal, or if none took the message within ``TAKE_S``;
-        ``MaybeSent`` if one took it, did not confirm it and none is left to show it.
+        ``MaybeSent`` if one took it, did not confirm it and has detached.
         """
         chat = message.target.chat
         if self._closed:
@@ -248,7 +248,7 @@ class ConsoleChannel(PlainChannel):
             self._give(sending)
 
     def _give(self, sending: _Sending) -> None:
-        """Put a message before every terminal of its chat, once each."""
+        """Queue a message for every terminal of its chat, once each."""
         for terminal in self._terminals.get(sending.chat, ()):
             if terminal not in sending.given:
                 sending.given.append(terminal)
@@ -276,7 +276,7 @@ class ConsoleChannel(PlainChannel):
     # ------------------------------------------------------------------ for the terminals
 
     async def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
-        """Events for one terminal; it is attached from the first step of the iterator on."""
+        """Yield events for a terminal, which is attached from the first step of the iterator on."""
         terminal = _Terminal()
         for live in self._live.values():
             if live.started.target.chat == chat:
@@ -304,7 +304,7 @@ class ConsoleChannel(PlainChannel):
                 sending.shown.set_result(False)
 
     async def say(self, chat: str, message_id: str, text: str) -> None:
-        """Take a line. Raises ``StoreUnavailable`` if nobody takes it in, or not in time."""
+        """Accept a line. Raises ``StoreUnavailable`` if the runtime does not accept it in time."""
         if not is_chat_name(chat):
             raise ValueError(
                 f"a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -, not {chat!r}"
@@ -327,7 +327,7 @@ class ConsoleChannel(PlainChannel):
         await intake.accept([message])
 
     def confirm(self, receipt: str) -> None:
-        """The person has seen it."""
+        """Confirm that a message was shown."""
         sending = self._sending.get(receipt)
         if sending is not None and not sending.shown.done():
             sending.shown.set_result(True)
@@ -341,12 +341,12 @@ def _shown_text(message: OutboundMessage) -> str:
 
 
 class ConsoleKind:
-    """Makes the console."""
+    """Creates the console."""
 
     name = NAME
 
     def build(self, account: str, options: Mapping[str, object]) -> Channel:
-        """Make the one account. Raises ``SettingError``: the console has no options."""
+        """Create its only account. Raises ``SettingError``: the console has no options."""
         for key, value in options.items():
             raise SettingError(
                 key, value, "unknown key; remove it: the console has no settings of its own"

@@ -16,12 +16,12 @@ from goclaw_py.ports.channel import Channel
 
 
 class TelegramKind:
-    """Makes Telegram channels from the section ``[channels.telegram]``."""
+    """Creates Telegram channels from the section ``[channels.telegram]``."""
 
     name = CHANNEL
 
     def build(self, account: str, options: Mapping[str, object]) -> Channel:
-        """Make the channel of one bot. Raises ``SettingError``."""
+        """Create the channel of a bot. Raises ``SettingError``."""
         read = partial(read_settings, options)
         return TelegramChannel(account, read(), _connect, read)
 

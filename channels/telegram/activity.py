@@ -1,4 +1,4 @@
-"""Shows people that the agent works for them ("typing…")."""
+"""Shows "typing…" while a run is in progress."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from goclaw_py.model.ids import RunId
 _log = logging.getLogger("channels.telegram")
 
 AFTER_S = 0.3
-"""What is answered sooner is answered at once; Telegram limits calls, and this one says nothing."""
+"""Seconds before it is shown: quicker answers need none, and Telegram limits calls."""
 _EVERY_S = 4.5
-"""Telegram shows it for five seconds."""
+"""Seconds between repetitions: Telegram shows it for five seconds."""
 _WAITS_S = 4.0
-"""A run that has not begun by then waits for others: a mark says so, not "typing…"."""
+"""Seconds after which a waiting run gets a mark in place of "typing…"."""
 _LONGEST_PAUSE_S = 60.0
 _LONGEST_S = 2 * 60 * 60.0
-"""After this long nobody is told any more; a bound in case the end of a run is never told."""
+"""Seconds after which it ends in any case, if the end of a run is never signalled."""
 _MOST_PLACES = 200
 _AT_ONCE = 4
-"""It shares eight connections with marks and with answers to presses, which cannot wait."""
+"""Concurrent calls: it shares eight connections with marks and answers to presses."""
 
 
 class TypingBoard:
-    """Keeps "typing…" alive wherever a run works. Failures change nothing for anybody."""
+    """Repeats "typing…" in every chat with a run. Failures have no effect."""
 
     def __init__(self, show: Callable[[ChatPlace], Awaitable[None]]) -> None:
         """``show`` shows it once; it raises ``ChannelError``."""
         self._show = show
         self._runs: dict[ChatPlace, set[RunId]] = {}
         self._timers: dict[ChatPlace, asyncio.TimerHandle] = {}
-        """Until it is shown for the first time."""
+        """Timers until it is first shown."""
         self._tasks: dict[ChatPlace, asyncio.Task[None]] = {}
         self._waiting: dict[tuple[RunId, ChatPlace], asyncio.TimerHandle] = {}
-        """Runs whose message was accepted and that have not begun."""
+        """Runs whose message was accepted and that have not started."""
         self._ending: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._closed = False
 
     def wait(self, run: RunId, place: ChatPlace) -> None:
-        """A message was accepted: show it at once, and go on with it if its run begins soon."""
+        """Show it for an accepted message at once, and repeat it if its run starts soon."""
         if not self._add(run, place):
             return
         later = asyncio.get_running_loop().call_later
@@ -53,7 +53,7 @@ class TypingBoard:
             self._start(place)
 
     def begin(self, run: RunId, place: ChatPlace) -> None:
-        """A run works for this place."""
+        """Show it for a run."""
         self._waits_no_more(run, place)
         if not self._add(run, place):
             return
@@ -62,7 +62,7 @@ class TypingBoard:
             self._timers[place] = loop.call_later(AFTER_S, self._start, place)
 
     def end(self, run: RunId, place: ChatPlace) -> None:
-        """The run works no more; typing stops with the last run of its place."""
+        """End it for a run; it ends with the last run of its chat."""
         self._waits_no_more(run, place)
         runs = self._runs.get(place)
         if runs is None:
@@ -76,7 +76,7 @@ class TypingBoard:
                 self._cancel(self._tasks.pop(place))
 
     async def close(self) -> None:
-        """Stop everywhere, for good."""
+        """Stop everywhere, permanently."""
         self._closed = True
         self._runs.clear()
         for timer in (*self._timers.values(), *self._waiting.values()):
@@ -89,7 +89,7 @@ class TypingBoard:
             await asyncio.wait(self._ending)
 
     def _add(self, run: RunId, place: ChatPlace) -> bool:
-        """Whether there is room for typing in this place."""
+        """Add a run; return whether there was room for its chat."""
         if self._closed or (place not in self._runs and len(self._runs) >= _MOST_PLACES):
             return False
         self._runs.setdefault(place, set()).add(run)

@@ -68,22 +68,22 @@ _LONGEST_PAUSE_S = 30.0
 _CLOSE_TRIES = 5
 _CLOSE_APART_S = 2.0
 _REFUSED_FOR_S = 300.0
-"""How long the server must refuse the token until the channel stops: it errs at times."""
+"""Seconds for which the server must refuse the token before the channel stops."""
 _TOKEN_LOOK_S = 5.0
 _ASK_AGAIN_S = 60.0
-"""How often a channel that has stopped asks the server about its token."""
+"""Seconds between checks of a refused token."""
 _ALBUMS = {
     FileKind.PHOTO: "seen",
     FileKind.VIDEO: "seen",
     FileKind.AUDIO: "heard",
     FileKind.DOCUMENT: "documents",
 }
-"""Which kinds of files an album may hold together, by the Bot API."""
+"""The kinds of files that an album may contain together, by the Bot API."""
 _CURE = "get a token from @BotFather and write it into token_file, which is read again"
 
 
 class TelegramChannel:
-    """One bot. ``connect`` is called when the bot is first needed, and for each new token."""
+    """A bot. ``connect`` is called when the bot is first needed, and for each new token."""
 
     name = CHANNEL
     trusted = False
@@ -95,7 +95,7 @@ class TelegramChannel:
         connect: Connect,
         read_again: Callable[[], TelegramSettings] | None = None,
     ) -> None:
-        """``read_again`` reads the settings once more; raises ``SettingError``."""
+        """``read_again`` reads the settings again; raises ``SettingError``."""
         self.account = account
         self._read_again = read_again or (lambda: settings)
         self.handle: str | None = None
@@ -122,12 +122,12 @@ class TelegramChannel:
 
     @property
     def lease(self) -> str | None:
-        """One process polls for a bot; webhooks can be served by any number."""
+        """The lease for polling, which one process may do; webhooks need none."""
         return None if self._webhook is not None else f"{CHANNEL}:{self._settings.bot_id}"
 
     @property
     def health(self) -> ChannelHealth:
-        """What keeps messages from coming in."""
+        """The health of the connection."""
         if refusal := self._refusal.sentence:
             # The token itself may be accepted, and a request refused by some proxy.
             state = self._refusal.state if self._refused else ChannelState.RECONNECTING
@@ -140,15 +140,15 @@ class TelegramChannel:
 
     @property
     def hook(self) -> Hook | None:
-        """Where the server delivers updates, unless the bot polls."""
+        """The endpoint for the server's updates, unless the bot polls."""
         return None if self._webhook is None else self._webhook.hook
 
     def reaches(self, chat: str) -> bool:  # noqa: ARG002  every chat shares the bot's fate
-        """False once the token was refused, until it is accepted again."""
+        """Return False while the token is refused."""
         return not (self._refused or self._ending)
 
     def pace(self, chat: str) -> RateLimit:
-        """As the server allows, see https://core.telegram.org/bots/faq."""
+        """Return the server's limits, see https://core.telegram.org/bots/faq."""
         settings = self._settings
         is_group = chat.startswith("-")
         return RateLimit(
@@ -158,15 +158,15 @@ class TelegramChannel:
         )
 
     def parts(self, text: str) -> list[str]:
-        """Telegram's HTML, cut at its limit (SPEC CHAN-3), with room for a line (SPEC IO-5)."""
+        """Return Telegram's HTML, split at its limit (CHAN-3), with room for a line (IO-5)."""
         return render(text, TEXT_LIMIT - ROOM_FOR_LINE)
 
     def readable(self, part: str) -> str:
-        """The text, with the address of a link in brackets behind it."""
+        """Return the text, with link addresses in brackets."""
         return plain(part)
 
     async def probe(self) -> str:
-        """Who we are, and what is odd about the way in. Raises ``ChannelError``."""
+        """Return the bot's name, and problems of webhook or polling. Raises ``ChannelError``."""
         client = await self._open()
         bot, webhook = await client.get_me(), await client.webhook()
         facts = [f"@{bot.username} ({self._settings.library.value})"]
@@ -184,7 +184,7 @@ class TelegramChannel:
         return "; ".join(facts)
 
     async def receive(self, intake: InboundHandler) -> None:
-        """Take updates in until cancelled, or until there is another token.
+        """Receive updates until cancelled, or until there is another token.
 
         Raises ``ChannelRefused`` for a token that is refused for minutes.
         """
@@ -206,14 +206,14 @@ class TelegramChannel:
             await updates.close()
 
     async def until_retry(self) -> None:
-        """Look for another token, and ask the server about the old one every minute."""
+        """Wait for another token, and check the old one every minute."""
         while not await self._has_new_token(within_s=_ASK_AGAIN_S):
             with suppress(ChannelError):
                 await (await self._open()).get_me()
                 return
 
     async def send(self, message: OutboundMessage) -> str:
-        """Send a message or finish a draft; the message's number in its chat."""
+        """Send a message or complete a draft; return the message's number in its chat."""
         return await self._noting_refusal(self._sending.send(message))
 
     def album(self, file: OutFile) -> str:
@@ -221,32 +221,32 @@ class TelegramChannel:
         return _ALBUMS.get(file.kind, "")
 
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
-        """Send files as one; the numbers of its messages in their chat."""
+        """Send files as an album; return the numbers of its messages in their chat."""
         return await self._noting_refusal(self._sending.send_album(messages))
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:
-        """Whether a reply grows by edits there."""
+        """Return whether replies are streamed by edits there."""
         if place_of(target) is None or self._settings.streaming is Streaming.OFF:
             return False
         return peer is PeerKind.GROUP or self._settings.streaming is Streaming.EDIT
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
-        """Post the message that will be the reply; not before the bot is connected.
+        """Post the beginning of a reply, but only while the bot is connected.
 
-        A post that waited for that would come into the chat after its run has ended.
+        Otherwise a post that waits for the connection could arrive after the run has ended.
         """
         if self._connecting.locked():
             raise NotSent("the bot is being connected")
         return await self._noting_refusal(self._sending.post_draft(beginning))
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
-        """Show more in it."""
+        """Edit the draft."""
         await self._noting_refusal(self._sending.edit_draft(so_far))
 
     async def find_draft(
         self, target: Target, lost: LostDraft, *, before: str | None, known: Collection[str]
     ) -> str | None:
-        """Look for it by its stop button."""
+        """Search a draft by its stop button."""
         chat, buttons = place_or_raise(target).chat_id, stop_button(lost.run_id)
         if (number := number_of(lost.id)) is not None:
             if lost.id in known:
@@ -258,13 +258,13 @@ class TelegramChannel:
         return None if number is None else str(number)
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
-        """Download a file, of limited size."""
+        """Download a file up to the size limit."""
         client = await self._open()
         limit_bytes = self._settings.download_mb << 20
         await client.fetch_file(attachment.ref, to, limit_bytes=limit_bytes)
 
     async def administrators(self, chat: str) -> frozenset[str]:
-        """The ids of the users who administer a group."""
+        """Return the ids of a group's administrators."""
         number = number_of(chat)
         if number is None:
             return frozenset()
@@ -272,7 +272,7 @@ class TelegramChannel:
         return frozenset(map(str, await client.administrators(number)))
 
     def signal(self, signal: RunSignal) -> None:
-        """Show "typing…" while a run works, and marks on messages that wait or failed."""
+        """Show "typing…" during runs, and marks on messages that wait or failed."""
         place = place_of(signal.target)
         if place is None or self._ending:
             return
@@ -295,7 +295,7 @@ class TelegramChannel:
                 self._end(place, signal)
 
     async def close(self) -> None:
-        """Show nothing more and give back connections. Call after ``receive`` has ended."""
+        """Stop all signals and close connections. Call it after ``receive`` has ended."""
         self._ending = True
         await self._typing.close()
         await self._marks.close()
@@ -315,7 +315,7 @@ class TelegramChannel:
     # ------------------------------------------------------------------ receiving
 
     async def _receive(self, client: BotClient, updates: Updates, intake: InboundHandler) -> None:
-        """Take updates in as long as the bot is the one that the token belongs to."""
+        """Receive updates while the bot has its token."""
         if self._webhook is not None:
             take = partial(self._webhook.run, client, updates, intake)
         else:
@@ -337,9 +337,9 @@ class TelegramChannel:
             self._poller = None
 
     async def _identify(self, client: BotClient) -> Bot | None:
-        """Ask for the bot until there is an answer; None if there is another token meanwhile.
+        """Request the bot until the server responds; None if there is another token meanwhile.
 
-        Raises ``ChannelRefused`` when the token was refused for minutes.
+        Raises ``ChannelRefused`` if the token was refused for minutes.
         """
         start = Outage("Telegram cannot be reached", self.account, _LONGEST_PAUSE_S)
         self._start = start
@@ -367,7 +367,7 @@ class TelegramChannel:
             self._start = None
 
     async def _has_new_token(self, *, within_s: float) -> bool:
-        """Wait so long, or until the settings have another token."""
+        """Wait, or until the settings have another token."""
         now = asyncio.get_running_loop().time
         until = now() + within_s
         while (left := until - now()) > 0:
@@ -377,7 +377,7 @@ class TelegramChannel:
         return False
 
     async def _take_new_token(self) -> bool:
-        """Go on with the token that the settings have now, if it is another one."""
+        """Use the token that the settings have now, if it is another one."""
         try:
             settings = self._read_again()
         except SettingError:
@@ -396,7 +396,7 @@ class TelegramChannel:
         return True
 
     async def _publish_commands(self, client: BotClient) -> None:
-        """Publish the command menu, again and again later until it is taken or refused."""
+        """Publish the command menu, with retries until it is accepted or refused."""
         pause = _MENU_APART_S
         while True:
             try:
@@ -426,7 +426,7 @@ class TelegramChannel:
             self._close_later(self._closer(ended, ended.draft))
 
     def _closer(self, ended: RunEnded, draft: str) -> Callable[[], Awaitable[None]]:
-        """Marks a draft that nobody finishes; removes one that turned out to be about nothing."""
+        """Return a call that marks an incomplete draft, or removes one without text."""
         sending, target = self._sending, ended.target
         if ended.outcome is Outcome.COMPLETED:
             return partial(sending.delete_draft, target, draft)
@@ -446,7 +446,7 @@ class TelegramChannel:
         task.add_done_callback(self._closing.discard)
 
     async def _close(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Change what is in a chat for the last time, with some tries."""
+        """Change a draft for the last time, with some retries."""
         for _ in range(_CLOSE_TRIES):
             try:
                 await close()

@@ -1,8 +1,8 @@
-"""What an answer of the Bot API means, whichever library asked (SPEC IO-5, CHAN-8).
+"""The meaning of Bot API responses, for both libraries (SPEC IO-5, CHAN-8).
 
-A library's own errors tell too little: whether a request left, whether it was Telegram or a proxy
-that refused. So the transports read answers here, and only ``ChannelError`` leaves a client. The
-token is part of every address, so any error may hold it; ``guarded`` takes it out.
+The libraries' errors do not tell whether a request was sent, and whether Telegram or a proxy
+refused it. So the transports read responses here, and clients raise only ``ChannelError``. The
+token is part of every address, so any error may contain it; ``guarded`` removes it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from goclaw_py.model.errors import (
 )
 
 _POLL_MARGIN_S = 10.0
-"""How much longer than asked a poll may take before the connection counts as dead."""
+"""Seconds that a poll may take longer than requested before the connection counts as lost."""
 _DEFAULT_RETRY_AFTER_S = 5.0
 
 _P = ParamSpec("_P")
@@ -45,11 +45,11 @@ _T = TypeVar("_T")
 
 
 class AlreadySo(Undeliverable):
-    """What was asked is so already: the text is the same, the message is deleted."""
+    """The requested state exists already: the text is the same, the message is deleted."""
 
 
 class KindRefused(Undeliverable):
-    """A file is not taken as what it was sent as (a picture); as a document it may be."""
+    """The server refuses a file of this kind (a picture); it may accept it as a document."""
 
 
 _BY_WORDS: tuple[tuple[Callable[[str], Undeliverable], tuple[str, ...]], ...] = (
@@ -96,14 +96,14 @@ _BY_WORDS: tuple[tuple[Callable[[str], Undeliverable], tuple[str, ...]], ...] = 
         ),
     ),
 )
-"""Which error a 400 or 403 means, by what its description holds; the first that fits."""
+"""The error classes of a 400 or 403, by a part of its description; the first match counts."""
 
 
 def read_answer(status: int, body: bytes) -> object:
-    """The result of an answer that says ``ok``; raises a ``ChannelError`` for any other.
+    """Return the result of a response with ``ok``; raise a ``ChannelError`` for others.
 
-    The error quotes the server's words, whatever they hold. A page that is no JSON of the Bot API
-    is no verdict on the token or the message, whatever its status.
+    The error quotes the server's text. A page that is not the Bot API's JSON is no verdict on the
+    token or the message, whatever its status.
     """
     answer = _decode(body)
     if not isinstance(answer, dict) or not isinstance(answer.get("ok"), bool):
@@ -117,7 +117,7 @@ def read_answer(status: int, body: bytes) -> object:
 
 
 def sent_id(result: object) -> int:
-    """The id of the message that a result describes. Raises ``MaybeSent`` if it has none."""
+    """Return the id of the message in a result. Raises ``MaybeSent`` if it has none."""
     number = result.get("message_id") if isinstance(result, dict) else None
     if not isinstance(number, int) or isinstance(number, bool):
         raise MaybeSent("an answer of the Bot API is not understood: it names no message")
@@ -125,14 +125,14 @@ def sent_id(result: object) -> int:
 
 
 def sent_ids(result: object) -> list[int]:
-    """The ids of the messages of an album. Raises ``MaybeSent`` if one has none."""
+    """Return the ids of the messages of an album. Raises ``MaybeSent`` if one has none."""
     if not isinstance(result, list):
         raise MaybeSent("an answer of the Bot API is not understood: it names no messages")
     return [sent_id(message) for message in result]
 
 
 def member_ids(result: object) -> frozenset[int]:
-    """The ids of the users in a list of members. Raises ``NotSent`` if it is none."""
+    """Return the ids of the users in a list of members. Raises ``NotSent`` if it is not one."""
     members = result if isinstance(result, list) else []
     users = [one.get("user") for one in members if isinstance(one, dict)]
     ids = [user.get("id") for user in users if isinstance(user, dict)]
@@ -143,7 +143,7 @@ def member_ids(result: object) -> frozenset[int]:
 
 
 def file_path(result: object, *, limit_bytes: int) -> str:
-    """The address, below the token, of a file that ``getFile`` tells of. Raises ``FileTooBig``."""
+    """Return the path of a file in a ``getFile`` result. Raises ``FileTooBig``."""
     told = result if isinstance(result, dict) else {}
     size, path = told.get("file_size"), told.get("file_path")
     if isinstance(size, int) and size > limit_bytes:
@@ -156,19 +156,19 @@ def file_path(result: object, *, limit_bytes: int) -> str:
 
 
 def updates(result: object) -> list[object]:
-    """The updates that ``getUpdates`` brought, unread."""
+    """Return the updates of ``getUpdates``, not parsed."""
     if not isinstance(result, list):
         raise NotSent("the Bot API answered with something that is no list of updates")
     return result
 
 
 def poll_timeout_s(wait_s: int) -> float:
-    """How long a poll may take that waits so long at the server, in seconds."""
+    """Return how many seconds a poll that waits ``wait_s`` at the server may take."""
     return wait_s + _POLL_MARGIN_S
 
 
 def _refusal(status: int, answer: Mapping[str, object]) -> ChannelError:
-    """Our error for the Bot API's own refusal."""
+    """Return our error for a refusal of the Bot API."""
     code = answer.get("error_code", status)
     words = str(answer.get("description", f"error {code}"))
     parameters = answer.get("parameters")
@@ -210,7 +210,7 @@ def _retry_after_s(parameters: Mapping[str, object]) -> float:
 
 
 def _decode(body: bytes) -> object:
-    """The JSON value, or None."""
+    """Decode JSON; None if it is invalid."""
     try:
         decoded: object = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -226,7 +226,7 @@ def _decode(body: bytes) -> object:
 
 
 class Scrubber:
-    """Takes one bot's token out of texts: whole, escaped or cut short, and its secret alone."""
+    """Removes a bot's token from texts: whole, escaped or truncated, and its secret part."""
 
     def __init__(self, token: str) -> None:
         number, _, secret = token.partition(":")
@@ -236,18 +236,18 @@ class Scrubber:
         self._pattern = re.compile("|".join(alternatives))
 
     def __call__(self, text: str) -> str:
-        """The text with ``(token)`` wherever the token was."""
+        """Return the text with ``(token)`` in place of the token."""
         return self._pattern.sub("(token)", text)
 
 
 def silence(*loggers: str) -> None:
-    """Keep loggers at WARNING: below it, libraries print addresses, which hold the token."""
+    """Set loggers to WARNING: below it, libraries log addresses, which contain the token."""
     for name in loggers:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def words_of(error: BaseException) -> str:
-    """What an error says, on one line; it may quote the token."""
+    """Return the text of an error on one line; it may contain the token."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -266,9 +266,9 @@ _Call = Callable[Concatenate[_C, _P], Coroutine[Any, Any, _T]]
 
 
 def guarded(*, repeatable: bool = True) -> Callable[[_Call[_C, _P, _T]], _Call[_C, _P, _T]]:
-    """Let only a ``ChannelError`` leave a call, without the token and with nothing chained.
+    """Let only a ``ChannelError`` leave a call, without the token and without causes.
 
-    ``repeatable``: a second call shows nothing twice, so an answer that is lost is ``NotSent``.
+    ``repeatable``: a second call shows nothing twice, so a lost response is ``NotSent``.
     """
 
     def guard(call: _Call[_C, _P, _T]) -> _Call[_C, _P, _T]:

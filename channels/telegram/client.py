@@ -1,4 +1,4 @@
-"""The few Bot API calls that the channel needs, whichever library makes them."""
+"""The Bot API calls that the channel needs, for both libraries."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from goclaw_py.model.errors import ChannelError, Undeliverable
 from goclaw_py.model.messages import FileKind
 
 TEXT_LIMIT = 4096
-"""Longest text of a message. The server counts characters; UTF-16 units never count less."""
+"""The longest text. The server counts characters; UTF-16 units never count less."""
 
 ROOM_FOR_LINE = 64
-"""What parts of a text leave free for the line that tells that they were sent again."""
+"""The room in each part for the line that it may appear twice."""
 
 CAPTION_LIMIT = 1024
-"""Longest text under a file, counted in the same way."""
+"""The longest caption of a file, counted in the same way."""
 
 GENERAL_TOPIC = 1
 """The thread of a forum's General topic, which ``sendMessage`` refuses."""
 
 
 class PollConflict(ChannelError):
-    """Another program takes this bot's updates: it polls too, or has set a webhook (409)."""
+    """Another program receives this bot's updates: it polls too, or has set a webhook (409)."""
 
 
 class MarkupRefused(Undeliverable):
-    """The server cannot read the HTML of a text; without it the text may pass."""
+    """The server cannot parse the HTML of a text; it may accept it without markup."""
 
 
 class TextTooLong(Undeliverable):
-    """The server counts a text as longer than we do; in smaller pieces it may pass."""
+    """The server counts a text as too long; it may accept smaller pieces."""
 
 
 class MessageGone(Undeliverable):
-    """The message to be edited is gone, or is too old to be edited."""
+    """The message to edit is deleted or too old."""
 
 
 class FileTooBig(Undeliverable):
-    """A file is larger than may be sent or fetched."""
+    """A file is larger than the limit for sending or downloading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """The bot behind a token. ``username`` is without ``@``.
+    """The bot of a token. ``username`` is without ``@``.
 
-    ``reads_groups``: its privacy mode is off, so that it gets all messages of its groups.
+    ``reads_groups``: its privacy mode is off, so it gets all messages of its groups.
     """
 
     id: int
@@ -67,8 +67,7 @@ class ChatPlace:
 class Text:
     """A text of at most ``TEXT_LIMIT`` units, without lone surrogates.
 
-    ``html``: it is in Telegram's HTML, whose tags and entities do not count; else it is shown as it
-    stands.
+    ``html``: it is Telegram's HTML, whose tags and entities do not count; otherwise it is plain.
     """
 
     text: str
@@ -129,37 +128,36 @@ class BotClient(Protocol):
     async def send_message(
         self, place: ChatPlace, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
     ) -> int:
-        """Send a text and return the message's id. Links get no preview.
+        """Send a text and return the message's id, without link previews.
 
-        A message to reply to that is gone is no error. Raises ``MarkupRefused`` besides.
+        A deleted message to reply to is no error. Also raises ``MarkupRefused``.
         """
 
     async def edit_message(
         self, chat_id: int, message_id: int, text: Text, *, buttons: Buttons = ()
     ) -> None:
-        """Give a message of ours another text; one that it has already is no error.
+        """Edit a message of ours; an unchanged text is no error.
 
-        An answer that is lost is ``NotSent``: an edit can be repeated. Raises ``MessageGone`` and
-        ``MarkupRefused`` besides.
+        A lost response is ``NotSent``: an edit can be repeated. Also raises ``MessageGone`` and
+        ``MarkupRefused``.
         """
 
     async def set_buttons(self, chat_id: int, message_id: int, buttons: Buttons) -> bool:
-        """Give a message of ours other buttons, at least one; False if it has just these.
+        """Replace the buttons of a message of ours; False if it has these already.
 
-        Raises ``MessageGone`` and ``MaybeSent`` besides.
+        Also raises ``MessageGone`` and ``MaybeSent``.
         """
 
     async def remove_buttons(self, chat_id: int, message_id: int) -> None:
-        """Take the buttons below a message of ours away; one without any, or gone, is no error."""
+        """Remove the buttons of a message of ours; no buttons, or no message, is no error."""
 
     async def delete_message(self, chat_id: int, message_id: int) -> None:
-        """Remove a message of ours; one that is gone is no error. A lost answer is ``NotSent``."""
+        """Delete a message of ours; a deleted one is no error. A lost response is ``NotSent``."""
 
     async def send_draft(self, place: ChatPlace, draft_id: int, text: Text) -> None:
-        """Show a growing answer in a private chat for half a minute, with a stop button.
+        """Show a native draft in a private chat for half a minute, with a stop button.
 
-        ``draft_id`` is not 0; the same one replaces what it showed before. A lost answer is
-        ``NotSent``.
+        ``draft_id`` is not 0; the same id replaces the draft. A lost response is ``NotSent``.
         """
 
     async def send_file(
@@ -167,8 +165,8 @@ class BotClient(Protocol):
     ) -> int:
         """Send a file and return the message's id. ``caption`` has at most ``CAPTION_LIMIT``.
 
-        A picture that the server does not take as one is sent as a document. Raises ``FileTooBig``
-        and ``MarkupRefused`` besides, ``Undeliverable`` for a file that cannot be read.
+        A picture that the server refuses is sent as a document. Also raises ``FileTooBig`` and
+        ``MarkupRefused``, and ``Undeliverable`` for an unreadable file.
         """
 
     async def send_album(
@@ -181,36 +179,35 @@ class BotClient(Protocol):
     ) -> list[int]:
         """Send 2 to 10 files as an album and return the ids of its messages, in order.
 
-        Each is shown as what it is. Raises as ``send_file``, but sends nothing in another way: for
-        any file that is not taken the whole is refused.
+        Raises the errors of ``send_file``; if one file is refused, none is sent.
         """
 
     async def fetch_file(self, file_id: str, to: Path, *, limit_bytes: int) -> int:
-        """Download a file and return its size; nothing is left at ``to`` if that fails.
+        """Download a file and return its size; after an error there is no file at ``to``.
 
-        Uses connections of its own. Raises ``FileTooBig`` besides.
+        Uses separate connections. Also raises ``FileTooBig``.
         """
 
     async def send_action(self, place: ChatPlace, action: str) -> None:
-        """Show "typing…" or the like for five seconds. Uses connections of its own."""
+        """Show "typing…" or similar for five seconds. Uses separate connections."""
 
     async def set_reaction(self, chat_id: int, message_id: int, emoji: str) -> None:
-        """Put our reaction under a message, or take it away with "". As ``send_action``."""
+        """Set our reaction to a message, "" to remove it. As ``send_action``."""
 
     async def answer_press(self, press_id: str, text: str = "") -> None:
-        """Tell the server that the press of a button was taken, and show ``text``.
+        """Confirm a button press to the server, and show ``text``.
 
-        Uses connections of its own.
+        Uses separate connections.
         """
 
     async def administrators(self, chat_id: int) -> frozenset[int]:
-        """The users who administer a group, the bot perhaps among them."""
+        """Return the users who administer a group, perhaps including the bot."""
 
     async def set_commands(self, commands: Mapping[str, str]) -> None:
         """Publish the command menu: name without slash, description."""
 
     async def webhook(self) -> WebhookState:
-        """The webhook that is set."""
+        """Return the present webhook."""
 
     async def set_webhook(
         self, url: str, *, secret: str, kinds: Sequence[str], connections: int
@@ -218,7 +215,7 @@ class BotClient(Protocol):
         """Let the server send updates to ``url``, each with ``secret`` in a header."""
 
     async def delete_webhook(self) -> None:
-        """Remove the webhook; updates that wait are kept."""
+        """Remove the webhook; waiting updates are kept."""
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""

@@ -1,7 +1,7 @@
-"""Reading one field of an update, and cleaning what people put into it.
+"""Reads fields of an update, and cleans people's texts.
 
-What identifies a message, and what it consists of, must be right: else ``Malformed``. What only
-adds to it (a name, a quote) is left out when it is not what the Bot API promises.
+Fields that identify a message, and its content, must be valid, otherwise ``Malformed``. Optional
+fields (a name, a quote) are ignored if they are not as in the Bot API.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from goclaw_py.common.text import cut_text, well_formed
 
 NAME_LIMIT = 128
-"""Longest name of a person, chat or file, in code points; Telegram's own are half as long."""
+"""The longest name of a person, chat or file, in code points; Telegram's are half as long."""
 
 _YEAR_9999 = 253_370_764_800
 _ID_LIMIT = 1 << 63
@@ -22,17 +22,17 @@ _ENDING_LIMIT = 16
 _SEPARATORS = re.compile(r"[/\\]")
 _MIME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,62}/[a-z0-9][a-z0-9.+-]{0,62}")
 _UNSEEN_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters and marks that nobody can see, though Unicode does not call them format characters."""
+"""Invisible letters and marks that Unicode does not call format characters."""
 
 Fields = Mapping[str, object]
 
 
 class Malformed(ValueError):
-    """An update is not what the Bot API promises. Says which field, never what it holds."""
+    """An update is not as in the Bot API. The text names the field, never its content."""
 
 
 def required_object(fields: Fields, key: str) -> Fields:
-    """An object that must be there. Raises ``Malformed``."""
+    """Return a required object. Raises ``Malformed``."""
     value = fields.get(key)
     if not isinstance(value, dict):
         raise Malformed(f"{key}: no object")
@@ -40,7 +40,7 @@ def required_object(fields: Fields, key: str) -> Fields:
 
 
 def required_number(fields: Fields, key: str) -> int:
-    """A whole number of at most 64 bits that must be there. Raises ``Malformed``."""
+    """Return a required whole number of at most 64 bits. Raises ``Malformed``."""
     value = whole_number(fields.get(key))
     if value is None:
         raise Malformed(f"{key}: no whole number")
@@ -48,7 +48,7 @@ def required_number(fields: Fields, key: str) -> int:
 
 
 def required_text(fields: Fields, key: str) -> str:
-    """A string that must be there and not be empty. Raises ``Malformed``."""
+    """Return a required string that is not empty. Raises ``Malformed``."""
     value = fields.get(key)
     if not isinstance(value, str) or not value:
         raise Malformed(f"{key}: no text")
@@ -56,7 +56,7 @@ def required_text(fields: Fields, key: str) -> str:
 
 
 def optional_text(fields: Fields, key: str) -> str | None:
-    """A string, or None where there is none. Raises ``Malformed`` for anything else."""
+    """Return a string, or None if it is missing. Raises ``Malformed`` for anything else."""
     value = fields.get(key)
     if value is None:
         return None
@@ -66,7 +66,7 @@ def optional_text(fields: Fields, key: str) -> str | None:
 
 
 def instant(fields: Fields, key: str) -> datetime:
-    """A Unix time in seconds that must be there. Raises ``Malformed``."""
+    """Return a required Unix time in seconds. Raises ``Malformed``."""
     seconds = required_number(fields, key)
     if not 0 <= seconds < _YEAR_9999:
         raise Malformed(f"{key}: out of range")
@@ -74,7 +74,7 @@ def instant(fields: Fields, key: str) -> datetime:
 
 
 def whole_number(value: object) -> int | None:
-    """A whole number of at most 64 bits, else None; 1.0 and ``true`` are none."""
+    """Return a whole number of at most 64 bits, else None, also for 1.0 and ``true``."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     # Python refuses to write a number of thousands of digits, and PostgreSQL to keep one.
@@ -82,30 +82,30 @@ def whole_number(value: object) -> int | None:
 
 
 def object_or_empty(value: object) -> Fields:
-    """An object; empty for anything else."""
+    """Return an object; empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def list_or_empty(value: object) -> Sequence[object]:
-    """A list; empty for anything else."""
+    """Return a list; empty for anything else."""
     return value if isinstance(value, list) else ()
 
 
 def text_or_empty(value: object) -> str:
-    """A cleaned string; empty for anything else."""
+    """Return a cleaned string; empty for anything else."""
     return clean(value) if isinstance(value, str) else ""
 
 
 def clean(text: str) -> str:
-    """Replace what no database can hold. Its length in UTF-16 units stays as it was."""
+    """Replace what no database can store, without changing the length in UTF-16 units."""
     # PostgreSQL stores no NUL: one in a message would keep its whole batch from being committed.
     return well_formed(text).replace("\x00", "\ufffd")
 
 
 def clean_name(value: object) -> str:
-    """A name on one line, without characters that hide or reorder others; empty if there is none.
+    """Return a name on one line, without characters that hide or reorder others; "" if none.
 
-    Names stand before texts and in lists for operators, where nobody may imitate another one.
+    Names precede texts and appear in lists, where nobody may imitate another person.
     """
     if not isinstance(value, str):
         return ""
@@ -114,7 +114,7 @@ def clean_name(value: object) -> str:
 
 
 def clean_file_name(value: object) -> str:
-    """As ``clean_name``, without the parts of a path; keeps a short ending when it is cut."""
+    """Clean a file name, without its path; a short extension survives a cut."""
     if not isinstance(value, str):
         return ""
     seen = "".join(_shown(char) for char in well_formed(value))
@@ -128,7 +128,7 @@ def clean_file_name(value: object) -> str:
 
 
 def clean_mime(value: object) -> str:
-    """A MIME type in lower case without parameters, or "" if it is none."""
+    """Return a MIME type in lower case without parameters, or "" if it is not one."""
     mime = value.lower() if isinstance(value, str) else ""
     return mime if _MIME.fullmatch(mime) else ""
 

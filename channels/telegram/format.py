@@ -1,4 +1,4 @@
-"""Answers in Markdown as Telegram shows them (SPEC CHAN-3)."""
+"""Converts Markdown replies to Telegram's formatting (SPEC CHAN-3)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ _SIGNS = re.compile(
     r"|^(?: {4}| {0,3}\t)",
     re.MULTILINE,
 )
-"""What a text must have somewhere to be anything but plain Markdown paragraphs."""
+"""Matches texts that may be more than plain Markdown paragraphs."""
 
 
 def render(markdown: str, limit: int = TEXT_LIMIT) -> list[str]:
-    """Turn Markdown into parts for ``parse_mode = HTML``.
+    """Convert Markdown to parts for ``parse_mode = HTML``.
 
-    Each part is complete in itself, has at most ``limit`` (≥ 2) UTF-16 units for people to see,
-    not more formatting than the server keeps, and is not blank. Any text at all is taken; one
-    that is longer than 40,000 characters or nested deeper than anybody reads is shown as it
-    stands.
+    Each part is complete, has at most ``limit`` (≥ 2) visible UTF-16 units and no more formatting
+    than the server keeps, and is not blank. Any text is accepted; one with more than 40,000
+    characters or very deep nesting is shown as it is.
 
     Source: SPEC CHAN-3.
     """
@@ -41,9 +40,9 @@ def render(markdown: str, limit: int = TEXT_LIMIT) -> list[str]:
 
 
 def plain(html: str) -> str:
-    """Turn a part that ``render`` made into the text that people see.
+    """Convert a part of ``render`` to the visible text.
 
-    For a server that refuses the markup. Addresses stand in brackets behind their links, unless
-    the text is then too long for a message.
+    For a server that refuses the markup. Link addresses follow in brackets, unless the text is then
+    too long.
     """
     return to_text(html, TEXT_LIMIT)

@@ -1,7 +1,7 @@
-"""HTTP to the Bot API, under whichever library: connection pools, uploads, downloads.
+"""HTTP to the Bot API for both libraries: connection pools, uploads, downloads.
 
-The one door to aiohttp. It knows whether a request certainly did not leave, which is what decides
-whether a message may be repeated freely (SPEC IO-5).
+The only module that uses aiohttp. It knows whether a request was certainly not sent, which decides
+whether a message may be repeated (SPEC IO-5).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from goclaw_py.model.errors import ChannelRefused, MaybeSent, NotSent, Undeliver
 from goclaw_py.model.messages import FileKind
 
 UPLOAD_LIMIT = 50_000_000
-"""Bytes of a file that a bot may send. Of a larger one not the first byte leaves."""
+"""The largest file in bytes that a bot may send. Larger ones are refused before sending."""
 PICTURE_LIMIT = 10 << 20
-"""Bytes of a file that may be sent as a picture."""
+"""The largest file in bytes that may be sent as a picture."""
 
 _SENDING_CONNECTIONS = 64
 _POLLING_CONNECTIONS = 1
@@ -46,14 +46,14 @@ _ACTING_CONNECTIONS = 8
 _ACTING_TIMEOUT_S = 5.0
 _FILE_CONNECTIONS = 4
 _FILE_TIMEOUT_S = 300.0
-"""How long one file may take altogether; a line that is silent is given up much earlier."""
+"""Seconds for a whole file; silent connections end much earlier."""
 _FILE_QUEUE_S = 60.0
-"""How long a file may wait for others to be done: an album has up to ten."""
+"""Seconds that a file may wait for others: an album has up to ten."""
 _FILE_PATIENCE = 3
-"""How many times longer the server may be silent: it passes a file on before it answers."""
+"""The factor by which the server may be silent longer: it forwards a file first."""
 _CHUNK = 256 * 1024
 _SHOWN = (FileKind.PHOTO, FileKind.VOICE)
-"""What is sent as what it is; anything else goes as a document."""
+"""Kinds that are sent as they are; others are sent as documents."""
 _JSON = {"Content-Type": "application/json"}
 _MIME = re.compile(r"[\w.+-]{1,64}/[\w.+-]{1,64}", re.ASCII)
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\/]')
@@ -61,7 +61,7 @@ _UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\/]')
 
 @dataclass(frozen=True, slots=True)
 class FormFile:
-    """An open file, to be sent as part of a form. Whoever opened it closes it."""
+    """An open file as a part of a form. The caller closes it."""
 
     content: BinaryIO
     name: str
@@ -69,7 +69,7 @@ class FormFile:
 
 
 class HttpPool:
-    """Some connections for one purpose. Raises ``NotSent`` while it is closed."""
+    """Connections for one purpose. Raises ``NotSent`` while it is closed."""
 
     def __init__(
         self,
@@ -80,14 +80,14 @@ class HttpPool:
         queue_s: float = 0,
         total_s: float | None = None,
     ) -> None:
-        """Times are in seconds.
+        """Create a closed pool. Times are in seconds.
 
         Args:
-            connections: How many there are at most.
-            connect_s: How long it may take to get one.
-            silence_s: How long the server may send nothing.
-            queue_s: How much longer to wait while all are taken.
-            total_s: How long a request may take altogether; by default as long as a silence.
+            connections: The number of connections.
+            connect_s: The time limit for connecting.
+            silence_s: The time limit for silence of the server.
+            queue_s: Additional time while all connections are used.
+            total_s: The time limit of a request; the default is ``silence_s``.
         """
         self._connections = connections
         self._connect_s = connect_s
@@ -98,11 +98,11 @@ class HttpPool:
 
     @property
     def silence_s(self) -> float:
-        """How long the server may send nothing, in seconds, where a call does not say otherwise."""
+        """The default limit for silence of the server, in seconds."""
         return self._silence_s
 
     async def open(self) -> None:
-        """Make the connection pool, unless there is one."""
+        """Open the pool, if it is closed."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections),
@@ -124,17 +124,17 @@ class HttpPool:
         *,
         silence_s: float | None = None,
     ) -> tuple[int, bytes]:
-        """Make a call; returns the status and the body of the answer, whatever they are.
+        """Make a call; return status and body of the response.
 
-        Raises ``NotSent`` if the request certainly did not leave, ``MaybeSent`` if its answer is
-        missing, ``Undeliverable`` for parameters that cannot be written down.
+        Raises ``NotSent`` if the request was certainly not sent, ``MaybeSent`` if its response is
+        missing, ``Undeliverable`` for parameters that cannot be encoded.
         """
         data = _form(parameters, files) if files else _json(parameters)
         async with self._asking("POST", url, data, silence_s=silence_s) as answer:
             return answer.status, await answer.read()
 
     async def stream(self, url: str) -> AsyncGenerator[bytes, None]:
-        """Fetch a file piece by piece. Raises a ``ChannelError``; close the generator."""
+        """Download a file in pieces. Raises a ``ChannelError``; close the generator."""
         async with self._asking("GET", url) as answer:
             if answer.status != 200:
                 _no_file(answer.status, await answer.content.read(_CHUNK))
@@ -174,10 +174,10 @@ class HttpPool:
 
 
 class Pools:
-    """The connections of one bot.
+    """The connections of a bot.
 
-    Each purpose has its own: answers that hang delay neither typing nor a poll, a large file
-    delays no answer, and no reaction waits for a file.
+    Each purpose has its own, so that slow replies, polls, files and reactions do not delay each
+    other.
     """
 
     def __init__(self, settings: TelegramSettings) -> None:
@@ -196,12 +196,12 @@ class Pools:
         )
 
     async def open(self) -> None:
-        """Make all of them; the network is not touched yet."""
+        """Open all pools, without using the network."""
         for pool in self._all:
             await pool.open()
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all pools."""
         for pool in self._all:
             await pool.close()
 
@@ -215,7 +215,7 @@ class Pools:
 
 @contextmanager
 def opened(upload: Upload) -> Iterator[FormFile]:
-    """Open a file to be sent. Raises ``Undeliverable``, ``FileTooBig``."""
+    """Open a file to send. Raises ``Undeliverable`` and ``FileTooBig``."""
     # Not in a thread: this is quick, and the file would stay open if the caller were cancelled
     # meanwhile. The reading is what takes time, and aiohttp does that in threads.
     try:
@@ -234,7 +234,7 @@ def opened(upload: Upload) -> Iterator[FormFile]:
 
 
 async def send_opened(upload: Upload, send: Callable[[FileKind, FormFile], Awaitable[int]]) -> int:
-    """Open a file and let ``send`` send it, as a document if it is not taken as what it is."""
+    """Open a file and ``send`` it, as a document if its kind is refused."""
     with opened(upload) as part:
         kind = upload.kind if upload.kind in _SHOWN else FileKind.DOCUMENT
         if kind is FileKind.PHOTO and os.fstat(part.content.fileno()).st_size > PICTURE_LIMIT:
@@ -253,7 +253,7 @@ async def send_opened(upload: Upload, send: Callable[[FileKind, FormFile], Await
 def opened_together(uploads: Sequence[Upload]) -> Iterator[list[FormFile]]:
     """Open the files of an album.
 
-    Raises ``Undeliverable`` for what the server would refuse, before the first byte leaves.
+    Raises ``Undeliverable`` for what the server would refuse, before anything is sent.
     """
     with ExitStack() as stack:
         parts = [stack.enter_context(opened(upload)) for upload in uploads]
@@ -267,7 +267,7 @@ def opened_together(uploads: Sequence[Upload]) -> Iterator[list[FormFile]]:
 
 
 async def save(pieces: AsyncGenerator[bytes, None], to: Path, *, limit_bytes: int) -> int:
-    """Write a file that appears under its name only when it is whole; returns its size.
+    """Write a file, which gets its name once it is complete; return its size.
 
     Closes ``pieces``. Raises ``FileTooBig``; ``NotSent`` if it cannot be stored.
     """
@@ -284,7 +284,7 @@ async def save(pieces: AsyncGenerator[bytes, None], to: Path, *, limit_bytes: in
 
 @contextmanager
 def _unfinished(to: Path) -> Iterator[BinaryIO]:
-    """A file beside ``to`` that takes its place at the end, and vanishes if that fails."""
+    """Yield a temporary file that replaces ``to`` at the end, and is deleted after an error."""
     try:
         handle, name = tempfile.mkstemp(dir=to.parent, prefix=".", suffix=".part")
         try:
@@ -299,7 +299,7 @@ def _unfinished(to: Path) -> Iterator[BinaryIO]:
 
 
 def _no_file(status: int, body: bytes) -> NoReturn:
-    """Raise what an answer means that brings no file."""
+    """Raise the error of a response without a file."""
     try:
         read_answer(status, body)
     except ChannelRefused as refusal:
@@ -331,7 +331,7 @@ def _form(parameters: Mapping[str, object], files: Mapping[str, FormFile]) -> ai
 
 
 def _words(error: BaseException) -> str:
-    """What an error says, without the address; it may still quote the token."""
+    """Return the text of an error without the address; it may contain the token."""
     if isinstance(error, aiohttp.ClientResponseError):
         return " ".join(error.message.split()) or type(error).__name__
     if isinstance(error, OSError) and error.strerror and not isinstance(error, aiohttp.ClientError):

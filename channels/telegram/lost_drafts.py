@@ -1,9 +1,9 @@
-"""Finding a growing reply whose post got no answer (SPEC IO-5).
+"""Searches for a draft whose response was lost (SPEC IO-5).
 
-A bot can neither list messages nor read one. But the ids of a chat only grow, and the stop button
-below a growing reply names its run. So that very button is set again below each message that it
-may be: the server says "not modified" of the one that has it, refuses those of others, and changes
-a message of ours that is none of the two, from which the button is removed at once.
+A bot can neither list nor read messages. But the ids in a chat increase, and the stop button of a
+draft names its run. So the same button is set again on each message that the draft may be: the
+server answers "not modified" for the draft, refuses messages of others, and changes other messages
+of ours, from which the button is removed at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from channels.telegram.client import BotClient, Buttons
 from goclaw_py.model.errors import MaybeSent, NotSent, Undeliverable
 
 LOOKED_AT = 8
-"""How many ids are looked at behind the question and before the reply."""
+"""The number of ids that are tried after the question and before the reply."""
 
 _REMEMBERED = 1_000
 
@@ -27,11 +27,11 @@ _Message = tuple[int, int]
 
 
 class LostDrafts:
-    """Finds drafts.
+    """Searches for drafts.
 
     Args:
         client: Opens the client.
-        later: Calls something that may fail, with some tries.
+        later: Calls something that may fail, with retries.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class LostDrafts:
         self._client = client
         self._later = later
         self._others: deque[_Message] = deque(maxlen=_REMEMBERED)
-        """Messages that may have a stop button which we have set; they are none that is lost."""
+        """Messages that may have a stop button of a search; they are not lost drafts."""
         self._locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        """By chat: two searches at once would each find the button that the other has just set."""
+        """By chat: two concurrent searches would find each other's buttons."""
 
     async def find(
         self, chat_id: int, numbers: Iterator[int], buttons: Buttons, known: Collection[str]
     ) -> int | None:
-        """The first of some messages that has these buttons. Raises ``ChannelError``."""
+        """Return the first of some messages with these buttons. Raises ``ChannelError``."""
         for number in numbers:
             message = chat_id, number
             if str(number) in known:
@@ -60,7 +60,7 @@ class LostDrafts:
         return None
 
     async def is_open(self, message: _Message, buttons: Buttons) -> bool:
-        """Whether a message still has these buttons, or has lost them to a search for another.
+        """Return whether a message has these buttons, or lost them to another search.
 
         Raises ``ChannelError``.
         """
@@ -94,7 +94,7 @@ class LostDrafts:
 
 
 def numbers_between(after: int | None, before: int | None) -> Iterator[int]:
-    """Where a message is looked for that came between two others, the likeliest first."""
+    """Yield possible ids of a message between two others, the likeliest first."""
     seen = range(0)
     if after is not None:
         last = after + LOOKED_AT if before is None else min(after + LOOKED_AT, before - 1)

@@ -1,4 +1,4 @@
-"""Marks on the messages of people: 👀 while they wait, 👎 when they failed (SPEC CHAN-4)."""
+"""Reactions to people's messages: 👀 while they wait, 👎 after a failure (SPEC CHAN-4)."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ WAITS = "👀"
 FAILED = "👎"
 
 AFTER_S = 2.0
-"""What is worked on sooner needs no mark: "typing…" says it."""
+"""Seconds before a mark: for earlier runs "typing…" is enough."""
 
 _MOST = 1_000
 _TRIES = 3
 _APART_S = 2.0
 _AT_ONCE = 2
-"""They share eight connections with "typing…" and with answers to presses, which cannot wait."""
+"""Concurrent calls: they share eight connections with "typing…" and answers to presses."""
 
 _Message = tuple[int, int]
 """Chat and message."""
 
 
 class Marks:
-    """The marks of one bot. Failures change nothing for anybody."""
+    """The marks of a bot. Failures have no effect."""
 
     def __init__(self, react: Callable[[int, int, str], Awaitable[None]]) -> None:
-        """``react`` sets the reaction to a message of a chat, "" removes it."""
+        """``react`` sets the reaction to a message, "" removes it."""
         self._react = react
         self._timers: dict[_Message, asyncio.TimerHandle] = {}
         self._shown: set[_Message] = set()
         """Messages that are marked as waiting."""
         self._tasks: dict[_Message, asyncio.Task[None]] = {}
-        """The latest mark of each message that is being shown."""
+        """The present task of each message."""
         self._running: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     def wait(self, place: ChatPlace, messages: Iterable[int], *, marked: bool = False) -> None:
-        """These wait for their run; an earlier process may have ``marked`` them."""
+        """Mark messages as waiting; an earlier process may have ``marked`` them."""
         loop = asyncio.get_running_loop()
         for message in messages:
             key = place.chat_id, message
@@ -53,12 +53,12 @@ class Marks:
                 self._timers[key] = loop.call_later(AFTER_S, self._is_late, key)
 
     def begin(self, place: ChatPlace, messages: Iterable[int]) -> None:
-        """They are worked on now: what is not marked yet needs no mark."""
+        """Remove the marks of messages whose run starts."""
         for message in messages:
             self._unset_timer((place.chat_id, message))
 
     def end(self, place: ChatPlace, messages: Iterable[int], outcome: Outcome) -> None:
-        """Their run has ended."""
+        """Mark messages whose run has ended."""
         keys = [(place.chat_id, message) for message in messages]
         for key in keys:
             self._unset_timer(key)
@@ -68,7 +68,7 @@ class Marks:
             self._set(keys[-1], FAILED)
 
     async def close(self) -> None:
-        """Set no more."""
+        """Set no more marks."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -1,7 +1,6 @@
-"""Replies that grow in Telegram's own drafts, with its stop button (``streaming = "native"``).
+"""Streaming in Telegram's native drafts, with its stop button (``streaming = "native"``).
 
-Such a draft lives for half a minute and is nothing that anybody has to clean up: the reply itself
-comes as a message, which ends it.
+Such a draft lasts half a minute and needs no removal: the reply comes as a message, which ends it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _log = logging.getLogger("channels.telegram")
 
 EVERY_S = 1.0
 _AGAIN_S = 20.0
-"""A draft that says nothing new is shown again before it would disappear."""
+"""Seconds after which an unchanged draft is shown again, before it disappears."""
 _LONGEST_PAUSE_S = 60.0
 _MOST = 500
 
@@ -35,7 +34,7 @@ class _Growing:
 
 
 class NativeDrafts:
-    """The drafts of one bot. Failures change nothing for anybody."""
+    """The native drafts of a bot. Failures have no effect."""
 
     def __init__(self, show: Callable[[ChatPlace, int, Text], Awaitable[None]]) -> None:
         """``show`` shows a draft by its number; it raises ``ChannelError``."""
@@ -45,7 +44,7 @@ class NativeDrafts:
         self._last = 0
 
     def add(self, run: RunId, place: ChatPlace, text: str) -> None:
-        """A run said more."""
+        """Add text of a run."""
         growing = self._growing.get(run)
         if growing is None:
             if len(self._growing) >= _MOST:
@@ -57,7 +56,7 @@ class NativeDrafts:
         growing.changed.set()
 
     def end(self, run: RunId) -> None:
-        """The run has ended."""
+        """End the draft of a run."""
         growing = self._growing.pop(run, None)
         if growing is not None and growing.task is not None:
             growing.task.cancel()
@@ -65,7 +64,7 @@ class NativeDrafts:
             growing.task.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        """Show no more."""
+        """Show no more drafts."""
         for run in list(self._growing):
             self.end(run)
         if self._ending:

@@ -1,4 +1,4 @@
-"""Troubles that last: logged when they begin and end, told to operators meanwhile."""
+"""Outages: logged at their beginning and end, shown to operators in between."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _log = logging.getLogger("channels.telegram")
 
 _DOUBLINGS = 5
 _TELL_EVERY_S = 300.0
-"""A trouble that comes and goes is logged only so often."""
+"""The shortest time between two log lines about an outage, in seconds."""
 
 
 class Outage:
-    """One kind of trouble.
+    """An outage of one kind.
 
     Args:
-        what: The trouble in a few words.
-        longest_pause_s: Pauses double up to this.
-        state: The state of the channel meanwhile.
+        what: The problem in a few words.
+        longest_pause_s: The delay doubles up to this.
+        state: The state of the channel during it.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class Outage:
 
     @property
     def sentence(self) -> str:
-        """The trouble and its latest reason; "" while there is none."""
+        """Return the problem and its latest reason; "" without one."""
         if self._since is None:
             return ""
         lasted = asyncio.get_running_loop().time() - self._since
         return f"{self._what}, for {lasted:.0f} s now: {self._reason}"
 
     def again(self, reason: str) -> float:
-        """It happened (again). Returns how many seconds to wait."""
+        """Record a failure; return how many seconds to wait."""
         self._reason = reason
         now = asyncio.get_running_loop().time()
         if self._since is None:
@@ -63,7 +63,7 @@ class Outage:
         return pause
 
     def over(self) -> None:
-        """It went well."""
+        """Record a success."""
         if self._since is not None and self._is_told:
             lasted = asyncio.get_running_loop().time() - self._since
             _log.info("channel_outage_ended", extra={**self._facts(), "duration_s": round(lasted)})
@@ -76,7 +76,7 @@ class Outage:
 
 
 def health_of(outages: Iterable[Outage]) -> ChannelHealth:
-    """The state and the sentence of the first outage that lasts."""
+    """Return the state and sentence of the first present outage."""
     for outage in outages:
         if sentence := outage.sentence:
             return ChannelHealth(outage.state, sentence)

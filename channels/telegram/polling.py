@@ -1,4 +1,4 @@
-"""Long polling: updates come in, are committed, and only then are confirmed (SPEC IO-1)."""
+"""Long polling: updates are received, committed, and only then confirmed (SPEC IO-1)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _log = logging.getLogger("channels.telegram")
 _LONGEST_PAUSE_S = 30.0
 _CONFLICT_PAUSE_S = 10.0
 _WATCHDOG_S = 30.0
-"""How much longer than asked a poll may take, whatever the client's own limits do."""
+"""Seconds that a poll may take longer than requested, whatever the client's limits are."""
 _SILENCE_S = 300.0
 _STORE_PAUSE_S = 1.0
-"""The longest pause while nothing can be committed: a ``/stop`` that comes meanwhile must act."""
+"""The longest pause while nothing can be committed: a ``/stop`` in the meantime must act."""
 _IDS_LAST_S = 24 * 60 * 60.0
-"""After a day without updates their ids may start anew, below the offset."""
+"""After a day without updates their ids may restart below the offset."""
 
 
 class Poller:
-    """Takes the updates of one bot, from the first poll to its cancellation."""
+    """Receives the updates of a bot, from the first poll to its cancellation."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class Poller:
         wait_s: int,
         on_answer: Callable[[], None] = lambda: None,
     ) -> None:
-        """``wait_s``: how long one poll waits at the server.
+        """``wait_s``: how long a poll waits at the server.
 
-        ``on_answer`` is called when the server has accepted the token once more.
+        ``on_answer`` is called when the server has accepted the token again.
         """
         self._client = client
         self._updates = updates
@@ -75,7 +75,7 @@ class Poller:
 
     @property
     def health(self) -> ChannelHealth:
-        """What keeps messages from coming in."""
+        """The health of the connection."""
         return health_of((self._webhook, self._conflict, self._network, self._store, self._junk))
 
     async def run(self, intake: InboundHandler) -> None:
@@ -89,7 +89,7 @@ class Poller:
                 await self._look_for_deafness()
 
     async def _poll(self) -> list[object]:
-        """One poll; an empty list also after trouble, which has been waited for by then."""
+        """Poll once; an empty list also after an error and its pause."""
         now = asyncio.get_running_loop().time()
         if now - self._last_update_at > _IDS_LAST_S:
             self._offset = None
@@ -127,7 +127,7 @@ class Poller:
         return sorted(updates, key=_place)
 
     async def _look_for_deafness(self) -> None:
-        """After a long silence ask the server whether something waits that we do not get."""
+        """After a long silence, ask the server whether updates wait that polls do not get."""
         now = asyncio.get_running_loop().time()
         if now - max(self._last_update_at, self._looked_at) < _SILENCE_S:
             return
@@ -195,7 +195,7 @@ class Poller:
 
 
 def _place(update: object) -> int:
-    """Ids are there to put updates in order, should they ever come out of it."""
+    """Return the id of an update, for sorting."""
     number = update_id(update)
     return -1 if number is None else number
 

@@ -1,4 +1,4 @@
-"""Messages of the runtime → calls of the Bot API."""
+"""Converts outgoing messages to Bot API calls."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _STOP = "⏹ Stop"
 _GROWING = " …"
 _NOTHING_YET = "…"
 _ROOM = 16
-"""What a draft leaves free for its last sign."""
+"""The room in a draft for its last sign."""
 _ROOM_FOR_MARK = 64
 _DRAFTS = 1_000
-"""Of so many growing replies it is known what they show."""
+"""The number of drafts whose text is stored."""
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -46,7 +46,7 @@ class MessageSender:
     def __init__(self, client: Callable[[], Awaitable[BotClient]]) -> None:
         self._client = client
         self._shown: OrderedDict[tuple[int, int], tuple[Text, Buttons]] = OrderedDict()
-        """What growing replies show; one that is too long for a message stays the same."""
+        """The texts of drafts; one that is too long for a message does not change."""
         self._edits: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 
     async def send(self, message: OutboundMessage) -> str:
@@ -66,7 +66,7 @@ class MessageSender:
     async def _put(
         self, place: ChatPlace, message: OutboundMessage, text: Text, buttons: Buttons
     ) -> str:
-        """Let the draft of a message become this text, or post it."""
+        """Edit the draft of a message, or post the message."""
         if message.draft is not None:
             try:
                 await self._edit(place, message.draft, text, buttons)
@@ -77,7 +77,7 @@ class MessageSender:
         return str(await self._post(place, text, message.reply_to, buttons))
 
     async def _put_in_pieces(self, place: ChatPlace, message: OutboundMessage, text: Text) -> str:
-        """Send a text that is too long for the server in smaller pieces, without its markup."""
+        """Send a text that is too long for the server in smaller pieces, without markup."""
         said = plain(text.text) if text.html else text.text
         first, *others = map(Text, split_text(said, TEXT_LIMIT // 2))
         buttons = _buttons(message)
@@ -109,11 +109,10 @@ class MessageSender:
             await self._edit(place, so_far.draft, text, stop_button(so_far.run_id))
 
     async def close_draft(self, target: Target, draft: str, shown: str, mark: str) -> None:
-        """Mark a draft that nobody finishes: what it shows stays, without its button.
+        """Mark an incomplete draft: its text stays, without the button.
 
-        ``mark`` has no markup and at most 60 characters.
-
-        Raises ``ChannelError``; a draft that is gone is no error.
+        ``mark`` has no markup and at most 60 characters. Raises ``ChannelError``; a deleted draft
+        is no error.
         """
         parts = render(shown, TEXT_LIMIT - _ROOM_FOR_MARK)
         text = Text(f"{parts[0]}\n\n{mark}", html=True) if parts else Text(mark)
@@ -123,7 +122,7 @@ class MessageSender:
             return
 
     async def delete_draft(self, target: Target, draft: str) -> None:
-        """Remove a draft. Raises ``ChannelError``; one that is gone is no error."""
+        """Delete a draft. Raises ``ChannelError``; a deleted draft is no error."""
         client = await self._client()
         place = place_or_raise(target)
         await client.delete_message(place.chat_id, _message_id(draft))
@@ -182,7 +181,7 @@ class MessageSender:
 
 
 def _upload(message: OutboundMessage) -> tuple[Upload, Text | None]:
-    """The file of a message, and what stands under it."""
+    """Return the file of a message, and its caption."""
     file = message.file
     assert file is not None
     short = split_text(well_formed(message.text), CAPTION_LIMIT)
@@ -191,7 +190,7 @@ def _upload(message: OutboundMessage) -> tuple[Upload, Text | None]:
 
 
 def draft_text(markdown: str) -> Text:
-    """A reply that grows, as far as it fits into one message."""
+    """Return the part of a streamed reply that fits into one message."""
     parts = render(markdown, TEXT_LIMIT - _ROOM)
     if not parts:
         return Text(_NOTHING_YET)
@@ -199,7 +198,7 @@ def draft_text(markdown: str) -> Text:
 
 
 def place_of(target: Target) -> ChatPlace | None:
-    """Where a target is in Telegram; None if it is nowhere there."""
+    """Return the chat of a target; None if it is not one of Telegram."""
     chat, thread = number_of(target.chat), number_of(target.thread)
     if chat is None:
         return None
@@ -207,7 +206,7 @@ def place_of(target: Target) -> ChatPlace | None:
 
 
 def place_or_raise(target: Target) -> ChatPlace:
-    """The same. Raises ``Undeliverable``."""
+    """Return the chat of a target. Raises ``Undeliverable``."""
     place = place_of(target)
     if place is None:
         raise Undeliverable(f"{target.chat} is not a Telegram chat")
@@ -215,7 +214,7 @@ def place_or_raise(target: Target) -> ChatPlace:
 
 
 def number_of(text: str | None) -> int | None:
-    """Telegram's ids are numbers; anything else is none of them."""
+    """Return a Telegram id as a number; None if it is not one."""
     return int(text) if text and _NUMBER.fullmatch(text) else None
 
 
@@ -231,7 +230,7 @@ def _buttons(message: OutboundMessage) -> Buttons:
 
 
 def stop_button(run_id: RunId | None) -> Buttons:
-    """What stands below the growing reply of a run."""
+    """Return the button of a draft."""
     return () if run_id is None else [[(_STOP, stop_data(run_id))]]
 
 

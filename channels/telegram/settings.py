@@ -33,64 +33,64 @@ _KEYS = (
 
 
 class Library(StrEnum):
-    """Which library makes the calls (SPEC CHAN-2)."""
+    """The library for calls (SPEC CHAN-2)."""
 
     PTB = "python-telegram-bot"
     AIOGRAM = "aiogram"
 
 
 class Streaming(StrEnum):
-    """How people see a reply grow in a direct chat (SPEC CHAN-4, IO-5)."""
+    """How replies are streamed in a direct chat (SPEC CHAN-4, IO-5)."""
 
     EDIT = "edit"
-    """One message is edited; its repeat after a crash cannot be seen twice."""
+    """A message is edited; repeating an edit after a crash is invisible."""
     NATIVE = "native"
-    """Telegram's own drafts, with its stop button; the reply is a new message."""
+    """Telegram's native drafts, with its stop button; the reply is a new message."""
     OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)
 class TelegramSettings:
-    """How to reach one bot and how to write in its chats. Times are in seconds."""
+    """The settings of a bot and its chats. Times are in seconds."""
 
     token: str = field(repr=False)
     base_url: str = "https://api.telegram.org"
     poll_timeout_s: int = 30
-    """How long one request for updates waits at the server, 1 to 50."""
+    """How long a request for updates waits at the server, 1 to 50."""
     send_timeout_s: float = 20.0
-    """How long the answer to any other request may take."""
+    """The time limit for other responses."""
     connect_timeout_s: float = 5.0
-    """How long a connection may take to come about."""
+    """The time limit for connecting."""
     library: Library = Library.PTB
     webhook_url: str = ""
-    """The public address at which the server delivers updates; "" polls instead."""
+    """The public URL for updates; "" polls instead."""
     webhook_connections: int = 40
-    """How many updates the server may deliver at once, 1 to 100."""
+    """The number of concurrent updates from the server, 1 to 100."""
     streaming: Streaming = Streaming.EDIT
     reactions: bool = True
-    """Whether messages that wait are marked, and those that failed (SPEC CHAN-4)."""
+    """Whether waiting and failed messages get a mark (SPEC CHAN-4)."""
     chat_gap_s: float = 1.0
-    """Between two messages of a chat; 0 is no limit (SPEC IO-4)."""
+    """The gap between two messages of a chat; 0 is no limit (SPEC IO-4)."""
     group_per_minute: int = 20
-    """Messages in a group; 0 is no limit."""
+    """Messages per minute in a group; 0 is no limit."""
     account_per_second: int = 30
-    """Messages over all chats; 0 is no limit."""
+    """Messages per second in all chats; 0 is no limit."""
     download_mb: int = 20
-    """The largest file that is taken from a message; the server gives out no more than 20."""
+    """The largest file to download; the server allows at most 20."""
 
     @property
     def webhook_path(self) -> str:
-        """The path of ``webhook_url``."""
+        """Return the path of ``webhook_url``."""
         return urlsplit(self.webhook_url).path
 
     @property
     def bot_id(self) -> int:
-        """The number before the colon of the token."""
+        """Return the number before the colon of the token."""
         return int(self.token.partition(":")[0])
 
 
 def read_settings(options: Mapping[str, object]) -> TelegramSettings:
-    """Check the section. Raises ``SettingError``; no error ever shows a token."""
+    """Validate the section. Raises ``SettingError``, never with a token."""
     for key, value in options.items():
         if key not in _KEYS:
             raise SettingError(key, _shown(value), f"unknown key; known are {', '.join(_KEYS)}")
@@ -230,5 +230,5 @@ def _webhook_url(value: object, token: str) -> str:
 
 
 def _shown(value: object) -> object:
-    """A token may stand under the wrong key."""
+    """Return a value for an error: a token may be under the wrong key."""
     return _HIDDEN if isinstance(value, str) and _TOKEN.search(value) else value

@@ -1,4 +1,4 @@
-"""Updates, however they came: read, handed over, and presses answered."""
+"""Updates from polls and webhooks: parsed, committed, and presses answered."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _log = logging.getLogger("channels.telegram")
 _TRIES = 3
 _APART_S = 0.5
 _LAST_S = 2.0
-"""How long answers may go on at the end."""
+"""Seconds that answers to presses may take at the end."""
 
 IsRedelivered = Callable[[int | None, InboundMessage], bool]
-"""Whether an earlier process may have seen a message, by the number of its update (CMD-1)."""
+"""Whether an earlier process may have seen a message, by the id of its update (CMD-1)."""
 
 
 class Updates:
-    """Takes the updates of one bot."""
+    """Handles the updates of a bot."""
 
     def __init__(self, client: BotClient, bot: Bot, account: str) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class Updates:
     async def take(
         self, updates: Sequence[object], intake: InboundHandler, is_redelivered: IsRedelivered
     ) -> None:
-        """Commit what they tell, in one batch. Raises ``StoreUnavailable``."""
+        """Commit updates in one batch. Raises ``StoreUnavailable``."""
         batch = self._read(updates, is_redelivered)
         if batch:
             await intake.accept(batch)
@@ -52,7 +52,7 @@ class Updates:
             task.add_done_callback(self._answers.discard)
 
     async def close(self) -> None:
-        """Answer no more, after what is being answered just now."""
+        """Answer no more presses, after those in progress."""
         self._closed = True
         if self._answers:
             await asyncio.wait(self._answers, timeout=_LAST_S)
@@ -80,7 +80,7 @@ class Updates:
         return batch
 
     async def _answer(self, press: str, text: str) -> None:
-        """Stop the button from waiting, whoever pressed it, and say what it does."""
+        """Confirm a button press, and show what the button does."""
         for attempt in range(1, _TRIES + 1):
             try:
                 await self._client.answer_press(press, text)

@@ -1,8 +1,8 @@
 """The Bot API through aiogram.
 
-Its ``Bot`` and its classes of methods are used, over a session of our own: the library's own does
-not tell whether a request left. Importing it takes seconds and 130 MB, so only a gateway whose
-settings name it does so.
+Uses its ``Bot`` and method classes with our own session: the library's session does not tell
+whether a request was sent. Importing it takes seconds and 130 MB, so only a gateway whose settings
+name it does so.
 """
 
 from __future__ import annotations
@@ -101,16 +101,16 @@ class _File(InputFile):
         self.part = part
 
     async def read(self, bot: aiogram.Bot) -> AsyncGenerator[bytes, None]:  # noqa: ARG002
-        """The content, piece by piece."""
+        """Yield the content in pieces."""
         while piece := await asyncio.to_thread(self.part.content.read, self.chunk_size):
             yield piece
 
 
 class _Session(BaseSession):
-    """HTTP for the library. Hands out results as they came, and raises ``ChannelError``.
+    """HTTP for the library. Returns results unparsed, and raises ``ChannelError``.
 
-    Reading a result is left to the methods below, which need little of it: a message that was sent
-    does not count as failed because the library finds something odd in its description.
+    The methods below parse the few fields that they need: a sent message must not count as failed
+    because the library finds something odd in its description.
     """
 
     def __init__(self, settings: TelegramSettings, pool: HttpPool) -> None:
@@ -156,12 +156,12 @@ class _Session(BaseSession):
         chunk_size: int = 65536,  # noqa: ARG002
         raise_for_status: bool = True,  # noqa: ARG002, FBT001, FBT002
     ) -> AsyncGenerator[bytes, None]:
-        """Fetch a file piece by piece."""
+        """Download a file in pieces."""
         return self._pool.stream(url)
 
 
 class AiogramClient:
-    """A bot. Made by ``open``."""
+    """A bot. Create it with ``open``."""
 
     def __init__(self, settings: TelegramSettings) -> None:
         silence("aiogram", "aiohttp")
@@ -174,14 +174,14 @@ class AiogramClient:
 
     @classmethod
     async def open(cls, settings: TelegramSettings) -> AiogramClient:
-        """Make the client of one bot; the network is not touched yet."""
+        """Create the client of a bot, without using the network."""
         client = cls(settings)
         await client._pools.open()
         return client
 
     @guarded()
     async def get_me(self) -> Bot:
-        """The bot that the token belongs to."""
+        """Return the bot of the token."""
         user = User.model_validate(await _call(self._bot, GetMe()))
         reads_groups = user.can_read_all_group_messages is not False
         return Bot(user.id, user.username or "", reads_groups)
@@ -190,7 +190,7 @@ class AiogramClient:
     async def get_updates(
         self, *, offset: int | None, wait_s: int, kinds: Sequence[str]
     ) -> list[object]:
-        """The raw updates: the library refuses a whole batch for one malformed update."""
+        """Return raw updates: the library refuses a whole batch for one malformed update."""
         poll = GetUpdates(offset=offset, timeout=wait_s, allowed_updates=list(kinds))
         return updates(await _call(self._poller, poll, silence_s=poll_timeout_s(wait_s)))
 
@@ -214,7 +214,7 @@ class AiogramClient:
     async def edit_message(
         self, chat_id: int, message_id: int, text: Text, *, buttons: Buttons = ()
     ) -> None:
-        """Give a message another text."""
+        """Edit a message."""
         edit = EditMessageText(
             text=text.text,
             chat_id=chat_id,
@@ -228,7 +228,7 @@ class AiogramClient:
 
     @guarded(repeatable=False)
     async def set_buttons(self, chat_id: int, message_id: int, buttons: Buttons) -> bool:
-        """Give a message other buttons."""
+        """Replace the buttons of a message."""
         edit = EditMessageReplyMarkup(
             chat_id=chat_id, message_id=message_id, reply_markup=_keyboard(buttons)
         )
@@ -240,19 +240,19 @@ class AiogramClient:
 
     @guarded()
     async def remove_buttons(self, chat_id: int, message_id: int) -> None:
-        """Take the buttons below a message away."""
+        """Remove the buttons of a message."""
         with suppress(AlreadySo, MessageGone):
             await _call(self._bot, EditMessageReplyMarkup(chat_id=chat_id, message_id=message_id))
 
     @guarded()
     async def delete_message(self, chat_id: int, message_id: int) -> None:
-        """Remove a message."""
+        """Delete a message."""
         with suppress(AlreadySo, MessageGone):
             await _call(self._bot, DeleteMessage(chat_id=chat_id, message_id=message_id))
 
     @guarded()
     async def send_draft(self, place: ChatPlace, draft_id: int, text: Text) -> None:
-        """Show a growing answer."""
+        """Show a native draft."""
         draft = SendMessageDraft(
             chat_id=place.chat_id,
             draft_id=draft_id,
@@ -327,7 +327,7 @@ class AiogramClient:
 
     @guarded()
     async def send_action(self, place: ChatPlace, action: str) -> None:
-        """Show "typing…" or the like."""
+        """Show "typing…" or similar."""
         show = SendChatAction(
             chat_id=place.chat_id, action=action, message_thread_id=place.thread_id
         )
@@ -335,7 +335,7 @@ class AiogramClient:
 
     @guarded()
     async def set_reaction(self, chat_id: int, message_id: int, emoji: str) -> None:
-        """Put a reaction under a message, or take it away."""
+        """Set or remove a reaction."""
         reaction = SetMessageReaction(
             chat_id=chat_id,
             message_id=message_id,
@@ -345,12 +345,12 @@ class AiogramClient:
 
     @guarded()
     async def answer_press(self, press_id: str, text: str = "") -> None:
-        """Tell the server that the press of a button was taken."""
+        """Confirm a button press."""
         await _call(self._actor, AnswerCallbackQuery(callback_query_id=press_id, text=text or None))
 
     @guarded()
     async def administrators(self, chat_id: int) -> frozenset[int]:
-        """Who administers a group."""
+        """Return the administrators of a group."""
         return member_ids(await _call(self._actor, GetChatAdministrators(chat_id=chat_id)))
 
     @guarded()
@@ -361,7 +361,7 @@ class AiogramClient:
 
     @guarded()
     async def webhook(self) -> WebhookState:
-        """The webhook that is set."""
+        """Return the present webhook."""
         found = WebhookInfo.model_validate(await _call(self._bot, GetWebhookInfo()))
         # Many programs put the token into it, so that nobody else can call them.
         return WebhookState(
@@ -401,7 +401,7 @@ def _bot(settings: TelegramSettings, pool: HttpPool) -> aiogram.Bot:
 async def _call(
     bot: aiogram.Bot, method: TelegramMethod[Any], *, silence_s: float | None = None
 ) -> object:
-    """Make a call; returns its result as it came."""
+    """Make a call; return its result unparsed."""
     timeout = None if silence_s is None else ceil(silence_s)
     result: object = await bot(method, request_timeout=timeout)
     return result

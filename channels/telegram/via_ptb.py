@@ -1,7 +1,7 @@
 """The Bot API through python-telegram-bot, over aiohttp.
 
-Only the library's ``Bot`` is used. Its transport is replaced: aiohttp needs a fifth of the
-processor time of the default, and it knows whether a request certainly did not leave.
+Uses only the library's ``Bot``, with another transport: aiohttp needs a fifth of the default's CPU
+time, and tells whether a request was certainly not sent.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _T = TypeVar("_T")
 
 
 class _Failure(TelegramError):
-    """Carries our own error through the library, which lets its own kind of error pass."""
+    """Carries our error through the library, which passes only its own kind on."""
 
     def __init__(self, error: ChannelError) -> None:
         super().__init__(str(error))
@@ -74,7 +74,7 @@ class _Failure(TelegramError):
 
 
 class _Transport(BaseRequest):
-    """HTTP for the library. Errors that leave here are ``_Failure``."""
+    """HTTP for the library. Raises ``_Failure``."""
 
     __slots__ = ("_pool",)
 
@@ -83,11 +83,11 @@ class _Transport(BaseRequest):
 
     @property
     def read_timeout(self) -> float:
-        """Seconds that an answer may take, where a call does not say otherwise."""
+        """The default time limit of a response in seconds."""
         return self._pool.silence_s
 
     async def initialize(self) -> None:
-        """Make the connection pool, unless there is one."""
+        """Open the connection pool, if it is closed."""
         await self._pool.open()
 
     async def shutdown(self) -> None:
@@ -104,7 +104,7 @@ class _Transport(BaseRequest):
         connect_timeout: object = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
         pool_timeout: object = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
     ) -> tuple[int, bytes]:
-        """Make a call; returns only answers that say ``ok``."""
+        """Make a call; return only responses with ``ok``."""
         request = request_data or RequestData()
         silence_s = read_timeout if isinstance(read_timeout, (int, float)) else None
         try:
@@ -118,7 +118,7 @@ class _Transport(BaseRequest):
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, object]:
-        """Decode an answer that ``do_request`` has let pass."""
+        """Decode a response of ``do_request``."""
         return {"result": read_answer(200, payload)}
 
 
@@ -133,7 +133,7 @@ def _files(request: RequestData) -> dict[str, FormFile]:
 
 
 async def _ours(call: Awaitable[_T]) -> _T:
-    """Make a call of the library; raises our error instead of what carried it."""
+    """Make a call of the library; raise our error instead of its carrier."""
     try:
         return await call
     except _Failure as failure:
@@ -141,7 +141,7 @@ async def _ours(call: Awaitable[_T]) -> _T:
 
 
 class PtbClient:
-    """A bot. Made by ``open``."""
+    """A bot. Create it with ``open``."""
 
     def __init__(self, settings: TelegramSettings) -> None:
         silence("telegram", "httpx", "httpcore", "aiohttp")
@@ -154,14 +154,14 @@ class PtbClient:
 
     @classmethod
     async def open(cls, settings: TelegramSettings) -> PtbClient:
-        """Make the client of one bot; the network is not touched yet."""
+        """Create the client of a bot, without using the network."""
         client = cls(settings)
         await client._pools.open()
         return client
 
     @guarded()
     async def get_me(self) -> Bot:
-        """The bot that the token belongs to."""
+        """Return the bot of the token."""
         user = await _ours(self._bot.get_me())
         reads_groups = user.can_read_all_group_messages is not False
         return Bot(user.id, user.username or "", reads_groups)
@@ -170,7 +170,7 @@ class PtbClient:
     async def get_updates(
         self, *, offset: int | None, wait_s: int, kinds: Sequence[str]
     ) -> list[object]:
-        """The raw updates: the library refuses a whole batch for one malformed update."""
+        """Return raw updates: the library refuses a whole batch for one malformed update."""
         parameters = {"offset": offset, "timeout": wait_s, "allowed_updates": list(kinds)}
         return updates(
             await _raw(self._bot, "get_Updates", parameters, read_timeout=poll_timeout_s(wait_s))
@@ -196,7 +196,7 @@ class PtbClient:
     async def edit_message(
         self, chat_id: int, message_id: int, text: Text, *, buttons: Buttons = ()
     ) -> None:
-        """Give a message another text."""
+        """Edit a message."""
         parameters = {
             "chat_id": chat_id,
             "message_id": message_id,
@@ -210,7 +210,7 @@ class PtbClient:
 
     @guarded(repeatable=False)
     async def set_buttons(self, chat_id: int, message_id: int, buttons: Buttons) -> bool:
-        """Give a message other buttons."""
+        """Replace the buttons of a message."""
         try:
             await _ours(
                 self._bot.edit_message_reply_markup(
@@ -223,19 +223,19 @@ class PtbClient:
 
     @guarded()
     async def remove_buttons(self, chat_id: int, message_id: int) -> None:
-        """Take the buttons below a message away."""
+        """Remove the buttons of a message."""
         with suppress(AlreadySo, MessageGone):
             await _ours(self._bot.edit_message_reply_markup(chat_id, message_id))
 
     @guarded()
     async def delete_message(self, chat_id: int, message_id: int) -> None:
-        """Remove a message."""
+        """Delete a message."""
         with suppress(AlreadySo, MessageGone):
             await _ours(self._bot.delete_message(chat_id, message_id))
 
     @guarded()
     async def send_draft(self, place: ChatPlace, draft_id: int, text: Text) -> None:
-        """Show a growing answer."""
+        """Show a native draft."""
         await _ours(
             self._bot.send_message_draft(
                 place.chat_id,
@@ -306,22 +306,22 @@ class PtbClient:
 
     @guarded()
     async def send_action(self, place: ChatPlace, action: str) -> None:
-        """Show "typing…" or the like."""
+        """Show "typing…" or similar."""
         await _ours(self._actor.send_chat_action(place.chat_id, action, place.thread_id))
 
     @guarded()
     async def set_reaction(self, chat_id: int, message_id: int, emoji: str) -> None:
-        """Put a reaction under a message, or take it away."""
+        """Set or remove a reaction."""
         await _ours(self._actor.set_message_reaction(chat_id, message_id, emoji or []))
 
     @guarded()
     async def answer_press(self, press_id: str, text: str = "") -> None:
-        """Tell the server that the press of a button was taken."""
+        """Confirm a button press."""
         await _ours(self._actor.answer_callback_query(press_id, text or None))
 
     @guarded()
     async def administrators(self, chat_id: int) -> frozenset[int]:
-        """Who administers a group."""
+        """Return the administrators of a group."""
         parameters = {"chat_id": chat_id}
         return member_ids(await _raw(self._actor, "get_Chat_Administrators", parameters))
 
@@ -332,7 +332,7 @@ class PtbClient:
 
     @guarded()
     async def webhook(self) -> WebhookState:
-        """The webhook that is set."""
+        """Return the present webhook."""
         found = await _ours(self._bot.get_webhook_info())
         # Many programs put the token into it, so that nobody else can call them.
         return WebhookState(
@@ -390,13 +390,13 @@ async def _raw(
     *,
     read_timeout: float | None = None,
 ) -> object:
-    """Make a call whose result the library does not read.
+    """Make a call whose result the library does not parse.
 
-    Reading a message takes it longer than anything else about a call; and if it found something
-    odd in the description of a message that was sent, the message would count as failed.
+    Parsing a message is the slowest part of a call for it; and a sent message would count as failed
+    if the library found something odd in its description.
 
-    ``method`` is spelled ``send_Message`` or the like: the library takes that for a method that it
-    does not know, and hands out the result without a warning. What it calls is ``sendMessage``.
+    ``method`` is spelled like ``send_Message``: the library takes that for an unknown method, and
+    returns the result without a warning. It calls ``sendMessage``.
     """
     result: object = await _ours(
         bot.do_api_request(method, api_kwargs=dict(parameters), read_timeout=read_timeout)

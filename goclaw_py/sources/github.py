@@ -120,7 +120,7 @@ class GitHubSource:
         self._clock = clock
 
     async def take(self, job: JobId) -> WorkItem | None:
-        """The issue that the job has kept from a run that was cut off, else the oldest free one."""
+        """Return the issue that the job has already, or claim the oldest free one."""
         async with opened(self._place, self._clock) as repository:
             issues = await self._offered(repository)
             claim_label = self._rules.claim_label.casefold()

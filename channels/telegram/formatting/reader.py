@@ -1,8 +1,8 @@
-"""Markdown into blocks, through markdown-it.
+"""Parses Markdown into blocks with markdown-it.
 
-CommonMark with tables and strikethrough. HTML is no markup here: it stays visible. markdown-it
-is linear in the length of a text, but each level of nesting multiplies its work and what is
-nested deeper than its bound gets lost, so such texts are not read at all.
+CommonMark with tables and strikethrough. HTML is not markup here: it stays visible. markdown-it is
+linear in the length of a text, but each level of nesting multiplies its work and text below its
+limit is lost, so deeply nested texts are not parsed.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ from goclaw_py.common.text import is_blank
 _log = logging.getLogger("channels.telegram")
 
 _LONGEST = 32_000
-"""Characters that are read as Markdown; a longer text may hold the event loop for seconds."""
+"""The longest text to parse; a longer one may block the event loop for seconds."""
 _MOST_CELLS = 20_000
-"""Cells of all tables; markdown-it adds those that a row lacks."""
+"""The most table cells; markdown-it adds those that a row lacks."""
 _DEEPEST = 16
-"""Levels of nesting; a list takes two."""
+"""The deepest nesting; a list takes two levels."""
 _TAB_COLUMNS = 4
-"""The server makes a single blank of a tab."""
+"""The server turns a tab into a single blank."""
 
 _BULLET = "• "
 _INDENT = "    "
 _INNER_QUOTE = "> "
 _DEEPEST_MARKED = 4
-"""Levels after which an inner quote is not marked: its marks would be most of the text."""
+"""The deepest quote that gets marks: deeper marks would be most of the text."""
 _RULE = "———"
 _OF_DELIMITERS = "-|: \t>*+0123456789.)"
-"""What the line below the heading of a table is made of, in lists and quotes, too."""
+"""The characters of a table's delimiter row, in lists and quotes too."""
 _TASK = re.compile(r"\[([ xX])\]\s")
 _ASTERISKS = re.compile(r"\*+")
 _WORD = re.compile(r"[^\W_\u2e80-\U0003ffff]")
-"""A letter or digit of a script that has blanks between words."""
+"""A letter or digit of a script with blanks between words."""
 _STYLES = {"strong": BOLD, "em": ITALIC, "s": STRIKE}
 _IMAGE_WITHOUT_WORDS = "image"
 
 
 def read_blocks(markdown: str) -> list[Block] | None:
-    """Read a text without lone surrogates and control characters.
+    """Parse a text without lone surrogates and control characters.
 
-    None if it is too long, nested too deep, or markdown-it fails: it is then shown as it stands.
+    None if it is too long, nested too deep, or markdown-it fails: it is then shown as it is.
     """
     if len(markdown) > _LONGEST or _cells(markdown) > _MOST_CELLS:
         return None
@@ -80,7 +80,7 @@ def read_blocks(markdown: str) -> list[Block] | None:
 
 
 def _cells(markdown: str) -> int:
-    """More cells than the tables in this text can have."""
+    """Return an upper bound of the table cells in a text."""
     lines = markdown.split("\n")
     columns = (line.count("|") + 1 for line in lines if not line.strip(_OF_DELIMITERS))
     return len(lines) * max(columns, default=0)
@@ -95,7 +95,7 @@ def _make_parser() -> MarkdownIt:
 
 
 def _emphasis(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the library's signature
-    """Read ``*`` and ``_``; an asterisk between the letters or digits of a word is only itself.
+    """Parse ``*`` and ``_``; an asterisk within a word is only itself.
 
     So ``2*3*4`` and ``x**2`` stay. Scripts without blanks between words need it for emphasis.
     """
@@ -112,7 +112,7 @@ def _emphasis(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the li
 
 
 def _any_address(url: str) -> bool:  # noqa: ARG001  the library's signature
-    """``markup.link`` decides what becomes a link; the other addresses stay readable."""
+    """Accept any address: ``markup.link`` decides what becomes a link, others stay readable."""
     return True
 
 
@@ -121,14 +121,14 @@ _parser = _make_parser()
 
 @dataclass(slots=True)
 class _Container:
-    """The document, a quote, a list or an item of one.
+    """The document, a quote, a list or an item.
 
     Args:
-        gap: What stands between two of its children.
-        indent: How each line in it begins.
+        gap: The separator of its children.
+        indent: The beginning of each of its lines.
         format: ``QUOTE`` or nothing.
         number: The number of the next item in an ordered list.
-        filled: Something of it has been written.
+        filled: Whether something of it was written.
     """
 
     gap: str
@@ -139,10 +139,10 @@ class _Container:
 
 
 class _Reader:
-    """Walks over the tokens of one text, without recursion."""
+    """Converts the tokens of a text, without recursion."""
 
     def __init__(self, tokens: Sequence[Token], *, decoded: bool) -> None:
-        """``decoded``: characters that cannot be sent may have been written in other ways."""
+        """``decoded``: the text may contain encoded characters that cannot be sent."""
         self._tokens = tokens
         self._decoded = decoded
         self._at = 0
@@ -150,7 +150,7 @@ class _Reader:
         self._containers = [_Container("\n\n", "", PLAIN)]
         self._gap = NO_GAP
         self._marks = ""
-        """What the next line begins with instead of an indentation: marks of items."""
+        """The beginning of the next line in place of an indentation: marks of items."""
 
     def read(self) -> list[Block]:
         while self._at < len(self._tokens):
@@ -196,14 +196,14 @@ class _Reader:
         self._containers.pop()
 
     def _begin(self) -> _Container:
-        """Begin a child of the innermost container: what is before it is parted from it."""
+        """Begin a child of the innermost container, with a separator before it."""
         container = self._containers[-1]
         if container.filled:
             self._gap = TextRun(container.gap, container.format)
         return container
 
     def _is_tight(self, opening: Token) -> bool:
-        """Whether there are no blank lines between the items of a list."""
+        """Return whether a list has no blank lines between its items."""
         for token in self._tokens[self._at + 1 :]:
             if token.level <= opening.level:
                 break
@@ -259,14 +259,14 @@ class _Reader:
             self._append(block)
 
     def _add_marks(self) -> None:
-        """Give the marks of items a line of their own, above what cannot have them in it."""
+        """Write the marks of items on their own line, above a block that cannot contain them."""
         if self._marks:
             form = self._containers[-1].format
             self._append(Flow([TextRun(self._marks.rstrip(), form)], self._gap))
             self._gap = TextRun("\n", form)
 
     def _add(self, runs: list[TextRun], *, heading: bool = False) -> None:
-        """Add a line or several, behind the marks or the indentation that belong there."""
+        """Add lines, after the marks or the indentation."""
         container = self._containers[-1]
         if before := self._marks or container.indent:
             runs.insert(0, TextRun(before, container.format))
@@ -311,7 +311,7 @@ def _align(token: Token) -> Align:
 
 
 class _Words:
-    """Makes runs of the tokens within a paragraph."""
+    """Converts the tokens of a paragraph to runs."""
 
     def __init__(self, base: Format, line_end: str, sendable: Callable[[str], str]) -> None:
         self.runs: list[TextRun] = []
@@ -352,7 +352,7 @@ class _Words:
         self._links.append(_Link(address, tag, len(self.runs), bare=token.markup == "autolink"))
 
     def _close_link(self) -> None:
-        """Keep an address that Telegram would not follow as text."""
+        """Keep an address that Telegram would not link as text."""
         found = self._links.pop()
         said = "".join(run.text for run in self.runs[found.begin :])
         form = self._formats.pop()
@@ -378,7 +378,7 @@ class _Words:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """An open link: its tag, if it is one to Telegram, and the number of its first run."""
+    """An open link: its tag, if Telegram accepts it, and the number of its first run."""
 
     address: str
     tag: Tag | None

@@ -1,4 +1,4 @@
-"""Tables that can be read on a phone."""
+"""Tables that are readable on a phone."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from channels.telegram.formatting.markup import BOLD, QUOTE, Format, TextRun, ne
 from channels.telegram.formatting.packing import Block, Flow, Verbatim
 
 _PHONE_COLUMNS = 34
-"""What a narrow phone shows of a line in a font of fixed width."""
+"""The columns of a line in a fixed-width font on a narrow phone."""
 _GUTTER = "  "
 _DASH = "—"
 _MOST_REPEATED = 8_000
-"""Characters that the headings of a wide table may take in all rows together."""
+"""The most characters for repeated headings of a wide table."""
 
 Cell = Sequence[TextRun]
 
 
 class Align(Enum):
-    """Where in its column a text stands."""
+    """The alignment of a column."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -30,14 +30,14 @@ class Align(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """Rows have as many cells as there are columns; the first row is the heading."""
+    """A table whose rows have equal numbers of cells; the first row is the heading."""
 
     aligns: Sequence[Align]
     rows: Sequence[Sequence[Cell]]
 
 
 def table_blocks(table: TextTable, gap: TextRun, base: Format) -> list[Block]:
-    """Lay a table out: aligned if a phone can show it so, else a block for each row."""
+    """Return a table as aligned text if it fits on a phone, otherwise as a block per row."""
     texts = [[_text(cell) for cell in row] for row in table.rows]
     widths = [max(1, *map(_columns, column)) for column in zip(*texts, strict=True)]
     whole = sum(widths) + len(_GUTTER) * (len(widths) - 1)
@@ -60,7 +60,7 @@ def _is_linked(run: TextRun) -> bool:
 
 
 def _columns(text: str) -> int:
-    """How many columns a text takes: wide characters two, accents none."""
+    """Return the columns of a text: wide characters have two, accents none."""
     if text.isascii():
         return len(text)
     return sum(_width(char) for char in text)
@@ -99,7 +99,7 @@ def _padded(text: str, width: int, align: Align) -> str:
 
 
 def _titled(titles: Sequence[Cell], row: Sequence[Cell], base: Format) -> list[TextRun]:
-    """A line for each cell, with the heading of its column before it."""
+    """Return a line for each cell, after the heading of its column."""
     runs: list[TextRun] = []
     for title, cell in zip(titles, row, strict=True):
         if runs:
@@ -112,7 +112,7 @@ def _titled(titles: Sequence[Cell], row: Sequence[Cell], base: Format) -> list[T
 
 
 def _listed(row: Sequence[Cell], base: Format) -> list[TextRun]:
-    """All cells in one line."""
+    """Return all cells in one line."""
     runs: list[TextRun] = []
     for number, cell in enumerate(row):
         if number:

@@ -1,1 +1,1 @@
-"""From an update of the Bot API to what it says. Start at ``reader``."""
+"""Parses updates of the Bot API. Start at ``reader``."""

@@ -1,4 +1,4 @@
-"""Whether a message in a group is meant for the bot, and what remains without its name."""
+"""Whether a group message is for the bot, and its text without the bot's name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _name(username: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=64)
 def _address(username: str) -> re.Pattern[str]:
-    """``@name`` with the punctuation that belongs to it, and the blanks after it."""
+    """Return a pattern for ``@name`` with its punctuation and the blanks after it."""
     return re.compile(rf"@{_name(username).pattern}(?:[,:;!]+(?=\s|$))?\s*")
 
 
@@ -31,10 +31,10 @@ def _mention(username: str) -> re.Pattern[str]:
 
 
 def is_addressed(text: str, entities: object, bot: Bot, *, replied: Fields | None) -> bool:
-    """Whether a group message is for the bot (SPEC CHAN-5).
+    """Return whether a group message is for the bot (SPEC CHAN-5).
 
-    ``text`` is cleaned, but otherwise as it came, so that ``entities`` fit it. A command that names
-    another bot is not for us, whatever it replies to; one without a name is if we know it.
+    ``text`` is cleaned but not changed, so that ``entities`` fit. A command for another bot is not
+    for us, even as a reply; a command without a name is, if we know it.
     """
     command = _COMMAND.match(text)
     if command is not None and (name := command.group(1)):
@@ -47,14 +47,14 @@ def is_addressed(text: str, entities: object, bot: Bot, *, replied: Fields | Non
 
 
 def is_mentioned(text: str, bot: Bot) -> bool:
-    """Whether a text that has no entities names the bot with an ``@`` somewhere."""
+    """Return whether a text without entities names the bot with an ``@``."""
     return bool(bot.username) and _mention(bot.username).search(text) is not None
 
 
 def without_address(text: str, bot: Bot) -> str:
-    """The text without ``@name`` where that only calls the bot: at its start or its end.
+    """Return the text without ``@name`` at its start or end.
 
-    In a sentence it is a word of it. Commands keep their name, by which they are told apart.
+    Within a sentence it is a word. Commands keep their name, which distinguishes bots.
     """
     if not bot.username or _COMMAND.match(text):
         return text
@@ -85,7 +85,7 @@ def _begins_with_name(text: str, bot: Bot) -> bool:
 
 
 def _mentions(text: str, entities: object, bot: Bot) -> Iterator[bool]:
-    """For each entity whether it is the bot. Takes a constant time for each."""
+    """Yield for each entity whether it is the bot, in constant time each."""
     length = len(bot.username) + 1
     units = b""
     for entity in map(object_or_empty, list_or_empty(entities)):

@@ -1,4 +1,4 @@
-"""Where a message was written, and by whom."""
+"""The chat and the sender of a message."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PEERS = {"private": PeerKind.DIRECT, "group": PeerKind.GROUP, "supergroup": Pee
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
-    """How an update came: to which account and bot, and whether perhaps not for the first time.
+    """The context of an update: account, bot, and whether it may be redelivered.
 
-    ``update`` is its number; None where it has none.
+    ``update`` is its id; None if it has none.
     """
 
     account: str
@@ -35,7 +35,7 @@ class UpdateContext:
 
 
 def read_peer(chat: Fields) -> PeerKind | None:
-    """With whom a chat is; None for channels, where nobody talks. Raises ``Malformed``."""
+    """Return whether a chat is direct or a group; None for channels. Raises ``Malformed``."""
     kind = chat.get("type")
     if not isinstance(kind, str):
         raise Malformed("chat.type: no string")
@@ -44,7 +44,7 @@ def read_peer(chat: Fields) -> PeerKind | None:
 
 
 def read_chat(chat: Fields, account: str, thread: int | None = None) -> Target:
-    """The target that stands for a chat. Raises ``Malformed``."""
+    """Return the target of a chat. Raises ``Malformed``."""
     return Target(
         CHANNEL,
         account,
@@ -54,9 +54,9 @@ def read_chat(chat: Fields, account: str, thread: int | None = None) -> Target:
 
 
 def read_thread(message: Fields) -> int | None:
-    """The topic of a message (SPEC CHAN-6). Raises ``Malformed``.
+    """Return the topic of a message (SPEC CHAN-6). Raises ``Malformed``.
 
-    Replies outside of forums have a thread id too, but are in no topic.
+    Replies outside of forums have a thread id too, but no topic.
     """
     if message.get("is_topic_message") is not True:
         return None
@@ -64,15 +64,15 @@ def read_thread(message: Fields) -> int | None:
 
 
 def without_general(thread: int | None) -> int | None:
-    """The General topic is the chat itself (SPEC IO-7)."""
+    """Return None for the General topic, which is the chat itself (SPEC IO-7)."""
     return None if thread == GENERAL_TOPIC else thread
 
 
 def read_sender(message: Fields) -> Sender:
-    """Who wrote. Raises ``Malformed``.
+    """Return the sender. Raises ``Malformed``.
 
-    Anonymous admins and channels write as a chat, not as the user named for them: all of them share
-    one user, which must not become a permission (SPEC CHAN-5).
+    Anonymous administrators and channels write as a chat, not as the user in the message, whom they
+    all share and who must not get permissions (SPEC CHAN-5).
     """
     if "sender_chat" in message:
         return person(required_object(message, "sender_chat"))
@@ -80,7 +80,7 @@ def read_sender(message: Fields) -> Sender:
 
 
 def person(fields: Fields) -> Sender:
-    """A user, or a chat that writes as one. Raises ``Malformed``."""
+    """Return a user, or a chat that writes as one. Raises ``Malformed``."""
     return Sender(
         id=str(required_number(fields, "id")),
         name=name_of(fields),
@@ -89,15 +89,15 @@ def person(fields: Fields) -> Sender:
 
 
 def author_of(message: Fields, bot: Bot) -> Sender | None:
-    """Who wrote the message that another one replies to; None if that cannot be read."""
+    """Return the sender of a replied message; None if it cannot be read."""
     chat = object_or_empty(message.get("sender_chat"))
     return _author(chat or object_or_empty(message.get("from")), bot)
 
 
 def origin_of(message: Fields, bot: Bot, *, key: str = "forward_origin") -> Sender | None:
-    """Who wrote first what a message passes on; None if it passes nothing on.
+    """Return the original sender of a forwarded message; None for others.
 
-    Somebody who hides their account has a name and no id.
+    A sender with a hidden account has a name and no id.
     """
     origin = object_or_empty(message.get(key))
     for kind in ("sender_user", "sender_chat", "chat"):
@@ -117,7 +117,7 @@ def _author(fields: Fields, bot: Bot) -> Sender | None:
 
 
 def name_of(fields: Fields) -> str:
-    """What people call a user or a chat; "" if nothing of it can be read."""
+    """Return the name of a user or chat; "" if it cannot be read."""
     title = clean_name(fields.get("title"))
     if title:
         return title
@@ -126,9 +126,9 @@ def name_of(fields: Fields) -> str:
 
 
 def is_for_nobody(message: Fields, bot: Bot) -> bool:
-    """Whether a message was not written by a person: channel posts, and what bots write.
+    """Return whether a message was not written by a person: channel posts and bots.
 
-    Two bots that answer each other never end.
+    Two bots that answer each other would never stop.
     """
     if message.get("is_automatic_forward") is True:
         return True
@@ -141,9 +141,9 @@ def is_for_nobody(message: Fields, bot: Bot) -> bool:
 
 
 def real_reply(message: Fields, thread: int | None) -> Fields | None:
-    """The message that this one replies to.
+    """Return the message that this one replies to.
 
-    Every message in a topic carries the topic's own service message as if it were a reply.
+    Every message in a topic has the topic's service message as a reply.
     """
     replied = object_or_empty(message.get("reply_to_message"))
     number = whole_number(replied.get("message_id"))

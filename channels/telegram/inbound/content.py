@@ -1,4 +1,4 @@
-"""What is in a message: words, files, or something that no agent can be given (SPEC CHAN-6)."""
+"""The content of a message: text, files, or something unsupported (SPEC CHAN-6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from goclaw_py.common.text import cut_text, is_blank
 from goclaw_py.model.messages import Attachment, FileKind
 
 QUOTE_LIMIT = 1000
-"""Longest quote, in code points."""
+"""The longest quote in code points."""
 
 # An animation comes with a document too, a live photo with a photo: the first one found counts.
 _FILES: dict[str, tuple[FileKind, str]] = {
@@ -122,15 +122,15 @@ SERVICE = frozenset(
         "write_access_allowed",
     ]
 )
-"""Fields of messages that tell what happened in a chat; nobody said anything (Bot API 10.3)."""
+"""Fields of service messages (Bot API 10.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
-    """What a message says. ``entities`` are as they came, with offsets into ``text``.
+    """The content of a message. ``entities`` are unchanged, with offsets into ``text``.
 
-    ``rich``: the text is that of a rich message, which has no entities. ``shared``: it stands for a
-    position, a contact or a poll, whose later versions are not told.
+    ``rich``: the text of a rich message, without entities. ``shared``: the text of a position,
+    contact or poll, whose later versions are ignored.
     """
 
     text: str = ""
@@ -142,10 +142,9 @@ class MessageContent:
 
 
 def read_content(message: Fields, *, direct: bool) -> MessageContent | None:
-    """What a message says; None for what nobody said. Raises ``Malformed``.
+    """Return the content of a message; None for service messages. Raises ``Malformed``.
 
-    What is newer than this code may be something said or something that happened: only in a
-    ``direct`` chat it counts as said.
+    Unknown newer content counts as a message only in a ``direct`` chat.
     """
     text = optional_text(message, "text")
     if text is not None:
@@ -169,7 +168,7 @@ def read_content(message: Fields, *, direct: bool) -> MessageContent | None:
 
 
 def read_quote(message: Fields, replied: Fields | None) -> str:
-    """What the message replied to says, or what was marked of it; "" if that is no text."""
+    """Return the text of the replied message, or the selected part; "" if it is no text."""
     quote = text_or_empty(object_or_empty(message.get("quote")).get("text"))
     if not quote and replied is not None:
         quote = (
@@ -194,7 +193,7 @@ def _attachments(message: Fields) -> tuple[Attachment, ...]:
 
 
 def _photo(message: Fields) -> Attachment:
-    """The largest size of a photo. Raises ``Malformed``."""
+    """Return the largest size of a photo. Raises ``Malformed``."""
     sizes = [
         size
         for size in map(object_or_empty, list_or_empty(message.get("photo")))

@@ -1,4 +1,4 @@
-"""A message, or a new version of one → what the runtime takes in."""
+"""Converts a message, or a new version of one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from goclaw_py.model.messages import ChatMigrated, Inbound, InboundMessage, Peer
 def read_message(
     message: Fields, arrival: UpdateContext, *, edited: bool = False
 ) -> Inbound | None:
-    """What a message says, or that its chat has another id; None for what nobody said to us.
+    """Convert a message, or the move of its chat; None if it is not for us.
 
     Raises ``Malformed``.
     """
@@ -60,7 +60,7 @@ def read_message(
 
 
 def _migrated(message: Fields, chat: Fields, account: str) -> ChatMigrated | None:
-    """Both chats tell of the move, each with the id of the other one (SPEC CHAN-7)."""
+    """Convert a move of a chat, which both chats report with the other's id (SPEC CHAN-7)."""
     here = str(required_number(chat, "id"))
     if "migrate_to_chat_id" in message:
         there = str(required_number(message, "migrate_to_chat_id"))
@@ -113,14 +113,14 @@ def _said(
 
 
 def _ephemeral(chat: str, arrival: UpdateContext) -> str:
-    """Ephemeral messages all have the number 0; only their updates tell them apart."""
+    """Return the id of an ephemeral message: all have number 0, so the update's id is used."""
     if arrival.update is None:
         raise Malformed("update_id: no whole number")
     return f"{chat}:0:{arrival.update}"
 
 
 def _text(content: MessageContent, bot: Bot, *, alone: bool) -> str:
-    """The words without the bot's name. If nothing else came, the name itself is what was said."""
+    """Return the text without the bot's name, or the name if there is nothing else."""
     text = without_address(content.text, bot)
     return content.text if alone and not text else text
 
@@ -130,7 +130,7 @@ def _sent_at(message: Fields, *, edited: bool) -> datetime:
 
 
 def _was_cut(message: Fields, text: str) -> bool:
-    """Whether the client probably cut a longer text here (SPEC QUEUE-6)."""
+    """Return whether the client probably split a longer text here (SPEC QUEUE-6)."""
     return "text" in message and TEXT_LIMIT in {len(text), utf16_len(text)}
 
 
@@ -141,7 +141,7 @@ def _addressed(content: MessageContent, replied: Fields | None, bot: Bot) -> boo
 
 
 def _quoted_from(message: Fields, replied: Fields | None, bot: Bot) -> Sender | None:
-    """Who wrote what the message replies to, here or in another chat."""
+    """Return the sender of the replied message, here or in another chat."""
     if replied is not None:
         return author_of(replied, bot)
     return origin_of(object_or_empty(message.get("external_reply")), bot, key="origin")
@@ -153,6 +153,6 @@ def _number_of(replied: Fields | None) -> str | None:
 
 
 def _album(message: Fields, chat: str) -> str | None:
-    """Its id is unique within the chat only."""
+    """Return the id of an album, which Telegram makes unique only within the chat."""
     group = text_or_empty(message.get("media_group_id"))
     return f"{chat}:{group}" if group else None

@@ -1,7 +1,7 @@
-"""Telegram's updates → what the runtime takes in.
+"""Converts updates of Telegram.
 
-Updates are read one by one and field by field from the raw JSON, so that one that is malformed, or
-newer than this code, costs nothing but itself.
+Updates are parsed one by one and field by field from raw JSON, so that a malformed or unknown one
+affects no other.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from goclaw_py.model.messages import ChatReached, Inbound, InboundMessage, PeerK
 __all__ = ["CHANNEL", "KINDS", "PRESS", "Malformed", "parse_update", "press_of", "update_id"]
 
 PRESS = "press:"
-"""Before the server's id of a press, in its external id."""
+"""The prefix of the external id of a press, before the server's id."""
 
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 """Telegram does not tell when a button was pressed or an answer was stopped."""
@@ -50,12 +50,12 @@ _MUTED = "the bot is not allowed to write"
 
 
 def update_id(update: object) -> int | None:
-    """The id that confirms an update, or None where there is none."""
+    """Return the id that confirms an update, or None."""
     return whole_number(object_or_empty(update).get("update_id"))
 
 
 def press_of(update: object) -> tuple[str, str] | None:
-    """The id by which the press of a button is answered, and the button's data; None for others."""
+    """Return the server's id of a button press, and the button's data; None for others."""
     query = object_or_empty(object_or_empty(update).get("callback_query"))
     number = text_or_empty(query.get("id"))
     return (number, text_or_empty(query.get("data"))) if number else None
@@ -64,10 +64,10 @@ def press_of(update: object) -> tuple[str, str] | None:
 def parse_update(
     update: object, *, account: str, bot: Bot, redelivered: bool = False
 ) -> Inbound | None:
-    """What an update tells; None if that is nothing for us. Raises ``Malformed``.
+    """Convert an update; None if it is not for us. Raises ``Malformed``.
 
-    ``redelivered`` as in ``InboundMessage``. A press and a stopped answer bear no time of their
-    own: a press has that of the message with the button, a stopped answer 1970.
+    ``redelivered`` as in ``InboundMessage``. A press has the time of its message, a stopped answer
+    1970.
     """
     if not isinstance(update, dict):
         raise Malformed("update: no object")
@@ -83,7 +83,7 @@ def _edit(message: Fields, arrival: UpdateContext) -> Inbound | None:
 
 
 def _press(query: Fields, arrival: UpdateContext) -> InboundMessage | None:
-    """The press of a button under a message that we may answer in."""
+    """Convert a button press on a message that we may answer."""
     number = required_text(query, "id")
     if "message" not in query or "data" not in query:
         return None
@@ -109,7 +109,7 @@ def _press(query: Fields, arrival: UpdateContext) -> InboundMessage | None:
 
 
 def _label(message: Fields, data: str) -> str:
-    """What the button with this data says; "" if the message does not have it any more."""
+    """Return the label of the button with this data; "" if the message has it no longer."""
     markup = object_or_empty(message.get("reply_markup"))
     for row in list_or_empty(markup.get("inline_keyboard")):
         for button in map(object_or_empty, list_or_empty(row)):
@@ -120,7 +120,7 @@ def _label(message: Fields, data: str) -> str:
 
 
 def _membership(change: Fields, arrival: UpdateContext) -> ChatReached | None:
-    """Whether we may write to a chat now (SPEC CHAN-7)."""
+    """Convert a change of our membership: whether we can send to a chat (SPEC CHAN-7)."""
     chat = required_object(change, "chat")
     peer = read_peer(chat)
     member = required_object(change, "new_chat_member")
@@ -131,7 +131,7 @@ def _membership(change: Fields, arrival: UpdateContext) -> ChatReached | None:
 
 
 def _gone(status: str, member: Fields, peer: PeerKind | None) -> str | None:
-    """Why we cannot write any more, "" if we can; None for a status that is newer than this."""
+    """Return why we cannot send any more, "" if we can; None for an unknown status."""
     match status:
         case "member" | "administrator" | "creator":
             return ""
@@ -146,7 +146,7 @@ def _gone(status: str, member: Fields, peer: PeerKind | None) -> str | None:
 
 
 def _stopped(stop: Fields, arrival: UpdateContext) -> InboundMessage | None:
-    """The native stop button under a draft: the same as ``/stop``, by the owner of the chat."""
+    """Convert a press of the native stop button of a draft to a ``/stop`` of the chat's owner."""
     chat = required_object(stop, "chat")
     if read_peer(chat) is not PeerKind.DIRECT:
         return None
@@ -176,4 +176,4 @@ _READERS: dict[str, Callable[[Fields, UpdateContext], Inbound | None]] = {
 }
 
 KINDS: tuple[str, ...] = tuple(_READERS)
-"""The kinds of updates that the channel asks the server for."""
+"""The kinds of updates that the channel requests."""

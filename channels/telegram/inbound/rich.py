@@ -1,4 +1,4 @@
-"""The plain text of a rich message: what other bots and some clients write instead of a text."""
+"""The plain text of rich messages, which other bots and some clients send."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from channels.telegram.fields import Fields, clean, list_or_empty, object_or_empty
 
 _DEEPEST = 20
-"""Levels of blocks and styles that are read; what lies deeper is left out."""
+"""The deepest nesting of blocks and styles that is read."""
 
 
 def rich_text(message: object) -> str:
-    """The words of a rich message, each block on a line of its own; "" if it has none."""
+    """Return the text of a rich message, each block on a line; "" if it has none."""
     blocks = object_or_empty(message).get("blocks")
     return clean("\n".join(line for line in _lines(blocks, _DEEPEST) if line.strip()))
 
@@ -42,7 +42,7 @@ def _item(item: Fields, depth: int) -> str:
 
 
 def _inline(text: object, depth: int) -> str:
-    """A styled text is a string, an object with a text inside, or a list of those."""
+    """Return a styled text: a string, an object with a text inside, or a list of those."""
     if isinstance(text, str):
         return text
     if depth <= 0:

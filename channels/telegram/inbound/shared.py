@@ -1,4 +1,4 @@
-"""Positions, contacts and polls as words that an agent can be given (SPEC CHAN-6)."""
+"""Texts for positions, contacts and polls (SPEC CHAN-6)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _OPTIONS = 20
 
 
 def shared_text(message: Fields) -> str:
-    """What was shared, in square brackets; "" if it is nothing of that kind, or says nothing."""
+    """Return what was shared in square brackets; "" for other messages."""
     # A venue comes with a location too.
     words = (
         _venue(object_or_empty(message.get("venue")))
@@ -36,7 +36,7 @@ def _position(location: Fields) -> str:
 
 
 def _coordinates(location: Fields) -> str:
-    """Latitude and longitude in degrees; "" if they are none."""
+    """Return latitude and longitude in degrees; "" if they are invalid."""
     degrees = location.get("latitude"), location.get("longitude")
     if any(isinstance(one, bool) or not isinstance(one, int | float) for one in degrees):
         return ""

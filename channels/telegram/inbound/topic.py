@@ -1,4 +1,4 @@
-"""Topics: what people call them, and whether they take messages (SPEC CHAN-6)."""
+"""Topics: their names, and whether they accept messages (SPEC CHAN-6)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _CHANGES: Final[dict[str, TopicState | None]] = {
 
 
 def read_topic(message: Fields, peer: PeerKind, account: str) -> TopicChanged | None:
-    """What a service message tells of its topic; None for any other. Raises ``Malformed``.
+    """Convert a service message about a topic; None for others. Raises ``Malformed``.
 
-    That a topic was deleted is never told.
+    Deletions of topics are not reported.
     """
     for field, state in _CHANGES.items():
         if field in message:
@@ -32,9 +32,9 @@ def read_topic(message: Fields, peer: PeerKind, account: str) -> TopicChanged | 
 
 
 def topic_name(message: Fields, thread: int | None) -> str:
-    """What people called the topic of a message when they made it; "" if that is not told.
+    """Return the name of a message's topic at its creation; "" if unknown.
 
-    A message that replies to no other carries the service message of its topic.
+    A message without a reply contains the service message of its topic.
     """
     if thread is None:
         return ""

@@ -50,7 +50,7 @@ class ModelAgent:
         retry: RetryPolicy | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """Take what ``build_agent`` has read from the settings."""
+        """Take the result of ``build_agent``'s parsing of the settings."""
         self._spec = spec
         self._own = provider, model
         self._retry = retry or RetryPolicy()
@@ -58,10 +58,10 @@ class ModelAgent:
         self._engines = Engines(spec, self._own)
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """Ask the model, let it call tools, until it has answered.
+        """Request the model and call tools until it has answered.
 
-        The reply is what was streamed. An answer whose stream ends without a finish reason was cut
-        off and is an ``AgentError``, because nobody can tell a half sentence from a whole one.
+        The reply is exactly what was streamed. A response whose stream ends without a finish reason
+        is incomplete and an ``AgentError``, because half a sentence cannot be recognised.
         """
         name = self._named(request.model)
         self._check(name[0])

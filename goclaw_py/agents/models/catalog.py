@@ -80,7 +80,7 @@ class Provider(StrEnum):
 
     @property
     def needs_key(self) -> bool:
-        """False for those that find credentials of their own, or have servers without a key."""
+        """Return whether a key is required: not if it is optional or comes from elsewhere."""
         return _facts(self).needs_key
 
     @property

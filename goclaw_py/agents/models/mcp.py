@@ -74,7 +74,7 @@ class Servers:
         self._servers = [_Server(name, spec) for name, spec in servers.items()]
 
     async def tools(self) -> ServerTools:
-        """The tools of all servers that answer by now, or within ``PATIENCE_S`` of their start."""
+        """Return the tools of all servers that respond within ``PATIENCE_S`` of their start."""
         await _ready(self._servers)
         for server in self._servers:
             await server.refresh()
