@@ -255,7 +255,7 @@ class ConsoleChannel(PlainChannel):
                 terminal.put_message(sending)
 
     def signal(self, signal: RunSignal) -> None:
-        """Show what a run does, and keep its text for terminals that attach while it works."""
+        """Show a run, and keep its text for terminals that attach while it is running."""
         match signal:
             case RunWaits() | ButtonsUsed() | PressAnswered():
                 return

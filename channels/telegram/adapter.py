@@ -217,7 +217,7 @@ class TelegramChannel:
         return await self._noting_refusal(self._sending.send(message))
 
     def album(self, file: OutFile) -> str:
-        """Pictures with videos, documents among themselves, music too; a voice message is alone."""
+        """Return the key: pictures with videos, documents, music; "" for voice messages."""
         return _ALBUMS.get(file.kind, "")
 
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:

@@ -75,14 +75,14 @@ class Text:
 
 
 Buttons = Sequence[Sequence[tuple[str, str]]]
-"""Rows of buttons under a message: what they say, and the data that a press brings (64 bytes)."""
+"""Rows of buttons below a message: labels, and the data of a press (64 bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file to send. ``name`` is what people see and save.
+    """A file to send. ``name`` is the file name for people.
 
-    Photos and voice messages are shown as such, anything else as a document.
+    Photos and voice messages are sent as such, others as documents.
     """
 
     kind: FileKind
@@ -93,10 +93,10 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class WebhookState:
-    """The webhook that is set at the server.
+    """The webhook of the server.
 
-    ``url`` is fit to be shown: without the token; "" if none is set. ``pending`` updates wait at
-    the server, for a webhook or a poll. ``trouble`` is why the server could not deliver lately.
+    ``url`` is without the token; "" if none is set. ``pending`` updates wait at the server, for a
+    webhook or a poll. ``trouble`` is the last delivery error.
     """
 
     url: str = ""
@@ -105,24 +105,24 @@ class WebhookState:
 
 
 class BotClient(Protocol):
-    """One bot's connection to the Bot API.
+    """A bot's connection to the Bot API.
 
-    Every method raises a ``ChannelError`` whose class says what is known: ``ChannelRefused`` only
-    for the Bot API's own word, never for a proxy's 404; ``ChatGone`` for a chat that cannot be
-    written to; ``TopicGone`` for a topic of it; ``ChatMoved`` for a group that became a supergroup.
-    Neither its text nor anything chained to it holds the token (SPEC CHAN-8), though the server or
-    a library may have quoted it. Cancelling a call leaves its outcome unknown.
+    Every method raises a ``ChannelError``: ``ChannelRefused`` only for the Bot API's own refusal,
+    not for a proxy's 404; ``ChatGone`` for a chat that cannot be reached; ``TopicGone`` for its
+    topic; ``ChatMoved`` for a group that became a supergroup. Neither its text nor its causes
+    contain the token (SPEC CHAN-8), even if the server or a library has quoted it. After a
+    cancellation the outcome is unknown.
     """
 
     async def get_me(self) -> Bot:
-        """The bot that the token belongs to."""
+        """Return the bot of the token."""
 
     async def get_updates(
         self, *, offset: int | None, wait_s: int, kinds: Sequence[str]
     ) -> list[object]:
-        """The updates that wait, as they came, oldest first; at least one unless ``wait_s`` pass.
+        """Return waiting updates, unparsed, the oldest first; waits up to ``wait_s`` for one.
 
-        ``offset`` confirms all updates before it. Raises ``PollConflict`` besides.
+        ``offset`` confirms all updates before it. Also raises ``PollConflict``.
         """
 
     async def send_message(

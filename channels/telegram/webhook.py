@@ -1,8 +1,8 @@
-"""Updates that the server delivers to us (SPEC CHAN-2).
+"""Updates that the server sends to a webhook (SPEC CHAN-2).
 
-The server delivers one update of a chat at a time and takes 200 for a promise. So 200 is said
-after the commit, and at once: a late one holds back the next message of the chat, a ``/stop`` among
-them.
+The server sends one update of a chat at a time and takes a 200 as a confirmation. So the response
+comes after the commit, and at once: a late one delays the next message of the chat, perhaps a
+``/stop``.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _log = logging.getLogger("channels.telegram")
 
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105  the name of a header
 MOST_BYTES = 1 << 20
-"""An update holds at most some ten thousand characters."""
+"""An update contains at most some ten thousand characters."""
 
 _LONGEST_PAUSE_S = 30.0
 _LOOK_S = 60.0
 _LAST_S = 2.0
-"""How long what is being taken may go on at the end."""
+"""Seconds that requests in progress may take at the end."""
 
 _REFUSED_LASTS_S = 3600.0
-"""How long a call with a wrong secret is shown."""
+"""Seconds for which a request with a wrong secret is reported."""
 _LOG_EVERY_S = 300.0
 
 _OK = WebAnswer(200)
@@ -49,12 +49,12 @@ _NOT_NOW = WebAnswer(503, "not available now; try again")
 
 
 def secret_of(token: str) -> str:
-    """What the server has to say with each update: derived from the token, which it knows too."""
+    """Return the secret in the server's requests, which is derived from the token."""
     return hmac.new(token.encode(), b"goclaw_py webhook", hashlib.sha256).hexdigest()
 
 
 class WebhookReceiver:
-    """The receiving end of one bot's webhook."""
+    """The receiver of a bot's webhook."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class WebhookReceiver:
         on_answer: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """``on_answer`` is called when the server has accepted the token once more.
+        """``on_answer`` is called when the server has accepted the token again.
 
         ``now`` is in seconds since 1970.
         """
@@ -77,7 +77,7 @@ class WebhookReceiver:
         self._taking: set[asyncio.Task[object]] = set()
         self._since = 0.0
         self._refused = 0
-        """How many calls had a wrong secret."""
+        """The number of requests with a wrong secret."""
         self._refused_at = self._logged_at = -math.inf
         self._network = Outage("Telegram cannot be reached", account, _LONGEST_PAUSE_S)
         self._store = Outage("messages cannot be committed", account, _LONGEST_PAUSE_S)
@@ -91,24 +91,24 @@ class WebhookReceiver:
         self._failing = Outage("Telegram cannot deliver to the webhook", account, _LONGEST_PAUSE_S)
 
     def use(self, settings: TelegramSettings) -> None:
-        """Take other settings, of the same address, for the next ``run``."""
+        """Use other settings with the same address in the next ``run``."""
         self._settings, self._secret = settings, secret_of(settings.token)
 
     @property
     def hook(self) -> Hook:
-        """Where it wants to be called."""
+        """Return its endpoint."""
         return Hook(self._settings.webhook_path, self._handle, MOST_BYTES)
 
     @property
     def health(self) -> ChannelHealth:
-        """What keeps messages from coming in."""
+        """The health of the connection."""
         health = health_of(
             (self._foreign, self._network, self._unwanted, self._failing, self._store)
         )
         return replace(health, warning=self._warning())
 
     async def run(self, client: BotClient, updates: Updates, intake: InboundHandler) -> None:
-        """Take updates in until cancelled. Raises ``ChannelRefused``."""
+        """Receive updates until cancelled. Raises ``ChannelRefused``."""
         self._updates, self._intake, self._since = updates, intake, self._now()
         try:
             await self._set(client)
@@ -122,7 +122,7 @@ class WebhookReceiver:
                 await asyncio.wait(self._taking, timeout=_LAST_S)
 
     async def _set(self, client: BotClient) -> None:
-        """Let the server deliver to us; tries until that works."""
+        """Set the webhook at the server, with retries."""
         settings = self._settings
         while True:
             try:
@@ -146,7 +146,7 @@ class WebhookReceiver:
                 return
 
     async def _look(self, client: BotClient) -> None:
-        """See whether the webhook is still ours and works."""
+        """Check that the webhook is still ours and works."""
         try:
             webhook = await client.webhook()
         except ChannelRefused:
@@ -167,7 +167,7 @@ class WebhookReceiver:
             self._failing.over()
 
     async def _handle(self, request: WebRequest) -> WebAnswer:
-        """One delivery; whoever else calls learns nothing."""
+        """Handle a request; one without the secret gets no information."""
         if request.method != "POST":
             return WebAnswer(405)
         said = request.headers.get(SECRET_HEADER, "")
@@ -220,12 +220,12 @@ class WebhookReceiver:
         return _OK
 
     def _is_redelivered(self, _number: int | None, message: InboundMessage) -> bool:
-        """What was written before we came up may have been delivered to somebody before us."""
+        """Return whether a message is older than this process, and may have been handled before."""
         return message.sent_at.timestamp() < self._since
 
 
 def _decode(body: bytes) -> object:
-    """Read JSON. Raises ``ValueError``, ``RecursionError``."""
+    """Decode JSON. Raises ``ValueError`` and ``RecursionError``."""
     try:
         decoded: object = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,1 +1,1 @@
-"""From Markdown to Telegram's HTML: read into blocks, pack into parts, write each part."""
+"""Converts Markdown to Telegram's HTML: parse blocks, pack them into parts, write each part."""

@@ -1,4 +1,4 @@
-"""What of a text may be sent at all."""
+"""Removal of characters that cannot be sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REFUSED = re.compile(
 
 
 def cleaned(text: str) -> str:
-    """A text without what Telegram refuses or takes away, with line feeds at its line ends."""
+    """Return a text without what Telegram refuses or removes, with line feeds as line ends."""
     text = well_formed(text)
     if "\u030a" in text:
         text = unicodedata.normalize("NFC", text)

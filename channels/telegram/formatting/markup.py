@@ -1,8 +1,8 @@
-"""Styled text, and how it is written as Telegram's HTML.
+"""Styled text, and its form in Telegram's HTML.
 
-The server knows what may stand in what: code holds nothing, a link holds no link and no code, a
-quote holds no quote. ``nested`` makes only such formats, and every format has its tags in one
-order, so that whatever runs follow each other, the tags between them are balanced.
+The server allows only some nesting: code contains nothing, a link contains no link and no code, a
+quote contains no quote. ``nested`` creates only such formats, and tags are always in the same
+order, so that the tags between any runs are balanced.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from goclaw_py.common.text import utf16_len
 
 MARKUP_BUDGET = 9000
-"""What the tags of one part may cost.
+"""The cost of the tags in a part.
 
 The server keeps 100 entities and refuses more than 9500 bytes of them.
 """
@@ -28,9 +28,9 @@ _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tag:
-    """One formatting entity. ``rank`` is its place in the order of nesting, outermost first.
+    """A formatting entity. ``rank`` is its place in the order of nesting, outermost first.
 
-    Two links are two tags, even if they lead to the same address.
+    Two links are two tags, even to the same address.
     """
 
     opening: str
@@ -60,9 +60,9 @@ class TextRun(NamedTuple):
 
 
 def link(address: str) -> Tag | None:
-    """The tag of a link, or None if Telegram would not follow this address.
+    """Return the tag of a link, or None if Telegram would not link this address.
 
-    The server reads ``mailto:`` as a host name, and finds mail addresses in texts by itself.
+    The server parses ``mailto:`` as a host name, and finds mail addresses by itself.
     """
     if len(address) > _LONGEST_ADDRESS or not _ADDRESS.match(address):
         return None
@@ -71,7 +71,7 @@ def link(address: str) -> Tag | None:
 
 
 def pre(info: str) -> Tag:
-    """The tag of a code block; ``info`` is what the author wrote behind the fence."""
+    """Return the tag of a code block; ``info`` is the text after its fence."""
     language = info.split(maxsplit=1)[0] if info.strip() else ""
     if not _LANGUAGE.fullmatch(language):
         return _PRE
@@ -79,7 +79,7 @@ def pre(info: str) -> Tag:
 
 
 def nested(outer: Format, tag: Tag) -> Format:
-    """The format of a text that has ``tag`` inside of ``outer``, as far as Telegram allows it."""
+    """Return ``outer`` with ``tag`` inside, as far as Telegram allows it."""
     ranks = [other.rank for other in outer]
     if tag.rank in ranks or _PRE.rank in ranks:
         return outer
@@ -91,17 +91,17 @@ def nested(outer: Format, tag: Tag) -> Format:
 
 
 def unstyled(form: Format) -> Format:
-    """Only what carries more than looks: quotes and links."""
+    """Return only the tags with a meaning: quotes and links."""
     return tuple(tag for tag in form if tag.rank <= _LINK_RANK)
 
 
 def cost(before: Format, after: Format) -> int:
-    """What the tags cost that are opened between a text in ``before`` and one in ``after``."""
+    """Return the cost of the tags that are opened between texts in these formats."""
     return sum(tag.cost for tag in after[_shared(before, after) :])
 
 
 def to_html(runs: Iterable[TextRun]) -> str:
-    """Write a part; every tag that it opens is closed in it."""
+    """Return a part as HTML; every tag that it opens is closed."""
     pieces = []
     current = PLAIN
     for text, form in runs:
@@ -118,7 +118,7 @@ def to_html(runs: Iterable[TextRun]) -> str:
 
 
 def _shared(before: Sequence[Tag], after: Sequence[Tag]) -> int:
-    """How many of the outer tags stay open."""
+    """Return how many of the outer tags stay open."""
     count = 0
     for one, other in zip(before, after, strict=False):
         if one is not other:
@@ -136,17 +136,16 @@ _HREF = re.compile(r'href="([^"]*)"')
 
 
 def to_text(html: str, limit: int) -> str:
-    """What a person sees of a part that ``to_html`` wrote.
+    """Return the visible text of a part of ``to_html``.
 
-    Addresses of links stand in brackets behind them, unless the text would then have more than
-    ``limit`` UTF-16 units.
+    Link addresses follow in brackets, unless the text would then exceed ``limit`` UTF-16 units.
     """
     addressed = _unescaped(_TAG.sub(_Addresses(html), html))
     return addressed if utf16_len(addressed) <= limit else _unescaped(_TAG.sub("", html))
 
 
 class _Addresses:
-    """Replaces each tag by nothing, and the end of a link by its address."""
+    """Removes tags, and replaces the end of a link by its address."""
 
     def __init__(self, html: str) -> None:
         self._html = html

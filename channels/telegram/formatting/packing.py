@@ -1,4 +1,4 @@
-"""Blocks of styled text into parts that Telegram takes."""
+"""Distributes blocks of styled text over parts of Telegram's size."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from goclaw_py.common.text import is_blank, split_text, utf16_len
 
 NO_GAP = TextRun("", PLAIN)
 _LEAST_UNITS = 2
-"""A text cannot be cut into smaller parts: a character may have so many."""
+"""The smallest part: a character may have this many units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
     """A paragraph, heading or line of a list. Not empty.
 
-    ``gap`` is what stands between it and the block before it; a heading stays with what follows.
+    ``gap`` separates it from the block before it; a heading stays with what follows.
     """
 
     runs: Sequence[TextRun]
@@ -37,9 +37,9 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Lines in a font of fixed width, which are cut between lines. Not empty.
+    """Lines in a fixed-width font, which are split between lines. Not empty.
 
-    ``header`` is how the text begins and what each further part repeats, "" if there is none.
+    ``header`` is the beginning that each part repeats, "" if there is none.
     """
 
     text: str
@@ -52,7 +52,7 @@ Block = Flow | Verbatim
 
 
 class _Room(NamedTuple):
-    """What still goes into a part: visible UTF-16 units, and cost of tags."""
+    """The room left in a part: visible UTF-16 units, and cost of tags."""
 
     units: int
     budget: int
@@ -61,8 +61,8 @@ class _Room(NamedTuple):
 def pack(blocks: Sequence[Block], limit: int) -> list[list[TextRun]]:
     """Distribute blocks over parts of at most ``limit`` (≥ 2) visible UTF-16 units.
 
-    No part costs more than ``MARKUP_BUDGET``, none is blank. Cuts are between blocks where that
-    leaves no small part, else between lines, sentences, words.
+    No part costs more than ``MARKUP_BUDGET``, and none is blank. Splits are between blocks if no
+    part becomes small, otherwise between lines, sentences, words.
     """
     whole = [run for block in blocks for run in (block.gap, *_whole(block))]
     # Most answers are one part; counting UTF-16 units takes longer than anything else here.
@@ -84,10 +84,10 @@ class _Packer:
         self._runs: list[TextRun] = []
         self._left = _Room(limit, MARKUP_BUDGET)
         self._headings: int | None = None
-        """Where in ``_runs`` the headings begin that have nothing below them yet."""
+        """The position in ``_runs`` of headings without content so far."""
 
     def add(self, block: Block) -> None:
-        """Put a block into this part, or into the next, or into as many as it needs."""
+        """Add a block to this part, the next, or as many as it needs."""
         whole = _whole(block)
         units = _units(whole)
         if not self._fits(block, whole, units):
@@ -99,13 +99,13 @@ class _Packer:
         self._append(block.gap, whole, heading=isinstance(block, Flow) and block.heading)
 
     def finish(self) -> list[list[TextRun]]:
-        """All parts; the last one may end with headings."""
+        """Return all parts; the last one may end with headings."""
         self._headings = None
         self._end_part()
         return self._parts
 
     def _end_part(self) -> None:
-        """Begin a new part, with the headings that would else stand below this one alone."""
+        """Begin a new part with the headings that have no content yet."""
         carried: list[TextRun] = []
         if self._headings:
             headings = self._runs[self._headings + 1 :]
@@ -135,7 +135,7 @@ class _Packer:
                 self._append(gap, piece)
 
     def _after(self, gap: TextRun) -> _Room:
-        """What is left behind a gap; the first block of a part needs none."""
+        """Return the room after a gap; the first block of a part has no gap."""
         return self._left._replace(units=self._left.units - (len(gap.text) if self._runs else 0))
 
     def _fits(self, block: Block, runs: Sequence[TextRun], units: int) -> bool:
@@ -166,7 +166,7 @@ def _units(runs: Iterable[TextRun]) -> int:
 
 
 def _cost(before: Sequence[TextRun], runs: Iterable[TextRun]) -> int:
-    """What the tags of ``runs`` cost behind ``before``, of which the last one counts."""
+    """Return the cost of the tags of ``runs`` after ``before``, of which the last one counts."""
     form = before[-1].format if before else PLAIN
     spent = 0
     for run in runs:
@@ -177,7 +177,7 @@ def _cost(before: Sequence[TextRun], runs: Iterable[TextRun]) -> int:
 
 
 def _pieces(block: Block, first: _Room, limit: int) -> Iterator[Sequence[TextRun]]:
-    """Cut a block; ``first`` is for the first piece, which is empty if nothing goes there."""
+    """Split a block; ``first`` is for the first piece, which is empty if nothing fits."""
     match block:
         case Flow(runs):
             if _cost((), runs) > MARKUP_BUDGET:
@@ -213,7 +213,7 @@ def _flow_pieces(runs: Sequence[TextRun], room: _Room, limit: int) -> Iterator[S
 
 
 def _affordable(runs: Iterable[TextRun], budget: int) -> int:
-    """How many code points come before the first tag that is too much."""
+    """Return how many code points precede the first tag that exceeds the budget."""
     form, size = PLAIN, 0
     for run in runs:
         budget -= cost(form, run.format)
@@ -225,7 +225,7 @@ def _affordable(runs: Iterable[TextRun], budget: int) -> int:
 
 
 def _between(runs: Sequence[TextRun], ends: Sequence[int], begin: int, end: int) -> list[TextRun]:
-    """The runs from code point ``begin`` to ``end``; run i ends before ``ends[i]``."""
+    """Return the runs from code point ``begin`` to ``end``; run i ends before ``ends[i]``."""
     found = []
     number = bisect_right(ends, begin)
     while number < len(runs) and begin < end:
