@@ -1,4 +1,4 @@
-"""What kind of content a request has."""
+"""The content type of requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOT_JSON: Final = "the body must be JSON, with the header Content-Type: applicat
 
 
 def is_json(request: Request) -> bool:
-    """Whether a body that is there is said to be JSON; true of a request without one."""
+    """Return whether a body is declared as JSON; True without a body."""
     has_body = request.headers.get("content-length", "0") != "0"
     if not has_body and "transfer-encoding" not in request.headers:
         return True

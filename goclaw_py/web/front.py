@@ -1,4 +1,4 @@
-"""What strangers reach over TCP: the hooks of channels, and the guarded API and dashboard."""
+"""The TCP server: the hooks of channels, and the guarded API and dashboard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_THE_API: Final = ("/api/", "/healthz", "/readyz", "/metrics", "/openapi.json
 
 @dataclass(frozen=True, slots=True)
 class WebAccess:
-    """How API and dashboard may be called over TCP; see ``Guard``."""
+    """Access to API and dashboard over TCP; see ``Guard``."""
 
     address: str
     hosts: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class WebAccess:
 
 
 class ApiOrDashboard:
-    """The API for programs, and everything else from the dashboard for people."""
+    """Dispatches to the API for programs, or to the dashboard for everything else."""
 
     def __init__(self, api: ASGIApp, site: ASGIApp) -> None:
         self._api = api
@@ -51,9 +51,9 @@ def tcp_server(
     access: WebAccess | None,
     site: ASGIApp | None = None,
 ) -> HttpServer:
-    """The server for a TCP socket: of hooks only, if nobody may have ``access`` to the API.
+    """Create the server for a TCP socket; without ``access`` it serves only hooks.
 
-    ``site`` answers what is not the API's.
+    ``site`` serves everything outside of the API.
     """
     hook_app = HookApp(hooks)
     if access is None:

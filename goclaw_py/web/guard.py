@@ -1,9 +1,9 @@
-"""Who may ask the API over TCP: the right name, the same site, the token (SPEC OPS-2, SEC-1).
+"""Access checks of the API over TCP: host name, same site, token (SPEC OPS-2, SEC-1).
 
-A page of another site can make a browser send requests here, with a name of its own that leads to
-this machine (DNS rebinding) or without reading the answer (cross-site requests). So the name in
-``Host`` must be one of ours, an ``Origin`` must be the same as it, and a request that changes
-something has to show where it comes from, or the token.
+A page of another site can make a browser send requests here, through a name of its own for this
+machine (DNS rebinding) or without reading the response (cross-site requests). So ``Host`` must be
+one of our names, ``Origin`` must be equal to it, and a request that changes something must show its
+origin or the token.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.signin import cookie_of, is_signed_in
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
-"""What needs no token: it tells nothing but that something answers, and whether it can work."""
+"""Paths without token: they only tell that the gateway responds, and whether it is ready."""
 
 SIGN_IN_PATH: Final = "/login"
-"""Where a browser shows the token; who asks for a page without it is sent there."""
+"""The page where a browser gives the token; pages without it redirect there."""
 
 _OPEN_PLACES: Final = ("/static/",)
-"""Where nothing but files of the release lies."""
+"""Paths with only files of the release."""
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE: Final = frozenset({b"same-origin", b"none"})
-"""What a browser says of its own accord: this site's page asks, or the person does."""
+"""Values of the browser itself: the request comes from this site's page, or from the person."""
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 _ORIGIN = re.compile(r"(https?)://(.+)", re.IGNORECASE)
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -42,22 +42,21 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class RequestRefusal:
-    """Why a request is not served."""
+    """The reason why a request is refused."""
 
     status: int
     text: str
 
 
 class Guard:
-    """Lets only those requests through to ``app`` that may be served.
+    """Passes only allowed requests on to ``app``.
 
     Args:
-        address: Where the app listens, as a name or an address. Where that stands for all
-            addresses of the machine, the app may be called by any address: another site can give
-            this machine a name, but no address.
-        hosts: Further names by which it may be called, without ports.
-        token: What callers have to know, "" for nothing: then only this machine may reach it.
-        now_s: Tells the Unix time in seconds, by which a browser's sign-in ends.
+        address: The address at which the app listens. If it stands for all addresses, the app may
+            be called by any address: another site can give this machine a name, but not an address.
+        hosts: Other allowed names, without ports.
+        token: The token, "" for none: then only this machine may connect.
+        now_s: Returns the Unix time in seconds, for expired sign-ins.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class Guard:
         self._now_s = now_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serve a request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -104,7 +103,7 @@ class Guard:
         await response(scope, receive, send)
 
     def refusal(self, scope: Scope) -> RequestRefusal | None:
-        """Why this request is not served; None if it is."""
+        """Return why a request is refused; None if it is not."""
         host = _only(scope, b"host")
         authority = None if host is None else _authority(host)
         if authority is None:
@@ -160,18 +159,18 @@ def _is_open(scope: Scope) -> bool:
 
 
 def _wants_page(scope: Scope) -> bool:
-    """Whether a browser asks, on behalf of a person, for a page."""
+    """Return whether a browser requests a page for a person."""
     return scope["method"] in ("GET", "POST") and b"text/html" in b",".join(_all(scope, b"accept"))
 
 
 def _place(scope: Scope) -> str:
-    """What is asked for; the page with the question checks where it leads."""
+    """Return the requested path; the sign-in page validates it."""
     query = scope["query_string"].decode("latin-1")
     return f"{scope['path']}?{query}" if query else str(scope["path"])
 
 
 def _referrer(scope: Scope) -> str:
-    """Where the page is that has sent the browser here."""
+    """Return the page that has sent the browser here."""
     try:
         parts = urlsplit((_only(scope, b"referer") or b"").decode("latin-1"))
     except ValueError:
@@ -184,13 +183,13 @@ def _all(scope: Scope, name: bytes) -> list[bytes]:
 
 
 def _only(scope: Scope, name: bytes) -> bytes | None:
-    """A header that stands there once; None if it is missing, or if there are several."""
+    """Return a header that occurs once; None if it is missing or repeated."""
     found = _all(scope, name)
     return found[0] if len(found) == 1 else None
 
 
 def _authority(raw: bytes) -> tuple[str, int | None] | None:
-    """Name and port of ``name[:port]``; None for anything else, such as ``user@name``."""
+    """Parse ``name[:port]``; None for anything else, such as ``user@name``."""
     found = _AUTHORITY.fullmatch(raw.decode("latin-1"))
     if found is None:
         return None
@@ -201,9 +200,9 @@ def _authority(raw: bytes) -> tuple[str, int | None] | None:
 
 
 def _is_same(origin: bytes, host: tuple[str, int | None]) -> bool:
-    """Whether an ``Origin`` is that of the site that ``Host`` names.
+    """Return whether an ``Origin`` is the site in ``Host``.
 
-    The scheme is not compared: behind a proxy the browser speaks TLS and we do not.
+    The scheme is not compared: behind a proxy the browser uses TLS and we do not.
     """
     found = _ORIGIN.fullmatch(origin.decode("latin-1"))
     authority = None if found is None else _authority(found[2].encode("latin-1"))
@@ -215,7 +214,7 @@ def _is_same(origin: bytes, host: tuple[str, int | None]) -> bool:
 
 
 def _plain(name: str) -> str:
-    """A name in one form: small letters, no final dot; addresses as Python writes them."""
+    """Return the normal form of a name: lower case, no final dot; addresses as in Python."""
     name = name.lower().removesuffix(".")
     try:
         return str(ipaddress.ip_address(name.removeprefix("[").removesuffix("]")))
@@ -232,7 +231,7 @@ def _is_address(name: str) -> bool:
 
 
 def _is_any(address: str) -> bool:
-    """Whether it stands for every address of the machine: no name by which to call it."""
+    """Return whether an address stands for all addresses of the machine."""
     try:
         return ipaddress.ip_address(address.strip("[]")).is_unspecified
     except ValueError:

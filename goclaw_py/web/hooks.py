@@ -22,7 +22,7 @@ from goclaw_py.ports.channel import Channel, Hook, WebAnswer, WebRequest
 log = logging.getLogger(__name__)
 
 BODY_S: Final = 10.0
-"""How long a body may take to arrive, in seconds."""
+"""The time limit for a body, in seconds."""
 
 _PATH = re.compile(r"/[A-Za-z0-9_./-]*")
 
@@ -33,13 +33,13 @@ _ENDING = WebAnswer(503, "the gateway is shutting down; try again")
 
 
 class HookConflict(GoclawError):
-    """The hooks of the channels do not go together."""
+    """The hooks of the channels conflict."""
 
 
 def collect_hooks(channels: Iterable[Channel]) -> list[Hook]:
-    """The hooks of those channels that have one.
+    """Return the hooks of the channels.
 
-    Raises ``HookConflict`` for a path that two channels want, and for one that no request can have.
+    Raises ``HookConflict`` for a path of two channels, and for an invalid path.
     """
     owners: dict[str, str] = {}
     hooks = []
@@ -64,22 +64,21 @@ def collect_hooks(channels: Iterable[Channel]) -> list[Hook]:
 
 
 class HookApp:
-    """Hands requests to the hook whose path they have; any other gets 404 and no word.
+    """Passes requests to the hook with their path; others get a 404 without text.
 
-    The path is compared as ASGI gives it: without the query, percent signs decoded once. Whoever
-    gets no good answer is hung up on, so that strangers hold no connections, and a body that
-    nobody wants is not read.
+    The path is compared as in ASGI: without the query, decoded once. After an error the connection
+    is closed, so that strangers hold none, and an unwanted body is not read.
     """
 
     def __init__(self, hooks: Iterable[Hook]) -> None:
         self._hooks: Mapping[str, Hook] = {hook.path: hook for hook in hooks}
 
     def serves(self, path: str) -> bool:
-        """Whether there is a hook with this path."""
+        """Return whether there is a hook with this path."""
         return path in self._hooks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request. Cancelled, it still answers: the sender must come again."""
+        """Serve a request. If cancelled, respond with an error, so that it is repeated."""
         hook = self._hooks.get(scope["path"])
         try:
             answer = _NOT_FOUND if hook is None else await _serve(hook, scope, receive)
@@ -91,7 +90,7 @@ class HookApp:
 
 
 async def _serve(hook: Hook, scope: Scope, receive: Receive) -> WebAnswer | None:
-    """Ask the hook, if the request is one that it takes; None if the client hung up meanwhile."""
+    """Call the hook, if it accepts the request; None if the client disconnected meanwhile."""
     headers = _headers(scope)
     try:
         body = await _body(Request(scope, receive), headers, hook.most_bytes)
@@ -110,11 +109,11 @@ async def _serve(hook: Hook, scope: Scope, receive: Receive) -> WebAnswer | None
 
 
 class _TooLong(Exception):
-    """The body is longer than the hook takes."""
+    """The body is longer than the hook accepts."""
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """By name in lower case; the values of a repeated name are joined, as RFC 9110 has it."""
+    """Return headers by name in lower case; repeated ones are joined as in RFC 9110."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1").strip(" \t")

@@ -1,4 +1,4 @@
-"""A bound for request bodies."""
+"""A size limit for request bodies."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from goclaw_py.web.api.wire import ApiError, dump
 
 
 class BodyLimit:
-    """Answers 413 to a body over ``max_bytes``, with the API's own error body.
+    """Responds with 413 to a body over ``max_bytes``, with the API's error body.
 
-    FastAPI's own limit answers in plain text when the length is announced.
+    FastAPI's own limit responds in plain text.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:

@@ -19,30 +19,30 @@ from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.api.wire import ApiError, dump
 
 GRACE_S: Final = 2
-"""How long requests may go on after ``stop``, in seconds."""
+"""Seconds that requests may take after ``stop``."""
 
 KEEP_ALIVE_S: Final = 130
-"""How long a connection may idle between two requests, in seconds.
+"""Seconds that a connection may be idle between two requests.
 
-Longer than reverse proxies keep theirs (nginx 60 s, Caddy 120 s): the side that hangs up first
-must be theirs, or requests meet a connection that is just being closed.
+Longer than in reverse proxies (nginx 60 s, Caddy 120 s): they must close first, otherwise a request
+may meet a connection that is being closed.
 """
 
 HEAD_S: Final = 10.0
-"""How long strangers may take to say what they want, in seconds."""
+"""Seconds for the head of a stranger's request."""
 
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""How much strangers may say before a request is complete up to its body."""
+"""The size of a stranger's request without its body."""
 
 MAX_CONNECTIONS: Final = 512
-"""How many connections of strangers are served; further ones are told to come again."""
+"""The number of strangers' connections; further ones are told to retry."""
 
 _HARD_MAX_CONNECTIONS = MAX_CONNECTIONS + 64
 _LAST_S = 1.0
 
 
 class _Uvicorn(uvicorn.Server):
-    """Signals belong to the gateway; uvicorn would take them and raise them again at its end."""
+    """A server without signal handling, which belongs to the gateway."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -50,7 +50,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class _Answering(HttpToolsProtocol):
-    """A connection on which errors of HTTP itself are told as all others are."""
+    """A connection whose HTTP errors have the API's form."""
 
     def send_400_response(self, msg: str) -> None:
         del msg
@@ -78,10 +78,10 @@ async def _busy(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 class _Guarded(_Answering):
-    """A connection of a stranger, with the limits that uvicorn lacks.
+    """A stranger's connection, with limits that uvicorn lacks.
 
-    Without them a connection that never completes a request stays for ever, and one that sends
-    headers without end fills the memory.
+    Without them an incomplete request would hold a connection forever, and endless headers would
+    fill the memory.
     """
 
     cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None before the first one
@@ -121,13 +121,13 @@ class _Guarded(_Answering):
 
 
 class HttpServer:
-    """Serves an ASGI app on sockets that listen already.
+    """Serves an ASGI app on listening sockets.
 
     Args:
-        app: What answers. It is cancelled when it works for longer than ``GRACE_S`` at the end.
+        app: The app. Its requests are cancelled ``GRACE_S`` after the stop.
         sockets: Closed at the end.
-        on_stop: Called at ``stop``, maybe twice, to end answers that would go on for ever.
-        strangers: Whether anybody can connect: then connections are limited in number and time.
+        on_stop: Called at ``stop``, perhaps twice, to end endless responses.
+        strangers: Whether anybody can connect: then connections have limits.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class HttpServer:
         )
 
     async def run(self) -> None:
-        """Serve until ``stop`` was called, or cancelled. Nothing is left open then."""
+        """Serve until ``stop`` or a cancellation. Nothing is left open then."""
         serving = asyncio.create_task(self._serve(), name="http")
         try:
             # Cancelling uvicorn itself leaves its connections open.
@@ -168,7 +168,7 @@ class HttpServer:
             await serving
 
     def stop(self) -> None:
-        """Take no new requests and let those under way end."""
+        """Accept no new requests and let those in progress end."""
         self._on_stop()
         self._server.should_exit = True
 

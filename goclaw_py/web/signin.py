@@ -1,7 +1,7 @@
-"""How a browser stays signed in: a cookie that only who knows the token can have made (SEC-1).
+"""Browser sign-in: a cookie that only a holder of the token can have created (SEC-1).
 
-The cookie holds the time at which it ends and a keyed hash of it. Nothing is stored here, and a new
-token signs everybody out.
+The cookie contains its expiry and a keyed hash of it. Nothing is stored here, and a new token signs
+everybody out.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Final
 COOKIE: Final = "goclaw_session"
 
 LASTS_S: Final = 30 * 86_400
-"""How long a browser stays signed in, in seconds."""
+"""How long a sign-in lasts, in seconds."""
 
 _PURPOSE: Final = b"goclaw dashboard session "
 _MAX_DIGITS: Final = 12
 
 
 def make_cookie(token: bytes, now_s: float) -> str:
-    """The value for a browser that has shown the token; ``now_s``: seconds of Unix time."""
+    """Return the cookie for a browser with the token; ``now_s``: seconds of Unix time."""
     end = str(int(now_s) + LASTS_S)
     return f"{end}.{_mac(token, end)}"
 
 
 def is_signed_in(value: str, token: bytes, now_s: float) -> bool:
-    """Whether a cookie was made with this token and has not ended."""
+    """Return whether a cookie was created with this token and has not expired."""
     end, _, mac = value.partition(".")
     if not (end.isascii() and end.isdigit() and len(end) <= _MAX_DIGITS):
         return False
@@ -36,7 +36,7 @@ def is_signed_in(value: str, token: bytes, now_s: float) -> bool:
 
 
 def cookie_of(headers: list[tuple[bytes, bytes]]) -> str:
-    """The value of our cookie among the headers of a request, "" if there is none."""
+    """Return the value of our cookie in the headers of a request, "" if there is none."""
     for name, value in headers:
         if name.lower() != b"cookie":
             continue

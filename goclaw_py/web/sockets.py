@@ -1,4 +1,4 @@
-"""The unix socket of a gateway: where it is, who listens there, and paths that are too long."""
+"""The unix socket of a gateway: its path, its listener, and paths that are too long."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ from goclaw_py.model.errors import GoclawError
 SOCKET_NAME = "gateway.sock"
 
 MAX_PATH_BYTES = 100
-"""What every system takes as the path of a unix socket; Linux takes 107, macOS 103."""
+"""The longest path on every system; Linux has 107, macOS 103."""
 
 _PROBE_S = 2.0
 _BACKLOG = 128
 
 
 class AlreadyRunning(GoclawError):
-    """Another gateway answers at this socket."""
+    """Another gateway listens at this socket."""
 
 
 def socket_path(state_folder: Path) -> Path:
-    """Where the gateway of a state folder listens."""
+    """Return the socket's path in a state folder."""
     return state_folder / SOCKET_NAME
 
 
 @contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """A name of ``path`` that a unix socket can have, valid inside the ``with``.
+    """Yield a path for ``path`` that is short enough, valid inside the ``with``.
 
     A path that is too long is reached through a symbolic link to its folder, in a new folder of
-    this process alone. The socket itself stays where it belongs, so nobody has to agree on
-    anything.
+    this process. The socket stays where it belongs.
     """
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
         yield str(path)
@@ -52,14 +51,14 @@ def short_path(path: Path) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class UnixListener:
-    """A listening socket. ``close`` removes its file, unless it is another's by now."""
+    """A listening socket. ``close`` removes its file, unless it belongs to another process."""
 
     socket: socket.socket
     path: Path
     inode: int
 
     def close(self) -> None:
-        """Stop listening. Calling it again is harmless."""
+        """Stop listening. May be repeated."""
         with contextlib.suppress(FileNotFoundError):
             if self.path.stat().st_ino == self.inode:
                 self.path.unlink()
@@ -67,9 +66,9 @@ class UnixListener:
 
 
 def listen_unix(path: Path) -> UnixListener:
-    """Listen at a path, for this user only; its folder is made if it is missing.
+    """Listen at a path for this user; create its folder if needed.
 
-    The file of a gateway that died is replaced. Raises ``AlreadyRunning`` if one is alive.
+    Replaces the file of a dead gateway. Raises ``AlreadyRunning`` if one is alive.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _alone(path.with_name(path.name + ".lock")), short_path(path) as name:
@@ -90,7 +89,7 @@ def listen_unix(path: Path) -> UnixListener:
 
 
 def is_answered(path: Path) -> bool:
-    """Whether a process listens at this path. A file alone is not enough."""
+    """Return whether a process listens at this path. A file alone is not enough."""
     with short_path(path) as name, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_PROBE_S)
         try:
@@ -106,7 +105,7 @@ def is_answered(path: Path) -> bool:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """Keep two starting gateways from both finding the same dead socket."""
+    """Serialize starting gateways, which may find the same dead socket."""
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

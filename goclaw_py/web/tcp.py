@@ -1,4 +1,4 @@
-"""Listening at an address of this machine, with errors that say what to do."""
+"""Listening at a TCP address, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _BACKLOG: Final = 128
 
 
 class CannotListen(GoclawError):
-    """The machine does not let us listen where the settings want it."""
+    """The address in the settings cannot be used."""
 
 
 def listen_tcp(host: str, port: int) -> socket.socket:
     """Listen at ``web.host`` and ``web.port``; port 0 is any free one.
 
-    ``host`` is a name or an address. Of a name with several addresses the first IPv4 one is taken;
-    ``::`` is every address of either kind. Raises ``CannotListen``.
+    ``host`` is a name or an address. For a name with several addresses the first IPv4 one is used;
+    ``::`` is every address of both kinds. Raises ``CannotListen``.
     """
     family, address = _resolve(host, port)
     both = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
@@ -37,7 +37,7 @@ def listen_tcp(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where a listening socket can be reached, for people."""
+    """Return the URL of a listening socket, for people."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

@@ -62,7 +62,7 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (ChecklistChanged, 409),
     (HeartbeatError, 422),
 )
-"""The HTTP status of each error; the first that fits."""
+"""The HTTP status of each error; the first match counts."""
 
 _CODES: Final[Mapping[str, type[GoclawError]]] = {
     "SESSION_BUSY": SessionBusy,
@@ -83,14 +83,14 @@ _OF_STATUS: Final[Mapping[int, type[GoclawError]]] = {
     503: StoreUnavailable,
     504: NodeSilent,
 }
-"""The error that a response means if it has nothing but a sentence."""
+"""The error of a response that has only a sentence."""
 
 Fact = str | bool | int | float
 
 
 @dataclass(frozen=True, slots=True)
 class CodedError:
-    """An error with a word for programs."""
+    """An error with a code for programs."""
 
     error: str
     code: str
@@ -98,7 +98,7 @@ class CodedError:
 
 @dataclass(frozen=True, slots=True)
 class DetailedError:
-    """An error about a job or a heartbeat: its sentence, the name of its class, and its values."""
+    """An error about a job or a heartbeat: its text, the name of its class, and its values."""
 
     error: str
     kind: str
@@ -107,7 +107,7 @@ class DetailedError:
 
 @dataclass(frozen=True, slots=True)
 class _AnyError:
-    """What any of the three may have."""
+    """The fields of all three."""
 
     error: str
     code: str = ""
@@ -135,7 +135,7 @@ def error_json(error: GoclawError) -> bytes:
 
 
 def error_of(status: int, body: bytes) -> GoclawError:
-    """Return the error that a response means."""
+    """Return the error of a response."""
     try:
         found = read(_AnyError, body)
     except Unreadable:

@@ -67,20 +67,20 @@ Zone = Annotated[
 ]
 
 _LOOKED_AT: Final = 200
-"""How many of the newest chats and messages are looked through for when a channel was last used."""
+"""The number of newest chats and messages that are searched for the last use of a channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelAnswer:
-    """One account of a channel.
+    """An account of a channel.
 
     Args:
         state: ``connected``, ``reconnecting``, ``conflict`` (another program receives for it),
-            ``unauthorized`` (its token is refused), ``stopped`` (for minutes now), ``waiting``
+            ``unauthorized`` (its token is refused), ``stopped`` (refused for minutes), ``waiting``
             (another gateway receives for it) or ``starting``.
-        detail: What is wrong, in words; "" if nothing is.
-        last_received_at: When somebody who may talk last spoke there, null if that is not known.
-        last_sent_at: When a message last went out there, null if that is not known.
+        detail: The problem in words; "" if there is none.
+        last_received_at: When an approved person last wrote there, null if unknown.
+        last_sent_at: When a message was last sent there, null if unknown.
     """
 
     name: str
@@ -92,35 +92,35 @@ class ChannelAnswer:
 
 
 def gateway_routes(control: Control, settings: Sequence[Setting]) -> APIRouter:
-    """The routes below ``/api``. ``settings`` are those of the gateway, without secrets."""
+    """Return the routes below ``/api``. ``settings`` are those of the gateway, without secrets."""
     api = APIRouter()
 
     @api.get("/status")
     async def status() -> GatewayStatus:
-        """What the gateway is doing."""
+        """Get the status of the gateway."""
         return await control.status()
 
     @api.get("/why", tags=["why"])
     async def why(about: About = None) -> Explanation:
         """Explain why something did or did not happen, and what to do about it.
 
-        `about`: a conversation, chat, person, message, run, job, agent or node by whatever it is
-        called; without it, what is wrong with the gateway now. `code` and the codes in `chain`
-        stay the same over releases. Where several things are meant, the error lists them.
+        `about` is an id or name of a session, chat, person, message, run, job, agent or node;
+        without it, the problems of the gateway are explained. `code` and the codes in `chain` are
+        stable over releases. If the name is ambiguous, the error lists the candidates.
         """
         return await control.why(about)
 
     @api.get("/config")
     async def config(below: Below = None) -> list[Setting]:
-        """The settings that the gateway was started with, each with its origin; no secret.
+        """List the settings of the gateway with their origins, without secrets.
 
-        All of them, or those of one section.
+        With `below`, only those of a section.
         """
         return [one for one in settings if below is None or is_below(one.path, below)]
 
     @api.get("/channels")
     async def channels() -> list[ChannelAnswer]:
-        """The accounts of channels, whether they work, and when they were last used."""
+        """List the accounts of channels, their state, and when they were last used."""
         return await channel_answers(control)
 
     _lanes_and_nodes(api, control)
@@ -131,22 +131,22 @@ def gateway_routes(control: Control, settings: Sequence[Setting]) -> APIRouter:
 def _lanes_and_nodes(api: APIRouter, control: Control) -> None:
     @api.get("/lanes", tags=["lanes"])
     async def lanes() -> LanesView:
-        """Who is in each lane and who waits for it."""
+        """List the lanes with their running and waiting runs."""
         return await control.lanes()
 
     @api.put("/lanes/{name:path}", tags=["lanes"])
     async def resize(name: LanePath, body: ResizeBody) -> Resized:
-        """Give a lane another size until the gateway ends; no run is cancelled."""
+        """Resize a lane until the gateway restarts; no run is cancelled."""
         return await control.resize_lane(LaneName(name), body.concurrency)
 
     @api.get("/nodes", tags=["nodes"])
     async def nodes() -> NodesView:
-        """The gateways on this database, the oldest first."""
+        """List the nodes of this database, the oldest first."""
         return await control.nodes()
 
     @api.post("/nodes/{node}/drain", tags=["nodes"])
     async def drain(node: str) -> Node:
-        """Let a node end as after SIGTERM; its id, or any unique part of it."""
+        """Shut a node down gracefully, by its id or a unique part of it."""
         return await control.drain(node)
 
 
@@ -159,7 +159,7 @@ def _usage(api: APIRouter, control: Control) -> None:
         days: Days = None,
         zone: Zone = "UTC",
     ) -> UsageReport:
-        """What the runs of some days have used, as far as they have ended; each counts once."""
+        """Get the usage of ended runs on some days; each run counts once."""
         query = UsageQuery(
             by=groupings(by),
             since=None if since is None else read_day("since", since),
@@ -171,12 +171,12 @@ def _usage(api: APIRouter, control: Control) -> None:
 
 
 def is_below(path: str, section: str) -> bool:
-    """Whether a setting is the one named, or in the section of that name."""
+    """Return whether a setting has this path or is in the section of this name."""
     return path == section or path.startswith(f"{section}.")
 
 
 async def channel_answers(control: Control) -> list[ChannelAnswer]:
-    """The accounts of channels. What the database does not tell now is not known.
+    """Return the accounts of channels; what the database cannot tell now is null.
 
     Raises ``NoGateway``.
     """

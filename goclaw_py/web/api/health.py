@@ -1,7 +1,7 @@
-"""Routes for the programs that watch a gateway: probes and Prometheus (SPEC OPS-2).
+"""Routes for programs that watch a gateway: probes and Prometheus (SPEC OPS-2).
 
-``/healthz`` and ``/readyz`` need no token over TCP, so they tell nothing but states; ``/metrics``
-needs the one that is set.
+``/healthz`` and ``/readyz`` need no token over TCP, so they contain only states; ``/metrics`` needs
+the token if one is set.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from goclaw_py.web.api.wire import dump
 OPENMETRICS = "application/openmetrics-text"
 _PLAIN = "text/plain"
 _VERSIONS = ("", "0.0.1", "1.0.0")
-"""Of OpenMetrics, those that our text is."""
+"""The versions of OpenMetrics that our text conforms to."""
 
 _JSON = "application/json"
 _NO_CACHE = {"Cache-Control": "no-store"}
@@ -27,7 +27,7 @@ _NO_CACHE = {"Cache-Control": "no-store"}
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What a probe is told when work may be sent here."""
+    """The response of a probe if the gateway accepts work."""
 
     ready: bool
     checks: tuple[ReadinessCheck, ...]
@@ -35,7 +35,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class NotReady:
-    """What it is told when not; ``error`` says why in a sentence."""
+    """The response if it does not; ``error`` says why in a sentence."""
 
     error: str
     ready: bool
@@ -59,40 +59,40 @@ _METRICS: dict[int | str, dict[str, Any]] = {
 
 
 def alive_routes() -> APIRouter:
-    """What every app has."""
+    """Return the routes of every app."""
     api = APIRouter()
 
     @api.get("/healthz", responses=_ALIVE)
     async def healthz() -> dict[str, str]:
-        """Answers as long as the event loop turns."""
+        """Answer while the event loop is running."""
         return {"status": "ok"}
 
     @api.head("/healthz", include_in_schema=False)
     async def alive() -> Response:
-        """The same for whoever needs no body, such as a load balancer."""
+        """Answer without a body, for load balancers."""
         return Response(media_type=_JSON)
 
     return api
 
 
 def health_routes(health: Health) -> APIRouter:
-    """What a running gateway has besides."""
+    """Return the additional routes of a running gateway."""
     api = APIRouter()
 
     @api.get("/readyz", response_model=Ready, responses=_READY)
     async def readyz() -> Response:
-        """Whether work may be sent here: 200, or 503 with the parts that fail."""
+        """Check whether the gateway accepts work: 200, or 503 with the failed parts."""
         return _told(health.readiness())
 
     @api.head("/readyz", include_in_schema=False)
     async def is_ready() -> Response:
-        """The same for whoever needs no body."""
+        """Check the same without a body."""
         code = 200 if health.readiness().ready else 503
         return Response(status_code=code, media_type=_JSON, headers=_NO_CACHE)
 
     @api.get("/metrics", response_class=Response, responses=_METRICS)
     async def metrics(request: Request) -> Response:
-        """All figures, for Prometheus; in the format of OpenMetrics for whoever prefers that."""
+        """Get all metrics for Prometheus, in the OpenMetrics format if that is preferred."""
         wanted = prefers_openmetrics(request.headers.getlist("accept"))
         found = await health.metrics(openmetrics=wanted)
         return Response(
@@ -112,10 +112,10 @@ def _told(found: Readiness) -> Response:
 
 
 def prefers_openmetrics(accept: list[str]) -> bool:
-    """Whether the ``Accept`` headers want OpenMetrics at least as much as plain text.
+    """Return whether the ``Accept`` headers prefer OpenMetrics to plain text.
 
-    What nobody can read counts as nothing. The library's own choice puts parts of the header into
-    the answer, and breaks on some.
+    Invalid headers are ignored. The library's own choice puts parts of the header into the
+    response, and fails on some.
     """
     wanted = {OPENMETRICS: 0.0, _PLAIN: 0.0}
     for part in ",".join(accept).split(","):

@@ -1,4 +1,4 @@
-"""What goes over the wire about heartbeats, for the server and for its client alike.
+"""The JSON of heartbeats, for the server and its client.
 
 Imports no web framework.
 """
@@ -24,7 +24,7 @@ from goclaw_py.web.api.wire import Body, ShortText, Text
 
 
 class EventBody(Body):
-    """Something that an agent is told with its next run; with ``now`` as soon as may be."""
+    """An event for an agent's next heartbeat run; with ``now``, that run is requested now."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "The build is red."}]})
 
@@ -33,15 +33,15 @@ class EventBody(Body):
 
 
 class SwitchBody(Body):
-    """Whether a heartbeat is on; null: the settings decide again."""
+    """Whether a heartbeat is on; null: the settings decide."""
 
     on: StrictBool | None
 
 
 class MuteBody(Body):
-    """How long a heartbeat is silent: ``until`` a time, or ``for`` so long, such as ``2h``.
+    """How long a heartbeat is muted: ``until`` a time, or ``for`` a duration such as ``2h``.
 
-    ``{"until": null}`` ends the silence.
+    ``{"until": null}`` unmutes it.
     """
 
     model_config = ConfigDict(
@@ -59,7 +59,7 @@ Seen = Annotated[str | None, Field(max_length=64)]
 class ChecklistBody(Body):
     """The whole HEARTBEAT.md.
 
-    With the ``version`` that was read it is written only if the file has not changed since.
+    With the ``version`` that was read, it is written only if the file has not changed since.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "- [ ] look at the mail"}]})
@@ -69,21 +69,21 @@ class ChecklistBody(Body):
 
 
 class DoneBody(Body):
-    """In which ``version`` of the checklist the number was read."""
+    """The ``version`` of the checklist in which the number was read."""
 
     version: Seen = None
 
 
 class ItemBody(Body):
-    """One more item, without bullet and box."""
+    """A new item, without bullet and box."""
 
     text: Text
 
 
 def muted_until(body: MuteBody, now: datetime) -> datetime | None:
-    """Until when somebody wants silence, None to end it; in UTC.
+    """Return the end of a mute in UTC, None to unmute.
 
-    Raises ``HeartbeatError`` unless the body says either, for a time that is over, and
+    Raises ``HeartbeatError`` for a body with neither or both, and for a past time, and
     ``BadInterval``.
     """
     if len(body.model_fields_set) != 1:
@@ -121,12 +121,12 @@ class AgentView:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer(HeartbeatView):
-    """How a heartbeat stands, and the same in words.
+    """The state of a heartbeat, with descriptions.
 
     Args:
-        on: Whether it is on: by what people have chosen, else by the settings.
-        state: That in words, with interval, hours and silence.
-        why: One line that explains the last heartbeat run, and one about the next.
+        on: Whether it is on, by people's choice or else by the settings.
+        state: Its state in words, with interval, hours and mute.
+        why: A line about the last heartbeat run, and one about the next.
     """
 
     on: bool = False
@@ -135,7 +135,7 @@ class HeartbeatAnswer(HeartbeatView):
 
 
 def answer_of(view: HeartbeatView) -> HeartbeatAnswer:
-    """The view with what is said about it."""
+    """Return the view with its descriptions."""
     known: dict[str, Any] = {each.name: getattr(view, each.name) for each in fields(HeartbeatView)}
     said = state_words(view)
     return HeartbeatAnswer(**known, on=view.heartbeat.is_on, state=said, why=why(view))
@@ -143,10 +143,10 @@ def answer_of(view: HeartbeatView) -> HeartbeatAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ChecklistAnswer:
-    """A HEARTBEAT.md: the whole file, and its items that are not ticked off.
+    """A HEARTBEAT.md: the whole file, and its open items.
 
     Args:
-        version: Names what the file says. Whoever sends it with a change changes nothing else.
+        version: The version of the file. A change with it fails if the file was changed since.
     """
 
     text: str
@@ -155,20 +155,20 @@ class ChecklistAnswer:
 
 
 def checklist_answer(found: Checklist) -> ChecklistAnswer:
-    """What of a checklist is told to others."""
+    """Return the response for a checklist."""
     return ChecklistAnswer(found.text, found.items, found.version)
 
 
 @dataclass(frozen=True, slots=True)
 class RanHeartbeat:
-    """What a heartbeat run by hand came to: the heartbeat run that began, or why there is none."""
+    """The result of a requested heartbeat run: its id, or why it did not start."""
 
     heartbeat_run: HeartbeatRunId | None = None
     refused: NoHeartbeat | None = None
 
 
 def ran_heartbeat_run(result: HeartbeatStarted | NoHeartbeat) -> RanHeartbeat:
-    """The answer to a heartbeat run by hand."""
+    """Return the response for a requested heartbeat run."""
     return (
         RanHeartbeat(refused=result)
         if isinstance(result, NoHeartbeat)
@@ -177,7 +177,7 @@ def ran_heartbeat_run(result: HeartbeatStarted | NoHeartbeat) -> RanHeartbeat:
 
 
 def begun_of(answer: RanHeartbeat) -> HeartbeatStarted | NoHeartbeat:
-    """What was answered to a heartbeat run by hand."""
+    """Parse the response for a requested heartbeat run."""
     return (
         answer.refused or NoHeartbeat.OFF
         if answer.heartbeat_run is None

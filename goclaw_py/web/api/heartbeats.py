@@ -1,4 +1,4 @@
-"""Everything about heartbeats, for operators and their programs (SPEC HB-9, HB-11, HB-13)."""
+"""Heartbeats in the API (SPEC HB-9, HB-11, HB-13)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _FAULTS: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def heartbeat_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/heartbeats``."""
+    """Return the routes below ``/api/heartbeats``."""
     api = APIRouter(responses=_FAULTS, tags=["heartbeats"])
     _looking(api, control)
     _changing(api, control)
@@ -62,44 +62,44 @@ def heartbeat_routes(control: Control) -> APIRouter:
 def _looking(api: APIRouter, control: Control) -> None:
     @api.get("")
     async def every() -> list[HeartbeatAnswer]:
-        """How the heartbeats of all agents stand, in the order of the settings."""
+        """List the heartbeats of all agents, in the order of the settings."""
         service = control.heartbeats
         return [answer_of(await service.view(agent)) for agent in service.agents]
 
     @api.get("/{agent}")
     async def one(agent: Agent) -> HeartbeatAnswer:
-        """How one stands, why its last run came to what it did, and when the next is due."""
+        """Get a heartbeat, with the reason of its last result and its next run."""
         return await _view(control.heartbeats.view(AgentName(agent)))
 
     @api.get("/{agent}/runs", responses=LINK)
     async def heartbeat_runs(
         page: Page, agent: Agent, before: Before, limit: Limit = 50, outcome: Outcome = None
     ) -> list[HeartbeatRun]:
-        """What became of its heartbeat runs, the newest first; `outcome` as in `skipped:empty`."""
+        """List the runs of a heartbeat, the newest first; `outcome` as in `skipped:empty`."""
         name = AgentName(agent)
         rows = await control.heartbeats.log(name, limit=limit + 1, outcome=outcome, before=before)
         return page.of(rows, limit)
 
     @api.get("/{agent}/dry-run")
     async def dry_run(agent: Agent) -> DryRunReport:
-        """What a run by hand would do now: all checks, no model."""
+        """Show what a run would do now: all checks, without a model."""
         return await control.heartbeats.dry_run(AgentName(agent))
 
 
 def _changing(api: APIRouter, control: Control) -> None:
     @api.post("/{agent}/run")
     async def run(agent: Agent) -> RanHeartbeat:
-        """Let it run now; its heartbeat run is found below ``/api/heartbeat-runs``."""
+        """Run a heartbeat now; its run is below ``/api/heartbeat-runs``."""
         return ran_heartbeat_run(await control.heartbeats.run_now(AgentName(agent)))
 
     @api.put("/{agent}/switch")
     async def switch(agent: Agent, body: SwitchBody) -> HeartbeatAnswer:
-        """Switch it on or off, over restarts; null: the settings decide again."""
+        """Turn a heartbeat on or off permanently; null: the settings decide."""
         return await _view(control.heartbeats.switch(AgentName(agent), on=body.on))
 
     @api.put("/{agent}/mute")
     async def mute(agent: Agent, body: MuteBody) -> HeartbeatAnswer:
-        """Let it be silent for a while."""
+        """Mute or unmute a heartbeat."""
         service, name = control.heartbeats, AgentName(agent)
         until = muted_until(body, (await service.view(name)).now)
         return await _view(service.mute(name, until))
@@ -108,43 +108,43 @@ def _changing(api: APIRouter, control: Control) -> None:
 def _checklist(api: APIRouter, control: Control) -> None:
     @api.get("/{agent}/checklist")
     async def checklist(agent: Agent) -> ChecklistAnswer:
-        """Its HEARTBEAT.md, with the items that are not ticked off."""
+        """Get HEARTBEAT.md, with its open items."""
         return await _list(control.heartbeats.checklist(AgentName(agent)))
 
     @api.put("/{agent}/checklist")
     async def write(agent: Agent, body: ChecklistBody) -> ChecklistAnswer:
-        """Write the whole file anew; with `version` only if it has not changed since (409)."""
+        """Replace HEARTBEAT.md; with `version`, only if it was not changed since (409)."""
         service, name = control.heartbeats, AgentName(agent)
         return await _list(service.write_checklist(name, body.text, expected=body.version))
 
     @api.post("/{agent}/checklist/items")
     async def add(agent: Agent, body: ItemBody) -> ChecklistAnswer:
-        """Write one more item into it."""
+        """Append an item to HEARTBEAT.md."""
         return await _list(control.heartbeats.add_item(AgentName(agent), body.text))
 
     @api.post("/{agent}/checklist/items/{number}/done")
     async def done(agent: Agent, number: Number, body: DoneBody | None = None) -> ChecklistAnswer:
-        """Tick an item off, by its number in the list; with `version` only in that list (409)."""
+        """Check off an item by its number; with `version`, only in that list (409)."""
         service, name = control.heartbeats, AgentName(agent)
         seen = None if body is None else body.version
         return await _list(service.complete_item(name, number, expected=seen))
 
 
 def heartbeat_run_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/heartbeat-runs``."""
+    """Return the routes below ``/api/heartbeat-runs``."""
     api = APIRouter(tags=["heartbeats"])
 
     @api.get("", responses=LINK)
     async def log(
         page: Page, before: Before, limit: Limit = 50, outcome: Outcome = None
     ) -> list[HeartbeatRun]:
-        """What became of the heartbeat runs of all agents, the newest first."""
+        """List the heartbeat runs of all agents, the newest first."""
         rows = await control.heartbeats.log(None, limit=limit + 1, outcome=outcome, before=before)
         return page.of(rows, limit)
 
     @api.get("/{heartbeat_run}")
     async def one(heartbeat_run: HeartbeatTimes) -> HeartbeatRun:
-        """One of them, by its whole id."""
+        """Get a heartbeat run by its whole id."""
         found = await control.heartbeats.heartbeat_run(HeartbeatRunId(heartbeat_run))
         if found is None:
             raise NotFound(f"there is no heartbeat run {heartbeat_run!r}")
@@ -154,22 +154,22 @@ def heartbeat_run_routes(control: Control) -> APIRouter:
 
 
 def agent_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/agents``."""
+    """Return the routes below ``/api/agents``."""
     api = APIRouter(responses=_FAULTS, tags=["heartbeats"])
 
     @api.get("")
     async def agents() -> list[AgentView]:
-        """All agents, in the order of the settings."""
+        """List all agents, in the order of the settings."""
         return [AgentView(name) for name in control.heartbeats.agents]
 
     @api.get("/{agent}/events")
     async def events(agent: Agent) -> list[HeartbeatEvent]:
-        """What it is told with its next heartbeat run, the oldest first."""
+        """List the events for an agent's next heartbeat run, the oldest first."""
         return await control.heartbeats.events(AgentName(agent))
 
     @api.post("/{agent}/events", status_code=201)
     async def tell(agent: Agent, body: EventBody) -> HeartbeatEvent:
-        """Tell it something with its next heartbeat run, with ``now`` as soon as may be."""
+        """Add an event to an agent's next heartbeat run; with ``now``, request that run now."""
         return await control.heartbeats.add_event(AgentName(agent), body.text, wake=body.now)
 
     return api

@@ -1,8 +1,7 @@
-"""What goes over the wire about jobs, for the server and for its client alike.
+"""The JSON of jobs, for the server and its client.
 
-Jobs are as in ``jobs.job_json``. A draft and a change have the keys of its ``spec``: what is
-missing in a draft is found by the settings, what is missing in a change stays as it is. Imports no
-web framework.
+Jobs are as in ``jobs.job_json``. Drafts and changes have the keys of its ``spec``: missing keys of
+a draft come from the settings, those of a change stay as they are. Imports no web framework.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, RunNow, StartedNow
 from goclaw_py.web.api.wire import Body, ShortText, Text
 
 MAX_TIMES: Final = 100
-"""How many coming times are told at once."""
+"""The largest number of next runs in a response."""
 
 
 class AtBody(Body):
@@ -35,7 +34,7 @@ class AtBody(Body):
 
 
 class EveryBody(Body):
-    """Again and again. ``origin`` is a point of the grid, for that anchor."""
+    """A repeating schedule. ``origin`` is a point of the grid, for the anchor ``grid``."""
 
     kind: Literal["every"]
     every_ms: StrictInt
@@ -43,14 +42,14 @@ class EveryBody(Body):
 
 
 class CronBody(Body):
-    """By the clock on the wall."""
+    """A schedule by local time."""
 
     kind: Literal["cron"]
     expression: Annotated[str, Field(max_length=MAX_CHARS)]
 
 
 class PromptBody(Body):
-    """The agent works on this; ``model`` instead of its own."""
+    """A prompt for the agent; ``model`` replaces the agent's own."""
 
     kind: Literal["prompt"]
     text: Text
@@ -58,14 +57,14 @@ class PromptBody(Body):
 
 
 class MessageBody(Body):
-    """This is delivered as it stands."""
+    """A text that is delivered as it is."""
 
     kind: Literal["message"]
     text: Text
 
 
 class CommandBody(Body):
-    """This program runs."""
+    """A program to run."""
 
     kind: Literal["command"]
     argv: Annotated[list[Text], Field(min_length=1, max_length=1000)]
@@ -92,14 +91,14 @@ _CHANGE: Final[dict[str, Any]] = {
 
 
 def _of_a_change(schema: dict[str, Any]) -> None:
-    """What is missing has no value at all, so no default is to be shown."""
+    """Remove defaults from a schema: missing keys have no value."""
     for described in schema["properties"].values():
         described.pop("default", None)
     schema["examples"] = [_CHANGE]
 
 
 class DraftBody(Body):
-    """A job that somebody wants. What is missing is found by the settings."""
+    """A new job. Missing keys come from the settings."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -134,10 +133,10 @@ class DraftBody(Body):
 
 
 class ChangeBody(Body):
-    """What an edit changes; what is missing stays as it is.
+    """The changes of an edit; missing keys stay as they are.
 
-    In ``policy`` null takes a key back to that of the settings. ``state`` is ``active`` or
-    ``paused``. The edit is refused unless the job is at ``revision``, if that is given.
+    In ``policy``, null resets a key to the settings. ``state`` is ``active`` or ``paused``. With
+    ``revision``, the edit fails if the job has another revision.
     """
 
     model_config = ConfigDict(json_schema_extra=_of_a_change)
@@ -162,7 +161,7 @@ class ChangeBody(Body):
 
 
 class SpecView(BaseModel):
-    """What people have decided of a job."""
+    """The definition of a job."""
 
     slug: str
     name: str
@@ -203,7 +202,7 @@ class JobView(BaseModel):
 
 
 class PageView(BaseModel):
-    """Some of the jobs that were asked for, and how many there are in all."""
+    """A page of jobs, and their total number."""
 
     jobs: list[JobView]
     total: int
@@ -212,30 +211,30 @@ class PageView(BaseModel):
 # ---------------------------------------------------------------------------- drafts and changes
 
 _FOUND: Final = ("payload", "agent", "target", "peer")
-"""Keys of a draft that the settings find if they are None."""
+"""Keys of a draft that come from the settings if they are None."""
 
 
 def draft_json(draft: JobDraft) -> dict[str, object]:
-    """A draft as ``DraftBody``."""
+    """Return a draft as ``DraftBody``."""
     given = {each.name: plain(getattr(draft, each.name)) for each in fields(draft)}
     return {key: value for key, value in given.items() if value is not None or key not in _FOUND}
 
 
 def draft_of(body: DraftBody) -> JobDraft:
-    """The draft that is meant. Raises ``BadSchedule`` and ``BadJob``."""
+    """Parse a draft. Raises ``BadSchedule`` and ``BadJob``."""
     given = body.model_dump(mode="json", exclude_unset=True)
     given = {key: value for key, value in given.items() if value is not None or key not in _FOUND}
     return JobDraft(**read_fields(JobDraft, given))
 
 
 def change_json(change: JobChange) -> dict[str, object]:
-    """A change as ``ChangeBody``."""
+    """Return a change as ``ChangeBody``."""
     given = {each.name: getattr(change, each.name) for each in fields(change)}
     return {key: plain(value) for key, value in given.items() if value is not KEEP}
 
 
 def change_of(body: ChangeBody) -> JobChange:
-    """The change that is meant. Raises as ``draft_of``."""
+    """Parse a change. Raises the errors of ``draft_of``."""
     given = body.model_dump(mode="json", exclude_unset=True, exclude={"revision"})
     return JobChange(**read_fields(JobChange, given), revision=body.revision)
 
@@ -245,7 +244,7 @@ def change_of(body: ChangeBody) -> JobChange:
 
 @dataclass(frozen=True, slots=True)
 class JobSettingsView:
-    """What the settings say of all jobs, and what time it is for the gateway."""
+    """The settings of all jobs, and the gateway's present time."""
 
     profile: Profile
     enabled: bool
@@ -255,14 +254,14 @@ class JobSettingsView:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When a job would run, in order."""
+    """The runs that a job would have, in order."""
 
     times: list[datetime]
 
 
 @dataclass(frozen=True, slots=True)
 class RouteView:
-    """Why the result of a job would reach nobody now; "" if nothing speaks against it."""
+    """Why the result of a job could not be delivered now; "" if it could."""
 
     problem: str
 
@@ -276,14 +275,14 @@ class ZoneView:
 
 @dataclass(frozen=True, slots=True)
 class ZoneBody:
-    """The zone that is chosen; null goes back to that of the settings."""
+    """A time zone to choose; null resets it to the settings."""
 
     zone: Annotated[str | None, Field(max_length=256)]
 
 
 @dataclass(frozen=True, slots=True)
 class RanNow:
-    """What a run by hand came to: the occurrence that began, or why there is none."""
+    """The result of a manual run: its occurrence, or why it did not start."""
 
     occurrence: OccurrenceId | None = None
     run: RunId | None = None
@@ -292,14 +291,14 @@ class RanNow:
 
 
 def ran_now(result: StartedNow | RunNow) -> RanNow:
-    """The answer to a run by hand."""
+    """Return the response for a manual run."""
     if isinstance(result, RunNow):
         return RanNow(refused=result)
     return RanNow(result.occurrence, result.run, result.session)
 
 
 def started_now(answer: RanNow) -> StartedNow | RunNow:
-    """What was answered to a run by hand."""
+    """Parse the response for a manual run."""
     if answer.occurrence is None:
         return answer.refused or RunNow.OFF
     return StartedNow(answer.occurrence, answer.run, answer.session)

@@ -1,7 +1,7 @@
-"""Everything about jobs, for operators and their programs (SPEC CRON-2, CRON-11, CRON-12, SEC-3).
+"""Jobs in the API (SPEC CRON-2, CRON-11, CRON-12, SEC-3).
 
-Whoever reaches this API is an operator. One that asks as somebody (``asker``) may do what that
-owner may, and no more; as a person, unless another ``maker`` is named.
+Callers of this API are operators. With ``asker`` a caller has only that owner's rights, as a person
+unless ``maker`` says otherwise.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ async def asker_of(
     chat: Part = None,
     peer: PeerKind = PeerKind.DIRECT,
 ) -> Requester:
-    """Who asks: a person, if they ask as somebody and do not say as what.
+    """Return the requester: a person, if an ``asker`` without a ``maker`` is given.
 
-    Raises ``BadJob`` for a chat of another form.
+    Raises ``BadJob`` for an invalid chat.
     """
     if maker is None:
         maker = Maker.OPERATOR if asker is None else Maker.PERSON
@@ -108,7 +108,7 @@ async def _query(
 
 
 def job_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/jobs``."""
+    """Return the routes below ``/api/jobs``."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
     _looking(api, control)
     _history(api, control)
@@ -125,14 +125,14 @@ def _looking(api: APIRouter, control: Control) -> None:
         limit: Limit = 50,
         offset: Offset = 0,
     ) -> Response:
-        """Jobs, the next one to run first; ``target`` are those that tell their results there."""
+        """List jobs, the next one to run first; ``target`` selects a target chat."""
         query = replace(query, target=_target(target), limit=limit, offset=offset)
         page = await control.jobs.search(query, by)
         return _json({"jobs": [job_json(job) for job in page.jobs], "total": page.total})
 
     @api.get("/{job}", response_model=JobView)
     async def get(job: Asked, by: By) -> Response:
-        """One job, by its id, the beginning of its id, or its slug."""
+        """Get a job by id, prefix of its id, or slug."""
         return _job(await control.jobs.get(job, by))
 
 
@@ -146,52 +146,52 @@ def _history(api: APIRouter, control: Control) -> None:
         limit: Limit = 50,
         status: OccurrenceStatus | None = None,
     ) -> list[LoggedOccurrence]:
-        """What became of the times it was due, the newest first."""
+        """List the occurrences of a job, the newest first."""
         rows = await control.jobs.log(job, by, limit=limit + 1, status=status, before=before)
         return page.of(rows, limit)
 
     @api.get("/{job}/stats")
     async def stats(job: Asked, since: Since, by: By) -> JobStats:
-        """What it did with what was due since then."""
+        """Get statistics of a job since a date."""
         return await control.jobs.stats(job, by, since=_in_utc(since))
 
     @api.get("/{job}/upcoming")
     async def upcoming(job: Asked, by: By, count: Count = 3) -> Times:
-        """Its next times; none unless it is active."""
+        """List the next runs of a job; none unless it is active."""
         service = control.jobs
         found = await service.get(job, by)
         return Times(service.upcoming(found, count))
 
     @api.get("/{job}/route")
     async def route(job: Asked, by: By) -> RouteView:
-        """Whether there is a chat that its result can go to now."""
+        """Check whether the result of a job could be delivered now."""
         return RouteView(await control.jobs.no_route(job, by))
 
 
 def _changing(api: APIRouter, control: Control) -> None:
     @api.post("", response_model=JobView, status_code=201)
     async def create(body: DraftBody, by: By) -> Response:
-        """Make a job."""
+        """Create a job."""
         return _job(await control.jobs.create(draft_of(body), by), status_code=201)
 
     @api.patch("/{job}", response_model=JobView)
     async def edit(job: Asked, body: ChangeBody, by: By) -> Response:
-        """Change some of it."""
+        """Change a job."""
         return _job(await control.jobs.edit(job, change_of(body), by))
 
     @api.delete("/{job}", response_model=JobView)
     async def delete(job: Asked, by: By) -> Response:
-        """Delete it; the answer is what it was."""
+        """Delete a job and return it."""
         return _job(await control.jobs.delete(job, by))
 
     @api.post("/{job}/run")
     async def run(job: Asked, by: By) -> RanNow:
-        """Run it now, in whatever state it is."""
+        """Run a job in any state now."""
         return ran_now(await control.jobs.run_now(job, by))
 
 
 def occurrence_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/occurrences``."""
+    """Return the routes below ``/api/occurrences``."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
 
     @api.get("", responses=LINK)
@@ -202,46 +202,46 @@ def occurrence_routes(control: Control) -> APIRouter:
         limit: Limit = 50,
         status: OccurrenceStatus | None = None,
     ) -> list[LoggedOccurrence]:
-        """What became of the times that jobs were due, of all of them, the newest first."""
+        """List the occurrences of all jobs, the newest first."""
         rows = await control.jobs.log(None, by, limit=limit + 1, status=status, before=before)
         return page.of(rows, limit)
 
     @api.get("/{occurrence}")
     async def one(occurrence: Asked, by: By) -> LoggedOccurrence:
-        """One of them, by its whole id."""
+        """Get an occurrence by its whole id."""
         return await control.jobs.logged(OccurrenceId(occurrence), by)
 
     return api
 
 
 def scheduler_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/scheduler``: what concerns no single job."""
+    """Return the routes below ``/api/scheduler``, which are about no single job."""
     api = APIRouter(responses=_FAULTS, tags=["jobs"])
 
     @api.get("")
     async def view() -> JobSettingsView:
-        """Settings that apply to all jobs."""
+        """Get the settings that apply to all jobs."""
         service = control.jobs
         return JobSettingsView(service.profile, service.enabled, service.most, service.now())
 
     @api.get("/stats")
     async def stats(since: Since, by: By) -> JobStats:
-        """What all jobs together did with what was due since then."""
+        """Get statistics of all jobs since a date."""
         return await control.jobs.stats(None, by, since=_in_utc(since))
 
     @api.post("/preview")
     async def preview(body: DraftBody, by: By, count: Count = 3) -> Times:
-        """When a job would run that is not made yet."""
+        """Preview the runs of a new job."""
         return Times(await control.jobs.preview(draft_of(body), by, count))
 
     @api.get("/zone")
     async def zone(by: By) -> ZoneView:
-        """The time zone of what is made without naming one."""
+        """Get the default time zone of new jobs."""
         return ZoneView(await control.jobs.zone(by))
 
     @api.put("/zone")
     async def choose(body: ZoneBody, by: By) -> ZoneView:
-        """Choose it; jobs that exist keep theirs."""
+        """Choose the default time zone; existing jobs keep theirs."""
         return ZoneView(await control.jobs.choose_zone(body.zone, by))
 
     return api

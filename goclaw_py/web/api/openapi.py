@@ -1,8 +1,7 @@
-"""The description of the API: what FastAPI finds, and what it cannot know (SPEC OPS-2).
+"""The description of the API: FastAPI's, with additions (SPEC OPS-2).
 
-Over TCP every request passes the guard, whose refusals belong to every operation; and a description
-without examples is hard to read. These are whole answers of a gateway, in ``examples.json``, by the
-names of their schemas.
+Over TCP every request passes the guard, whose errors belong to every operation. The examples are
+whole responses of a gateway, in ``examples.json``, by the names of their schemas.
 """
 
 from __future__ import annotations
@@ -60,9 +59,9 @@ _FIRST: Final = re.compile(r"(.+?[.:;])(?:\s+|$)(.*)", re.DOTALL)
 
 
 def describe(app: FastAPI) -> APIRouter:
-    """Let an app describe itself in full, at the route that comes back.
+    """Return the route with the complete description of an app.
 
-    It is made once, at the first request, in a thread: that takes seconds.
+    It is created once, at the first request, in a thread: that takes seconds.
     """
     found = app.openapi
     lock = Lock()
@@ -88,7 +87,7 @@ def describe(app: FastAPI) -> APIRouter:
 
 
 def operations(document: _Json) -> Iterator[tuple[str, str, _Json]]:
-    """Path, method and description of each operation."""
+    """Yield path, method and description of each operation."""
     for path, item in document["paths"].items():
         for method in METHODS:
             if method in item:
@@ -120,7 +119,7 @@ def _schema_of_error() -> _Json:
 
 
 def _in_words(operation: _Json) -> None:
-    """The first sentence sums up; FastAPI makes the summary of the function's name."""
+    """Use the first sentence as summary, in place of the function's name."""
     text = operation.get("description", "").replace("``", "`").strip()
     found = _FIRST.match(text)
     if found:
@@ -189,13 +188,13 @@ def _add(content: _Json, schemas: _Json) -> None:
 
 
 def _name(schema: _Json) -> str:
-    """The name of the schema that is meant, "" for one that has none."""
+    """Return the name of the schema, "" for one without a name."""
     reference: str = schema.get("$ref", "")
     return reference.rpartition("/")[2]
 
 
 @cache
 def _known() -> _Json:
-    """Examples by the names of schemas."""
+    """Return the examples by the names of schemas."""
     known: _Json = json.loads(_EXAMPLES.read_text())
     return known

@@ -1,6 +1,6 @@
 """Long lists, page by page (SPEC OPS-2).
 
-The answer is the list; ``Link`` has the address of the next page, and is left out on the last one.
+The response is the list; ``Link`` has the address of the next page, except on the last one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _reader(keys: int) -> Callable[..., Awaitable[Cursor | None]]:
 
 
 Before = Annotated[Cursor | None, Depends(_reader(1))]
-"""In lists of what has an id."""
+"""For lists of rows with an id."""
 
 ChatBefore = Annotated[Cursor | None, Depends(_reader(3))]
 HeardBefore = Annotated[Cursor | None, Depends(_reader(6))]
@@ -59,11 +59,11 @@ async def _after(after: _Text = None) -> Cursor | None:
 
 
 After = Annotated[Cursor | None, Depends(_after)]
-"""In lists that show the oldest first."""
+"""For lists with the oldest row first."""
 
 
 def parsed(name: str, text: str | None, keys: int) -> Cursor | None:
-    """A place in a list. Raises ``RequestValidationError``."""
+    """Parse a cursor. Raises ``RequestValidationError``."""
     try:
         return None if text is None else Cursor.parse(text, keys=keys)
     except ValueError as error:
@@ -82,11 +82,11 @@ LINK: Final[dict[int | str, dict[str, Any]]] = {
         }
     }
 }
-"""What the description of a list says of its answer."""
+"""The description of a list's response."""
 
 
 class Pager:
-    """Makes pages of lists, and says in the response where the next one begins."""
+    """Creates pages of lists, with the address of the next one in the response."""
 
     def __init__(self, request: Request, response: Response) -> None:
         self._asked = parse_qsl(request.url.query, keep_blank_values=True)
@@ -100,9 +100,9 @@ class Pager:
         *,
         name: str = "before",
     ) -> list[T]:
-        """Return a page of a list of which one row more was asked for than the page may have.
+        """Return a page of a list that was read with one row more than the page may have.
 
-        ``place`` is where the next page goes on, and ``name`` the parameter that says so.
+        ``place`` returns the position of the next page, ``name`` is its parameter.
         """
         if len(rows) > limit:
             kept = [(key, value) for key, value in self._asked if key != name]

@@ -1,6 +1,6 @@
-"""The HTTP API: what ``Control`` and ``Terminals`` offer, as routes (SPEC OPS-1, OPS-2).
+"""The HTTP API: ``Control`` and ``Terminals`` as routes (SPEC OPS-1, OPS-2).
 
-The answers are the dataclasses of the ports as JSON. Every other answer has ``{"error": …}``.
+Responses are the dataclasses of the ports as JSON. Errors have ``{"error": …}``.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def make_api(
     settings: Sequence[Setting] = (),
     health: Health | None = None,
 ) -> FastAPI:
-    """Make the app. Without ``terminals`` there are no chat routes, without ``health`` no probes.
+    """Create the app. Without ``terminals`` it has no chat routes, without ``health`` no probes.
 
-    ``settings`` are shown as they are: they must be without secrets.
+    ``settings`` are shown unchanged: they must be without secrets.
     """
     app = FastAPI(
         title="goclaw_py",
@@ -99,7 +99,7 @@ def _include(
     prefix: str,
     responses: dict[int | str, dict[str, Any]] | None = _ERRORS,
 ) -> None:
-    """Add routes, and remember what can be done at their paths."""
+    """Add routes, and store the methods of their paths."""
     app.include_router(routes, prefix=prefix, responses=responses)
     for route in routes.routes:
         if isinstance(route, APIRoute):
@@ -114,7 +114,7 @@ def closing_of(app: FastAPI) -> asyncio.Event:
 
 
 def _handle_errors(app: FastAPI) -> None:
-    """Let an app answer all errors."""
+    """Let an app convert all errors."""
     for kind in (GoclawError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _on_error)
 
@@ -143,14 +143,14 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """What can be done at the path of a request; Starlette knows only its first route."""
+    """Return the methods of a request's path; Starlette knows only those of its first route."""
     path = request.scope["path"]
     known: list[tuple[re.Pattern[str], frozenset[str]]] = request.app.state.methods
     return sorted({one for pattern, methods in known if pattern.match(path) for one in methods})
 
 
 def _is_unreadable(detail: dict[str, Any]) -> bool:
-    """Whether the body as a whole is wrong, not a value in it."""
+    """Return whether the body as a whole is invalid, not a value in it."""
     return detail["type"] == "json_invalid" or tuple(detail["loc"]) == ("body",)
 
 

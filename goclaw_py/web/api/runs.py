@@ -1,4 +1,4 @@
-"""Runs and sessions: what became of them, and what is in them (SPEC OPS-2)."""
+"""Runs and sessions in the API (SPEC OPS-2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from goclaw_py.web.api.wire import StopBody
 from goclaw_py.web.caco.routes import ListedSession, listed
 
 MAX_SPANS: Final = 2_000
-"""How many runs a page of the timeline may have."""
+"""The largest number of runs on a page of the timeline."""
 
 KeyPath = Annotated[
     str, Path(min_length=1, max_length=512, examples=["agent:main:telegram:direct:100"])
@@ -63,7 +63,7 @@ def _in_utc(name: str, instant: datetime) -> datetime:
 
 
 def run_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/runs``, but for the event stream."""
+    """Return the routes below ``/api/runs``, except the event stream."""
     api = APIRouter(tags=["runs"])
     _lists_of_runs(api, control)
     _one_run(api, control)
@@ -81,10 +81,10 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
         *,
         active: bool = False,
     ) -> list[StoredRun]:
-        """Runs, the newest first.
+        """List runs, the newest first.
 
-        All that is given must hold: of one `session`, of one `agent`, with one `trigger`, ended
-        with one `outcome`, `active` ones only.
+        All given conditions apply: of one `session`, of one `agent`, with one `trigger`, with one
+        `outcome`, only `active` ones.
         """
         key = SessionKey(session) if session is not None else None
         found = await control.runs(
@@ -94,16 +94,16 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
 
     @api.get("/active")
     async def active() -> ActiveRuns:
-        """All requests that are not done: what works, and what waits for what."""
+        """List all unfinished requests: what is running, and what waits for what."""
         return await control.active()
 
     @api.get("/timeline", responses=LINK)
     async def timeline(
         page: Page, span: Span, after: After, limit: Spans = MAX_SPANS
     ) -> list[RunSpan]:
-        """Runs that worked at some time from `since` to before `until`, the oldest first.
+        """List runs that were running from `since` to before `until`, the oldest first.
 
-        Of each only what a picture of many needs. A run that still works has no `finished_at`.
+        Each has only the fields of a timeline. A run in progress has no `finished_at`.
         """
         since, until = span
         found = await control.runs_between(since, until, limit=limit + 1, after=after)
@@ -113,56 +113,55 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
 def _one_run(api: APIRouter, control: Control) -> None:
     @api.get("/{prefix}")
     async def run(prefix: RunPath) -> StoredRun:
-        """One run, by its id or the beginning of its id."""
+        """Get a run by its id or the beginning of its id."""
         return await control.run(prefix)
 
     @api.get("/{prefix}/record")
     async def record(prefix: RunPath) -> RunRecord:
-        """Everything that is stored of a run.
+        """Get everything that is stored about a run.
 
-        `run` has its facts, the tools it has called and what it has used, `entries` what it has
-        added to the history of its session (what was asked, what was answered), `said` its messages
-        to chats and what became of them.
+        `run` has its facts, tool calls and usage, `entries` the history entries that it added,
+        `said` its outgoing messages.
         """
         return await control.run_record(prefix)
 
 
 def session_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/sessions``, but for messages into them."""
+    """Return the routes below ``/api/sessions``, except sending messages."""
     api = APIRouter(tags=["sessions"])
 
     @api.get("", responses=LINK)
     async def sessions(page: Page, before: Before, limit: Limit = 50) -> list[ListedSession]:
-        """Sessions, the last active first; those of jobs with slug and next run."""
+        """List sessions, the most recently active first; those of jobs with slug and next run."""
         found = await control.sessions(limit=limit + 1, before=before)
         return page.of(await listed(control.jobs, found), limit)
 
     @api.get("/{key:path}/history")
     async def history(key: KeyPath, limit: Limit = 200) -> list[StoredEntry]:
-        """The newest entries of a session's history since its last reset, oldest first."""
+        """List the newest history entries of a session since its last reset, the oldest first."""
         return await control.history(SessionKey(key), limit=limit)
 
     @api.get("/{key:path}/queue")
     async def queue(key: KeyPath) -> QueueView:
-        """What runs, what waits and what got no answer, by any unique part of the session's key."""
+        """Get the running, waiting and unanswered messages of a session, by a part of its key."""
         return await control.queue(key)
 
     @api.post("/{key:path}/stop")
     async def stop(key: KeyPath, body: StopBody) -> StopReport:
-        """Like `/stop` or `/stopall` in that session's chat, of an owner.
+        """Stop as an owner's `/stop` or `/stopall` in the session's chat does.
 
-        `unsent` is how many messages of answers that were written already are given up.
+        `unsent` is the number of dropped messages of earlier answers.
         """
         return await control.stop(SessionKey(key), everything=body.everything)
 
     @api.post("/{key:path}/reset", status_code=204)
     async def reset(key: KeyPath) -> None:
-        """Stop what runs and waits in a session and begin a fresh history."""
+        """Cancel the running and waiting runs of a session, and start a new history."""
         await control.reset(SessionKey(key))
 
     @api.get("/{key:path}")
     async def session(key: KeyPath) -> Session:
-        """The session with this key or unique part of a key."""
+        """Get a session by its key or a unique part of it."""
         return await control.session(key)
 
     return api

@@ -1,4 +1,4 @@
-"""Server-sent events: what runs do, and the chats of terminals (SPEC OPS-2, CHAN-9)."""
+"""Server-sent events: progress of runs, and chats of terminals (SPEC OPS-2, CHAN-9)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from goclaw_py.web.api.wire import (
 )
 
 _MOST_TOGETHER: Final = 64
-"""How many events may be in one write."""
+"""The largest number of events in a write."""
 
 GATHER_S: Final = 0.1
-"""How long events are gathered for one write, in seconds: many programs may follow many runs."""
+"""Seconds for which events are collected for one write, for many readers of many runs."""
 
 Part = Annotated[str | None, Query(min_length=1, max_length=512)]
 
@@ -37,7 +37,7 @@ _SCHEMA = {
     "description": "The data of each server-sent event.",
     "oneOf": [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in LIVE_EVENTS.values()],
 }
-"""FastAPI describes one document in an answer, not a stream of them."""
+"""FastAPI describes one document per response, not a stream of them."""
 
 _EXAMPLE = {
     "at": "2026-01-02T03:04:05Z",
@@ -53,11 +53,11 @@ E = TypeVar("E", bound=ChatEvent | LiveEvent)
 
 
 class ClosedStream(StreamingResponse):
-    """An answer of ready-made server-sent events.
+    """A response of encoded server-sent events.
 
     Args:
         body: The events.
-        also: What they are made of. Both are closed at the end.
+        also: Their source. Both are closed at the end.
     """
 
     media_type = "text/event-stream"
@@ -67,7 +67,7 @@ class ClosedStream(StreamingResponse):
         super().__init__(body, headers={"Cache-Control": "no-store"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer. Whoever has hung up leaves an iterator that has stopped anywhere."""
+        """Send the response, and close the iterators after a disconnect."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -78,19 +78,19 @@ class ClosedStream(StreamingResponse):
 def event_stream(
     events: AsyncIterator[E], closing: asyncio.Event, first: bytes, gather_s: float = 0.0
 ) -> ClosedStream:
-    """Answer with server-sent events; see ``stream``."""
+    """Return a response with server-sent events; see ``stream``."""
     return ClosedStream(stream(events, closing, first, gather_s), events)
 
 
 async def stream(
     events: AsyncIterator[E], closing: asyncio.Event, first: bytes, gather_s: float = 0.0
 ) -> AsyncIterator[bytes]:
-    """Server-sent events until ``closing`` is set, with signs of life in between.
+    """Yield server-sent events until ``closing`` is set, with pings in between.
 
-    Those that come within ``gather_s`` seconds go out together: writing and waking up cost more
-    than encoding does. While nothing can be written, few events are taken from ``events``.
+    Events within ``gather_s`` seconds are sent together: writing costs more than encoding. While
+    nothing can be written, few events are taken from ``events``.
 
-    ``first`` is sent when ``events`` has taken its next step. ``events`` is closed at the end.
+    ``first`` is sent when ``events`` has executed its next step. ``events`` is closed at the end.
     """
     # One more waits until there is room.
     queue: asyncio.Queue[bytes] = asyncio.Queue(_MOST_TOGETHER - 1)
@@ -121,7 +121,7 @@ async def stream(
 async def _next(
     queue: asyncio.Queue[bytes], ends: Collection[asyncio.Future[Any]], gather_s: float
 ) -> list[bytes]:
-    """Events for one write; none if none came for ``PING_S``, or one of ``ends`` is done."""
+    """Return the events for a write; none after ``PING_S`` without one, or at one of ``ends``."""
     getting = asyncio.ensure_future(queue.get())
     try:
         await asyncio.wait({getting, *ends}, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED)
@@ -144,7 +144,7 @@ async def _close(events: AsyncIterator[object]) -> None:
 
 
 def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
-    """The route below ``/api``; ``closing`` ends the streams."""
+    """Return the route below ``/api``; ``closing`` ends the streams."""
     api = APIRouter(tags=["runs"])
 
     @api.get(
@@ -156,13 +156,13 @@ def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
         },
     )
     async def events(session: Part = None, last_event_id: Seen = None) -> ClosedStream:
-        """What runs do from now on, as server-sent events; `kind` is the name of the event.
+        """Follow runs from now on, as server-sent events; `kind` is the name of the event.
 
-        Of all sessions, or of the one with this unique part of a key, its subagents and delegates
-        included. The first event, `now`, tells what is not done at this moment. With the header
-        `Last-Event-ID` first comes what has happened since that event: browsers send it when they
-        connect again. The newest events are kept for a minute after the last reader has gone; what
-        is not there any more is told as `missed`.
+        Of all sessions, or of the one with this unique part of a key, including its subagents and
+        delegates. The first event, `now`, has all unfinished requests. With the header
+        `Last-Event-ID`, which browsers send when they reconnect, the events since that one come
+        first. Events are kept for a minute after the last reader has left; lost ones are reported
+        as `missed`.
         """
         found = control.follow(session, after=last_event_id)
         # Before there is an answer, so that what is wrong with the question gets a status.
@@ -173,22 +173,22 @@ def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
 
 
 def terminal_routes(terminals: Terminals, closing: asyncio.Event) -> APIRouter:
-    """The routes below ``/api/chat``; ``closing`` ends the streams."""
+    """Return the routes below ``/api/chat``; ``closing`` ends the streams."""
     api = APIRouter()
 
     @api.get("/{chat}/events", response_class=StreamingResponse)
     async def events(chat: Chat) -> ClosedStream:
-        """What happens in a chat, as server-sent events; the terminal is attached meanwhile."""
+        """Follow a chat as server-sent events; the terminal is attached meanwhile."""
         return event_stream(terminals.attach(chat), closing, ATTACHED)
 
     @api.post("/{chat}/messages", status_code=204)
     async def say(chat: Chat, body: SayBody) -> None:
-        """Take a line; it is committed when this answers."""
+        """Send a line; it is committed when this responds."""
         await terminals.say(chat, body.message_id, body.text)
 
     @api.post("/{chat}/confirm", status_code=204)
     async def confirm(chat: Chat, body: ConfirmBody) -> None:  # noqa: ARG001  (part of the path)
-        """The person has seen a message."""
+        """Confirm that a message was shown."""
         terminals.confirm(body.receipt)
 
     return api

@@ -1,6 +1,6 @@
-"""What goes over the wire, for the server and for its client alike: paths, bodies, events.
+"""Paths, bodies and events of the API, for the server and its client.
 
-Imports no web framework, so that the client does not pay for one.
+Imports no web framework, to keep the client light.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from goclaw_py.scheduler.views import MAX_LANE_SIZE
 T = TypeVar("T")
 
 MAX_BODY_BYTES = 12 * MAX_TEXT_CHARS + 64 * 1024
-"""Room for the longest text, whatever stands in it: JSON may write a character in twelve bytes."""
+"""Room for the longest text: JSON may need twelve bytes for a character."""
 
 MAX_LIMIT = 1_000
 PING_S = 15.0
-"""How often an idle event stream says that it lives, in seconds."""
+"""Seconds between pings of an idle event stream."""
 
 ATTACHED = b": attached\n\n"
-"""The first line of a chat's event stream: from here on nothing is missed."""
+"""The first line of a chat's event stream: from here on no event is missed."""
 PING = b": ping\n\n"
 
 Key = Annotated[str, Field(min_length=1, max_length=512)]
@@ -40,56 +40,56 @@ MAX_ROW_ID = 2**63 - 1
 RowId = Annotated[int, Field(strict=True, ge=0, le=MAX_ROW_ID)]
 Flag = Annotated[bool, Field(strict=True)]
 OneLine = Annotated[Name, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
-"""Text without control characters: it is stored as it is, and shown in terminals."""
+"""Text without control characters, because it is shown in terminals."""
 
 
 class Body(BaseModel):
-    """A body without keys that nobody reads: a misspelt one must not be lost in silence."""
+    """A body that refuses unknown keys, such as misspelt ones."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiError:
-    """The body of every answer that is not 2xx."""
+    """The body of every response with an error."""
 
     error: str
 
 
 class StopBody(Body):
-    """``everything``: like ``/stopall`` instead of ``/stop``."""
+    """``everything``: ``/stopall`` instead of ``/stop``."""
 
     everything: Flag = False
 
 
 class ResizeBody(Body):
-    """How many runs may work in a lane at once."""
+    """The number of slots of a lane."""
 
     concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_LANE_SIZE)]
 
 
 class RowsBody(Body):
-    """Ids of outbox rows, or of inbox rows."""
+    """Ids of outbox or inbox rows."""
 
     ids: Annotated[list[RowId], Field(max_length=MAX_LIMIT)]
 
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """How many of the rows could be tried again, and are."""
+    """The number of rows that are retried."""
 
     retried: int
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedRows:
-    """How many of the rows could be given up, and are."""
+    """The number of rows that were dropped."""
 
     dropped: int
 
 
 class AllowBody(Body):
-    """A group, and whether the agent listens in it."""
+    """A chat, and whether it is allowed."""
 
     channel: OneLine
     account: OneLine
@@ -98,14 +98,14 @@ class AllowBody(Body):
 
 
 class ApproveBody(Body):
-    """The code that the person was shown; a guest may talk and nothing else."""
+    """A pairing code; ``guest``: approve without owner rights."""
 
     code: Name
     guest: Flag = False
 
 
 class RevokeBody(Body):
-    """Whom to forget."""
+    """The person to remove."""
 
     channel: Name
     account: Name
@@ -113,7 +113,7 @@ class RevokeBody(Body):
 
 
 class SayBody(Body):
-    """A line from a terminal; the same ``message_id`` again is harmless."""
+    """A line from a terminal; a repeated ``message_id`` is ignored."""
 
     message_id: OneLine
     text: Text
@@ -127,17 +127,17 @@ class ConfirmBody(Body):
 
 @cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
-    """Reads and writes values of a type as JSON."""
+    """Return an adapter that reads and writes a type as JSON."""
     return TypeAdapter(kind)
 
 
 def dump(kind: Any, value: object) -> bytes:
-    """Write a value as JSON bytes."""
+    """Return a value as JSON bytes."""
     return adapter(kind).dump_json(value)
 
 
 def read(kind: type[T], raw: bytes) -> T:
-    """Read a value from JSON bytes. Raises ``Unreadable``."""
+    """Parse a value from JSON bytes. Raises ``Unreadable``."""
     hashable: Any = kind
     try:
         value: T = adapter(hashable).validate_json(raw)
@@ -149,7 +149,7 @@ def read(kind: type[T], raw: bytes) -> T:
 
 
 class Unreadable(GoclawError):
-    """The other side speaks another language."""
+    """The response has another format."""
 
 
 # ---------------------------------------------------------------------------- events
@@ -161,12 +161,12 @@ CHAT_EVENTS: Mapping[str, type[ChatEvent]] = {
     "run_ended": RunEnded,
     "said": TerminalMessage,
 }
-"""What happens in a chat, by the name of the server-sent event."""
+"""The events of a chat, by the names of server-sent events."""
 
 LIVE_EVENTS: Mapping[str, type[LiveEvent]] = {
     kind.__dataclass_fields__["kind"].default: kind for kind in get_args(LiveEvent)
 }
-"""What runs do, by the value of ``kind``."""
+"""The events of runs, by the value of ``kind``."""
 
 _NAMES: Mapping[type, str] = {
     kind: name for names in (CHAT_EVENTS, LIVE_EVENTS) for name, kind in names.items()
@@ -174,7 +174,7 @@ _NAMES: Mapping[type, str] = {
 
 
 def encode_event(event: ChatEvent | LiveEvent) -> bytes:
-    """Write an event as one server-sent event."""
+    """Return an event as a server-sent event."""
     kind = type(event)
     place: str = getattr(event, "id", "")
     line = f"id: {place}\n" if place else ""
@@ -182,11 +182,11 @@ def encode_event(event: ChatEvent | LiveEvent) -> bytes:
 
 
 class EventReader(Generic[T]):
-    """Puts server-sent events together from the bytes of a stream.
+    """Parses server-sent events from the bytes of a stream.
 
-    Reads what ``encode_event`` writes: one data line an event. Comments and events that are not
-    among ``kinds`` are skipped. Lines end at a newline only: JSON text may hold U+2028 and other
-    characters that ``str.splitlines`` takes for an end.
+    Parses what ``encode_event`` writes: one data line per event. Comments and other events are
+    skipped. Lines end only at a newline: JSON may contain U+2028 and other characters at which
+    ``str.splitlines`` splits.
     """
 
     def __init__(self, kinds: Mapping[str, type[T]]) -> None:
@@ -196,7 +196,7 @@ class EventReader(Generic[T]):
         self._data = b""
 
     def feed(self, chunk: bytes) -> Iterator[T]:
-        """Take any piece of the stream and give the events that it completes."""
+        """Take a piece of the stream and yield the events that it completes."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             field, _, value = line.partition(b": ")

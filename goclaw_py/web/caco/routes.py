@@ -1,7 +1,7 @@
-"""``/api/schedule`` and messages into sessions, as *caco* has them (SPEC CRON-19).
+"""``/api/schedule`` and messages to sessions, as in *caco* (SPEC CRON-19).
 
-Schedules here are the operator's jobs: a slug is unique among those of one owner, so the jobs of
-people in chats are not to be had by theirs. Everything about all jobs is below ``/api/jobs``.
+Schedules are the operator's jobs: slugs are unique within an owner, so jobs of people in chats are
+not available here. ``/api/jobs`` has all jobs.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _FAULTS: Final[dict[int | str, dict[str, Any]]] = {
 
 
 class _Route(APIRoute):
-    """Answers with the statuses and sentences of *caco*."""
+    """Uses the statuses and error texts of *caco*."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
@@ -112,7 +112,7 @@ def _fault(status: int, fault: CacoError) -> Response:
 
 
 def schedule_routes(control: Control) -> APIRouter:
-    """The routes below ``/api/schedule``."""
+    """Return the routes below ``/api/schedule``."""
     api = APIRouter(route_class=_Route, responses=_FAULTS, tags=["schedule"])
     _looking(api, control)
     _changing(api, control)
@@ -122,7 +122,7 @@ def schedule_routes(control: Control) -> APIRouter:
 def _looking(api: APIRouter, control: Control) -> None:
     @api.get("", response_model=list[ScheduleView])
     async def schedules(limit: Limit = MAX_LIMIT, offset: Offset = 0) -> Response:
-        """All schedules of the operator, the next one to run first."""
+        """List all schedules of the operator, the next one to run first."""
         service = control.jobs
         page = await service.search(JobQuery(owner=OPERATOR, limit=limit, offset=offset), BY)
         profile = service.profile
@@ -131,7 +131,7 @@ def _looking(api: APIRouter, control: Control) -> None:
 
     @api.get("/{slug}", response_model=ScheduleView)
     async def schedule(slug: Slug) -> Response:
-        """One schedule, with its state."""
+        """Get a schedule, with its state."""
         service = control.jobs
         return _answer(view_of(await _found(service, slug), service.profile))
 
@@ -139,10 +139,9 @@ def _looking(api: APIRouter, control: Control) -> None:
 def _changing(api: APIRouter, control: Control) -> None:
     @api.put("/{slug}", response_model=Put)
     async def put(slug: Slug, body: PutBody) -> Response:
-        """Make a schedule, or change one that is there.
+        """Create or replace a schedule.
 
-        Of one that is there ``enabled``, ``sessionConfig`` and the time zone stay as they are if
-        they are not given.
+        For an existing one, missing ``enabled``, ``sessionConfig`` and time zone stay as they are.
         """
         service = control.jobs
         _same(slug, body)
@@ -152,7 +151,7 @@ def _changing(api: APIRouter, control: Control) -> None:
 
     @api.patch("/{slug}", response_model=ScheduleView)
     async def patch(slug: Slug, body: PatchBody) -> Response:
-        """Change some of it; the schedule is given as a whole or not at all."""
+        """Change a schedule; ``schedule`` is given as a whole or not at all."""
         service = control.jobs
         _same(slug, body)
         before = await _found(service, slug)
@@ -161,14 +160,14 @@ def _changing(api: APIRouter, control: Control) -> None:
 
     @api.delete("/{slug}", response_model=Deleted)
     async def delete(slug: Slug) -> Response:
-        """Delete it; a run of it goes on."""
+        """Delete a schedule; a run in progress finishes."""
         service = control.jobs
         await service.delete((await _found(service, slug)).id, BY)
         return _answer(Deleted(slug=slug))
 
     @api.post("/{slug}/run", response_model=Executed)
     async def run(slug: Slug) -> Response:
-        """Run it now, in whatever state it is; its next run stays when it is."""
+        """Run a schedule in any state now; its next run does not change."""
         service = control.jobs
         started = await service.run_now((await _found(service, slug)).id, BY)
         if isinstance(started, RunNow):
@@ -178,19 +177,19 @@ def _changing(api: APIRouter, control: Control) -> None:
 
 
 def message_routes(control: Control) -> APIRouter:
-    """``POST /sessions/{key}/messages``."""
+    """Return ``POST /sessions/{key}/messages``."""
     faults: dict[int | str, dict[str, Any]] = {**_FAULTS, 500: {"model": CacoError}}
     del faults[503]
     api = APIRouter(route_class=_Route, responses=faults, tags=["schedule"])
 
     @api.post("/sessions/{key:path}/messages", response_model=MessageAccepted)
     async def send(key: KeyPath, body: CacoMessageBody, *, queue: bool = False) -> Response:
-        """Let the agent work on a message, as if it had come into the chat of this session.
+        """Send a message to the agent as if it came from the session's chat.
 
-        409 with ``SESSION_BUSY`` when a run of it waits or works, unless it may ``queue``; with
-        ``NOT_A_CHAT`` for a session without a chat, such as that of a subagent. The answer in the
-        session of a job goes where the job tells its results; if that is nowhere, it is only in the
-        history. Once accepted a message is not lost, even by a crash.
+        409 with ``SESSION_BUSY`` if the session is busy and ``queue`` is false; with ``NOT_A_CHAT``
+        for a session without a chat, such as that of a subagent. The answer in a job's session goes
+        to the job's target, or only into the history if it has none. An accepted message survives a
+        crash.
         """
         if body.prompt is not None and body.message is not None:
             raise Wrong("prompt: give prompt or message, not both")
@@ -205,7 +204,7 @@ def message_routes(control: Control) -> APIRouter:
 
 
 async def _put(service: JobService, slug: str, body: PutBody) -> tuple[Job, bool]:
-    """The job as the body wants it, and whether it was made for that. Raises ``JobError``."""
+    """Return the job for a body, and whether it was created. Raises ``JobError``."""
     try:
         before = await _found(service, slug)
     except UnknownJob:
@@ -218,7 +217,7 @@ async def _put(service: JobService, slug: str, body: PutBody) -> tuple[Job, bool
 
 
 async def _found(service: JobService, slug: str) -> Job:
-    """The operator's job with exactly this slug. Raises ``UnknownJob``."""
+    """Return the operator's job with exactly this slug. Raises ``UnknownJob``."""
     if not SLUG.fullmatch(slug):
         raise UnknownJob(slug)
     # The service also takes an id, and the beginning of one.
@@ -261,7 +260,7 @@ def _draft(service: JobService, slug: str, body: PutBody) -> JobDraft:
 
 
 def _change(service: JobService, job: Job, body: PatchBody) -> JobChange:
-    """What an edit of this job is to change."""
+    """Return the change for an edit of a job."""
     change = JobChange(payload=_payload(job, body))
     if body.schedule is not None:
         least_s = job.policy(service.profile.policy).min_interval_s
@@ -280,7 +279,7 @@ def _change(service: JobService, job: Job, body: PatchBody) -> JobChange:
 
 
 def _payload(job: Job, body: PatchBody) -> Payload | Keep:
-    """What it is to do. A job that is no prompt stays what it is: no model is to get its text."""
+    """Return the new payload. A job with another payload than a prompt keeps its kind."""
     given = body.session_config
     before = job.spec.payload
     if not isinstance(before, Prompt):
@@ -302,14 +301,14 @@ def _payload(job: Job, body: PatchBody) -> Payload | Keep:
 
 @dataclass(frozen=True, slots=True)
 class ListedSession(Session):
-    """A session; that of a job with the slug of this and its next run."""
+    """A session; for a job's session, with the job's slug and next run."""
 
     scheduleSlug: str | None = None  # noqa: N815  (as in caco)
     scheduleNextRun: str | None = None  # noqa: N815
 
 
 async def listed(service: JobService, sessions: Sequence[Session]) -> list[ListedSession]:
-    """The sessions, with the jobs to which they belong."""
+    """Return the sessions with their jobs."""
     return list(await asyncio.gather(*(_listed(service, session) for session in sessions)))
 
 

@@ -1,4 +1,4 @@
-"""What is said of schedules that cannot be so, in the sentences of *caco* (SPEC CRON-19)."""
+"""The error texts of *caco* (SPEC CRON-19)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _SAID: Final[Mapping[str, str]] = {
     "bool_type": "must be true or false",
     "extra_forbidden": "unknown key",
 }
-"""What is wrong with a value, by the name that pydantic has for it."""
+"""Error texts by pydantic's error types."""
 
 
 def not_found(slug: str) -> str:
-    """The sentence for a schedule that is not there."""
+    """Return the text for a schedule that does not exist."""
     shown = slug if len(slug) <= _SHOWN else f"{slug[:_SHOWN]}…"
     return f"Schedule not found: {shown}"
 
 
 def said_of(error: JobError) -> tuple[str, str | None]:
-    """What is said of a job that cannot be so, and in more detail where there is more to say."""
+    """Return the text for a job error, and details if there are any."""
     match error:
         case BadJob(key="prompt", allowed="is required" | "must not be empty"):
             return PROMPT_REQUIRED, None
@@ -54,7 +54,7 @@ def said_of(error: JobError) -> tuple[str, str | None]:
 
 
 def words(errors: Iterable[Mapping[str, Any]]) -> str:
-    """What is wrong with a body, from what pydantic says of it."""
+    """Return the text for an invalid body, from pydantic's errors."""
     for detail in errors:
         where = [str(part) for part in detail["loc"][1:]]
         if detail["type"] == "json_invalid":
@@ -89,14 +89,14 @@ def _said(detail: Mapping[str, Any]) -> str:
 
 
 def least_interval(least_s: float) -> str:
-    """The sentence for a schedule that is too frequent."""
+    """Return the text for a schedule that is too frequent."""
     hours, rest = divmod(least_s, 3600)
     extra = "" if rest or not hours else f" ({_count(int(hours), 'hour')})"
     return f"Minimum interval is {_length(least_s)}{extra}"
 
 
 def _length(seconds: float) -> str:
-    """In minutes if these are whole ones."""
+    """Return a duration in minutes if they are whole, otherwise in seconds."""
     if seconds >= 60 and not seconds % 60:
         return _count(int(seconds // 60), "minute")
     return _count(seconds, "second")

@@ -61,7 +61,7 @@ _VIEW: Final[dict[str, Any]] = {
 _SHOWN_ONLY: Final = frozenset(
     {"payload", "state", "lastRun", "lastResult", "lastError", "sessionId", "nextRun"}
 )
-"""What GET tells of a schedule and nobody can set."""
+"""Keys of GET that cannot be set."""
 
 
 class Wire(BaseModel):
@@ -71,24 +71,23 @@ class Wire(BaseModel):
 
 
 class StrictBody(Wire):
-    """A body that comes in. A key that is not known is refused: it may be a misspelled one.
+    """A request body, which refuses unknown keys, such as misspelt ones.
 
-    What GET has given can be sent back: its keys that nobody can set are ignored, and in a schedule
-    those that are null.
+    The result of GET is accepted: its read-only keys are ignored, and null keys in a schedule.
     """
 
     model_config = ConfigDict(extra="forbid")
 
 
 def _set_keys(body: object) -> object:
-    """A body without the keys that are only shown."""
+    """Return a body without read-only keys."""
     if not isinstance(body, dict):
         return body
     return {key: value for key, value in body.items() if key not in _SHOWN_ONLY}
 
 
 def _given_keys(schedule: object) -> object:
-    """A schedule without the keys that are null: those of its other types are shown so."""
+    """Return a schedule without null keys, which belong to other kinds of schedules."""
     if not isinstance(schedule, dict):
         return schedule
     names = {to_camel(name) for name in ScheduleShape.model_fields}
@@ -105,7 +104,7 @@ Zone = Annotated[
 
 
 class CronSchedule(StrictBody):
-    """By the clock on the wall of its zone."""
+    """A schedule by the local time of its zone."""
 
     type: Literal["cron"]
     expression: Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
@@ -113,7 +112,7 @@ class CronSchedule(StrictBody):
 
 
 class IntervalSchedule(StrictBody):
-    """Again and again; one of the two lengths is given."""
+    """A repeating schedule; exactly one of the two durations is given."""
 
     type: Literal["interval"]
     interval_minutes: Annotated[
@@ -139,14 +138,14 @@ AnySchedule = Annotated[
 
 
 class SessionConfig(StrictBody):
-    """How it runs. ``model``: null is the agent's own; ``persistSession``: it keeps its context."""
+    """How it runs. ``model``: null is the agent's own; ``persistSession``: it keeps its history."""
 
     model: Annotated[str | None, Field(max_length=256)] = None
     persist_session: StrictBool | None = None
 
 
 class PatchBody(StrictBody):
-    """What is to be changed."""
+    """The changes."""
 
     model_config = _example({"enabled": False})
 
@@ -160,7 +159,7 @@ class PatchBody(StrictBody):
 
 
 class PutBody(PatchBody):
-    """A schedule. ``prompt`` may be missing only where the settings have one for such jobs."""
+    """A schedule. ``prompt`` may be missing only if the settings have a default prompt."""
 
     model_config = _example(_BODY)
 
@@ -168,7 +167,7 @@ class PutBody(PatchBody):
 
 
 class ScheduleShape(Wire):
-    """When it runs, as it is shown."""
+    """A schedule in a response."""
 
     type: Literal["cron", "interval", "at"]
     expression: str | None = None
@@ -181,9 +180,9 @@ class ScheduleShape(Wire):
 class ScheduleView(Wire):
     """A schedule with its state.
 
-    ``payload`` says what ``prompt`` is: a prompt, a message that is sent as it stands, or a
-    command. ``lastResult``: ``success``, ``error``, or another word for how the last run ended.
-    ``sessionId`` is null if each run has a session of its own.
+    ``payload`` is the kind of ``prompt``: a prompt, a message that is sent as it is, or a command.
+    ``lastResult``: ``success``, ``error``, or another word for the end of the last run.
+    ``sessionId`` is null if each run has its own session.
     """
 
     model_config = _example(_VIEW)
@@ -203,7 +202,7 @@ class ScheduleView(Wire):
 
 
 class Put(Wire):
-    """What PUT has done."""
+    """The result of PUT."""
 
     model_config = _example(
         {"slug": "daily-standup", "nextRun": "2026-01-30T08:00:00.000Z", "created": True}
@@ -215,7 +214,7 @@ class Put(Wire):
 
 
 class Deleted(Wire):
-    """What DELETE has done."""
+    """The result of DELETE."""
 
     model_config = _example({"slug": "daily-standup", "deleted": True})
 
@@ -224,7 +223,7 @@ class Deleted(Wire):
 
 
 class Executed(Wire):
-    """A run by hand has begun. ``runId`` is null if there was nothing for an agent to do."""
+    """A manual run has started. ``runId`` is null if no agent was needed."""
 
     model_config = _example(
         {
@@ -242,7 +241,7 @@ class Executed(Wire):
 
 
 class MessageAccepted(Wire):
-    """A message is stored. ``runId`` is null if another process works on its session."""
+    """A message is stored. ``runId`` is null if another node owns its session."""
 
     model_config = _example(
         {
@@ -258,7 +257,7 @@ class MessageAccepted(Wire):
 
 
 class CacoMessageBody(StrictBody):
-    """What the agent is told; one of the two is given."""
+    """The message; exactly one of the two is given."""
 
     model_config = _example({"prompt": "what did I miss?"})
 
@@ -267,7 +266,7 @@ class CacoMessageBody(StrictBody):
 
 
 class CacoError(Wire):
-    """Why not. ``code`` is for programs; ``detail`` says more than ``error``."""
+    """An error. ``code`` is for programs; ``detail`` says more than ``error``."""
 
     model_config = _example({"error": "Schedule not found: daily-standup"})
 
@@ -280,11 +279,11 @@ class CacoError(Wire):
 
 
 class Wrong(Exception):
-    """A body that is not accepted; ``str()`` is the sentence."""
+    """An invalid body; ``str()`` is the error text."""
 
 
 def schedule_from(given: CronSchedule | IntervalSchedule | AtSchedule, least_s: float) -> Schedule:
-    """The schedule that is meant. Raises ``Wrong`` and ``BadSchedule``."""
+    """Return the schedule. Raises ``Wrong`` and ``BadSchedule``."""
     match given:
         case CronSchedule(expression=expression):
             return Cron(expression)
@@ -316,14 +315,14 @@ def _every(every_ms: int, least_s: float) -> Schedule:
 
 
 def moment(at: datetime | None) -> str | None:
-    """An instant as JavaScript writes it."""
+    """Return an instant as JavaScript writes it."""
     if at is None:
         return None
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def view_of(job: Job, profile: Profile) -> ScheduleView:
-    """A job as a schedule, where the settings make ``profile`` of all jobs."""
+    """Return a job as a schedule, given the profile of the settings."""
     payload = job.spec.payload
     policy = job.policy(profile.policy)
     model = payload.model if isinstance(payload, Prompt) else ""

@@ -1,4 +1,4 @@
-"""What could not be delivered or answered, first of all; and everything else on its way."""
+"""The page of messages that could not be delivered or answered, and of all others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Act = Callable[[Collection[int]], Awaitable[int]]
 
 
 def routes(service: PageServices) -> list[Route]:
-    """The page, and trying again or giving up."""
+    """Return the page, and the forms to retry and drop."""
     control = service.control
 
     async def look(query: Query) -> Facts:
@@ -75,7 +75,7 @@ def routes(service: PageServices) -> list[Route]:
 
 
 def _all(control: Control) -> Callable[[Request], Awaitable[Response]]:
-    """Try again whatever has failed, up to as many as the API gives at once."""
+    """Return a handler that retries all failed messages, as many as an API page has."""
 
     async def answer(request: Request) -> Response:
         await form(request)

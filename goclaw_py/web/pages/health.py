@@ -1,4 +1,4 @@
-"""How the gateway is: readiness, channels, warnings, settings; and why something happened."""
+"""The page of readiness, channels, warnings and settings, and that of explanations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from goclaw_py.ports.settings import Setting
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 _OWN: Final = "console"
-"""The channel that is always there: terminals, and the chat of the dashboard."""
+"""The channel that always exists: terminals, and the chat of the dashboard."""
 
 
 async def _nodes(service: PageServices) -> NodesView | None:
-    """All gateways on the database, None while it is away."""
+    """Return all nodes of the database, None while it is unavailable."""
     try:
         return await service.control.nodes()
     except StoreUnavailable:
@@ -29,7 +29,7 @@ async def _nodes(service: PageServices) -> NodesView | None:
 def routes(
     service: PageServices, health: Health | None, settings: Sequence[Setting]
 ) -> list[Route]:
-    """The page of health, and the answers of ``goclaw why`` (SPEC OPS-4)."""
+    """Return the health page, and that of ``goclaw why`` (SPEC OPS-4)."""
 
     async def look(_query: Query) -> Facts:
         status = await service.control.status()

@@ -1,4 +1,4 @@
-"""What the pages about heartbeats say of runs, cards, and a dry run."""
+"""Texts of the heartbeat pages: runs, cards, and dry runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUTCOMES: Final = (
     *(each.value for each in HeartbeatRunStatus if each is not HeartbeatRunStatus.SKIPPED),
     *(f"{HeartbeatRunStatus.SKIPPED}:{skip}" for skip in Skip),
 )
-"""What a log may be asked for; see ``HeartbeatRun.outcome``."""
+"""The outcomes that a list can select; see ``HeartbeatRun.outcome``."""
 
 
 def _status(heartbeat_run: HeartbeatRun) -> HeartbeatRunStatus:
@@ -39,7 +39,7 @@ def _status(heartbeat_run: HeartbeatRun) -> HeartbeatRunStatus:
 
 
 def _took_s(heartbeat_run: HeartbeatRun) -> float | None:
-    """How long its agent worked, in seconds; None if it did not, or still does."""
+    """Return how long the agent ran, in seconds; None if it did not, or still is."""
     if heartbeat_run.started_at is None or heartbeat_run.finished_at is None:
         return None
     return max(0.0, (heartbeat_run.finished_at - heartbeat_run.started_at).total_seconds())
@@ -69,7 +69,7 @@ WORDS: Final[Mapping[str, object]] = {
     "spent_words": spent_words,
     "why": why,
 }
-"""What templates say of a heartbeat and its runs."""
+"""Functions for templates about heartbeats."""
 
 
 # ---------------------------------------------------------------------------- dry run
@@ -77,7 +77,7 @@ WORDS: Final[Mapping[str, object]] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckLine:
-    """A check: what it asks, a word for how it went, its colour, and what there is to say."""
+    """A check: its question, its result, its colour, and a remark."""
 
     asks: str
     went: str
@@ -95,11 +95,11 @@ _CHECKS: Final = (
     ("Is nobody talking to the agent?", None),
     ("Is some of its daily budget left?", frozenset({Skip.BUDGET})),
 )
-"""The checks in their order, with what they end in; None: the one that lets a run wait."""
+"""The checks in order, with the results that end them; None: the one that defers a run."""
 
 
 def steps_of(report: DryRunReport, view: HeartbeatView) -> tuple[CheckLine, ...]:
-    """What a run by hand would do now, check by check (SPEC HB-1)."""
+    """Return what a manual run would do now, check by check (SPEC HB-1)."""
     verdict = dry_run_lines(report, view.heartbeat)[0]
     is_deferred = report.status is HeartbeatRunStatus.DEFERRED
     steps: list[CheckLine] = []
@@ -119,7 +119,7 @@ def steps_of(report: DryRunReport, view: HeartbeatView) -> tuple[CheckLine, ...]
 
 
 def _unheeded(view: HeartbeatView) -> list[CheckLine]:
-    """What skips regular runs only: a heartbeat run by hand comes all the same."""
+    """Return the checks that skip only scheduled runs."""
     muted, hours = view.heartbeat.muted_until, view.policy.hours
     is_muted = muted is not None and muted > view.now
     is_out = hours is not None and not hours.holds(view.now)

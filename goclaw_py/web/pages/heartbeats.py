@@ -1,7 +1,7 @@
-"""Heartbeats: a card with the last runs of each agent, buttons, and the editor of HEARTBEAT.md.
+"""The pages of heartbeats: cards with the last runs, buttons, and an editor of HEARTBEAT.md.
 
-Whoever saves the file has seen some version of it. If it is another one by now, nothing is
-changed, and they see both (SPEC HB-3, HB-9, HB-11).
+A saved file replaces the version that the person saw. If the file was changed since, nothing is
+saved, and the page shows both (SPEC HB-3, HB-9, HB-11).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CHOSEN: Final = {"yes": True, "no": False, "settings": None}
 
 @dataclass(frozen=True, slots=True)
 class ChecklistDraft:
-    """What was typed into the page of an agent. ``text``: the whole file; None: as it is."""
+    """The input of an agent's page. ``text``: the whole file; None: unchanged."""
 
     text: str | None = None
     item: str = ""
@@ -57,7 +57,7 @@ class ChecklistDraft:
 
 
 def routes(service: PageServices) -> list[Route]:
-    """The cards, one agent, and what is done with it."""
+    """Return the cards, the page of an agent, and their forms."""
     hearts = _Hearts(service)
     return [
         *service.routes(Page("/heartbeats", "heartbeats", "Heartbeats", hearts.look, every_s=2.0)),
@@ -70,7 +70,7 @@ def routes(service: PageServices) -> list[Route]:
 
 
 class _Hearts:
-    """Answers what is asked of heartbeats."""
+    """Handles requests about heartbeats."""
 
     def __init__(self, service: PageServices) -> None:
         self._service = service
@@ -80,12 +80,12 @@ class _Hearts:
     # ------------------------------------------------------------------ looking
 
     async def look(self, _query: Query) -> Facts:
-        """What all cards show."""
+        """Return the facts of all cards."""
         agents = self._service.control.heartbeats.agents
         return {**WORDS, "cards": await asyncio.gather(*map(self._card, agents))}
 
     async def look_at(self, query: Query) -> Facts:
-        """What the live part of one agent shows."""
+        """Return the facts of an agent's live part."""
         agent = self._known(query.get("agent", ""))
         outcome = next((one for one in OUTCOMES if one == query.get("outcome")), None)
         before = place(query.get("before"))
@@ -110,11 +110,11 @@ class _Hearts:
         }
 
     async def show(self, request: Request) -> Response:
-        """One agent."""
+        """Show the page of an agent."""
         return await self._page(request, ChecklistDraft())
 
     async def dry_run(self, request: Request) -> Response:
-        """What a heartbeat run by hand would do now; nothing happens, and no model is asked."""
+        """Show what a manual run would do now; nothing happens, and no model is called."""
         agent = self._known(request.path_params["agent"])
         hearts = self._service.control.heartbeats
         view, report = await asyncio.gather(hearts.view(agent), hearts.dry_run(agent))
@@ -153,19 +153,19 @@ class _Hearts:
         return self._service.answer(request, "heartbeat.html", facts, status)
 
     async def _card(self, agent: AgentName) -> tuple[HeartbeatView, list[HeartbeatRun]]:
-        """How a heartbeat stands, and its last runs, the newest first."""
+        """Return a heartbeat and its last runs, the newest first."""
         hearts = self._service.control.heartbeats
         return await asyncio.gather(hearts.view(agent), hearts.log(agent, limit=STRIP))
 
     async def _chosen(self, view: HeartbeatView, heartbeat_run: str) -> HeartbeatRun | None:
-        """The heartbeat run that was clicked on, if this agent has one of that id."""
+        """Return the selected heartbeat run, if it belongs to this agent."""
         if not _HEARTBEAT_RUN_ID.fullmatch(heartbeat_run):
             return None
         found = await self._service.control.heartbeats.heartbeat_run(HeartbeatRunId(heartbeat_run))
         return found if found is not None and found.agent == view.heartbeat.agent else None
 
     def _known(self, name: str) -> AgentName:
-        """The agent of this name. Raises ``NotFound``."""
+        """Return the agent with this name. Raises ``NotFound``."""
         agent = AgentName(name)
         if agent not in self._service.control.heartbeats.agents:
             raise NotFound(str(UnknownAgent(name)))
@@ -174,7 +174,7 @@ class _Hearts:
     # ------------------------------------------------------------------ doing
 
     async def act(self, request: Request) -> Response:
-        """What the buttons and forms of a card say."""
+        """Handle the buttons and forms of a card."""
         fields = await form(request)
         agent = self._known(request.path_params["agent"])
         draft = ChecklistDraft(event=fields.get("text", ""), mute=fields.get("for", ""))
@@ -198,7 +198,7 @@ class _Hearts:
         return back_to(here, notice)
 
     async def list_(self, request: Request) -> Response:
-        """What the forms of the checklist say."""
+        """Handle the forms of the checklist."""
         fields = await form(request)
         agent = self._known(request.path_params["agent"])
         try:
@@ -230,7 +230,7 @@ class _Hearts:
     # ------------------------------------------------------------------ checklist
 
     async def _checklist(self, agent: AgentName, draft: ChecklistDraft) -> Facts:
-        """What the editor shows; with a ``draft`` of the text, beside it what the file says now."""
+        """Return the facts of the editor; with a ``draft``, also the present file."""
         try:
             found = await self._service.control.heartbeats.checklist(agent)
         except BadChecklist as error:
@@ -247,7 +247,7 @@ class _Hearts:
         }
 
     async def _change(self, agent: AgentName, action: str, fields: Mapping[str, str]) -> None:
-        """Do what a form says. Raises ``BadChecklist``, and ``HTTPException`` for no such form."""
+        """Apply a form. Raises ``BadChecklist``, and ``HTTPException`` for an unknown form."""
         hearts, seen = self._service.control.heartbeats, fields.get("seen", "")
         match action:
             case "add":
@@ -266,7 +266,7 @@ class _Hearts:
                 raise HTTPException(404)
 
     async def _seen(self, agent: AgentName, version: str) -> str:
-        """The file, if it is what was seen. Raises ``ChecklistChanged``."""
+        """Return the file, if it is the version that was shown. Raises ``ChecklistChanged``."""
         found = await self._service.control.heartbeats.checklist(agent)
         if found.version != version:
             raise ChecklistChanged

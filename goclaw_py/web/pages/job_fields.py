@@ -1,6 +1,6 @@
-"""The fields of the form for a job: what stands in them, and the job that they mean.
+"""The fields of the job form: conversion of jobs to texts and back.
 
-``Typed`` is what somebody has typed, by the names of the fields; all of them are there.
+``Typed`` is the input by field names, with all fields.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ POLICY: Final = (
     "turns",
     "usd",
 )
-"""Keys of a policy that have a field of their own; ``session`` has one too."""
+"""Policy keys with a field; ``session`` has one too."""
 
 _WHOLE: Final = frozenset({"retries", "auto_disable_after", "turns"})
 MORE: Final = ("slug", "model", "session", "session_key", "max_runs", "not_after", "source")
-"""What most jobs do without, besides ``POLICY``."""
+"""Fields that most jobs do not need, besides ``POLICY``."""
 
 _TEXTS: Final = ("name", "agent", "text", "expression", "zone", "target")
 _CHOICES: Final = {"does": "prompt", "kind": "cron", "notify": "always", "session": ""}
@@ -57,20 +57,20 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def blank(zone: str) -> dict[str, str]:
-    """The form for a new job."""
+    """Return the form of a new job."""
     names = (*_TEXTS, *MORE, *POLICY, *_FLAGS, *_KEPT)
     return {**dict.fromkeys(names, ""), **_CHOICES, "zone": zone, "target": TargetKind.LAST.value}
 
 
 def given(fields: Mapping[str, str]) -> dict[str, str]:
-    """What was submitted. What is missing is empty, or as it is in a new form."""
+    """Return the submitted fields; missing ones are empty, or as in a new form."""
     empty = {**blank(""), "target": TargetKind.LAST.value}
     # Browsers end each line of a text with two characters.
     return {name: fields.get(name, empty[name]).replace("\r\n", "\n") for name in empty}
 
 
 def typed_of(job: Job) -> dict[str, str]:
-    """The form for a job that there is."""
+    """Return the form of an existing job."""
     spec, payload = job.spec, job.spec.payload
     does, text = kind_and_text(payload)
     kind, expression = _schedule_text(spec.schedule, spec.zone)
@@ -104,7 +104,7 @@ def typed_of(job: Job) -> dict[str, str]:
 
 
 def draft_of(typed: Typed, chats: Iterable[Chat], *, now: datetime, zone: str) -> JobDraft:
-    """The job that is meant, in ``zone`` unless it names one. Raises ``JobError``."""
+    """Return the new job, in ``zone`` by default. Raises ``JobError``."""
     zone = typed["zone"].strip() or zone
     target = _target(typed["target"])
     return JobDraft(
@@ -128,7 +128,7 @@ def draft_of(typed: Typed, chats: Iterable[Chat], *, now: datetime, zone: str) -
 
 
 def timing_of(typed: Typed, *, now: datetime, zone: str) -> JobDraft:
-    """As much of it as decides when it runs, for a preview. Raises ``JobError``."""
+    """Return the fields that determine when it runs, for a preview. Raises ``JobError``."""
     zone = typed["zone"].strip() or zone
     return JobDraft(
         schedule=_schedule(typed, now=now, zone=zone),
@@ -139,7 +139,7 @@ def timing_of(typed: Typed, *, now: datetime, zone: str) -> JobDraft:
 
 
 def change_of(job: Job, typed: Typed, chats: Iterable[Chat], *, now: datetime) -> JobChange:
-    """What an edit changes: fields that were left as they were change nothing.
+    """Return the changes of an edit: unchanged fields change nothing.
 
     Raises ``JobError``.
     """
@@ -202,7 +202,7 @@ def _target(text: str) -> JobTarget:
 
 
 def _peer(target: JobTarget | Keep, chats: Iterable[Chat]) -> PeerKind | None:
-    """With whom a chat is, as far as it is known."""
+    """Return whether a chat is direct or a group, if it is known."""
     if isinstance(target, StrEnum):
         return None
     place = (target.channel, target.account, target.chat)
@@ -215,7 +215,7 @@ def _session_key(typed: Typed) -> str:
 
 
 def _policy(typed: Typed) -> dict[str, object]:
-    """Its keys with a field; None where the field is empty, so that the settings hold."""
+    """Return policy keys with a field; None for an empty field, which means the settings."""
     policy: dict[str, object] = {"session": typed["session"] or None}
     for key in POLICY:
         text = typed[key].strip()
@@ -224,7 +224,7 @@ def _policy(typed: Typed) -> dict[str, object]:
 
 
 def _number(key: str, text: str) -> object:
-    """Money stays a text: it has no exact number. The policy judges what is no number."""
+    """Return a number. Amounts of money stay texts, which are exact; the policy validates them."""
     if key in _WHOLE:
         return _whole(text)
     try:

@@ -1,4 +1,4 @@
-"""The form for a job, with a preview of when it would run (SPEC CRON-1, CRON-2)."""
+"""The job form, with a preview of its runs (SPEC CRON-1, CRON-2)."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 
 _SUGGESTED: Final = 50
 _FIELD_OF: Final = {"prompt": "text", "message": "text", "key": "session_key"}
-"""Where a key of a job is typed, if the field has another name."""
+"""The fields of job keys, where the names differ."""
 
 _MEANWHILE: Final = "Your input is below. Saving it again replaces the current version."
 _GONE: Final = "Your input is below. You can create the job again."
 
 _Refusal = JobError | NotFound | StoreUnavailable
-"""Why nothing was saved, so that the form comes back with what was typed."""
+"""Errors after which the form is shown again with its input."""
 
 
 def routes(service: PageServices) -> list[Route]:
-    """The form for a new job, for one that there is, and the preview of both."""
+    """Return the form of a new job, of an existing job, and the preview of both."""
 
     async def new(request: Request) -> Response:
         typed = job_fields.blank(await service.control.jobs.zone(BY))
@@ -105,7 +105,7 @@ async def _save(service: PageServices, job: Job, typed: job_fields.Typed) -> Non
 
 
 async def _preview(service: PageServices, typed: job_fields.Typed) -> Facts | None:
-    """When a job would run, or what is wrong; None while nothing is said of when it runs."""
+    """Return a job's next runs, or an error; None without a schedule."""
     if not typed["expression"].strip():
         return None
     jobs = service.control.jobs
@@ -126,9 +126,9 @@ async def _answer(
     job: Job | None,
     error: _Refusal | None = None,
 ) -> Response:
-    """The form; after an ``error`` with its sentence and what was typed.
+    """Return the form; after an ``error``, with its text and the input.
 
-    Whatever became of ``job`` since its form was shown, nothing of what was typed is lost.
+    The input survives any change of ``job`` since the form was shown.
     """
     hint, action = "", request.url.path
     if isinstance(error, JobChanged) and job is not None:
@@ -155,7 +155,7 @@ async def _answer(
 
 
 async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[str, object]:
-    """What may be chosen, and what holds where nothing is."""
+    """Return possible values, and the defaults of empty fields."""
     known = (*service.control.heartbeats.agents, AgentName(typed["agent"]))
     try:
         heard = await service.control.heard(limit=_SUGGESTED)
@@ -179,7 +179,7 @@ def _sentence(error: _Refusal) -> str:
 
 
 def _wrong(error: _Refusal | None) -> str:
-    """The field that an error is about, "" if it is about none."""
+    """Return the field of an error, "" if it is about none."""
     match error:
         case BadJob(key=key):
             return _FIELD_OF.get(key, key)

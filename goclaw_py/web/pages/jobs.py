@@ -1,4 +1,4 @@
-"""Jobs: the list, one of them with its history, and what their buttons do (SPEC CRON-11, CRON-12).
+"""The pages of jobs: the list, and a job with its history (SPEC CRON-11, CRON-12).
 
 Forms are in ``job_form``.
 """
@@ -51,7 +51,7 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 SHOWN: Final = 50
 _SHOWN_CHARS: Final = 160
 BY: Final = Requester(owner=None, maker=Maker.OPERATOR)
-"""Whoever looks at the dashboard is an operator."""
+"""Users of the dashboard are operators."""
 
 AHEAD: Final = 5
 STATISTICS_DAYS: Final = 30
@@ -67,7 +67,7 @@ _REFUSED: Final[Mapping[RunNow, str]] = {
 
 
 def routes(service: PageServices) -> list[Route]:
-    """The list, one job, and what is done with it."""
+    """Return the list, the page of a job, and their forms."""
     one = Page(
         "/jobs/view", "job", "Job", partial(_one, service), ("id", "status", "before"), every_s=2.0
     )
@@ -107,7 +107,7 @@ def routes(service: PageServices) -> list[Route]:
 
 
 async def _do(service: PageServices, job: str, action: str) -> str | RunNow:
-    """Do what a button says: the notice for that, or why it was not done."""
+    """Execute a button; return its notice, or why it was not executed."""
     jobs = service.control.jobs
     match action:
         case "run":
@@ -165,7 +165,7 @@ def _agent(text: str) -> AgentName | None:
 
 
 async def found(service: PageServices, asked: str) -> Job:
-    """A job by id, beginning of an id, or slug. Raises ``NotFound``."""
+    """Return a job by id, prefix of an id, or slug. Raises ``NotFound``."""
     if not SLUG.fullmatch(asked):
         raise NotFound("there is no such job")
     try:
@@ -175,7 +175,7 @@ async def found(service: PageServices, asked: str) -> Job:
 
 
 async def _one(service: PageServices, query: Query) -> Facts:
-    """The job that ``id`` names, with a page of its history."""
+    """Return the facts of the job ``id``, with a page of its history."""
     jobs = service.control.jobs
     job = await found(service, query.get("id", ""))
     status = next((one for one in OccurrenceStatus if one == query.get("status")), None)
@@ -218,7 +218,7 @@ async def _one(service: PageServices, query: Query) -> Facts:
 
 
 def _ahead(service: PageServices, job: Job) -> list[tuple[str, datetime]]:
-    """Its next times, in its zone and as they are."""
+    """Return its next runs, in its zone and as instants."""
     try:
         coming = service.control.jobs.upcoming(job, AHEAD)
     except JobError:
@@ -236,25 +236,25 @@ def _value(value: object) -> str:
 
 
 def _why(row: LoggedOccurrence) -> str:
-    """Why it ended so, "" where the status says it all."""
+    """Return the reason of a result, "" if the status says it all."""
     return why_words(row.why) if row.why else waits(row)
 
 
 def does(payload: Payload) -> str:
-    """What a job does, in one line."""
+    """Return what a job does, in one line."""
     kind, text = kind_and_text(payload)
     return f"{kind}: {first_words(text, _SHOWN_CHARS)}"
 
 
 def remark(service: JobService, job: Job) -> str:
-    """Why a job will not run, or what went wrong; "" if there is nothing to say."""
+    """Return why a job will not run, or its last error; "" if there is none."""
     if found := obstacle(job, is_enabled=service.enabled):
         return sentence(f"it will not run: {found}")
     return sentence(trouble(job))
 
 
 def _place(job: Job) -> str:
-    """Where a job tells its results."""
+    """Return the target of a job."""
     target = job.spec.target
     if not isinstance(target, TargetKind):
         return target_text(target)

@@ -1,4 +1,4 @@
-"""What happens at this moment: lanes, runs, what waits for what, and buttons to stop it."""
+"""The first page: lanes, running and waiting runs, and buttons to stop them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from goclaw_py.scheduler.views import LaneUse, RunView
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40
-"""A bar with more slots than these is drawn with as many pieces."""
+"""A bar with more slots has this many pieces."""
 
 SHOWN_RUNS: Final = 100
 
 SHOWN_INSIDE: Final = 4
-"""So many runs are named below the bar of their lane; the table has them all."""
+"""The number of runs that are named below the bar of their lane; the table has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneBar:
     """A lane as a bar of ``slots`` pieces of which ``taken`` are in use.
 
-    ``inside`` are the first of the runs in it, ``more`` says how many others there are.
+    ``inside`` are its first runs, ``more`` the number of others.
     """
 
     use: LaneUse
@@ -43,7 +43,7 @@ class LaneBar:
 
 
 def routes(service: PageServices) -> list[Route]:
-    """The first page, and stopping."""
+    """Return the first page, and its stop forms."""
 
     async def look(_query: Query) -> Facts:
         # All that the page shows is of one instant.
@@ -76,7 +76,7 @@ def routes(service: PageServices) -> list[Route]:
 
 
 def _since(now: datetime, run: RunView) -> datetime:
-    """When a request entered its state."""
+    """Return when a request entered its state."""
     # Whole seconds: the same state gives the same text, so nothing is sent while nothing happens.
     return (now - timedelta(seconds=run.for_s)).replace(microsecond=0)
 
@@ -90,7 +90,7 @@ def _bar(use: LaneUse) -> LaneBar:
 
 
 def _back(fields: Mapping[str, str], notice: str) -> Response:
-    """To the page whose button it was."""
+    """Redirect to the page of the pressed button."""
     if run := fields.get("run"):
         return back_to(f"/runs/{quote(run, safe='')}", notice)
     if "key" in fields:

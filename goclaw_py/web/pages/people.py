@@ -1,4 +1,4 @@
-"""Who may talk to the agent, who asks to, and in which groups it listens."""
+"""The page of people with access, access requests, and groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROLES = ("owner", "guest")
 
 
 def routes(service: PageServices) -> list[Route]:
-    """The page, and letting in, forgetting, and choosing groups."""
+    """Return the page, and its forms."""
     control = service.control
 
     page = Page("/people", "people", "People", partial(_look, control), every_s=3.0)

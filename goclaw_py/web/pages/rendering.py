@@ -1,7 +1,6 @@
-"""Templates, and how values look on a page. The only door to ``jinja2``.
+"""Templates, and the display of values. The only module that uses ``jinja2``.
 
-Everything that is put into a template is text: it is escaped there, whatever a chat user, a job's
-name or a model has in it (SPEC SEC-1).
+All values in templates are escaped, whatever people, names of jobs and models contain (SPEC SEC-1).
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from goclaw_py.common.text import count, first_words
 from goclaw_py.model.messages import OutboundMessage
 
 NONE: Final = "\u2013"
-"""A dash, where there is no value."""
+"""A dash in place of a missing value."""
 
 _DAY_S: Final = 86_400
 _SHORT_ID: Final = 13
-"""Ids begin with the time in milliseconds: less of them would name all runs of a minute."""
+"""Ids begin with the time in milliseconds: shorter prefixes match all runs of a minute."""
 
 NAVIGATION: Final = (
     ("/", "Now"),
@@ -39,7 +38,7 @@ NAVIGATION: Final = (
     ("/people", "People"),
     ("/health", "Health"),
 )
-"""The pages, in the order of the menu."""
+"""The pages in the order of the menu."""
 
 _COMMAND: Final = re.compile(r"see: goclaw ([a-z]+)[\w -]*\Z")
 _PAGES: Final = {
@@ -50,7 +49,7 @@ _PAGES: Final = {
     "heartbeat": "/heartbeats",
     "sessions": "/sessions",
 }
-"""What shows the same as a command."""
+"""The pages with the same contents as commands."""
 
 Read = Callable[[OutboundMessage], str]
 
@@ -59,8 +58,8 @@ class Pages:
     """Renders templates of this package.
 
     Args:
-        read: Tells the text of a message as people in its chat read it.
-        signs_out: Whether whoever looks has signed in, and can leave.
+        read: Returns the text of a message as people in its chat read it.
+        signs_out: Whether the person has signed in, and can sign out.
     """
 
     def __init__(self, assets: Assets, *, read: Read, signs_out: bool) -> None:
@@ -88,12 +87,12 @@ class Pages:
         )
 
     def render(self, template: str, facts: Mapping[str, object]) -> str:
-        """Fill a template; every value it names must be among ``facts``."""
+        """Fill a template; ``facts`` must contain every value that it uses."""
         return self._templates.get_template(template).render(facts)
 
 
 class Assets:
-    """Style, script and picture, read once; ``version`` changes whenever one of them does."""
+    """Style, script and icon, read once; ``version`` changes with their contents."""
 
     TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -108,12 +107,12 @@ class Assets:
         self.version = digest.hexdigest()[:12]
 
     def type_of(self, name: str) -> str:
-        """The media type of a file."""
+        """Return the media type of a file."""
         return self.TYPES[name.rpartition(".")[2]]
 
 
 def when(value: datetime | None, *, relative: bool = False) -> Markup:
-    """A moment; the browser shows it in its own zone, and as an age where ``relative``."""
+    """Return a time; the browser shows it in its zone, with ``relative`` as an age."""
     if value is None:
         return Markup('<span class="none">{}</span>').format(NONE)
     utc = value.astimezone(UTC)
@@ -125,12 +124,12 @@ def when(value: datetime | None, *, relative: bool = False) -> Markup:
 
 
 def lasts(value: timedelta | None) -> str:
-    """A duration in words."""
+    """Return a duration in words."""
     return NONE if value is None else seconds(value.total_seconds())
 
 
 def seconds(value: float | None) -> str:
-    """A duration in words: ``0.42 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``, ``3 d 4 h``."""
+    """Return a duration: ``0.42 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``, ``3 d 4 h``."""
     if value is None:
         return NONE
     if value < 10:
@@ -146,16 +145,16 @@ def seconds(value: float | None) -> str:
 
 
 def short(value: object) -> str:
-    """The beginning of an id; as a prefix it is mostly unique."""
+    """Return the beginning of an id, which is usually unique."""
     return str(value)[:_SHORT_ID]
 
 
 def usd(value: Decimal | None) -> str:
-    """Money in US dollars; a dash where it is not known."""
+    """Return an amount of US dollars; a dash if it is unknown."""
     return NONE if value is None else formatting.usd(value)
 
 
 def pages_of(warning: str) -> list[tuple[str, str]]:
-    """Path and name of the page that shows what the command shows with which a warning ends."""
+    """Return path and name of the page for the command at the end of a warning."""
     found = _COMMAND.search(warning)
     return [page for page in NAVIGATION if found and page[0] == _PAGES.get(found[1])]

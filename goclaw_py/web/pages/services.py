@@ -1,8 +1,8 @@
-"""What every page needs: to be rendered, to be kept up to date, to take forms.
+"""Shared services of pages: rendering, live updates, forms.
 
-Live parts are rendered once for everybody who looks, and sent when they have changed: twenty
-dashboards on one page cost one rendering per tick. What is sent is the whole part, so nobody can
-miss a change: whoever reads too slowly, or comes back, gets the newest one.
+Live parts are rendered once for all viewers, and sent when they have changed: twenty dashboards on
+a page cost one rendering per tick. The whole part is sent, so a slow or returning reader gets the
+newest state.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_FIELDS: Final = 200
 Facts = Mapping[str, object]
 Query = Mapping[str, str]
 Look = Callable[[Query], Awaitable[Facts]]
-"""Gathers what the live part of a page shows; ``Query`` has only the page's own parameters."""
+"""Collects the facts of a page's live part; ``Query`` has only the page's parameters."""
 
 NOTICES: Final = {
     "stopped": "Stopped.",
@@ -57,7 +57,7 @@ NOTICES: Final = {
     "unmuted": "It is no longer muted.",
     "told": "The event is part of the next heartbeat.",
 }
-"""What a page says after an action. The address names one of these and can say nothing else."""
+"""The notices after an action. The address selects one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class Page:
     """A page with a live part.
 
     Args:
-        path: Where it is; it has no parameters of its own.
+        path: Its path, without parameters.
         name: Its templates are ``NAME.html`` and, for the live part, ``NAME_live.html``.
-        title: For people.
-        look: Gathers the facts of both.
-        params: The parameters of the query that choose what is shown; all others are ignored.
-        every_s: How often the live part is looked at, in seconds.
+        title: Its title.
+        look: Collects the facts of both.
+        params: The query parameters that select its contents; others are ignored.
+        every_s: The interval of updates of the live part, in seconds.
     """
 
     path: str
@@ -83,9 +83,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class LivePart:
-    """One live part of one page: what makes it, and how often it is looked at, in seconds.
+    """A live part of a page: its function, and the interval of updates in seconds.
 
-    ``make`` gives HTML. Parts with the same ``key`` are the same part.
+    ``make`` returns HTML. Parts with the same ``key`` are the same part.
     """
 
     key: tuple[str, ...]
@@ -95,7 +95,7 @@ class LivePart:
 
 @dataclass(slots=True, eq=False)
 class _Shared:
-    """A part with those who look at it. ``event`` is its newest state, ready to be sent."""
+    """A part with its viewers. ``event`` is its newest state, encoded."""
 
     event: bytes = b""
     tag: str = ""
@@ -105,10 +105,10 @@ class _Shared:
 
 
 class Hub:
-    """Keeps parts up to date while somebody looks at them.
+    """Updates parts while they have viewers.
 
     Args:
-        closing: Set when the gateway ends; all streams end then.
+        closing: Set when the gateway shuts down; all streams end then.
     """
 
     def __init__(self, closing: asyncio.Event) -> None:
@@ -117,13 +117,13 @@ class Hub:
 
     @property
     def watched(self) -> int:
-        """How many parts somebody looks at."""
+        """Return the number of parts with viewers."""
         return len(self._parts)
 
     async def stream(self, part: LivePart, seen: str = "") -> AsyncGenerator[bytes]:
-        """Server-sent events with the part, now and whenever it has changed. Close the iterator.
+        """Yield server-sent events with the part, now and after each change. Close the iterator.
 
-        ``seen`` is the id of the event that the reader had last; the same is not sent again.
+        ``seen`` is the id of the reader's last event; the same state is not sent again.
         """
         shared = self._enter(part)
         closed = asyncio.ensure_future(self._closing.wait())
@@ -194,10 +194,10 @@ def _event(name: bytes, tag: str, data: bytes) -> bytes:
 
 
 class PageServices:
-    """The parts that pages share.
+    """The services that pages share.
 
     Args:
-        now_s: Tells the Unix time in seconds.
+        now_s: Returns the Unix time in seconds.
     """
 
     def __init__(
@@ -209,11 +209,11 @@ class PageServices:
         self._now_s = now_s
 
     def now(self) -> datetime:
-        """This instant."""
+        """Return the present instant."""
         return datetime.fromtimestamp(self._now_s(), UTC)
 
     def routes(self, page: Page) -> list[Route]:
-        """The page itself and the stream that keeps it up to date."""
+        """Return the page and its event stream."""
 
         async def show(request: Request) -> Response:
             query = _own(page, request)
@@ -232,7 +232,7 @@ class PageServices:
         return [Route(page.path, show), Route(f"/live/{page.name}", live)]
 
     async def facts(self, page: Page, query: Query) -> Facts:
-        """What the templates of a page need."""
+        """Return the facts for the templates of a page."""
         source = f"/live/{page.name}" + (f"?{urlencode(sorted(query.items()))}" if query else "")
         own = {"title": page.title, "path": page.path, "live": source, "query": query}
         return own | dict(await page.look(query))
@@ -242,16 +242,16 @@ class PageServices:
         return self._pages.render(template, facts)
 
     def answer(self, request: Request, template: str, facts: Facts, status: int = 200) -> Response:
-        """A whole page, with the notice that the address asks for."""
+        """Return a whole page, with the notice that the address selects."""
         notice = NOTICES.get(request.query_params.get("notice", ""), "")
         whole = {"notice": notice, "error": "", "live": "", "query": {}} | dict(facts)
         return HTMLResponse(self.render(template, whole), status)
 
 
 async def form(request: Request) -> dict[str, str]:
-    """The fields of a submitted form; of a name that comes twice the last one.
+    """Return the fields of a submitted form; of repeated ones the last.
 
-    Raises ``HTTPException``: 415 for another content type, 413 and 400 for what cannot be read.
+    Raises ``HTTPException``: 415 for another content type, 413 and 400 for an invalid body.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
@@ -274,12 +274,12 @@ async def form(request: Request) -> dict[str, str]:
 
 
 def back_to(path: str, notice: str, /, **query: str) -> Response:
-    """Go to a page of ours after an action; the notice is one of ``NOTICES``."""
+    """Redirect to a page after an action; the notice is one of ``NOTICES``."""
     return RedirectResponse(f"{path}?{urlencode({**query, 'notice': notice})}", status_code=303)
 
 
 def place(text: str | None) -> Cursor | None:
-    """Where a page of a list goes on, as its address says. Raises ``HTTPException`` (422)."""
+    """Parse the cursor of a list in an address. Raises ``HTTPException`` (422)."""
     try:
         return None if text is None else Cursor.parse(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Conversations: what was said and runs in them, one run, and the chat in the browser (CHAN-9)."""
+"""The pages of sessions, of a run, and of the chat in the browser (CHAN-9)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 SHOWN: Final = 50
 HISTORY: Final = 100
 LOOKED_AT: Final = 1000
-"""So many sessions, the last active ones, are searched for what was said in a chat."""
+"""The number of most recently active sessions in which a chat's session is searched."""
 
 _SHOWN_TOOLS: Final = 200
 
 
 def routes(service: PageServices) -> list[Route]:
-    """The list, one of them, its fresh start, a run, and the chat."""
+    """Return the list, a session, its reset, a run, and the chat."""
     control = service.control
 
     async def look(query: Query) -> Facts:
@@ -63,7 +63,7 @@ def routes(service: PageServices) -> list[Route]:
 
 
 def _run_routes(service: PageServices) -> list[Route]:
-    """The record of a run: what was asked, which tools it used, what it said, what it cost."""
+    """Return the page of a run: prompt, tools, replies, cost."""
 
     async def look(query: Query) -> Facts:
         record = await service.control.run_record(query.get("id", ""))
@@ -80,7 +80,7 @@ def _run_routes(service: PageServices) -> list[Route]:
     page = Page("/runs/view", "run", "Run", look, ("id",), every_s=2.0)
 
     async def show(request: Request) -> Response:
-        """The address has the id of the run, or the beginning of it."""
+        """Show a run by its id or the beginning of it."""
         prefix = request.path_params["prefix"]
         if len(prefix) > 64:
             raise HTTPException(404)
@@ -90,7 +90,7 @@ def _run_routes(service: PageServices) -> list[Route]:
 
 
 def _chat(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
-    """Talk to an agent in the browser; the script uses the routes that terminals have."""
+    """Return the chat page; its script uses the routes of terminals."""
 
     async def show(request: Request) -> Response:
         name = request.query_params.get("name", "browser")
@@ -108,7 +108,7 @@ def _chat(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _history(service: PageServices, name: str) -> list[StoredEntry]:
-    """What was said so far; nothing where nobody has said anything, or the database is away."""
+    """Return the history; empty without one, or while the database is unavailable."""
     try:
         sessions = await service.control.sessions(limit=LOOKED_AT)
         for session in sessions:

@@ -1,4 +1,4 @@
-"""The dashboard as one web app, with signing in (SPEC OPS-3, SEC-1)."""
+"""The dashboard as a web app, with sign-in (SPEC OPS-3, SEC-1)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _MODULES: Final = (
     deliveries,
     people,
 )
-"""Modules of pages that need nothing but the services."""
+"""Modules of pages that need only the services."""
 
 
 def make_site(
@@ -87,15 +87,15 @@ def make_site(
     settings: Sequence[Setting] = (),
     read: Read = attrgetter("text"),
 ) -> ASGIApp:
-    """Make the app.
+    """Create the app.
 
     Args:
-        control: What the pages show and do.
+        control: The operations for pages.
         api: Its streams and those of the site end together.
-        access: Tells what callers need to know.
-        health: What the health page asks.
-        settings: What it lists: without secrets.
-        read: Tells the text of a message as people in its chat read it.
+        access: The token and names.
+        health: For the health page.
+        settings: For the health page, without secrets.
+        read: Returns the text of a message as people in its chat read it.
     """
     assets = Assets()
     pages = Pages(assets, read=read, signs_out=bool(access.token))
@@ -119,7 +119,7 @@ def make_site(
 
 @dataclass(frozen=True, slots=True)
 class _Faults:
-    """Errors as pages for people, and as the API has them for programs."""
+    """Converts errors to pages for people, and to the API's form for programs."""
 
     service: PageServices
 
@@ -155,7 +155,7 @@ class _Faults:
 
 
 class _Sealed:
-    """Tells browsers to run and load nothing but what is ours, and to keep no page."""
+    """Sets headers: browsers load and run only our files, and store no pages."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -190,14 +190,14 @@ def _static(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
 
 @dataclass(frozen=True, slots=True)
 class SignInContext:
-    """What a browser has to know. ``now_s`` tells the Unix time in seconds."""
+    """The token for sign-in. ``now_s`` returns the Unix time in seconds."""
 
     token: str = field(repr=False)
     now_s: Callable[[], float]
 
 
 def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Route]:
-    """The page with the question, and what answers it; without a gate nothing is asked."""
+    """Return the sign-in page and its form; without a gate, none."""
 
     async def ask(request: Request) -> Response:
         if gate is None:
@@ -238,7 +238,7 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
 
 
 def own_place(wanted: str) -> str:
-    r"""A path of this site, maybe with a query; anything else becomes the first page.
+    r"""Return a path of this site, perhaps with a query; anything else becomes the first page.
 
     Browsers read ``//host`` and ``/\\host`` as another site, and skip control characters.
     """

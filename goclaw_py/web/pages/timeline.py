@@ -1,4 +1,4 @@
-"""Runs over the last hours as lines in time, one swim lane for each lane of the scheduler."""
+"""The timeline: runs of the last hours as bars, one swim lane for each lane."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ SPANS: Final = {
     "24h": timedelta(days=1),
 }
 WIDTH: Final = 1000
-"""Units across; a unit is about a pixel of a wide screen."""
+"""The width in units; a unit is about a pixel of a wide screen."""
 
 MOST: Final = 800
-"""So many runs are drawn: each is a fifth of a kilobyte that a browser has to load and place."""
+"""The number of runs that are drawn: each is a fifth of a kilobyte."""
 
 SHORTEST: Final = timedelta(seconds=10)
-"""Of a time that is not longer the first runs are drawn, however many there are."""
+"""For a shorter time span, the first runs are drawn, however many there are."""
 
 ROWS: Final = 12
-"""So many lines of a lane are drawn one below the other; those beyond share the last."""
+"""The number of rows of a lane; further runs share the last one."""
 
 _ROW: Final = 14
 _TICKS: Final = 6
@@ -42,7 +42,7 @@ _BAD: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcom
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """One run as a rectangle, in units of the picture. All are as high; the style says how high."""
+    """A run as a rectangle, in units of the picture. The style sets the height."""
 
     run: RunSpan
     x: float
@@ -54,7 +54,7 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class Swim:
-    """The runs of one lane with the place of their part of the picture."""
+    """The runs of a lane, with the position of its part of the picture."""
 
     lane: LaneName
     top: float
@@ -63,7 +63,7 @@ class Swim:
 
 
 def routes(service: PageServices) -> list[Route]:
-    """The page; ``span`` chooses how far back it looks."""
+    """Return the page; ``span`` selects its time span."""
 
     async def look(query: Query) -> Facts:
         name = query.get("span", "1h")
@@ -89,7 +89,7 @@ def routes(service: PageServices) -> list[Route]:
 async def newest(
     control: Control, since: datetime, until: datetime
 ) -> tuple[list[RunSpan], datetime]:
-    """The runs of a time, or of as much of its end as can be drawn; and from when on they are."""
+    """Return the newest runs that can be drawn, and the start of their time span."""
     while True:
         runs = await control.runs_between(since, until, limit=MOST)
         if len(runs) < MOST or until - since <= SHORTEST:
@@ -98,9 +98,9 @@ async def newest(
 
 
 def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Facts:
-    """Lay runs out in units of the picture.
+    """Lay out runs in units of the picture.
 
-    Of a lane, those that work at the same time lie below each other.
+    Concurrent runs of a lane are below each other.
     """
     scale = WIDTH / (until - since).total_seconds()
     lanes: dict[LaneName, list[RunSpan]] = {}
