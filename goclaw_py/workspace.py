@@ -213,7 +213,7 @@ def _open_folder(name: str, folder: int, *, create: bool) -> int:
     except FileNotFoundError:
         if not create:
             raise
-        # Somebody else may make it now; what counts is what is opened below.
+        # Another process may create it now; what counts is what is opened below.
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=folder)
         return os.open(name, _FOLDER, dir_fd=folder)
@@ -224,8 +224,8 @@ def _open_folder(name: str, folder: int, *, create: bool) -> int:
 
 
 def _open_file(name: str, folder: int) -> int:
-    # Looked at before it is opened, because to open a device may do something already; and after
-    # that, because it may be another one by then.
+    # Checked before it is opened, because opening a device may have effects, and after that,
+    # because it may have been replaced.
     if not stat.S_ISREG(_look(name, folder).st_mode):
         raise _Refused(f"is {_kind_in_words(name, folder)}, not a file")
     try:
@@ -281,7 +281,7 @@ def _entries(folder: int, prefix: str, most: int) -> list[FolderEntry]:
                 break
             if name.name.endswith(_TEMPORARY):
                 continue
-            # It may be gone by now.
+            # It may have been deleted.
             with suppress(FileNotFoundError):
                 info = name.stat(follow_symlinks=False)
                 found.append(FolderEntry(prefix + name.name, _kind(info.st_mode), info.st_size))

@@ -75,7 +75,7 @@ _BY_WORDS: tuple[tuple[Callable[[str], Undeliverable], tuple[str, ...]], ...] = 
         ),
     ),
     (FileTooBig, ("file is too big", "request entity too large")),
-    # Before the chats that are gone: a 403 of this kind says nothing about the whole chat.
+    # Before ``ChatGone``: a 403 of this kind says nothing about the whole chat.
     (TopicGone, ("topic_closed",)),
     (partial(TopicGone, closed=False), ("topic_deleted", "message thread not found")),
     (Undeliverable, ("not enough rights", "have no rights")),
@@ -214,7 +214,7 @@ def _decode(body: bytes) -> object:
     try:
         decoded: object = orjson.loads(body)
     except orjson.JSONDecodeError:
-        # orjson refuses lone surrogates; one in somebody's message must not make us deaf.
+        # orjson refuses lone surrogates; one in a message must not block all updates.
         try:
             decoded = json.loads(body.decode("utf-8", "replace"))
         except (ValueError, RecursionError):

@@ -54,7 +54,7 @@ class LostDrafts:
             message = chat_id, number
             if str(number) in known:
                 continue
-            # What is set is removed again, also if nobody waits for it any more.
+            # Remove the button also if the caller was cancelled.
             if await asyncio.shield(asyncio.ensure_future(self._has(message, buttons))):
                 return number
         return None

@@ -94,9 +94,9 @@ class Poller:
         if now - self._last_update_at > _IDS_LAST_S:
             self._offset = None
             self._last_update_at = now
-        # The first poll tells what an earlier process may have seen from what comes now. While
-        # a batch is uncommitted every poll has something to bring. After a failure a quick answer
-        # shows that the connection is back.
+        # The first poll distinguishes updates that an earlier process may have seen. While a batch
+        # is uncommitted, every poll returns updates. After a failure a quick response shows that
+        # the connection works again.
         quick = self._first or self._uncommitted or self._failed
         wait_s = 0 if quick else self._wait_s
         self._failed = True

@@ -219,7 +219,7 @@ def _webhook_url(value: object, token: str) -> str:
     if value == "":
         return ""
     if isinstance(value, str) and token.partition(":")[2] in value:
-        # Addresses are logged by whoever stands in between; the server proves itself by a header.
+        # Proxies log addresses, so a header proves the identity of the server.
         raise SettingError("webhook_url", _HIDDEN, "must not contain the token")
     url = _url(
         "webhook_url", value, "must be a URL such as https://bot.example.org/telegram, or empty"

@@ -363,7 +363,7 @@ class AiogramClient:
     async def webhook(self) -> WebhookState:
         """Return the present webhook."""
         found = WebhookInfo.model_validate(await _call(self._bot, GetWebhookInfo()))
-        # Many programs put the token into it, so that nobody else can call them.
+        # Many programs put the token into the path, as a secret.
         return WebhookState(
             self.scrub(found.url),
             found.pending_update_count,

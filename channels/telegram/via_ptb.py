@@ -334,7 +334,7 @@ class PtbClient:
     async def webhook(self) -> WebhookState:
         """Return the present webhook."""
         found = await _ours(self._bot.get_webhook_info())
-        # Many programs put the token into it, so that nobody else can call them.
+        # Many programs put the token into the path, as a secret.
         return WebhookState(
             self.scrub(found.url or ""),
             found.pending_update_count,

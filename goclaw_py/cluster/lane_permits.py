@@ -41,8 +41,8 @@ class _Own:
         # Places are all alike: which one a run has worked in does not matter.
         self.gone += self.held[:over]
         del self.held[:over]
-        # Nobody can get more than there are. What is given back now may come back at once, and need
-        # not be asked for again; who stands in the line already stays there.
+        # A node cannot get more than all slots. A released slot may be granted again at once, and
+        # waiting requests keep their place.
         known = 0 if self.told is None else self.told.wanted
         wanted = min(load.waiting, max(load.concurrency + len(self.gone), known))
         return LaneShare(lane, load.concurrency, tuple(self.held), tuple(self.gone), wanted)
@@ -122,5 +122,5 @@ class ClusterLanePermits:
         own.take(share, grant)
         if grant.places or (share.wanted and grant.elsewhere != own.elsewhere):
             own.elsewhere = grant.elsewhere
-            # Is itself a change: if more follows from it, that is told next.
+            # Grants are a change too, which the next round reports.
             self._dispatcher.grant(lane, len(grant.places), grant.elsewhere)

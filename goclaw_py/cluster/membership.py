@@ -120,8 +120,8 @@ class Membership:
         was_late = is_late = False
         while True:
             left_s = (self.node.lease_until - self._clock.now()).total_seconds()
-            # Who stood still is late as soon as it goes on, and has a moment to ask; less than that
-            # if it wakes shortly before its lease ends.
+            # A process that was suspended is late when it continues, and has a moment to renew;
+            # less if it wakes shortly before its lease ends.
             is_short = is_late and not was_late and 0 < left_s < 2 * _MOMENT_S
             moment_s = left_s / 2 if is_short else _MOMENT_S
             await asyncio.sleep(max(left_s - _SPARE.total_seconds(), moment_s))
@@ -199,7 +199,7 @@ class Membership:
             self._on_recovery(recovery)
 
     async def _renew(self) -> None:
-        # Two callers must not both find the old node gone and join twice.
+        # Two callers must not both find the old node expired and join twice.
         async with self._renewing:
             if self._given_up is None and await self._extend():
                 return
@@ -234,7 +234,7 @@ class Membership:
         return renewed, until, news
 
     def _give_up(self) -> None:
-        # Nobody knows the new node: until it has joined, it can claim and begin nothing.
+        # The new node is not stored yet: until it has joined, it can claim and start nothing.
         self._given_up, self.node = self.node.id, self._new_node()
         self._on_lost()
 
@@ -260,7 +260,8 @@ class Membership:
         try:
             await self._store.join(self.node)
         except StoreUnavailable:
-            # It may have joined all the same, have begun something, and be dead at the next try.
+            # It may have joined all the same, started something, and have expired at the next
+            # attempt.
             self.node = self._new_node()
             if self._given_up is not None:
                 self._on_lost()

@@ -115,7 +115,7 @@ class NodeRpc:
         if call.id not in self._answers:
             age_s = (self._clock.now() - call.asked_at).total_seconds()
             if age_s > ANSWER_S:
-                # Whoever asked has given up, and may have asked for something else since.
+                # The caller has timed out, and may have made another call since.
                 self._answers[call.id] = _refusal("it was asked too long ago")
             else:
                 self._answers[call.id] = await self._do(call)

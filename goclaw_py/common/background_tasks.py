@@ -36,7 +36,7 @@ class BackgroundTasks:
     def _on_end(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # Whoever has asked is told, if still there.
+            # The caller gets the error, unless it was cancelled.
             log.debug("side_task_failed", extra={"part": self._what, "error": str(error)})
 
     async def until_done(self) -> None:

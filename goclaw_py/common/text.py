@@ -119,7 +119,7 @@ def _last_gap(pattern: re.Pattern[str], text: str, least: int, end: int) -> tupl
     """Return the last match that begins from ``least`` to ``end``."""
     found = None
     for match in pattern.finditer(text, least, end + 1):
-        # A blank may carry an accent of its own; then it is no gap.
+        # A blank may carry an accent; then it is no gap.
         if not _joined(text, match.end()):
             found = match.span()
     return found

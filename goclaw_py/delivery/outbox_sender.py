@@ -329,7 +329,7 @@ class OutboxSender:
                 raise TopicGone(words, closed=error.closed) from None
             raise
         if self._is_topic_gone(target) and not messages[0].draft:
-            # Nobody has told that it was opened again.
+            # It is not known to be open again.
             await self._learn(row, partial(self._store.note_topic, target, state=TopicState.OPEN))
         return ids
 
@@ -346,7 +346,7 @@ class OutboxSender:
     async def _all_failed(self, rows: Sequence[OutboxRow], error: ChannelError) -> None:
         for_all = isinstance(error, ChatGone | TopicGone)
         if len(rows) > 1 and isinstance(error, Undeliverable) and not for_all:
-            # One of the files may be what is refused: sent alone, each has an end of its own.
+            # Only one of the files may be refused: sent one by one, each has its own result.
             log.info("album_taken_apart", extra={"outbox": rows[0].id, "error": str(error)})
             for row in rows:
                 await self._release(row, str(error), alone=True)

@@ -291,9 +291,10 @@ class Container:
 
     async def drain(self, wait_s: float, hurry: asyncio.Event) -> None:
         """Start no more runs and let the others end; see ``Dispatcher.drain``."""
-        # What is kept goes to others with its session; nobody here may decide about it then.
+        # Held messages go to other nodes with their session; this node must not decide about them
+        # then.
         self.outages.forget()
-        # Beside each other: jobs and heartbeat runs that wait are given back while runs end.
+        # Concurrently: waiting jobs and heartbeat runs are released while runs end.
         async with asyncio.TaskGroup() as group:
             group.create_task(self.job_module.close())
             group.create_task(self.heartbeats.close())

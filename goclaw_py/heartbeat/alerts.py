@@ -122,7 +122,7 @@ class Alerts:
 
     def _parts(self, target: Target, text: str) -> list[tuple[str, bool]]:
         """Split a text for its channel; the flag tells whether a part is rich text."""
-        # Names of files and chats are in it too, which nobody has judged.
+        # It also contains names of files and chats, which were not checked for the token.
         text = without_token(text)
         channel = self._channels.get((target.channel, target.account))
         if channel is None:
@@ -154,7 +154,7 @@ class Alerts:
 
     async def _tell_of_failures(self, agent: AgentName, text: str, failures: int) -> None:
         if failures == _THIRD:
-            # What was told of earlier ones may still be open, if a process died at the wrong time.
+            # Deliveries of earlier alerts may still be open, if a process died between two steps.
             await self._store.close_incident(_incident(agent))
         await self._incidents.tell(_incident(agent), text)
 

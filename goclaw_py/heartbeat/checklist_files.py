@@ -52,7 +52,7 @@ class ChecklistFiles:
     def __init__(self, workspaces: Mapping[AgentName, Path]) -> None:
         self._workspaces = workspaces
         self._known: dict[AgentName, tuple[Version, Checklist | ChecklistProblem]] = {}
-        # Held by threads: a task may be cancelled while the thread that it waits for goes on.
+        # Held by threads: a task may be cancelled while its thread continues.
         self._locks: defaultdict[AgentName, Lock] = defaultdict(Lock)
 
     async def read(self, agent: AgentName) -> Checklist | ChecklistProblem:

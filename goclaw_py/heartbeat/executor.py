@@ -63,7 +63,7 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
         return AgentTask(
             run=run,
             parts=(TextPart(self.prompt(held)),),
-            # Nobody could be told later: its conversation is not a chat.
+            # It could not be announced later: its session is not a chat.
             children=self._deps.children.of(ParentRun(run.id, run.agent, run.session, None)),
             system=(texts.heartbeat_guide(self._clock.now(), held.policy.zone),),
             budget=budget,

@@ -37,7 +37,7 @@ class WakeLimit:
         now = asyncio.get_running_loop().time()
         while self._taken and self._taken[0] <= now - WAKES_S:
             self._taken.popleft()
-        # What another process had begun goes on here without being asked for.
+        # Released runs continue here without a request.
         return max(0, WAKES - len(self._taken))
 
     def take(self, count: int) -> None:

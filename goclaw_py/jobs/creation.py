@@ -131,7 +131,7 @@ def changed(
         _known(rules, after)
     _reachable(rules, spec, job.spec)
     if resumed:
-        # Somebody has looked at it: it begins with a clean record (SPEC CRON-8).
+        # A resumed job starts with zero failures (SPEC CRON-8).
         after = replace(after, failures=0)
     if state is not JobState.ACTIVE:
         return replace(after, next_run_at=None)
@@ -185,7 +185,7 @@ def _sound(rules: JobCreationRules, job: Job, now: datetime, by: Maker) -> Job:
     _known(rules, job)
     timing = job.timing(rules.base)
     check(timing, now=now, cron_fields=rules.profile.cron_fields)
-    # Whoever makes it more frequent has to be allowed to, not only whoever has made it.
+    # The person who makes it more frequent needs the right to, not only its maker.
     strict = policy_for(rules.base, spec.policy, by)
     least = timedelta(seconds=max(policy.min_interval_s, strict.min_interval_s))
     timing = spaced(timing, least, policy.on_short, now=now)

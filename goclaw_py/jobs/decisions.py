@@ -220,7 +220,7 @@ def _next(
         next_at = _after_run(claimed, policy, past, failures)
     if next_at is None or (spec.not_after is not None and next_at > spec.not_after):
         return _over(job, end.status), None
-    # The time counts if somebody has lifted the limit, or resumed the job, meanwhile.
+    # The time counts if the limit was lifted, or the job resumed, in the meantime.
     if past.ran and spec.max_runs is not None and job.runs + 1 >= spec.max_runs:
         return _over(job, end.status), next_at
     # One that runs once has failed; there is nothing to switch off.

@@ -177,7 +177,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         elif self._closing:
             await self.give_back(held)
         elif self.holds(held):
-            # Whoever held its session has released it meanwhile.
+            # Its session was released in the meantime.
             held.attempt -= 1
             self.wait_until(held, asyncio.get_running_loop().time() + _MOMENT_S)
         return False

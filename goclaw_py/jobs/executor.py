@@ -131,7 +131,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     def busy(self, job: Job, policy: JobPolicy) -> Why | None:
         """Return why a job must wait, as far as this process knows."""
         agent = job.spec.agent
-        # This one is in hand already.
+        # This one is claimed already.
         if policy.max_per_agent and self._occurrences.of_agent(agent) > policy.max_per_agent:
             return Why.AT_CAPACITY
         limit = self._job_deps.limits.get(agent)
@@ -250,7 +250,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             await self._occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
             return RunNow.NO_WORK
         except BaseException as error:
-            # Also if whoever asks for it has gone away: it is claimed, and nobody else ends it.
+            # Also if the caller is cancelled: it is claimed, and no other code ends it.
             self._occurrences.fail(held, error)
             raise
         return StartedNow(held.id, held.run, held.session or "")
@@ -268,7 +268,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         return AgentTask(
             run=run,
             parts=(TextPart(self.prompt(held)),),
-            # Nobody could be told later: its conversation is not a chat.
+            # It could not be announced later: its session is not a chat.
             children=self._deps.children.of(ParentRun(run.id, run.agent, run.session, None)),
             target=held.target,
             system=(self._notifications.system(held),),
@@ -294,7 +294,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     async def lost(self, held: JobExecution) -> None:
         """Let it wait for its session, which another node owns or owned a moment ago."""
         if await self._occurrences.refused(held):
-            # Whoever begins it takes an item of its own.
+            # The node that starts it takes its own item.
             busy = Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
             await self._job_deps.work.finish(held, busy, NOTHING)
 

@@ -80,7 +80,7 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         if due_at is None or (ahead := due_at - self._clock.now()) <= _NO_LEAD:
             return due_at
         if ahead > _MOST_LEAD + _TOGETHER:
-            # By then it is known whether there is a crowd.
+            # Then it is known whether there is a crowd.
             return due_at - _MOST_LEAD
         crowd = await self._store.crowd(until=due_at + _TOGETHER, most=_MOST_AT_ONCE)
         if crowd >= _CROWD:

@@ -158,7 +158,7 @@ class GatewayJobService:
         own = await self._store.find_jobs(asked, owner=owner_for(by))
         found = own or await self._store.find_jobs(asked)
         if by.owner is not None and not own:
-            # Only whoever knows the whole id learns that there is such a job.
+            # Only a caller with the whole id learns that the job exists.
             if any(job.id == asked for job in found):
                 raise NotYours(asked, by.owner)
             raise UnknownJob(asked)

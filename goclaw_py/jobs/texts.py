@@ -54,7 +54,7 @@ def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
     text = without_token(reply)
     marked = text.lstrip().startswith(NOTIFY)
     if notify is Notify.CONDITIONAL and marked:
-        # Without the word before it, something else may be a word of its own.
+        # Without the preceding word, the rest may contain the token as a word.
         text = without_token(text.lstrip().removeprefix(NOTIFY).strip())
     if is_blank(text) or text.strip() == NO_REPLY:
         return "", Why.NO_REPLY

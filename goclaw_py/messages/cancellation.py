@@ -174,7 +174,7 @@ class RunCanceller:
         taken = mine if everything else mine[:1]
         self._outages.take(taken)
         done.dropped += [turn.id for turn in taken]
-        # At once: nobody else has them in hand, and a look at the database would take them up.
+        # Immediately: they have no owner, and a reload would claim them.
         reason = self.reason(everything=everything)
         self._mailboxes.stopped(taken, reason)
         spared = [] if taken and not everything else done.spared

@@ -204,7 +204,7 @@ class ChatRunExecutor:
         turn.begun = run, node
         begun = await retry_until_available(lambda: self._store.begin_run(run, node=node))
         turn.progress.begun = begun
-        # Stopped meanwhile, by whoever had them; or a look has found them before that.
+        # Stopped in the meantime by its owner, or a reload has found it before that.
         turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
         self._drafts.begin(turn, begun, node)
         await self._tell_background(turn)
@@ -218,7 +218,7 @@ class ChatRunExecutor:
             children=self._children.of(asker),
             target=turn.chat,
             system=(speakers.GUIDE,) if turn.peer is PeerKind.GROUP else (),
-            # Jobs made here would belong to no chat, so nobody could be told of them.
+            # Jobs created here would belong to no chat, and could not be delivered.
             jobs=None if turn.chat is None else self._jobs,
             asker=maker_in(turn),
             take_messages=partial(self._take_messages, turn),
@@ -234,7 +234,7 @@ class ChatRunExecutor:
         said = await retry_until_available(
             lambda: self._store.take_unmentioned(turn.session, turn.id, until=until, now=now)
         )
-        # What somebody has edited so that it is for the agent now is no context of itself.
+        # A message whose edit addresses the agent is not its own context.
         mine = {row.message.edits for row in turn.rows}
         turn.put_before([message for message in said if message.external_id not in mine])
 

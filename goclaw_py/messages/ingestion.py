@@ -313,8 +313,8 @@ class MessageIngestor:
         """Apply or record an edit; False if the edited message is not stored."""
         message = row.message
         assert message.edits is not None
-        # What has not begun is changed first: should the database's answer be lost, the row has
-        # ended and nobody would come back to it.
+        # Change the waiting turn first: if the database's response is lost, the row has ended and
+        # is not read again.
         self._amend(message, begun=False)
         if not self._is_taken_in(message) and await self._store.amend(row):
             self._amend(message, begun=True)
@@ -367,7 +367,7 @@ class MessageIngestor:
         rules = self._policies.rules(message.target)
         policy, deadline_s = turn.policy, rules.deadline_s
         if turn.kept_since is not None:
-            # Whoever was told that it is kept is not dropped now, and its burst is over.
+            # A sender who was told that the message is held must not lose it; its burst is over.
             policy = as_it_stands(policy)
             if deadline_s is not None:
                 kept_s = asyncio.get_running_loop().time() - turn.kept_since

@@ -142,7 +142,7 @@ class StopAnswers:
             self._open[chat] -= 1
             if not self._open[chat]:
                 del self._open[chat]
-        # Else whoever tells now, or the last one to know, tells of this too.
+        # Otherwise the answer in progress, or the last stop to finish, includes this one.
         if chat not in self._open and chat not in self._telling:
             self._telling.add(chat)
             try:

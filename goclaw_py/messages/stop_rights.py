@@ -75,7 +75,8 @@ class StopRights:
             return None
         sender = message.sender.id
         rules = self._policies.rules(message.target).access
-        # Whoever writes in the name of the group administers it. What writes as a channel does not.
+        # A sender in the name of the group is an administrator; one in the name of a channel is
+        # not.
         if sender == message.target.chat:
             return None
         if self._access_control.is_owner(message.target, sender, rules):

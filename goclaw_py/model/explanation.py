@@ -34,7 +34,7 @@ class Subject:
     """Its name for people."""
 
     def __str__(self) -> str:
-        # Keys of sessions, and chats, are told by their own form.
+        # Session keys and chats are recognised by their form.
         bare = self.kind in (SubjectKind.SESSION, SubjectKind.CHAT, SubjectKind.GATEWAY)
         return self.id if bare else f"{self.kind.value}:{self.id}"
 

@@ -192,7 +192,7 @@ class BudgetTracker:
 
     def _days_of(self, payer: BudgetAccount, limits: Limits) -> dict[_Day, Budget]:
         since = self._since()
-        # A session has the budget that the settings give to the sessions of its own agent.
+        # A session has the session budget of its own agent.
         of_session = self._limits.get(agent_of(payer.session) or payer.agent, Limits())
         days = {
             _Day(BudgetScope.SESSION_DAY, payer.session, since): of_session.session_day,

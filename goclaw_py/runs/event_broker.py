@@ -174,7 +174,7 @@ class RunEventBroker:
         From now on, or after the event with the id ``after`` as far as events are stored.
         """
         if not self.is_watched:
-            # Of what happened since somebody looked nothing was counted.
+            # Events since the last subscriber were not counted.
             self._forget_all()
         made = Subscription(self, session, self.ring.last)
         if after is not None:

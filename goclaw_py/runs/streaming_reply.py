@@ -275,7 +275,7 @@ class StreamingReplies:
                 if not draft.view:
                     if draft.id is not None:
                         continue  # there is nothing that it could be edited to
-                    # A tool was used too shortly to be seen: the first word begins anew.
+                    # A tool was used too briefly to be shown: wait again for the first text.
                     draft.task = None
                     return
                 pause = await self._show_once(draft)
@@ -296,7 +296,7 @@ class StreamingReplies:
             )
         live = self._live()
         if live != draft.node:
-            # Others may go on with the run: what is shown now could undo their final edit.
+            # Another node may continue the run: an edit now could undo its final edit.
             draft.changed.set()
             return EDIT_EVERY_S if live is None else None
         ask = self._look(draft) if draft.unsure else _request(draft)

@@ -176,7 +176,7 @@ class ChildRuns:
         if self._dispatcher.state(run_id) is RunState.DONE:
             raise ToolFailed((await done).text)
         if not awaited:
-            # Before anybody is told that it was started: a crash has to know of it.
+            # Before its start is reported, so that it is known after a crash.
             try:
                 await asyncio.shield(self._begin(child))
             except StoreError as error:
@@ -196,7 +196,7 @@ class ChildRuns:
         try:
             done = await asyncio.shield(child.done)
         except asyncio.CancelledError:
-            # Nobody waits for it any more; its parent may have failed, and not have been stopped.
+            # Its parent no longer waits: it may have failed without being stopped.
             self._dispatcher.stop_one(child.id)
             raise
         if done.outcome is not Outcome.COMPLETED:
@@ -266,7 +266,7 @@ class ChildRuns:
     async def _announce(
         self, child: Child, ended: Ending, done: ChildResult, facts: Mapping[str, object]
     ) -> None:
-        # What somebody has stopped, they need not be told of; it may have ignored that for long.
+        # A stopped run is not announced; it may have ignored the stop for long.
         if child.run.target is None or ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
             return
         if done.outcome in (Outcome.CANCELLED, Outcome.REJECTED):

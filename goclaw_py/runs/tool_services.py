@@ -91,8 +91,8 @@ class ToolMessenger:
         agent = self._policies.rules(target).agent
         entry = HistoryEntry(Role.ASSISTANT, texts.sent_from(run.session, text))
         for session in sessions_of(agent, await where_read(self._store, target)):
-            # The run's own history tells that it called the tool. A session that was never
-            # spoken in does not exist, and nothing is noted in it.
+            # The run's own history contains the tool call. A session without messages does not
+            # exist, and gets no entry.
             if session != run.session:
                 await self._store.note(session, entry, rows=(), now=self._clock.now())
 

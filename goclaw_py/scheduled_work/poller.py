@@ -56,7 +56,7 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
             except StoreUnavailable as error:
                 log.debug("store_unavailable", extra={"part": self._what, "error": str(error)})
                 if self._is_unsure:
-                    # Nothing was given back yet: the time begins when the database is back.
+                    # Nothing was released yet: the time starts when the database is available.
                     self._answer_was_lost()
                 sleep_s = self.look_s
             except Fenced:

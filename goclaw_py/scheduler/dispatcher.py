@@ -278,7 +278,7 @@ class Dispatcher:
 
 def tell_slow_wait(slow: LaneWaitExceeded) -> None:
     """Warn about a slow wait for a lane, with its occupants (SPEC LANE-7)."""
-    # A lane may hold hundreds; how many there are is told by ``active``.
+    # A lane may have hundreds of runs; ``active`` is their number.
     inside = [f"{run.id} ({run.session})" for run in slow.occupants[:_NAMED]]
     log.warning(
         "lane_wait_slow",

@@ -323,7 +323,7 @@ class RunScheduler:
         lane.elsewhere = elsewhere
         lane.room += places
         self._machine.slots.pump(lane, now)
-        # Whoever waited may have left: a place that nobody uses belongs to other nodes.
+        # The waiting runs may have left: an unused slot belongs to other nodes.
         lane.room = lane.active
         return self._take(now)
 

@@ -67,7 +67,8 @@ def _sentence(use: LaneUse) -> str:
         names.append(f"{count(lane.elsewhere, 'run')} of other nodes")
     state = f"is full ({lane.taken} of {lane.concurrency})"
     if lane.shared and lane.taken < lane.concurrency:
-        # There is room, but a run needs a place of its own, and the database is away or slow.
+        # There are free slots, but a run needs its own grant, and the database is unavailable or
+        # slow.
         state = f"gets no place from the database ({lane.taken} of {lane.concurrency} taken)"
     occupants = f"; in it: {', '.join(names)}" if names else ""
     return (

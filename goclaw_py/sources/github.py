@@ -220,7 +220,7 @@ class GitHubSource:
             is_rival = trusted and claim.job != quote(job, safe="") and not self._is_old(claim)
             if is_rival and claim.comment < ours[0].comment:
                 return None
-        # It was offered when it was listed; since then somebody may have done it.
+        # It was open when it was listed; it may have been done since.
         found = await repository.ask("GET", f"/issues/{issue.number}")
         if found is None:
             return None
@@ -253,7 +253,7 @@ def _claim(job: JobId, token: str) -> str:
 
 
 def _outcome(text: str, *, ok: bool) -> str:
-    # It must not look like a claim of ours, whoever made the model write that.
+    # A model's text must not look like one of our claims.
     said = well_formed(text).replace("\0", "\ufffd").replace("<!--", "&lt;!--").strip()
     return cut_text(f"{'Done.' if ok else 'Failed.'}\n\n{said}".strip(), _MOST_SAID)
 

@@ -126,7 +126,7 @@ class Repository:
         content: Mapping[str, object] | None,
     ) -> _Answer:
         url = f"{self._place.base_url}/repos/{self._place.repo}{path}"
-        # Nobody else gets the token: a redirection is an answer like any other.
+        # Do not send the token elsewhere: a redirect is an ordinary response.
         async with self._session.request(
             method,
             url,

@@ -175,7 +175,7 @@ def answered(heartbeat: Heartbeat, now: datetime) -> Heartbeat:
     return replace(heartbeat, next_at=point_after(heartbeat, now))
 
 
-# -------------------------------------------------------------------- what became of them
+# -------------------------------------------------------------------- results
 
 
 def delivery(states: Sequence[OutboxState]) -> str:

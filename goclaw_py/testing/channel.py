@@ -280,7 +280,7 @@ class RecordingChannel(PlainChannel):
         content = self.files.get(attachment.ref, Undeliverable("there is no such file"))
         if isinstance(content, Exception):
             raise content
-        # Not in a thread, which would go on writing after a cancellation.
+        # Not in a thread, which would continue to write after a cancellation.
         _write(to, content)
 
     async def _take(

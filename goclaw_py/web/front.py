@@ -69,7 +69,7 @@ def tcp_server(
     closing: asyncio.Event = closing_of(app)
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
-        # Whoever calls a hook proves to its channel who they are, so nothing is asked of them here.
+        # Hooks authenticate their callers themselves.
         is_hook = scope["type"] == "http" and hook_app.serves(scope["path"])
         await (hook_app if is_hook else guard)(scope, receive, send)
 

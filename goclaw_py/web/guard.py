@@ -82,7 +82,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            # There are no web sockets here, so nobody has thought about who may open one.
+            # There are no web sockets here, and no rules for them.
             await send({"type": "websocket.close", "code": 1008})
             return
         refusal = self.refusal(scope)
@@ -142,7 +142,7 @@ class Guard:
 
     def _has_token(self, scope: Scope) -> bool:
         scheme, _, given = (_only(scope, b"authorization") or b"").partition(b" ")
-        # Compared whatever the scheme, so that the time tells nothing.
+        # Compared for every scheme, so that the duration reveals nothing.
         is_right = hmac.compare_digest(given.strip(b" "), self._token)
         return is_right and scheme.lower() == b"bearer"
 

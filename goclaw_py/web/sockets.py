@@ -78,7 +78,7 @@ def listen_unix(path: Path) -> UnixListener:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(name)
-            # Nobody can connect before listen(), so the mode is never open for a moment.
+            # No process can connect before listen(), so the mode is never too open.
             path.chmod(0o600)
             listener.listen(_BACKLOG)
             listener.settimeout(0)

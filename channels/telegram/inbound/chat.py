@@ -147,7 +147,7 @@ def real_reply(message: Fields, thread: int | None) -> Fields | None:
     """
     replied = object_or_empty(message.get("reply_to_message"))
     number = whole_number(replied.get("message_id"))
-    # An ephemeral message has the number 0, by which nobody can find it.
+    # An ephemeral message has the number 0, by which it cannot be found.
     if not number or number == thread or "forum_topic_created" in replied:
         return None
     return replied

@@ -53,7 +53,7 @@ def read_message(
     if is_for_nobody(message, arrival.bot):
         return None
     content = read_content(message, direct=peer is PeerKind.DIRECT)
-    # A shared position is edited every few seconds, for hours: nobody is told of that again.
+    # A shared position is edited every few seconds for hours; these edits are ignored.
     if content is None or (edited and (content.unsupported or content.shared)):
         return None
     return _said(message, content, peer, arrival, edited=edited)

@@ -55,7 +55,7 @@ async def program(
 
     ``told``: its standard input is a pipe, otherwise ``/dev/null``. Raises ``NotStarted``.
     """
-    # A task of its own: whoever is cancelled here could not end what is about to start.
+    # In a separate task: a cancelled caller could not end a program that is about to start.
     starting = asyncio.create_task(_start(arguments, folder, {**env, MARK: run_id}, told=told))
     try:
         yield await asyncio.shield(starting)
@@ -82,7 +82,7 @@ async def _start(
 
 
 def _not_started(name: str, folder: Path, error: OSError) -> NotStarted:
-    # Not every loop tells which of the two does not exist.
+    # Not every event loop tells which of the two does not exist.
     if not folder.is_dir():
         return NotStarted(f"{name}: the workspace {folder} is not there")
     return NotStarted(f"{name}: {error.strerror or error}", too_long=error.errno == errno.E2BIG)
@@ -141,10 +141,10 @@ async def _end(process: asyncio.subprocess.Process, run_id: str) -> None:
             if number is signal.SIGKILL:
                 # It may have started another one meanwhile.
                 _signal(process, run_id, number)
-    # Else its pipes stay open as long as somebody holds their other ends. There is no public way.
+    # Otherwise its pipes stay open while another process has them. There is no public API for it.
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - see above
     if _is_there(process, run_id):
-        # For example one that waits for a disk that is gone: the kernel ends it when that is back.
+        # For example a process that waits for a missing disk: the kernel ends it later.
         log.error("program_not_killed", extra={"run_id": run_id, "pid": process.pid})
 
 

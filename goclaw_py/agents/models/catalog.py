@@ -146,7 +146,7 @@ _OTHERS = {
     Provider.AZURE_RESPONSES: _Facts(
         ("AZURE_OPENAI_API_KEY",), url="AZURE_OPENAI_ENDPOINT", needs_url=True
     ),
-    # Whoever works on AWS or Google Cloud has credentials there that are no keys.
+    # Credentials on AWS or Google Cloud need not be keys.
     Provider.BEDROCK: _Facts(
         _AWS, needs_key=False, takes_our_client=False, library="boto3", extra="bedrock"
     ),
@@ -202,7 +202,7 @@ _OTHERS = {
     Provider.OLLAMA: _Facts(needs_key=False, url="OLLAMA_BASE_URL", needs_url=True),
     Provider.OPENAI: _Facts(url="OPENAI_BASE_URL"),
     Provider.OPENAI_CHAT: _Facts(("OPENAI_API_KEY",), url="OPENAI_BASE_URL"),
-    # It reads what the command `codex` has stored when somebody logged in.
+    # It reads what the command `codex` stores at a login.
     Provider.OPENAI_CODEX: _Facts(needs_key=False, takes_url=False),
     Provider.OPENAI_RESPONSES: _Facts(("OPENAI_API_KEY",), url="OPENAI_BASE_URL"),
     Provider.SAMBANOVA: _Facts(url="SAMBANOVA_BASE_URL"),

@@ -71,7 +71,7 @@ def _password(url: str) -> str:
     try:
         return urlsplit(url).password or ""
     except ValueError:
-        # Whoever uses it will say so.
+        # Its first use reports an invalid value.
         return ""
 
 

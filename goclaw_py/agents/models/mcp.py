@@ -154,7 +154,7 @@ class _Server:
         self._known.clear()
         self._look.clear()
         self._is_lost = False
-        # In a context of its own: it outlives the run that happened to need it first.
+        # In its own context: it outlives the run that starts it.
         living = asyncio.create_task(self._live(), name=f"mcp {self.name}", context=Context())
         self._living = living
 
@@ -277,7 +277,7 @@ class _Server:
             file = await stack.enter_async_context(errors.opened())
             program, *arguments = self._spec.command
             mark = f"mcp-{uuid.uuid4().hex}"
-            # After the program itself has ended: what it has started, wherever that has gone.
+            # After the end of the program: end everything that it has started.
             stack.push_async_callback(end_marked, mark)
             inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
             transport = StdioTransport(

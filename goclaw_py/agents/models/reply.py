@@ -49,7 +49,7 @@ class Reply:
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self._add(text)
             case PartStartEvent(part=TextPart(content=text)):
-                # A text of its own, for example after a tool call.
+                # A separate text, for example after a tool call.
                 self._new_part = bool(self._pieces)
                 self._add(text)
             case FunctionToolCallEvent(part=call):
@@ -105,7 +105,7 @@ class Trace:
         if self.taken and not _is_last_said(messages, self.taken):
             messages.append(ModelRequest(parts=[UserPromptPart(self.taken)]))
         if self.stream is not None and messages and isinstance(messages[-1], ModelRequest):
-            # Cancelled runs get what came so far from the library; those that go on do not.
+            # For cancelled runs the library has the partial response, for others not.
             messages.append(self.stream.response)
         return messages
 

@@ -232,8 +232,8 @@ class ModelRun:
         messages = run.new_messages()
         drop_blanks(messages)
         relieve(messages, request, self._asked.window)
-        # Between two requests only: after the last one the answer is complete, and a message that
-        # came meanwhile gets an answer of its own.
+        # Only between two requests: after the last one the reply is complete, and a new message
+        # gets its own run.
         if parts := self._request.take_messages():
             self._trace.taken = "\n".join(part.text for part in parts)
             run.enqueue(self._trace.taken)

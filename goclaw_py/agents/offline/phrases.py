@@ -52,7 +52,7 @@ async def _count(turn: OfflineTurn) -> str:
 
 def _goal(digits: str) -> int | None:
     """Return the number to count to, if it is possible."""
-    # int() of a text of thousands of digits is an error of its own.
+    # int() raises for a text with thousands of digits.
     number = int(digits) if len(digits) <= len(str(MAX_COUNT)) else MAX_COUNT + 1
     return number if 1 <= number <= MAX_COUNT else None
 

@@ -192,7 +192,7 @@ class ObservedHeartbeats(MemoryStore):
         if known.today is not None:
             self._used[agent, _day(now)] = known.today
 
-    # ------------------------------------------------------------------ what became of it
+    # ------------------------------------------------------------------ results
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
         """Return the usage of the UTC day that begins at ``since``, the only period used here."""

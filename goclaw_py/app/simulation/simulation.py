@@ -272,7 +272,7 @@ class _Simulation:
         target = spec.target
         kind = spec.policy.get("session", job_rules(self._settings).base.session)
         if kind != SessionKind.MAIN:
-            # Nothing is sent, so nobody needs to look for the chat.
+            # Nothing is sent, so no chat must be looked up.
             target = TargetKind.NONE
         spec = replace(spec, target=target, source="")
         return replace(job, spec=spec, running=None)

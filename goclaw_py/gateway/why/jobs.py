@@ -65,7 +65,7 @@ def _log_of(row: LoggedOccurrence) -> Cure:
     return Cure("Its last run", f"goclaw cron runs --job {row.job}")
 
 
-# ---------------------------------------------------------------------------- what became of it
+# ---------------------------------------------------------------------------- results
 
 
 async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:

@@ -141,7 +141,7 @@ def _related(run: StoredRun, session: str, lane: str, agent: str) -> str:
     return "agent" if agent == run.agent else ""
 
 
-# ---------------------------------------------------------------------------- what became of it
+# ---------------------------------------------------------------------------- results
 
 
 async def judge(src: Sources, story: RunHistory) -> Verdict:

@@ -110,7 +110,7 @@ class DailyTimes:
         first counts, as in jobs.
         """
         today = label_of(now, zone).date()
-        # In a repeated time clocks may show yesterday though today has begun before.
+        # In a repeated hour clocks may show yesterday although today has begun.
         for back in range(-1, 9):
             day = today - back * _DAY
             if day.weekday() not in self.days:

@@ -233,7 +233,7 @@ class _Reader:
         self.within.append(len(self.drafts))
         self.drafts.append(draft)
         self.collects = self._owner
-        # Only text goes on without indentation: an empty bullet has none.
+        # Only text continues without indentation; an empty bullet has none.
         self.paragraph, self.depth = int(not says_nothing(content)), draft.depth
         self._row(_seen(line.text).rstrip(), RowKind.TEXT)
 

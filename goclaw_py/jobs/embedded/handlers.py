@@ -118,7 +118,7 @@ class Handlers(JobHandler):
         except Superseded:
             attempt = Attempt(Outcome.CANCELLED, Reason.STOPPED)
         except asyncio.CancelledError:
-            # By this class alone: it is given back, and runs again.
+            # Recognised by its class: the occurrence is released, and runs again.
             log.info("job_interrupted", extra=held.facts)
         work.phase = _Phase.STORES
         if work.forsaken:
@@ -126,7 +126,7 @@ class Handlers(JobHandler):
         try:
             await self._occurrences.ended(held, attempt, None)
         except Exception:
-            # A boundary: nobody awaits this task, and the other jobs go on.
+            # A boundary: this task is not awaited, and other jobs continue.
             log.exception("job_end_failed", extra=held.facts)
 
     async def _attempt(self, held: JobExecution) -> Attempt:
@@ -134,7 +134,7 @@ class Handlers(JobHandler):
         if held.started_at is None:
             held.started_at = self._clock.now()
         claimed = held.claimed
-        # Each claim but the first follows a crash; nobody knows whether that cut the handler.
+        # Each claim but the first follows a crash, which may have interrupted the handler.
         number = held.attempt + claimed.claims - 1
         due = Due(claimed.job, claimed.id, claimed.due_at, number, claimed.by_hand)
         limit = asyncio.timeout(held.policy.run_timeout_s or None)
@@ -144,8 +144,8 @@ class Handlers(JobHandler):
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
-            # The handler has cancelled itself, or somebody what it waits for. Given back it would
-            # be due again at once, and again.
+            # The handler has cancelled itself, or something that it awaits was cancelled. If it
+            # were released, it would be due again immediately, in a loop.
             return self._failed(held, error, Outcome.CANCELLED)
         except Exception as error:
             # A boundary: what a handler raises is how its job ended.

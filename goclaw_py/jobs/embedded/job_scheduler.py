@@ -273,8 +273,8 @@ async def _lasting(duty: Callable[[], Awaitable[None]]) -> None:
         try:
             return await duty()
         except Exception:
-            # A boundary: a program that goes on without its jobs, unnoticed, is worse than a log
-            # line each second.
+            # A boundary: a program that silently runs without its jobs is worse than a log line
+            # each second.
             log.exception("background_task_crashed")
             await asyncio.sleep(_AGAIN_S)
 

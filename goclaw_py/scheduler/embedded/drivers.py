@@ -111,7 +111,7 @@ class Drivers(Generic[M, R]):
     async def _take_over(self) -> asyncio.Task[None]:
         """Make the current task a pump."""
         if self._making_task:
-            # An eager task factory. Whoever started the run has not finished what it was at.
+            # An eager task factory: the code that started the run has not finished its step.
             await asyncio.sleep(0)
         task = asyncio.current_task()
         assert task is not None

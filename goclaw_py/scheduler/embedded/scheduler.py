@@ -270,8 +270,8 @@ class Scheduler(Generic[M, R]):
 
     def _carry_out(self, effects: list[Effect]) -> None:
         """Carry out effects."""
-        # The kinds are told apart by identity: a match statement takes three times as long, and
-        # this is done for each run.
+        # The kinds are compared by identity: a match statement takes three times as long, and this
+        # is done for each run.
         for effect in effects:
             if type(effect) is Start:
                 self._drivers.start(effect.request)  # type: ignore[arg-type]  # all are runs here

@@ -108,8 +108,8 @@ async def snapshot(
         raise BackupError("there is nothing to back up: the database has no tables of goclaw")
     names = [table.name for table in await _tables(connection, migrate.tables(migrations))]
     async with connection.transaction(snapshot=True):
-        # Emptying a table is seen by those who look at an earlier moment too, so nobody may do it
-        # now. A lock alone does not fix the moment: the first query after it does.
+        # Truncating a table is visible in earlier snapshots too, so it must not happen now. A lock
+        # alone does not fix the snapshot: the first query after it does.
         await connection.script(
             f"{_PLAIN} set local lock_timeout = '{_LOCK_S}s';"
             "set local idle_in_transaction_session_timeout = '10min';"
@@ -225,7 +225,7 @@ async def _empty(
     there = ", ".join(each.name for each in await _tables(connection, migrate.tables(migrations)))
     if not there:
         return
-    # From here on nobody can come in.
+    # From here on no process can join.
     await connection.script(f"lock table {there} in access exclusive mode")
     refuse_if_used(await live_nodes(connection, now=now))
     if not may_replace:

@@ -72,7 +72,7 @@ class Group(Generic[Item, Result]):
         answer: asyncio.Future[Result] = loop.create_future()
         self._waiting.append((item, answer))
         if len(self._workers) < self._flights:
-            # A task of its own, for a caller may be cancelled while it works for others too.
+            # In a separate task, because a caller may be cancelled while it commits for others too.
             worker = loop.create_task(self._work(), name="store-group")
             self._workers.add(worker)
         return await answer
@@ -88,11 +88,11 @@ class Group(Generic[Item, Result]):
             while calls := self._gather():
                 await self._fly(calls)
         except asyncio.CancelledError:
-            # The end of the loop: nobody else works for those who still wait.
+            # The loop is ending: no other task commits the waiting calls.
             _refuse(self._waiting, _CUT_OFF)
             raise
         finally:
-            # In this step, not by a callback: whoever calls next must see that nobody works.
+            # In this step, not in a callback: the next caller must see that no task is committing.
             self._workers -= {asyncio.current_task()}
 
     async def _fly(self, calls: Sequence[_Call[Item, Result]]) -> None:
@@ -120,7 +120,7 @@ class Group(Generic[Item, Result]):
                 kind = self._kind(item)
                 calls.append(call)
             else:
-                # Whoever comes later with one of these keys must not overtake it.
+                # A later call with one of these keys must not overtake it.
                 passed.update(keys)
                 left.append(call)
         self._waiting.extendleft(reversed(left))
@@ -166,7 +166,7 @@ def _none(_item: object) -> None:
 
 
 def _tell(answer: asyncio.Future[Result], result: Result | StoreError) -> None:
-    # Done already means cancelled: its caller has gone.
+    # Already done means that the caller was cancelled.
     if answer.done():
         return
     if isinstance(result, StoreError):

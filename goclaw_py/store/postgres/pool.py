@@ -43,8 +43,8 @@ The cancelled caller waits for it, within a transaction also for the rollback.
 """
 CLOSE_S: Final = 5.0
 
-# The client's own limits do not reach a server whose client has gone: a process that is frozen in
-# the middle of a transaction would keep its locks for hours, and with them everybody else.
+# The client's own limits do not reach a server whose client is gone: a process that is frozen in a
+# transaction would keep its locks for hours, and block all others.
 _SESSION: Final = {
     # What a role or a database has set for everybody is meant for people, and would end what waits.
     "statement_timeout": "0",
@@ -53,8 +53,8 @@ _SESSION: Final = {
     "lock_timeout": "5s",
     # Statements are written for it: one that meets another's change sees it, instead of failing.
     "default_transaction_isolation": "read committed",
-    # Each statement is planned once: planning one anew takes longer than running it. Compiling its
-    # plan would take longer still.
+    # Each statement is planned once: planning it again takes longer than running it, and compiling
+    # its plan longer still.
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "tcp_keepalives_idle": "5",

@@ -128,7 +128,7 @@ def unanswered(row: Row) -> Unanswered:
     message = inbound(row["message"])
     if row["finished_at"] is not None:
         return from_row(Unanswered, row, message=message)
-    # One that was dropped ends when its sender is told.
+    # A dropped row ends when its sender is notified.
     return from_row(Unanswered, row, message=message, outcome=None, reason=None)
 
 

@@ -201,7 +201,7 @@ async def what_another_process_may_have_seen_is_marked(scene: Scene) -> None:
     inbox.down = False
     async with scene.receiving():
         await scene.until_accepted("/stop")
-        # Whoever goes by the time of a message knows it to the second.
+        # Times of messages are precise to the second.
         await asyncio.sleep(1.1)
         rig.say(rig.ann, "new")
         await scene.until_accepted("new")

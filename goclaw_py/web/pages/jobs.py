@@ -222,7 +222,7 @@ def _ahead(service: PageServices, job: Job) -> list[tuple[str, datetime]]:
     try:
         coming = service.control.jobs.upcoming(job, AHEAD)
     except JobError:
-        # What is wrong with it is told where its schedule is.
+        # The schedule shows its own errors.
         return []
     return [(at(each, job.spec.zone), each) for each in coming]
 

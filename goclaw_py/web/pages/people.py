@@ -46,7 +46,7 @@ def routes(service: PageServices) -> list[Route]:
         try:
             await control.revoke(*names)
         except NotFound:
-            # Somebody else was quicker, or the same person in another window.
+            # Another person was faster, or the same person in another window.
             return back_to("/people", "nothing")
         return back_to("/people", "removed")
 
@@ -75,7 +75,7 @@ async def _look(control: Control, _query: Query) -> Facts:
     return {
         "people": people,
         "unapproved": unapproved(people, chats),
-        # Groups that the settings let talk: nobody has to decide about them.
+        # Groups that the settings allow need no decision.
         "served": {(one.target.channel, one.target.account, one.target.chat) for one in heard},
         "asking": asking,
         "groups": sorted(groups, key=_undecided_first),

@@ -167,7 +167,7 @@ class Hub:
             try:
                 _change(shared, b"part", await part.make())
             except GoclawError as error:
-                # The database is away, or what the page shows is gone: the page says so.
+                # The database is unavailable, or the object was deleted: the page says so.
                 _change(shared, b"away", str(error))
             except Exception:
                 log.exception("page_part_failed", extra={"part": part.key})

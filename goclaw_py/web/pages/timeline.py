@@ -68,7 +68,7 @@ def routes(service: PageServices) -> list[Route]:
     async def look(query: Query) -> Facts:
         name = query.get("span", "1h")
         span = SPANS.get(name, SPANS["1h"])
-        # In steps, so that nothing is sent anew only because the picture has moved by a hair.
+        # In steps, so that a small movement of the picture does not send everything again.
         step = span.total_seconds() / 200
         until = datetime.fromtimestamp((service.now().timestamp() // step + 1) * step, UTC)
         since = until - span

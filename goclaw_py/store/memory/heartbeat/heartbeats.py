@@ -224,7 +224,7 @@ class MemoryHeartbeats(MemoryPart):
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
         return list(self._db.heartbeat_runs.events.get(storable(agent), {}).values())
 
-    # ------------------------------------------------------------------ what became of them
+    # ------------------------------------------------------------------ results
 
     async def heartbeat_runs(
         self,

@@ -154,7 +154,7 @@ class PostgresHeartbeats(PostgresPart):
                 endings,
                 lambda one: rules.marked(one.say, heartbeat_run=one.end.id),
             )
-        # One statement, which is a transaction of its own.
+        # One statement, which is one transaction.
         async with self._pool.connection() as connection:
             holders = [one.node for one in endings]
             refused = await end_heartbeat_runs(connection, ends, holders)
@@ -215,7 +215,7 @@ class PostgresHeartbeats(PostgresPart):
         async with self._pool.connection() as connection:
             return [rows.event(row) for row in await connection.fetch(_SQL["events"], agent)]
 
-    # ------------------------------------------------------------------ what became of them
+    # ------------------------------------------------------------------ results
 
     async def heartbeat_runs(
         self,

@@ -56,7 +56,7 @@ def job(row: Row) -> Job:
     try:
         return readable_job(row)
     except BadJob as flaw:
-        # The strictest one: nobody knows what the maker's name stands for.
+        # The strictest maker, because the stored one is unknown.
         maker = Maker(row["maker"]) if row["maker"] in {*Maker} else Maker.MODEL
         spec = job_reading.salvaged(
             orjson.loads(row["spec"]), slug=row["slug"], created_at=row["created_at"]

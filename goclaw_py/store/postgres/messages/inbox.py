@@ -103,7 +103,7 @@ class PostgresInbox(PostgresPart):
         node: NodeId | None = None,
     ) -> None:
         async with self._pool.transaction() as connection:
-            # As everybody does who writes rows of a session: so nobody meets another half way.
+            # In the order of all writers of a session's rows, which prevents deadlocks.
             await connection.fetch(_SQL["lock_sessions_of"], list(rows))
             ended = await connection.fetch(_SQL["settle"], list(rows), outcome, reason, now, node)
             if ended or not rows:
