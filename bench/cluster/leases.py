@@ -72,7 +72,7 @@ async def _jobs(address: Address, server: int, runs: int, *, shared: bool) -> Us
         await asyncio.sleep(max((at - node.clock.now()).total_seconds() - 1, 0))
         mine, theirs = time.process_time(), cpu_s(server)
         async with asyncio.timeout(_PATIENCE_S):
-            while len(node.agent.asked) < runs or node.works.dispatcher.runs():  # noqa: ASYNC110
+            while len(node.agent.asked) < runs or node.container.dispatcher.runs():  # noqa: ASYNC110
                 await asyncio.sleep(_LOOK_S)
         return Used(
             1000 * (time.process_time() - mine) / runs,

@@ -65,7 +65,7 @@ class Kind:
 class Member:
     """A node that works."""
 
-    works: Container
+    container: Container
     channel: PeopleChannel
     clock: Clock
     cluster: Membership
@@ -90,18 +90,18 @@ async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
     )
     with tempfile.TemporaryDirectory() as folder:
         channel, agent = PeopleChannel(), Instant()
-        around = _around(kind, channel, agent, folder)
-        works = Container(store, clock, _scheduler(kind), around, _node(cluster))
-        store.on_notice(lambda notice: _hear(notice, works, cluster, pending))
+        deps = _around(kind, channel, agent, folder)
+        container = Container(store, clock, _scheduler(kind), deps, _node(cluster))
+        store.on_notice(lambda notice: _hear(notice, container, cluster, pending))
         await cluster.join()
-        await works.access_control.refresh()
-        await works.take_up()
-        duties = [asyncio.create_task(duty) for duty in _duties(kind, works, cluster, pending)]
+        await container.access_control.refresh()
+        await container.take_up()
+        duties = [asyncio.create_task(duty) for duty in _duties(kind, container, cluster, pending)]
         try:
-            yield Member(works, channel, clock, cluster, agent)
+            yield Member(container, channel, clock, cluster, agent)
         finally:
-            await works.drain(5, asyncio.Event())
-            await works.outbox.close(5)
+            await container.drain(5, asyncio.Event())
+            await container.outbox.close(5)
             for duty in duties:
                 duty.cancel()
             await asyncio.gather(*duties, return_exceptions=True)
@@ -149,51 +149,51 @@ def _node(cluster: Membership) -> Callable[[], NodeId]:
 
 
 def _duties(
-    kind: Kind, works: Container, cluster: Membership, pending: WakeEvent
+    kind: Kind, container: Container, cluster: Membership, pending: WakeEvent
 ) -> list[Coroutine[Any, Any, None]]:
     alone = [
-        works.outbox.run(),
-        works.job_module.run(),
-        works.heartbeats.run(),
-        works.heartbeats.retry_notifications(),
-        works.incidents.watch(),
-        works.supervisor.run(works.gateway),
-        _keep_taking_up(works, pending),
-        _keep_knowing_people(works),
+        container.outbox.run(),
+        container.job_module.run(),
+        container.heartbeats.run(),
+        container.heartbeats.retry_notifications(),
+        container.incidents.watch(),
+        container.supervisor.run(container.gateway),
+        _keep_taking_up(container, pending),
+        _keep_knowing_people(container),
     ]
     if not kind.among_others:
         return alone
-    among = (*cluster.duties(), works.calls.run, works.lane_permits.run)
+    among = (*cluster.duties(), container.calls.run, container.lane_permits.run)
     return [*alone, *(duty() for duty in among)]
 
 
-async def _keep_taking_up(works: Container, pending: WakeEvent) -> None:
+async def _keep_taking_up(container: Container, pending: WakeEvent) -> None:
     while True:
         pending.clear()
-        await works.take_up()
-        await works.gateway.release_idle()
+        await container.take_up()
+        await container.gateway.release_idle()
         await pending.wait(_POLL_S)
 
 
-async def _keep_knowing_people(works: Container) -> None:
+async def _keep_knowing_people(container: Container) -> None:
     while True:
         await asyncio.sleep(_PEOPLE_S)
-        await works.access_control.refresh()
+        await container.access_control.refresh()
 
 
-def _hear(notice: Notice, works: Container, cluster: Membership, pending: WakeEvent) -> None:
+def _hear(notice: Notice, container: Container, cluster: Membership, pending: WakeEvent) -> None:
     match notice:
         case Notice.INBOX:
             pending.call()
         case Notice.OUTBOX:
-            works.outbox.wake.call()
+            container.outbox.wake.call()
         case Notice.CRON:
-            works.look_for_due()
+            container.look_for_due()
         case Notice.LANES:
-            works.lane_permits.look()
+            container.lane_permits.look()
         case Notice.NODES:
             cluster.look()
-            works.calls.look()
-            works.supervisor.look()
+            container.calls.look()
+            container.supervisor.look()
         case Notice.PEOPLE:
             pass

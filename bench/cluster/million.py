@@ -168,9 +168,9 @@ class _Writing:
         await self._hand_in([self._said("new")])
         message = self._said()
         await self._hand_in([message, stop(message)])
-        await self.node.works.backlog()
+        await self.node.container.backlog()
         with suppress(GoclawError):
-            await self.node.works.calls.ask(self.node.cluster.node.id, "nothing")
+            await self.node.container.calls.ask(self.node.cluster.node.id, "nothing")
 
     async def _hand_in(self, messages: Sequence[InboundMessage]) -> None:
         await self.node.channel.hand_in(messages)

@@ -69,9 +69,9 @@ def _greet(here: Stage, people: int) -> list[int]:
     return users
 
 
-def _stop(here: Stage, works: int, user: int, stop: Callable[[Stage, int], None]) -> float:
+def _stop(here: Stage, container: int, user: int, stop: Callable[[Stage, int], None]) -> float:
     prompt = f"{HOLD} {user}"
-    here.began([prompt], by=works)
+    here.began([prompt], by=container)
     time.sleep(_STEADY_S)
     stopped_at = time.monotonic()
     stop(here, user)

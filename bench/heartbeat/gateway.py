@@ -105,7 +105,7 @@ class Heard:
 class HeartbeatLoad:
     """Heartbeats at work, over a database of their own."""
 
-    works: Container
+    container: Container
     heard: Heard
     agent: Calm
     address: Address
@@ -124,7 +124,7 @@ class HeartbeatLoad:
             " from (select agent, row_number() over (order by agent) - 1 as number"
             " from heartbeats) as n where n.agent = h.agent"
         )
-        self.works.heartbeats.wake.call()
+        self.container.heartbeats.wake.call()
 
 
 @asynccontextmanager
@@ -141,7 +141,7 @@ async def heartbeat_runs_of(
     cluster = Membership(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
     await cluster.join()
     agent, heard = Calm(), Heard()
-    around = GatewayDependencies(
+    deps = GatewayDependencies(
         channels={},
         rules={},
         agents=dict.fromkeys(workspaces, agent),
@@ -155,13 +155,13 @@ async def heartbeat_runs_of(
         ),
     )
     scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane})
-    works = Container(store, CLOCK, scheduler, around, lambda: cluster.node.id)
-    heartbeats = works.heartbeats
+    container = Container(store, CLOCK, scheduler, deps, lambda: cluster.node.id)
+    heartbeats = container.heartbeats
     heartbeats.heartbeat_runs.note = heard.note
 
     def hear(notice: Notice) -> None:
         if notice is Notice.CRON:
-            works.look_for_due()
+            container.look_for_due()
 
     store.on_notice(hear)
     duties = [
@@ -169,9 +169,9 @@ async def heartbeat_runs_of(
         for duty in (cluster.keep(), heartbeats.run(), heartbeats.retry_notifications())
     ]
     try:
-        yield HeartbeatLoad(works, heard, agent, address)
+        yield HeartbeatLoad(container, heard, agent, address)
     finally:
-        await works.drain(5, asyncio.Event())
+        await container.drain(5, asyncio.Event())
         for duty in duties:
             duty.cancel()
         await asyncio.gather(*duties, return_exceptions=True)

@@ -84,7 +84,7 @@ async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIt
     cluster = Membership(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
     await cluster.join()
     with tempfile.TemporaryDirectory() as folder:
-        around = GatewayDependencies(
+        deps = GatewayDependencies(
             channels={},
             rules={},
             agents={MAIN_AGENT: agent},
@@ -94,21 +94,21 @@ async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIt
         )
         # As the settings have it: jobs of all nodes count.
         scheduler = RunScheduler({MAIN_LANE: 1, CRON_LANE: lane}, shared=[CRON_LANE])
-        works = Container(store, CLOCK, scheduler, around, lambda: cluster.node.id)
-        job_module = works.job_module
+        container = Container(store, CLOCK, scheduler, deps, lambda: cluster.node.id)
+        job_module = container.job_module
 
         def hear(notice: Notice) -> None:
             if notice is Notice.CRON:
                 job_module.wake.call()
 
         store.on_notice(hear)
-        works_for_good = (cluster.keep(), job_module.run(), works.lane_permits.run())
+        works_for_good = (cluster.keep(), job_module.run(), container.lane_permits.run())
         duties = [asyncio.create_task(duty) for duty in works_for_good]
         try:
-            yield works
+            yield container
         finally:
             await job_module.close()
-            await works.dispatcher.drain(5, asyncio.Event())
+            await container.dispatcher.drain(5, asyncio.Event())
             for duty in duties:
                 duty.cancel()
             await asyncio.gather(*duties, return_exceptions=True)

@@ -50,7 +50,7 @@ def read(file: Path) -> Iterator[Note]:
         yield Note(**json.loads(line))
 
 
-async def note_all(works: object, file: Path) -> None:
+async def note_all(container: object, file: Path) -> None:
     """Write lines until cancelled."""
     number = 0
     with file.open("a", buffering=1) as lines:
@@ -58,7 +58,7 @@ async def note_all(works: object, file: Path) -> None:
             late_s = await _latest()
             held: dict[str, Any] = {}
             if number % _COUNT_EACH == 0:
-                found, cached = sizes(works), caches()
+                found, cached = sizes(container), caches()
                 held = {
                     "held": dict(found.items | cached.items),
                     "limits": found.limits | cached.limits,

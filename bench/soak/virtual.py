@@ -267,7 +267,7 @@ class _Played:
         timers = vars(asyncio.get_running_loop())["_scheduled"]
         add("process", "timers of the loop", at_s, len(timers))
         add("load", "messages without an answer", at_s, len(town.waiting))
-        roots = process.works, process.cluster, process.control
+        roots = process.container, process.cluster, process.control
         self._gathered.add_all("runtime", at_s, sizes(*roots))
         self._gathered.add_all("caches", at_s, caches())
         self._gathered.add_all("tables", at_s, sizes(database, apart=_NO_TABLES))
@@ -309,11 +309,11 @@ class _Played:
 
 def _duties(process: GatewayProcess) -> list[Coroutine[Any, Any, None]]:
     """What ``app.service`` keeps running beside what a ``GatewayProcess`` does."""
-    works = process.works
+    container = process.container
     return [
-        works.job_module.run_retention(),
-        works.heartbeats.run_retention(),
-        works.incidents.watch(),
+        container.job_module.run_retention(),
+        container.heartbeats.run_retention(),
+        container.incidents.watch(),
         delete_expired(process.store, process.clock),
     ]
 

@@ -30,7 +30,7 @@ from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.sources import TableSource
 
 
-def surroundings(settings: Settings, parts: Parts) -> GatewayDependencies:
+def gateway_dependencies(settings: Settings, parts: Parts) -> GatewayDependencies:
     """Return the dependencies of a gateway."""
     agents = {AgentName(name): agent for name, agent in settings.agents.items()}
     return GatewayDependencies(

@@ -15,7 +15,7 @@ from typing import Any
 from goclaw_py.app.banner import banner
 from goclaw_py.app.cluster_settings import settings_digest
 from goclaw_py.app.database import Database
-from goclaw_py.app.gateway_config import heartbeat_setup, job_setup, scheduler, surroundings
+from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, job_setup, scheduler
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.loop import end, unless
 from goclaw_py.app.parts import Parts
@@ -95,12 +95,12 @@ class Service:
         )
         jobs, heartbeat_runs = job_setup(settings, store, clock), heartbeat_setup(settings)
         metrics = Metrics({name for name, _ in parts.channels}, settings.agents)
-        around = replace(surroundings(settings, parts), spans=spans, meter=metrics)
-        around = replace(around, jobs=jobs, heartbeats=heartbeat_runs, live=self._cluster.live)
-        self._works = works = Container(store, clock, scheduler(settings), around, self._node)
-        snapshots = Snapshots(clock, works, database, self._cluster)
-        self._health = GatewayHealth(works, parts.channels, database, snapshots, metrics)
-        self.control: Control = GatewayControl(store, clock, works, snapshots.full)
+        deps = replace(gateway_dependencies(settings, parts), spans=spans, meter=metrics)
+        deps = replace(deps, jobs=jobs, heartbeats=heartbeat_runs, live=self._cluster.live)
+        self._container = container = Container(store, clock, scheduler(settings), deps, self._node)
+        snapshots = Snapshots(clock, container, database, self._cluster)
+        self._health = GatewayHealth(container, parts.channels, database, snapshots, metrics)
+        self.control: Control = GatewayControl(store, clock, container, snapshots.full)
         store.on_notice(self._on_notice)
 
     async def run(
@@ -150,8 +150,8 @@ class Service:
     async def _come_up(self) -> bool:
         """Join the cluster and claim waiting messages; waits while the database is unavailable."""
         await self._cluster.join()
-        await retry_until_available(self._works.access_control.refresh)
-        await retry_until_available(self._works.take_up)
+        await retry_until_available(self._container.access_control.refresh)
+        await retry_until_available(self._container.take_up)
         return True
 
     async def _work(
@@ -170,7 +170,7 @@ class Service:
             asyncio.get_running_loop().call_later(_ANSWERED_S, stop.set)
             return {}
 
-        self._works.calls.serve(DRAIN, drain)
+        self._container.calls.serve(DRAIN, drain)
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(_always(work), name=_name(work)) for work in self._duties()
@@ -208,16 +208,16 @@ class Service:
             *self._cluster.duties(),
             self._health.lag.watch,
             partial(self._database.watch, self._store),
-            self._works.outbox.run,
-            self._works.incidents.watch,
-            self._works.calls.run,
-            self._works.lane_permits.run,
-            self._works.job_module.run,
-            self._works.job_module.run_retention,
-            self._works.job_module.retry_notifications,
-            self._works.heartbeats.run,
-            self._works.heartbeats.retry_notifications,
-            self._works.heartbeats.run_retention,
+            self._container.outbox.run,
+            self._container.incidents.watch,
+            self._container.calls.run,
+            self._container.lane_permits.run,
+            self._container.job_module.run,
+            self._container.job_module.run_retention,
+            self._container.job_module.retry_notifications,
+            self._container.heartbeats.run,
+            self._container.heartbeats.retry_notifications,
+            self._container.heartbeats.run_retention,
             partial(delete_expired, self._store, self._clock),
             self._keep_taking_up,
             self._keep_knowing_people,
@@ -243,7 +243,7 @@ class Service:
         """Receive from all channels; after the lease was lost, start again as a new node."""
         while True:
             self._lost.clear()
-            receiving = asyncio.create_task(self._works.supervisor.run(self._works.gateway))
+            receiving = asyncio.create_task(self._container.supervisor.run(self._container.gateway))
             lost = asyncio.create_task(self._lost.wait())
             try:
                 await asyncio.wait({receiving, lost}, return_when=asyncio.FIRST_COMPLETED)
@@ -260,8 +260,8 @@ class Service:
         while True:
             self._pending.clear()
             async with _database_may_be_away():
-                await self._works.take_up()
-                await self._works.gateway.release_idle()
+                await self._container.take_up()
+                await self._container.gateway.release_idle()
             await self._pending.wait(_HAND_OVER_S if self._ending else _PENDING_POLL_S)
 
     async def _keep_knowing_people(self) -> None:
@@ -269,7 +269,7 @@ class Service:
             await self._people.wait(_GIVE_UP_S)
             self._people.clear()
             async with _database_may_be_away():
-                await self._works.access_control.refresh()
+                await self._container.access_control.refresh()
 
     async def _warm_up(self) -> None:
         for name, agent in self._parts.agents.items():
@@ -289,16 +289,16 @@ class Service:
             async with asyncio.timeout(wait_s + runs.cancel_grace_s + _GIVE_UP_S):
                 self._ending = True
                 self._pending.call()
-                await self._works.drain(wait_s, hurry)
-                await self._works.runner.notices.flush()
+                await self._container.drain(wait_s, hurry)
+                await self._container.runner.notices.flush()
         except TimeoutError:
             log.warning(
                 "run_ends_not_stored",
                 extra={"hint": "the affected runs are recovered at the next start"},
             )
-        await self._works.commands.stop_answers.close()
-        await self._works.outbox.close(_LAST_WORDS_S)
-        self._works.feed.close()
+        await self._container.commands.stop_answers.close()
+        await self._container.outbox.close(_LAST_WORDS_S)
+        self._container.feed.close()
 
     async def _leave(self) -> None:
         try:
@@ -315,33 +315,33 @@ class Service:
         return self._cluster.node.id
 
     def _state(self) -> NodeState:
-        return self._works.state(skew_s=self._clock.skew_s, settings=self._digest)
+        return self._container.state(skew_s=self._clock.skew_s, settings=self._digest)
 
     def _on_notice(self, notice: Notice) -> None:
         match notice:
             case Notice.INBOX:
                 self._pending.call()
             case Notice.OUTBOX:
-                self._works.outbox.wake.call()
+                self._container.outbox.wake.call()
             case Notice.PEOPLE:
                 self._people.call()
             case Notice.CRON:
-                self._works.look_for_due()
+                self._container.look_for_due()
             case Notice.LANES:
-                self._works.lane_permits.look()
+                self._container.lane_permits.look()
             case Notice.NODES:
                 self._cluster.look()
-                self._works.calls.look()
-                self._works.supervisor.look()
+                self._container.calls.look()
+                self._container.supervisor.look()
 
     def _on_lost(self) -> None:
         """Forget claimed messages, which other nodes now own, before the channels have stopped."""
-        self._works.forget()
+        self._container.forget()
         self._lost.set()
 
     def _on_recovery(self, recovery: RecoveryReport) -> None:
         """Update messages in channels that still show runs as running (SPEC CMD-3)."""
-        self._works.close_cut_runs(recovery)
+        self._container.close_cut_runs(recovery)
         self._pending.call()
 
 

@@ -38,12 +38,12 @@ class Snapshots:
     def __init__(
         self,
         clock: Clock,
-        works: Container,
+        container: Container,
         database: Database,
         cluster: Membership,
     ) -> None:
         self._clock = clock
-        self._works = works
+        self._container = container
         self._database = database
         self._cluster = cluster
         self._asking: asyncio.Task[Backlog | None] | None = None
@@ -51,7 +51,7 @@ class Snapshots:
     async def full(self) -> GatewayStatus:
         """Return the complete status; waits for the database up to its timeout."""
         try:
-            return self._made(await self._works.backlog())
+            return self._made(await self._container.backlog())
         except StoreUnavailable:
             return self._made(None)
 
@@ -75,16 +75,16 @@ class Snapshots:
 
     async def _ask(self) -> Backlog | None:
         try:
-            return await self._works.backlog()
+            return await self._container.backlog()
         except StoreUnavailable:
             return None
 
     def _made(self, backlog: Backlog | None) -> GatewayStatus:
-        works, node = self._works, self._cluster.node
+        container, node = self._container, self._cluster.node
         trouble = self._database.trouble
         away = "" if backlog is not None else ", unreachable"
-        channels = works.supervisor.views()
-        lanes, runs = works.dispatcher.lanes(), works.dispatcher.runs()
+        channels = container.supervisor.views()
+        lanes, runs = container.dispatcher.lanes(), container.dispatcher.runs()
         return GatewayStatus(
             node=node.id,
             release=node.release,
@@ -92,7 +92,7 @@ class Snapshots:
             started_at=node.started_at,
             now=self._clock.now(),
             database=f"{self._database.kind}{away}",
-            draining=works.dispatcher.draining,
+            draining=container.dispatcher.draining,
             lanes=lanes,
             runs=runs,
             channels=tuple(_seen_with(trouble, view) for view in channels),
@@ -100,9 +100,9 @@ class Snapshots:
             warnings=(
                 *_warnings(backlog, channels, trouble),
                 *self._cluster.warnings(),
-                *works.job_module.warnings(),
-                *works.heartbeats.warnings(),
-                *(_outage(view) for view in works.outages.views()),
+                *container.job_module.warnings(),
+                *container.heartbeats.warnings(),
+                *(_outage(view) for view in container.outages.views()),
                 *slow_waits(lanes, runs),
             ),
             peers=tuple(_peer(one, self._clock.now()) for one in self._cluster.others()),
@@ -114,13 +114,13 @@ class GatewayHealth:
 
     def __init__(
         self,
-        works: Container,
+        container: Container,
         channels: Mapping[Place, Channel],
         database: Database,
         snapshots: Snapshots,
         metrics: Metrics,
     ) -> None:
-        self._works = works
+        self._container = container
         self._channels = channels
         self._database = database
         self._snapshots = snapshots
@@ -129,7 +129,7 @@ class GatewayHealth:
 
     def readiness(self) -> Readiness:
         """Return the readiness without a database query, because anyone may poll it often."""
-        views = self._works.supervisor.views()
+        views = self._container.supervisor.views()
         return judge(
             Vitals(
                 database=self._database.reachable,
@@ -137,7 +137,7 @@ class GatewayHealth:
                     view for view in views if not self._channels[view.name, view.account].trusted
                 ],
                 lag_s=self.lag.worst_s,
-                draining=self._works.dispatcher.draining,
+                draining=self._container.dispatcher.draining,
             )
         )
 

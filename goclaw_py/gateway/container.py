@@ -107,31 +107,31 @@ class Container:
         store: Store,
         clock: Clock,
         scheduler: RunScheduler,
-        around: GatewayDependencies,
+        deps: GatewayDependencies,
         node: Callable[[], NodeId],
     ) -> None:
         self._store = store
         self._clock = clock
         self.node = node
-        self._live = around.live or node
+        self._live = deps.live or node
         self._look_for_lost_at = clock.now()
-        channels = self.channels = {**around.channels, history_only.PLACE: HistoryOnly()}
+        channels = self.channels = {**deps.channels, history_only.PLACE: HistoryOnly()}
         self.access_control = AccessControl(store, clock)
-        contexts, pacing = ContextUsage(around.context_windows), RateLimiter(channels)
-        self.policies = policies = SessionSettings(_rules(around), contexts)
-        received = AttachmentDownloader(channels, around.workspaces)
-        self.budget_tracker = BudgetTracker(store, clock, around.limits, self._over_budget)
+        contexts, pacing = ContextUsage(deps.context_windows), RateLimiter(channels)
+        self.policies = policies = SessionSettings(_rules(deps), contexts)
+        received = AttachmentDownloader(channels, deps.workspaces)
+        self.budget_tracker = BudgetTracker(store, clock, deps.limits, self._over_budget)
         self.feed = RunEventBroker(clock)
         self.children = ChildRuns(
-            store, clock, node, self.budget_tracker, self.feed, around.run_timeout_s
+            store, clock, node, self.budget_tracker, self.feed, deps.run_timeout_s
         )
-        replies = Replies(channels, around.workspaces)
+        replies = Replies(channels, deps.workspaces)
         by = JobDependencies(
-            self.children, self.feed, self.budget_tracker, channels, policies, replies, around.meter
+            self.children, self.feed, self.budget_tracker, channels, policies, replies, deps.meter
         )
-        self.job_module = JobModule(store, clock, node, around.jobs, by)
-        self.heartbeats = HeartbeatModule(store, clock, node, around.heartbeats, by)
-        service = self.job_module.service if around.jobs.rules.enabled else None
+        self.job_module = JobModule(store, clock, node, deps.jobs, by)
+        self.heartbeats = HeartbeatModule(store, clock, node, deps.heartbeats, by)
+        service = self.job_module.service if deps.jobs.rules.enabled else None
         drafts = StreamingReplies(store, clock, channels, pacing, self._live)
         tools = ChatRunDeps(
             self.children,
@@ -147,43 +147,48 @@ class Container:
         self._owners = (self.children, self.job_module.runs, self.heartbeats.runs, self.runner)
         self.dispatcher = Dispatcher(scheduler, RunHandlers(*self._owners))
         self.lane_permits = ClusterLanePermits(store, clock, self.dispatcher, node)
-        self.supervisor = ChannelSupervisor(store, clock, around.channels.values(), node)
+        self.supervisor = ChannelSupervisor(store, clock, deps.channels.values(), node)
         self.incidents = incidents = IncidentAlerts(
             store, clock, policies, self.access_control, self.supervisor.views
         )
         self.requests = AccessRequests(
             store, clock, policies, self.access_control, channels, incidents.owners_chats
         )
-        self._build_ends(around, pacing)
-        self._connect(self._equipment(around, received))
+        self._build_ends(deps, pacing)
+        self._connect(self._equipment(deps, received))
 
-    def _build_ends(self, around: GatewayDependencies, pacing: RateLimiter) -> None:
+    def _build_ends(self, deps: GatewayDependencies, pacing: RateLimiter) -> None:
         """Build the parts through which messages come in and go out."""
         store, clock, node, channels = self._store, self._clock, self.node, self.channels
         ingress = IngressFilter(
-            store, clock, self.policies, self.access_control, self.requests, around.meter
+            store, clock, self.policies, self.access_control, self.requests, deps.meter
         )
         self.gateway = MessageIngestor(store, clock, self.policies, channels, ingress, node)
         self.outages = ProviderOutageBuffer(
-            store, clock, node, around.outage_hold_s, self.gateway.submit, self.runner.drop
+            store, clock, node, deps.outage_hold_s, self.gateway.submit, self.runner.drop
         )
         self.canceller = RunCanceller(
             store, clock, node, self.dispatcher, self.runner.turns, self.outages
         )
         self.calls = NodeRpc(store, clock, node)
-        self.elsewhere = RemoteCanceller(store, clock, self.calls, node)
-        self.commands = CommandHandlers(store, clock, channels, node, self._means())
+        self.remote_canceller = RemoteCanceller(store, clock, self.calls, node)
+        self.commands = CommandHandlers(store, clock, channels, node, self._command_services())
         self.commands.connect(
             StopAnswers(
-                store, channels, pacing, self.canceller, self.elsewhere, self.runner.shows_stop
+                store,
+                channels,
+                pacing,
+                self.canceller,
+                self.remote_canceller,
+                self.runner.shows_stop,
             )
         )
         self.outbox = OutboxSender(
             store, clock, channels, pacing, node, goes_last=self.access_control.is_unapproved_chat
         )
-        self.outbox.connect(around.meter, self.access_control.is_topic_gone)
+        self.outbox.connect(deps.meter, self.access_control.is_topic_gone)
 
-    def _means(self) -> CommandServices:
+    def _command_services(self) -> CommandServices:
         return CommandServices(
             self.canceller,
             self.policies,
@@ -191,7 +196,7 @@ class Container:
             self.requests,
             self.budget_tracker,
             self.job_module.service,
-            self.elsewhere,
+            self.remote_canceller,
             self.heartbeats.service,
         )
 
@@ -206,33 +211,33 @@ class Container:
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
         rights = StopRights(self.policies, self.access_control, self.channels)
         self.canceller.connect(self.job_module.runs, rights, self.runner.mailboxes)
-        self.elsewhere.connect(self.canceller, self.commands.start_new_session)
+        self.remote_canceller.connect(self.canceller, self.commands.start_new_session)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.canceller, self.outages)
 
     def _equipment(
-        self, around: GatewayDependencies, received: AttachmentDownloader
+        self, deps: GatewayDependencies, received: AttachmentDownloader
     ) -> AgentExecutorDeps:
         pinning = asyncio.Lock()
         return AgentExecutorDeps(
-            around.agents,
-            around.tool_factory,
-            Instructions(around.workspaces, around.instructions),
+            deps.agents,
+            deps.tool_factory,
+            Instructions(deps.workspaces, deps.instructions),
             self.budget_tracker,
             self.feed,
             ToolMessenger(
                 self._store,
                 self._clock,
-                around.channels,
+                deps.channels,
                 self.policies,
                 self.dispatcher.is_running,
             ),
             partial(SessionFacts, self._store, pinning),
             received.workspace,
             self._live,
-            around.spans,
+            deps.spans,
             self.heartbeats.service,
-            around.meter,
-            around.hide,
+            deps.meter,
+            deps.hide,
         )
 
     def _over_budget(self, run_id: RunId, error: BudgetReached) -> None:
@@ -323,8 +328,8 @@ class Container:
                 channel.signal(RunEnded(run.run_id, run.target, run.outcome))
 
 
-def _rules(around: GatewayDependencies) -> Mapping[Account, ChatRules]:
+def _rules(deps: GatewayDependencies) -> Mapping[Account, ChatRules]:
     """Return the chat rules of the settings, and those of messages without a channel."""
     access, queue = AccessRules(trusted=True), QueuePolicy()
-    unseen = ChatRules(MAIN_AGENT, access, queue, queue, around.run_timeout_s)
-    return {**around.rules, history_only.PLACE: unseen}
+    unseen = ChatRules(MAIN_AGENT, access, queue, queue, deps.run_timeout_s)
+    return {**deps.rules, history_only.PLACE: unseen}

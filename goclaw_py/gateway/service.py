@@ -245,22 +245,22 @@ class GatewayControl(StoreControl):
         self,
         store: Store,
         clock: Clock,
-        works: Container,
+        container: Container,
         look: Callable[[], Awaitable[GatewayStatus]],
     ) -> None:
-        services = works.job_module.service, works.heartbeats.service
-        super().__init__(store, clock, *services, chat_rules=lambda: works.policies.accounts)
-        self._works = works
-        self._dispatcher = works.dispatcher
-        self._children = works.children
-        self._commands = works.commands
-        self._canceller = works.canceller
-        self._elsewhere = works.elsewhere
-        self._feed = works.feed
-        self._outbox = works.outbox
-        self._calls = works.calls
-        self._node = works.node
-        self._submissions = Submissions(store, clock, works)
+        services = container.job_module.service, container.heartbeats.service
+        super().__init__(store, clock, *services, chat_rules=lambda: container.policies.accounts)
+        self._container = container
+        self._dispatcher = container.dispatcher
+        self._children = container.children
+        self._commands = container.commands
+        self._canceller = container.canceller
+        self._remote_canceller = container.remote_canceller
+        self._feed = container.feed
+        self._outbox = container.outbox
+        self._calls = container.calls
+        self._node = container.node
+        self._submissions = Submissions(store, clock, container)
         self._look = look
 
     async def status(self) -> GatewayStatus:
@@ -317,7 +317,7 @@ class GatewayControl(StoreControl):
         stopped = self._canceller.stop(session, everything=everything)
         report = stopped.report
         if stopped.nothing:
-            report = await self._elsewhere.stop(session, everything=everything) or report
+            report = await self._remote_canceller.stop(session, everything=everything) or report
         try:
             await self._canceller.keep(stopped)
             unsent = 0
@@ -345,7 +345,7 @@ class GatewayControl(StoreControl):
         await self._commands.start_new_session_anywhere(key)
 
     def _sources(self) -> Sources:
-        return replace(super()._sources(), works=self._works)
+        return replace(super()._sources(), container=self._container)
 
     async def _find(self, key: str) -> SessionKey:
         """Return a session's key; one whose first request waits is not stored yet."""

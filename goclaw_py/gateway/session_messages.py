@@ -26,13 +26,13 @@ _SENDER = Sender("api", "API")
 class Submissions:
     """Stores them as inbox rows, so that a crash loses none that was accepted."""
 
-    def __init__(self, store: Store, clock: Clock, works: Container) -> None:
+    def __init__(self, store: Store, clock: Clock, container: Container) -> None:
         self._store = store
         self._clock = clock
-        self._dispatcher = works.dispatcher
-        self._outages = works.outages
-        self._places = works.policies.places
-        self._bring = works.gateway.bring
+        self._dispatcher = container.dispatcher
+        self._outages = container.outages
+        self._places = container.policies.places
+        self._bring = container.gateway.bring
         self._coming: Counter[SessionKey] = Counter()
         """The number of messages being stored now, by session."""
 

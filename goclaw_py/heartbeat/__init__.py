@@ -1,6 +1,6 @@
-"""Heartbeats: an agent looks at its checklist from time to time and speaks only if it must.
+"""Heartbeats: an agent regularly checks its checklist, and reports only what needs attention.
 
 Start at ``decisions`` (pure: does a due run happen?) and ``service`` (what API, CLI, chat and
-tools call). ``poller`` claims due runs, ``executor`` runs the agent, ``execution_ends`` stores the
-end, ``alerts`` sends what needs attention to the chat that ``alert_targets`` finds.
+tools call). ``poller`` claims due runs, ``executions`` keeps claims until their end, ``executor``
+runs the agent, ``alerts`` sends what needs attention to the chat that ``alert_targets`` finds.
 """

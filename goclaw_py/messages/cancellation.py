@@ -138,7 +138,7 @@ class RunCanceller:
         turns = self._turns([run.id for run in self.runs(session)])
         return tuple(row.message for turn in turns if by not in turn.senders for row in turn.rows)
 
-    def works(self, session: SessionKey) -> dict[RunId, RunActivity]:
+    def activity(self, session: SessionKey) -> dict[RunId, RunActivity]:
         """Return the activity of the runs of a session."""
         turns = self._turns([run.id for run in self.runs(session)])
         return {

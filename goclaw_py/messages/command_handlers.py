@@ -57,7 +57,7 @@ class CommandServices:
     requests: AccessRequests
     budget_tracker: BudgetTracker
     jobs: JobService
-    elsewhere: RemoteCanceller
+    remote_canceller: RemoteCanceller
     heartbeats: HeartbeatService | None = None
 
 
@@ -70,21 +70,21 @@ class CommandHandlers:
         clock: Clock,
         channels: Mapping[Place, Channel],
         node: Callable[[], NodeId],
-        means: CommandServices,
+        services: CommandServices,
     ) -> None:
         self._node = node
         self._store = store
         self._clock = clock
         self._channels = channels
-        self._canceller = means.canceller
-        self._elsewhere = means.elsewhere
-        self._policies = means.policies
-        self._access_control = means.access_control
-        self._requests = means.requests
-        self._budget_tracker = means.budget_tracker
-        self._jobs = JobCommands(means.jobs, store)
+        self._canceller = services.canceller
+        self._remote_canceller = services.remote_canceller
+        self._policies = services.policies
+        self._access_control = services.access_control
+        self._requests = services.requests
+        self._budget_tracker = services.budget_tracker
+        self._jobs = JobCommands(services.jobs, store)
         self._heartbeats = HeartbeatCommands(
-            means.heartbeats, means.policies, means.access_control, store.zone_of
+            services.heartbeats, services.policies, services.access_control, store.zone_of
         )
         self._typed: Mapping[str, Callable[[InboxRow, TypedCommand], Awaitable[str]]] = {
             "start": self._greet,
@@ -106,7 +106,7 @@ class CommandHandlers:
 
     async def start_new_session_anywhere(self, session: SessionKey) -> None:
         """Start a new session on the node that owns it. Raises ``NodeSilent`` too."""
-        if not await self._elsewhere.reset(session):
+        if not await self._remote_canceller.reset(session):
             await self.start_new_session(session)
 
     async def start_new_session(self, session: SessionKey) -> None:
@@ -237,7 +237,7 @@ class CommandHandlers:
             history,
             agent=row.agent,
             model=next((run.model for run in lately if run.model), ""),
-            works=self._canceller.works(key),
+            works=self._canceller.activity(key),
         )
         return "\n".join([now, *await self._jobs.coming(row)])
 

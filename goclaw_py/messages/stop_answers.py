@@ -85,7 +85,7 @@ class StopAnswers:
         channels: Mapping[Place, Channel],
         pacing: RateLimiter,
         canceller: RunCanceller,
-        elsewhere: RemoteCanceller,
+        remote_canceller: RemoteCanceller,
         shows_stop: Callable[[RunId], Awaitable[bool]],
     ) -> None:
         """``shows_stop`` returns whether a draft shows that its run was stopped."""
@@ -93,7 +93,7 @@ class StopAnswers:
         self._channels = channels
         self._pacing = pacing
         self._canceller = canceller
-        self._elsewhere = elsewhere
+        self._remote_canceller = remote_canceller
         self._shows_stop = shows_stop
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: Counter[Target] = Counter()
@@ -167,7 +167,7 @@ class StopAnswers:
         asks = command.everything or (stopped.nothing and not covered)
         if asks:
             try:
-                jobs += await self._elsewhere.stop_jobs(chat, command, stopped.by)
+                jobs += await self._remote_canceller.stop_jobs(chat, command, stopped.by)
             except StoreUnavailable as error:
                 log.warning("remote_jobs_not_stopped", extra={"error": str(error)})
         report = stopped.report

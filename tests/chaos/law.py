@@ -208,11 +208,11 @@ def _work_overlaps(facts: Facts) -> Iterator[Breach]:
     its process stood still, and notices what has become of it when it wakes.
     """
     runs = {run.id: run for run in facts.runs}
-    for key, works in grouped(facts.worked, lambda work: work.session).items():
-        gone = {work.run for work in works if _is_gone(runs.get(work.run), work)}
+    for key, container in grouped(facts.worked, lambda work: work.session).items():
+        gone = {work.run for work in container if _is_gone(runs.get(work.run), work)}
         spans = _in_order(
             (work, work.began, work.told or work.ended if work.run in gone else work.ended)
-            for work in works
+            for work in container
             if not (work.stood_still and work.run in gone)
         )
         for one, other in _overlaps(spans, open_ends=False):

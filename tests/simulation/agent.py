@@ -28,37 +28,37 @@ class Journal:
 
     seed: int
     given: Mapping[str, Work] = field(default_factory=dict)
-    works: dict[str, tuple[Process, Worked]] = field(default_factory=dict)
+    container: dict[str, tuple[Process, Worked]] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
     reports: int = 0
 
     def begin(self, process: Process, request: RunRequest) -> None:
         """It works from now on."""
         now = asyncio.get_running_loop().time()
-        self.works[request.run_id] = process, Worked(request.run_id, request.session, now, None)
+        self.container[request.run_id] = process, Worked(request.run_id, request.session, now, None)
 
     def told(self, run: str) -> None:
         """It is to end."""
-        process, work = self.works[run]
+        process, work = self.container[run]
         if work.told is None:
             now = asyncio.get_running_loop().time()
-            self.works[run] = process, replace(work, told=now)
+            self.container[run] = process, replace(work, told=now)
 
     def stood_still(self, process: Process) -> None:
         """Whatever works there stands still."""
-        for run, (where, work) in self.works.items():
+        for run, (where, work) in self.container.items():
             if where is process and work.ended is None:
-                self.works[run] = process, replace(work, stood_still=True)
+                self.container[run] = process, replace(work, stood_still=True)
 
     def end(self, run: str) -> None:
         """It works no more."""
-        process, work = self.works[run]
+        process, work = self.container[run]
         now = asyncio.get_running_loop().time()
-        self.works[run] = process, replace(work, ended=now)
+        self.container[run] = process, replace(work, ended=now)
 
     def killed(self, process: Process) -> None:
         """Whatever works there works no more."""
-        for run, (where, work) in self.works.items():
+        for run, (where, work) in self.container.items():
             if where is process and work.ended is None:
                 self.end(run)
 

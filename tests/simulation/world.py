@@ -122,15 +122,15 @@ def _entropy(seed: int) -> Iterator[None]:
 class _Gateway:
     process: Process
     channel: WorldChannel
-    works: GatewayProcess
+    container: GatewayProcess
     up: bool = False
     draining: bool = False
     watched: list[asyncio.Task[None]] = field(default_factory=list)
 
     @property
     def store(self) -> TroubledStore:
-        assert isinstance(self.works.store, TroubledStore)
-        return self.works.store
+        assert isinstance(self.container.store, TroubledStore)
+        return self.container.store
 
 
 class _World:
@@ -173,7 +173,7 @@ class _World:
             waits = self.plan.mode is not Mode.INTERRUPT
             session = "main" if self.plan.job_in_chat and waits else "job"
             wanted = Wanted(every(self.plan.job_every_s), policy=(("session", session),))
-            await make(self._gateways[0].works, wanted)
+            await make(self._gateways[0].container, wanted)
         self.trouble.on = True
         for event in others:
             await asyncio.sleep(max(event.at - loop.time(), 0))
@@ -250,7 +250,7 @@ class _World:
     def _made(self, process: Process) -> _Gateway:
         channel = WorldChannel(lease="telegram" if self.plan.polling else None)
         channel.connect(self._server, process, self.trouble)
-        works = GatewayProcess(
+        container = GatewayProcess(
             database=self._database,
             ways=_ways(self.plan),
             agent=NotingAgent(self._journal, process),
@@ -258,11 +258,11 @@ class _World:
             workspace=self._folder,
             make_store=lambda database: TroubledStore(database, process, self.trouble),
         )
-        return _Gateway(process, channel, works)
+        return _Gateway(process, channel, container)
 
     async def _come_up(self, gateway: _Gateway) -> None:
         try:
-            await gateway.works.start()
+            await gateway.container.start()
         except StoreUnavailable:
             self._kill(gateway)  # it ends with an error, as the application does
         except Exception as bug:
@@ -318,7 +318,7 @@ class _World:
 
     async def _shut_down(self, gateway: _Gateway, wait_s: float) -> None:
         with suppress(StoreUnavailable):  # its lease ends by itself
-            await gateway.works.shut_down(wait_s=wait_s)
+            await gateway.container.shut_down(wait_s=wait_s)
         self._kill_at_last(gateway)
 
     def _kill_at_last(self, gateway: _Gateway) -> None:
@@ -341,7 +341,7 @@ class _World:
         if not up:
             self.bugs.append("no gateway has come up")
             return
-        service = up[0].works.works
+        service = up[0].container.container
         if any(job.state is JobState.ACTIVE for job in self._database.cron.jobs.values()):
             await service.job_module.service.edit("job", JobChange(state=JobState.PAUSED), OPERATOR)
         if self.plan.heartbeat_every_s is not None:
@@ -373,7 +373,7 @@ class _World:
         left = [
             row for row in _open(database.cron.logs) if row.status is not OccurrenceStatus.RUNNING
         ]
-        clusters = [one.works.cluster for one in self._live()]
+        clusters = [one.container.cluster for one in self._live()]
         living = {node for one in clusters for node in (one.node.id, one._given_up)}
         return not left and database.nodes.keys() <= living
 
@@ -400,7 +400,7 @@ class _World:
             reading.facts(self._database),
             said=tuple(Said(one.target.chat, one.text) for one in self._server.said),
             seen=tuple(self._server.seen),
-            worked=tuple(work for _, work in self._journal.works.values()),
+            worked=tuple(work for _, work in self._journal.container.values()),
         )
 
     async def _bury(self) -> None:
@@ -409,7 +409,7 @@ class _World:
         assert isinstance(loop, WorldLoop)
         self.bugs += [*loop.broken, *loop.unheard()]
         for one in self._gateways:
-            for task in (*one.watched, *one.works._tasks):
+            for task in (*one.watched, *one.container._tasks):
                 if task.done() and not task.cancelled() and task.exception() is not None:
                     self.bugs.append(f"{one.process.name} failed: {task.exception()!r}")
         for one in self._gateways:

@@ -29,7 +29,7 @@ def a_meter() -> Metrics:
 def snapshots_of(gateway: GatewayProcess, server: ThereOrNot | None = None) -> Snapshots:
     """What makes the status of a process."""
     stand_in: Any = server or ThereOrNot()
-    return Snapshots(gateway.clock, gateway.works, stand_in, gateway.cluster)
+    return Snapshots(gateway.clock, gateway.container, stand_in, gateway.cluster)
 
 
 def figures(text: bytes) -> Mapping[str, float]:

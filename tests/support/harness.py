@@ -192,7 +192,7 @@ class GatewayProcess:
     gateway: MessageIngestor = field(init=False)
     outbox: OutboxSender = field(init=False)
     supervisor: ChannelSupervisor = field(init=False)
-    works: Container = field(init=False)
+    container: Container = field(init=False)
     control: GatewayControl = field(init=False)
     recoveries: list[RecoveryReport] = field(default_factory=list)
     _pending: WakeEvent = field(default_factory=WakeEvent)
@@ -209,7 +209,7 @@ class GatewayProcess:
             store, clock, "test", on_recovery=self._on_recovery, on_lost=self._on_lost
         )
         workspaces = dict.fromkeys((MAIN_AGENT, *self.others), self.workspace)
-        around = GatewayDependencies(
+        deps = GatewayDependencies(
             channels,
             {place: self._rules(channel) for place, channel in channels.items()},
             {MAIN_AGENT: self.agent, **self.others},
@@ -234,12 +234,12 @@ class GatewayProcess:
         scheduler = RunScheduler(
             lanes, cancel_grace_s=self.ways.cancel_grace_s, shared=self.ways.shared
         )
-        self.works = works = Container(store, clock, scheduler, around, self.node)
-        self.access_control, self.runner = works.access_control, works.runner
-        self.dispatcher, self.commands = works.dispatcher, works.commands
-        self.gateway, self.outbox = works.gateway, works.outbox
-        self.supervisor = works.supervisor
-        self.control = GatewayControl(store, clock, works, no_status)
+        self.container = container = Container(store, clock, scheduler, deps, self.node)
+        self.access_control, self.runner = container.access_control, container.runner
+        self.dispatcher, self.commands = container.dispatcher, container.commands
+        self.gateway, self.outbox = container.gateway, container.outbox
+        self.supervisor = container.supervisor
+        self.control = GatewayControl(store, clock, container, no_status)
         store.on_notice(self._on_notice)
 
     @property
@@ -263,16 +263,20 @@ class GatewayProcess:
         """Come up as the application does."""
         await self.cluster.join()
         await self.access_control.refresh()
-        await self.works.take_up()
+        await self.container.take_up()
         for work in (
             *(duty() for duty in self.cluster.duties()),
             self.outbox.run(),
-            self.works.calls.run(),
-            self.works.lane_permits.run(),
-            self.works.job_module.run(),
-            self.works.heartbeats.run(),
-            *([self.works.heartbeats.retry_notifications()] if self.ways.heartbeats.plans else []),
-            self.works.job_module.retry_notifications(),
+            self.container.calls.run(),
+            self.container.lane_permits.run(),
+            self.container.job_module.run(),
+            self.container.heartbeats.run(),
+            *(
+                [self.container.heartbeats.retry_notifications()]
+                if self.ways.heartbeats.plans
+                else []
+            ),
+            self.container.job_module.retry_notifications(),
             self._keep_taking_up(),
             self._keep_knowing_people(),
             self._receive(),
@@ -284,11 +288,11 @@ class GatewayProcess:
         await self._cancel(self._tasks.pop())
         self._ending = True
         self._pending.call()
-        await self.works.drain(wait_s, hurry or asyncio.Event())
+        await self.container.drain(wait_s, hurry or asyncio.Event())
         await self.runner.notices.flush()
         await self.commands.stop_answers.close()
         await self.outbox.close(5.0)
-        self.works.feed.close()
+        self.container.feed.close()
         await self._cancel(*self._tasks)
         self._tasks.clear()
         await self.cluster.leave()
@@ -302,8 +306,8 @@ class GatewayProcess:
             channel.cut_off()
         for task in self._tasks:
             task.cancel()
-        self.works.job_module.forget()
-        self.works.heartbeats.forget()
+        self.container.job_module.forget()
+        self.container.heartbeats.forget()
         self.dispatcher.interrupt()
 
     async def bury(self) -> None:
@@ -313,7 +317,10 @@ class GatewayProcess:
         await self._cancel(
             *self.commands.stop_answers._tasks, *self.runner.notices._tasks, *self._tasks
         )
-        side = self.works.job_module.occurrences._side, self.works.heartbeats.heartbeat_runs._side
+        side = (
+            self.container.job_module.occurrences._side,
+            self.container.heartbeats.heartbeat_runs._side,
+        )
         await self._cancel(*self.runner._drafts._late, *(one for s in side for one in s._tasks))
 
     async def _cancel(self, *tasks: asyncio.Task[Any]) -> None:
@@ -390,7 +397,7 @@ class GatewayProcess:
         while True:
             self._pending.clear()
             try:
-                await self.works.take_up()
+                await self.container.take_up()
                 await self.gateway.release_idle()
             except StoreUnavailable:
                 pass  # the next look finds it
@@ -414,21 +421,21 @@ class GatewayProcess:
             case Notice.PEOPLE:
                 self._people.call()
             case Notice.CRON:
-                self.works.look_for_due()
+                self.container.look_for_due()
             case Notice.LANES:
-                self.works.lane_permits.look()
+                self.container.lane_permits.look()
             case Notice.NODES:
                 self.cluster.look()
-                self.works.calls.look()
-                self.works.supervisor.look()
+                self.container.calls.look()
+                self.container.supervisor.look()
 
     def _on_lost(self) -> None:
-        self.works.forget()
+        self.container.forget()
         self._lost.set()
 
     def _on_recovery(self, recovery: RecoveryReport) -> None:
         self.recoveries.append(recovery)
-        self.works.close_cut_runs(recovery)
+        self.container.close_cut_runs(recovery)
         self._pending.call()
 
 

@@ -72,7 +72,7 @@ async def make(gateway: GatewayProcess, wanted: Wanted, by: Requester = OPERATOR
 
 
 def service(gateway: GatewayProcess) -> JobService:
-    return gateway.works.job_module.service
+    return gateway.container.job_module.service
 
 
 async def log_of(gateway: GatewayProcess, job: Job) -> list[LoggedOccurrence]:

@@ -48,14 +48,14 @@ Case = Row[Callable[[], Awaitable[Explanation]]]
 async def ask(gateway: GatewayProcess, about: str | None = None) -> Explanation:
     """Ask a gateway as ``goclaw why`` does."""
     look = snapshots_of(gateway).full
-    return await GatewayControl(gateway.store, gateway.clock, gateway.works, look).why(about)
+    return await GatewayControl(gateway.store, gateway.clock, gateway.container, look).why(about)
 
 
 async def ask_database(
     database: MemoryDatabase, about: str | None = None, gateway: GatewayProcess | None = None
 ) -> Explanation:
     """The same without a gateway; its settings are those of ``gateway``."""
-    rules = dict if gateway is None else lambda: gateway.works.policies.accounts
+    rules = dict if gateway is None else lambda: gateway.container.policies.accounts
     return await StoreControl(MemoryStore(database), LoopClock(), chat_rules=rules).why(about)
 
 

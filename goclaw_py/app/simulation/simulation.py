@@ -259,11 +259,11 @@ class _Simulation:
         for one in self._heartbeats:
             if one.agent in self._setup.plans:
                 store.enter_heartbeat(one, self._since)
-        works = self._works(store, clock, node.id, folder)
-        for loop in (works.job_module.loop, works.heartbeats.loop):
+        container = self._container(store, clock, node.id, folder)
+        for loop in (container.job_module.loop, container.heartbeats.loop):
             loop.look_s = timedelta(days=1).total_seconds()
-        store.on_notice(lambda _: works.look_for_due())
-        await _until_full(works, store, timedelta(days=days).total_seconds(), tell)
+        store.on_notice(lambda _: container.look_for_due())
+        await _until_full(container, store, timedelta(days=days).total_seconds(), tell)
         return self._forecast(store, min(clock.now(), until))
 
     def _without_effects(self, job: Job) -> Job:
@@ -280,7 +280,9 @@ class _Simulation:
     def _takes(self, job: Job) -> float:
         return self._assumed.get(job.id, Assumed()).seconds
 
-    def _works(self, store: MemoryStore, clock: LoopClock, node: NodeId, folder: Path) -> Container:
+    def _container(
+        self, store: MemoryStore, clock: LoopClock, node: NodeId, folder: Path
+    ) -> Container:
         settings = self._settings
         names = [AgentName(name) for name in settings.agents]
         names += [job.spec.agent for job in self._jobs if job.spec.agent not in names]
@@ -288,7 +290,7 @@ class _Simulation:
         pretender: AgentLoop = _SimulatedAgent(heartbeat_gateway)
         limits = agent_limits(settings)
         rules = replace(job_rules(settings), enabled=True)
-        around = GatewayDependencies(
+        deps = GatewayDependencies(
             channels={},
             rules={},
             agents=dict.fromkeys(names, pretender),
@@ -303,7 +305,7 @@ class _Simulation:
             heartbeats=self._setup,
         )
         scheduler = RunScheduler(settings.lane_sizes, agents=limits)
-        return Container(store, clock, scheduler, around, lambda: node)
+        return Container(store, clock, scheduler, deps, lambda: node)
 
     def _forecast(self, store: _Watched, until: datetime) -> Forecast:
         # Files are read in threads: what is due together may end in any order.
@@ -323,20 +325,20 @@ class _Simulation:
 
 
 async def _until_full(
-    works: Container, store: _Watched, limit_s: float, tell: Callable[[float], None] | None
+    container: Container, store: _Watched, limit_s: float, tell: Callable[[float], None] | None
 ) -> None:
     """Run for ``limit_s`` seconds, or until there are enough runs."""
     running = [
-        asyncio.create_task(works.job_module.loop.run()),
-        asyncio.create_task(works.heartbeats.run()),
+        asyncio.create_task(container.job_module.loop.run()),
+        asyncio.create_task(container.heartbeats.run()),
     ]
     if tell is not None:
         running.append(asyncio.create_task(_tell(tell, limit_s)))
     full = asyncio.create_task(store.full.wait())
     await asyncio.wait({full, *running}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-    works.job_module.loop.close()
-    works.heartbeats.loop.close()
-    works.dispatcher.interrupt()
+    container.job_module.loop.close()
+    container.heartbeats.loop.close()
+    container.dispatcher.interrupt()
     for task in (*running, full):
         task.cancel()
     await asyncio.wait({*running, full})

@@ -31,9 +31,9 @@ _LIKE_AN_INTERVAL: Final = re.compile(
 )
 
 
-def check_parts(world: DoctorFacts) -> Iterator[Finding]:
+def check_parts(facts: DoctorFacts) -> Iterator[Finding]:
     """Check the settings that only a channel or an agent itself can validate."""
-    settings = world.settings
+    settings = facts.settings
     try:
         asyncio.run(composition.check_parts(settings))
     except GoclawError as error:
@@ -43,23 +43,23 @@ def check_parts(world: DoctorFacts) -> Iterator[Finding]:
     yield Finding("channels and agents", ", ".join(names))
 
 
-def check_keys(world: DoctorFacts) -> Iterator[Finding]:
+def check_keys(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that every model of an agent has its library, and its API key or base URL."""
-    for name, agent in world.settings.agents.items():
+    for name, agent in facts.settings.agents.items():
         subject, place = f"agent {name}", f"agents.{name}"
         try:
-            key = api_key(world.settings, AgentName(name), world.env)
+            key = api_key(facts.settings, AgentName(name), facts.env)
         except SettingError as error:
             yield Finding(subject, str(error), _CORRECT)
             continue
         given = None if key is None else key.get_secret_value()
-        yield _check_model(world, subject, agent.model, (given, agent.base_url), place)
+        yield _check_model(facts, subject, agent.model, (given, agent.base_url), place)
         for other in agent.fallback:
-            yield _check_model(world, f"{subject}, fallback", other, (None, None))
+            yield _check_model(facts, f"{subject}, fallback", other, (None, None))
 
 
 def _check_model(
-    world: DoctorFacts,
+    facts: DoctorFacts,
     subject: str,
     model: str,
     given: tuple[str | None, str | None],
@@ -73,8 +73,8 @@ def _check_model(
     provider, (key, base_url) = read[0], given
     if not provider.is_installed:
         return Finding(subject, f"{model}: its library is not installed", provider.install)
-    found = find_key(provider, key, world.env)
-    missing = lacks(provider, found, find_url(provider, base_url, world.env))
+    found = find_key(provider, key, facts.env)
+    missing = lacks(provider, found, find_url(provider, base_url, facts.env))
     if missing is not None:
         is_key = missing in provider.key_variables
         what, setting = ("API key", "api_key_file") if is_key else ("base URL", "base_url")
@@ -85,15 +85,15 @@ def _check_model(
     return Finding(subject, model)
 
 
-def check_budgets(world: DoctorFacts) -> Iterator[Finding]:
+def check_budgets(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that budgets can be enforced: prices are known, limits reachable (SPEC AGENT-5)."""
-    problems = [*_unpriced(world), *_hidden_limits(world)]
+    problems = [*_unpriced(facts), *_hidden_limits(facts)]
     yield from problems or [Finding("budgets", "all limits can be enforced")]
 
 
-def _unpriced(world: DoctorFacts) -> Iterator[Finding]:
+def _unpriced(facts: DoctorFacts) -> Iterator[Finding]:
 
-    for name, agent in world.settings.agents.items():
+    for name, agent in facts.settings.agents.items():
         budget = agent.budget
         parts = (("", budget), ("session_day.", budget.session_day), ("day.", budget.day))
         in_usd = [f"{part}usd" for part, one in parts if one.usd is not None]
@@ -101,7 +101,7 @@ def _unpriced(world: DoctorFacts) -> Iterator[Finding]:
             read = read_model(model)
             if read is None or not in_usd:
                 continue
-            url = find_url(read[0], None if place else agent.base_url, world.env)
+            url = find_url(read[0], None if place else agent.base_url, facts.env)
             if not is_priced(*read, url):
                 limits = ", ".join(in_usd)
                 fact = f"the price of {model} is not known, so {limits} cannot be enforced"
@@ -109,9 +109,9 @@ def _unpriced(world: DoctorFacts) -> Iterator[Finding]:
                 yield Finding(f"agent {name}, budget", fact, cure, is_hint=bool(budget.tokens))
 
 
-def _hidden_limits(world: DoctorFacts) -> Iterator[Finding]:
+def _hidden_limits(facts: DoctorFacts) -> Iterator[Finding]:
     """Find limits that are never reached, because a wider limit is smaller."""
-    for name, agent in world.settings.agents.items():
+    for name, agent in facts.settings.agents.items():
         budget = agent.budget
         levels: list[tuple[str, DayBudget]] = [
             ("", budget),
@@ -131,24 +131,24 @@ def _hidden_limits(world: DoctorFacts) -> Iterator[Finding]:
 # ---------------------------------------------------------------------------- programs
 
 
-def check_programs(world: DoctorFacts) -> Iterator[Finding]:
+def check_programs(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the programs of agents with model "command" exist."""
     is_used = False
-    for name, agent in world.settings.agents.items():
+    for name, agent in facts.settings.agents.items():
         if agent.model != "command" or not agent.command.run:
             continue
         is_used = True
         place = f"agents.{name}.command.run"
-        folder = world.settings.workspace(AgentName(name))
-        yield _check_program(world, f"agent {name}, program", agent.command.run[0], folder, place)
+        folder = facts.settings.workspace(AgentName(name))
+        yield _check_program(facts, f"agent {name}, program", agent.command.run[0], folder, place)
     if not is_used:
         yield Finding("programs", "no agent uses a program")
 
 
-def check_tool_servers(world: DoctorFacts) -> Iterator[Finding]:
+def check_tool_servers(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the programs of MCP tool servers exist (SPEC AGENT-6)."""
     is_used = False
-    for name, agent in world.settings.agents.items():
+    for name, agent in facts.settings.agents.items():
         for server, given in agent.mcp.items():
             is_used = True
             subject = f"agent {name}, tools of {server}"
@@ -156,17 +156,17 @@ def check_tool_servers(world: DoctorFacts) -> Iterator[Finding]:
                 yield Finding(subject, "remote server, contacted at the first run")
                 continue
             place = f"agents.{name}.mcp.{server}.command"
-            yield _check_program(world, subject, given.command[0], Path.cwd(), place)
+            yield _check_program(facts, subject, given.command[0], Path.cwd(), place)
     if not is_used:
         yield Finding("tool servers", "none")
 
 
 def _check_program(
-    world: DoctorFacts, subject: str, program: str, folder: Path, place: str
+    facts: DoctorFacts, subject: str, program: str, folder: Path, place: str
 ) -> Finding:
     is_path = "/" in program
     found = shutil.which(
-        str(folder / program) if is_path else program, path=world.env.get("PATH", "")
+        str(folder / program) if is_path else program, path=facts.env.get("PATH", "")
     )
     if found is not None:
         return Finding(subject, found)
@@ -179,9 +179,9 @@ def _check_program(
 # ---------------------------------------------------------------------------- what they are told
 
 
-def check_instructions(world: DoctorFacts) -> Iterator[Finding]:
+def check_instructions(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the instruction files of agents exist."""
-    settings = world.settings
+    settings = facts.settings
     names = [AgentName(name) for name in settings.agents]
     read = Instructions(
         {name: settings.workspace(name) for name in names},
@@ -199,11 +199,11 @@ def check_instructions(world: DoctorFacts) -> Iterator[Finding]:
             yield Finding(subject, f"{count:,} characters" if texts else "none")
 
 
-def check_heartbeats(world: DoctorFacts) -> Iterator[Finding]:
+def check_heartbeats(facts: DoctorFacts) -> Iterator[Finding]:
     """Show the heartbeat of each agent, and check that its alert target is enabled (SPEC HB-8)."""
-    settings = world.settings
+    settings = facts.settings
     for name in map(AgentName, settings.agents):
-        policy = heartbeat_policy(settings, name, world.env)
+        policy = heartbeat_policy(settings, name, facts.env)
         subject = f"agent {name}, heartbeat"
         if policy.interval is None:
             yield Finding(subject, "off")
@@ -216,13 +216,13 @@ def check_heartbeats(world: DoctorFacts) -> Iterator[Finding]:
         yield Finding(subject, f"{fact}, which is disabled" if off else fact, cure)
 
 
-def check_checklists(world: DoctorFacts) -> Iterator[Finding]:
+def check_checklists(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that HEARTBEAT.md of each agent is readable, and its intervals are understood."""
-    settings = world.settings
+    settings = facts.settings
     names = [AgentName(name) for name in settings.agents]
     lists = ChecklistFiles({name: settings.workspace(name) for name in names})
     for name in names:
-        if heartbeat_policy(settings, name, world.env).interval is None:
+        if heartbeat_policy(settings, name, facts.env).interval is None:
             continue
         subject = f"agent {name}, checklist"
         file = settings.workspace(name) / "HEARTBEAT.md"

@@ -24,32 +24,32 @@ _TROUBLE: Final = "Telegram says: "
 """Prefix with which a channel's probe reports why its server could not deliver."""
 
 
-def check_channels(world: DoctorFacts) -> Iterator[Finding]:
+def check_channels(facts: DoctorFacts) -> Iterator[Finding]:
     """Check channels: by the running gateway, otherwise by asking their servers."""
-    if not any(account.channel == "telegram" for account in _accounts(world)):
+    if not any(account.channel == "telegram" for account in _accounts(facts)):
         cure = "get a token from @BotFather, set GOCLAW_TELEGRAM_TOKEN or channels.telegram.token"
         yield Finding("telegram", "not configured", cure, is_hint=True)
-    elif isinstance(world.gateway, str):
-        yield Finding("channels", world.gateway, "goclaw status")
-    elif world.gateway is not None:
-        yield from _at_work(world.gateway)
+    elif isinstance(facts.gateway, str):
+        yield Finding("channels", facts.gateway, "goclaw status")
+    elif facts.gateway is not None:
+        yield from _at_work(facts.gateway)
     else:
-        for name, answer in world.probes or ():
+        for name, answer in facts.probes or ():
             yield _probed(name, answer)
-            if isinstance(answer, str) and _PRIVACY in answer and _wants_groups(world, name):
+            if isinstance(answer, str) and _PRIVACY in answer and _wants_groups(facts, name):
                 fact = "privacy mode is on, so in groups the bot only receives mentions"
                 cure = "@BotFather, /setprivacy, Disable; then add the bot to the groups again"
                 yield Finding(f"channel {name}", fact, cure, is_hint=True)
 
 
-def _wants_groups(world: DoctorFacts, name: str) -> bool:
+def _wants_groups(facts: DoctorFacts, name: str) -> bool:
     """Return whether an account is in groups and wants messages there without a mention."""
-    one = next(one for one in _accounts(world) if f"{one.channel}/{one.name}" == name)
+    one = next(one for one in _accounts(facts) if f"{one.channel}/{one.name}" == name)
     if one.settings.groups is GroupPolicy.DISABLED or (
         one.settings.mention and not one.settings.context_messages
     ):
         return False
-    known = () if world.work is None else world.work.chats
+    known = () if facts.work is None else facts.work.chats
     return (
         one.settings.groups is GroupPolicy.OPEN
         or bool(one.settings.chats)
@@ -60,9 +60,9 @@ def _wants_groups(world: DoctorFacts, name: str) -> bool:
     )
 
 
-def _accounts(world: DoctorFacts) -> list[ChannelAccount]:
+def _accounts(facts: DoctorFacts) -> list[ChannelAccount]:
 
-    return list(accounts(world.settings))
+    return list(accounts(facts.settings))
 
 
 def _at_work(gateway: GatewayStatus) -> Iterator[Finding]:
@@ -96,11 +96,11 @@ def _probed(name: str, answer: str | ChannelError) -> Finding:
     return Finding(f"channel {name}", str(answer), cure)
 
 
-def check_webhooks(world: DoctorFacts) -> Iterator[Finding]:
+def check_webhooks(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that webhook URLs are valid and can be reached (SPEC CHAN-2)."""
     is_used = False
-    answers = dict(world.probes or ())
-    for account in _accounts(world):
+    answers = dict(facts.probes or ())
+    for account in _accounts(facts):
         url = account.options.get("webhook_url")
         if not isinstance(url, str) or not url:
             continue
@@ -139,14 +139,14 @@ def _is_private(host: str) -> bool:
 # ---------------------------------------------------------------------------- the web address
 
 
-def check_address(world: DoctorFacts) -> Iterator[Finding]:
+def check_address(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the gateway can listen on web.host and web.port."""
-    web = world.settings.web
-    has_hooks = any(account.options.get("webhook_url") for account in _accounts(world))
+    web = facts.settings.web
+    has_hooks = any(account.options.get("webhook_url") for account in _accounts(facts))
     shown = f"{web.host}:{web.port}"
     if not web.serves_api(has_hooks=has_hooks) and not has_hooks:
         yield Finding("web address", "not used: the API is only on the local socket")
-    elif world.gateway is not None:
+    elif facts.gateway is not None:
         yield Finding("web address", f"{shown}, used by the gateway")
     else:
         try:
@@ -159,11 +159,11 @@ def check_address(world: DoctorFacts) -> Iterator[Finding]:
             yield Finding("web address", f"{shown} is free")
 
 
-def check_token(world: DoctorFacts) -> Iterator[Finding]:
+def check_token(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the API needs a token, and that it is hard to guess (SPEC SEC-1)."""
-    web = world.settings.web
+    web = facts.settings.web
     try:
-        token = web_token(world.settings, world.env)
+        token = web_token(facts.settings, facts.env)
     except SettingError as error:
         yield Finding("web token", str(error), "fix this setting")
         return
@@ -180,9 +180,9 @@ def check_token(world: DoctorFacts) -> Iterator[Finding]:
         yield Finding("web token", "long enough")
 
 
-def check_names(world: DoctorFacts) -> Iterator[Finding]:
+def check_names(facts: DoctorFacts) -> Iterator[Finding]:
     """Check the host names that the API accepts; it refuses requests by others (SPEC OPS-2)."""
-    web = world.settings.web
+    web = facts.settings.web
     if not web.api or web.is_loopback:
         yield Finding("web names", ", ".join(("localhost", *web.hosts)))
         return
@@ -197,15 +197,15 @@ def check_names(world: DoctorFacts) -> Iterator[Finding]:
 # ---------------------------------------------------------------------------- people
 
 
-def check_owners(world: DoctorFacts) -> Iterator[Finding]:
+def check_owners(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that there is an owner, who receives alerts (SPEC CHAN-5, CHAN-10)."""
-    if world.work is None or not _accounts(world):
+    if facts.work is None or not _accounts(facts):
         return
-    owners = [one for one in world.work.people if one.standing is Standing.OWNER]
+    owners = [one for one in facts.work.people if one.standing is Standing.OWNER]
     if owners:
         yield Finding("owners", ", ".join(one.sender.name or one.sender.id for one in owners))
-    elif world.work.asking:
-        who = ", ".join(one.sender.name or one.sender.id for one in world.work.asking)
+    elif facts.work.asking:
+        who = ", ".join(one.sender.name or one.sender.id for one in facts.work.asking)
         cure = "goclaw pairing approve CODE, with the code that the bot sent them"
         yield Finding("owners", f"none; pending requests: {who}", cure, is_hint=True)
     else:
@@ -213,18 +213,18 @@ def check_owners(world: DoctorFacts) -> Iterator[Finding]:
         yield Finding("owners", "none, so nobody receives alerts", cure, is_hint=True)
 
 
-def check_groups(world: DoctorFacts) -> Iterator[Finding]:
+def check_groups(facts: DoctorFacts) -> Iterator[Finding]:
     """Check for groups that are neither allowed nor denied yet (SPEC CHAN-5)."""
-    if world.work is None:
+    if facts.work is None:
         return
     asked = {
         (one.channel, one.name): one
-        for one in _accounts(world)
+        for one in _accounts(facts)
         if one.settings.groups is GroupPolicy.ALLOWLIST
     }
     waiting = [
         chat.name or chat.chat
-        for chat in world.work.chats
+        for chat in facts.work.chats
         if chat.peer is PeerKind.GROUP
         and chat.allowed is None
         and not chat.gone

@@ -105,15 +105,15 @@ def _examined(settings: Settings, here: MachineFacts) -> Iterator[DoctorReport]:
     shown = str(settings.file or "no file, using the defaults")
     yield from _reports("settings", [Finding("settings", shown)])
     yield from _reports("state-folder", [machine.check_folder(settings.state_folder)], hide)
-    world = asyncio.run(look_around(settings, dict(os.environ), here))
+    facts = asyncio.run(look_around(settings, dict(os.environ), here))
     for check in CHECKS:
-        yield from _reports(check.id, found(check, world), hide)
+        yield from _reports(check.id, found(check, facts), hide)
 
 
-def found(check: DoctorCheck, world: DoctorFacts) -> list[Finding]:
+def found(check: DoctorCheck, facts: DoctorFacts) -> list[Finding]:
     """Return the findings of a check. An exception in it becomes a finding, too."""
     try:
-        return list(check.find(world))
+        return list(check.find(facts))
     except Exception as error:
         # A boundary: a bug in one check must not stop the others.
         fact = f"this check failed with a bug: {type(error).__name__}: {error}"

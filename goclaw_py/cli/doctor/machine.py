@@ -53,13 +53,13 @@ def check_channels_package() -> Finding:
     return Finding("channels package", f"{found} instead of {ours}", cure)
 
 
-def check_zones(world: DoctorFacts) -> Iterator[Finding]:
+def check_zones(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that time zones are installed, and that the configured one exists."""
-    if not world.machine.zones:
+    if not facts.machine.zones:
         cure = "pip install tzdata, or install the tzdata package of your system"
         yield Finding("time zones", "none installed on this machine", cure)
         return
-    name = job_profile(world.settings, world.env).zone
+    name = job_profile(facts.settings, facts.env).zone
     try:
         zone(name)
     except UnknownZone as error:
@@ -69,21 +69,21 @@ def check_zones(world: DoctorFacts) -> Iterator[Finding]:
             "set scheduler.timezone to an IANA name, such as Europe/Berlin",
         )
     else:
-        yield Finding("time zones", f"{world.machine.zones} installed; jobs use {name}")
+        yield Finding("time zones", f"{facts.machine.zones} installed; jobs use {name}")
 
 
-def check_open_files(world: DoctorFacts) -> Iterator[Finding]:
+def check_open_files(facts: DoctorFacts) -> Iterator[Finding]:
     """Check the limit of open files, which includes connections."""
-    limit = world.machine.open_files
+    limit = facts.machine.open_files
     fact = f"at most {limit}" if limit >= 0 else "no limit"
     cure = "raise it: ulimit -n 4096, or LimitNOFILE=4096 in the systemd unit"
     is_low = 0 <= limit < USUAL_FILES
     yield Finding("open files", fact, cure if is_low else "", is_hint=limit >= FEW_FILES)
 
 
-def check_memory(world: DoctorFacts) -> Iterator[Finding]:
+def check_memory(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that memory is available: without it the system kills the gateway."""
-    left = world.machine.memory
+    left = facts.machine.memory
     if left is None:
         yield Finding("memory", "not reported by this system")
         return
@@ -92,9 +92,9 @@ def check_memory(world: DoctorFacts) -> Iterator[Finding]:
     yield Finding("memory", f"{left // MB} MB available", cure if is_low else "", is_hint=True)
 
 
-def check_user(world: DoctorFacts) -> Iterator[Finding]:
+def check_user(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that programs of agents do not run as root."""
-    machine = world.machine
+    machine = facts.machine
     if machine.is_root and not machine.in_container:
         cure = "run goclaw as a separate user, because tools of agents have all its rights"
         yield Finding("user", "root", cure, is_hint=True)
@@ -102,18 +102,18 @@ def check_user(world: DoctorFacts) -> Iterator[Finding]:
         yield Finding("user", "root, in a container" if machine.is_root else "not root")
 
 
-def check_event_loop(world: DoctorFacts) -> Iterator[Finding]:
+def check_event_loop(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that uvloop, the faster event loop, is installed."""
-    if world.machine.has_uvloop:
+    if facts.machine.has_uvloop:
         yield Finding("event loop", "uvloop")
     else:
         cure = "pip install uvloop, if it supports your system: more messages per second"
         yield Finding("event loop", "asyncio", cure, is_hint=True)
 
 
-def check_room(world: DoctorFacts) -> Iterator[Finding]:
+def check_room(facts: DoctorFacts) -> Iterator[Finding]:
     """Check the free space on the disk of the state folder."""
-    folder = world.settings.state_folder
+    folder = facts.settings.state_folder
     there = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(there).free
     cure = f"free space on the disk of {there}, or set state.folder" if free < LITTLE_ROOM else ""
@@ -142,9 +142,9 @@ def check_folder(folder: Path) -> Finding:
         return Finding("state folder", f"{folder}: {error.strerror}", cure)
 
 
-def check_folder_rights(world: DoctorFacts) -> Iterator[Finding]:
+def check_folder_rights(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that other users can neither change the state folder nor read its files."""
-    folder = world.settings.state_folder
+    folder = facts.settings.state_folder
     if not folder.is_dir():
         return  # ``check_folder`` reports why
     mode = folder.stat().st_mode
@@ -169,12 +169,12 @@ def _is_readable(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and bool(found.st_mode & _BY_OTHERS)
 
 
-def check_secret_files(world: DoctorFacts) -> Iterator[Finding]:
+def check_secret_files(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that secret files exist, and that only their owner can read them (SPEC SEC-2)."""
     subject = "secret files"
-    files = sorted(secret_files(world.settings))
-    if world.settings.file is not None and _holds_secret(world):
-        files.append(world.settings.file)
+    files = sorted(secret_files(facts.settings))
+    if facts.settings.file is not None and _holds_secret(facts):
+        files.append(facts.settings.file)
     is_well = True
     for file in files:
         try:
@@ -192,15 +192,15 @@ def check_secret_files(world: DoctorFacts) -> Iterator[Finding]:
         yield Finding(subject, words)
 
 
-def _holds_secret(world: DoctorFacts) -> bool:
+def _holds_secret(facts: DoctorFacts) -> bool:
     """Return whether the settings file itself contains a secret."""
-    assert world.settings.file is not None
-    return bool(secrets_in(world.settings.file.read_text("utf-8")))
+    assert facts.settings.file is not None
+    return bool(secrets_in(facts.settings.file.read_text("utf-8")))
 
 
-def check_log(world: DoctorFacts) -> Iterator[Finding]:
+def check_log(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the log file is writable."""
-    file = world.settings.log.file
+    file = facts.settings.log.file
     if file is None:
         yield Finding("log", "standard error, or goclaw.log in the state folder for `goclaw run`")
         return
@@ -213,10 +213,10 @@ def check_log(world: DoctorFacts) -> Iterator[Finding]:
         yield Finding("log", str(file))
 
 
-def check_workspaces(world: DoctorFacts) -> Iterator[Finding]:
+def check_workspaces(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that each agent has a workspace folder that it can use."""
-    for name in map(AgentName, world.settings.agents):
-        folder = world.settings.workspace(name)
+    for name in map(AgentName, facts.settings.agents):
+        folder = facts.settings.workspace(name)
         subject = f"agent {name}, workspace"
         if not folder.exists():
             yield Finding(subject, f"{folder} does not exist", f"mkdir -p {folder}", is_hint=True)

@@ -16,41 +16,41 @@ from goclaw_py.web.sockets import socket_path
 _NAMED: Final = 5
 
 
-def check_gateway(world: DoctorFacts) -> Iterator[Finding]:
+def check_gateway(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that a gateway is running."""
-    path = socket_path(world.settings.state_folder)
-    if isinstance(world.gateway, str):
-        yield Finding("gateway", world.gateway, "see its log; restart it if it hangs")
-    elif world.gateway is not None:
+    path = socket_path(facts.settings.state_folder)
+    if isinstance(facts.gateway, str):
+        yield Finding("gateway", facts.gateway, "see its log; restart it if it hangs")
+    elif facts.gateway is not None:
         yield Finding("gateway", f"running, socket {path}")
     else:
         yield Finding("gateway", "not running", "goclaw run", is_hint=True)
 
 
-def check_release(world: DoctorFacts) -> Iterator[Finding]:
+def check_release(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the running gateway has the installed release."""
-    ours = world.machine.release
-    if world.gateway is None or isinstance(world.gateway, str):
+    ours = facts.machine.release
+    if facts.gateway is None or isinstance(facts.gateway, str):
         yield Finding("release", ours)
         return
-    theirs = world.gateway.release
+    theirs = facts.gateway.release
     cure = "restart the gateway" if theirs != ours else ""
     fact = f"the gateway runs {theirs}, but {ours} is installed" if cure else ours
     yield Finding("release", fact, cure, is_hint=True)
 
 
-def check_age(world: DoctorFacts) -> Iterator[Finding]:
+def check_age(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that the settings have not changed since the gateway started."""
-    if world.gateway is None or isinstance(world.gateway, str):
+    if facts.gateway is None or isinstance(facts.gateway, str):
         yield Finding("settings in use", "no gateway is running")
         return
-    files = {*secret_files(world.settings), world.settings.file} - {None}
+    files = {*secret_files(facts.settings), facts.settings.file} - {None}
     newer = []
     for file in files:
         if file is None or not file.exists():
             continue
         changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        if changed > world.gateway.started_at:
+        if changed > facts.gateway.started_at:
             newer.append(str(file))
     changes = f"changed since the gateway started: {', '.join(sorted(newer))}"
     fact = changes if newer else "same as in the file"
@@ -58,21 +58,21 @@ def check_age(world: DoctorFacts) -> Iterator[Finding]:
     yield Finding("settings in use", fact, cure, is_hint=True)
 
 
-def check_jobs(world: DoctorFacts) -> Iterator[Finding]:
+def check_jobs(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that jobs can run and deliver their results (SPEC CRON-7, OPS-4)."""
-    if world.work is None:
+    if facts.work is None:
         return
-    problems = [found for job in world.work.jobs if (found := _problem(world, job))]
+    problems = [found for job in facts.work.jobs if (found := _problem(facts, job))]
     for job, fact, cure in problems[:_NAMED]:
         yield Finding(f"job {job.spec.slug}", fact, cure, is_hint=True)
     if len(problems) > _NAMED:
         rest = f"{len(problems) - _NAMED} more jobs have problems"
         yield Finding("jobs", rest, "goclaw cron list --all", is_hint=True)
     if not problems:
-        yield Finding("jobs", f"{len(world.work.jobs)}, no problems")
+        yield Finding("jobs", f"{len(facts.work.jobs)}, no problems")
 
 
-def _problem(world: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
+def _problem(facts: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
 
     slug = job.spec.slug
     if job.state in (JobState.DISABLED, JobState.FAILED):
@@ -81,28 +81,28 @@ def _problem(world: DoctorFacts, job: Job) -> tuple[Job, str, str] | None:
         return job, f"{job.state.value}: {why}", cure
     if job.state is not JobState.ACTIVE:
         return None
-    if not job_profile(world.settings, world.env).enabled:
+    if not job_profile(facts.settings, facts.env).enabled:
         return job, "does not run: jobs are turned off", "set scheduler.enabled = true"
-    if job.spec.agent not in world.settings.agents:
+    if job.spec.agent not in facts.settings.agents:
         cure = f"goclaw cron edit {slug} --agent NAME"
         return job, f"agent {job.spec.agent} does not exist", cure
-    if (dead := _dead_target(world, job)) is not None:
+    if (dead := _dead_target(facts, job)) is not None:
         return job, dead, f"goclaw cron edit {slug} --to TARGET"
     if job.next_run_at is None and job.running is None:
         return job, "active, but has no upcoming run", f"goclaw cron show {slug}"
     return None
 
 
-def _dead_target(world: DoctorFacts, job: Job) -> str | None:
+def _dead_target(facts: DoctorFacts, job: Job) -> str | None:
     """Return why the results of a job cannot be delivered; None if they can."""
     target = job.spec.target
     if not isinstance(target, Target) or target.channel == "console":
         return None
-    places = {(one.channel, one.name) for one in accounts(world.settings)}
+    places = {(one.channel, one.name) for one in accounts(facts.settings)}
     if (target.channel, target.account) not in places:
         return f"its target {target.channel}/{target.account} is not configured"
-    assert world.work is not None
-    for chat in world.work.chats:
+    assert facts.work is not None
+    for chat in facts.work.chats:
         if (chat.channel, chat.account, chat.chat) == (
             target.channel,
             target.account,
@@ -112,21 +112,21 @@ def _dead_target(world: DoctorFacts, job: Job) -> str | None:
     return None
 
 
-def check_deliveries(world: DoctorFacts) -> Iterator[Finding]:
+def check_deliveries(facts: DoctorFacts) -> Iterator[Finding]:
     """Check for outgoing messages that could not be delivered."""
-    if world.work is None:
+    if facts.work is None:
         return
-    dead = world.work.dead
+    dead = facts.work.dead
     cure = "goclaw outbox list --state dead; goclaw outbox retry ID, or drop ID" if dead else ""
     fact = f"{dead} could not be delivered" if dead else "none failed"
     yield Finding("deliveries", fact, cure, is_hint=True)
 
 
-def check_unanswered(world: DoctorFacts) -> Iterator[Finding]:
+def check_unanswered(facts: DoctorFacts) -> Iterator[Finding]:
     """Check for incoming messages that failed."""
-    if world.work is None:
+    if facts.work is None:
         return
-    count = world.work.unanswered
+    count = facts.work.unanswered
     cure = "goclaw inbox list; goclaw inbox retry ID, or drop ID" if count else ""
     fact = f"{count} failed and got no answer" if count else "none failed"
     yield Finding("messages", fact, cure, is_hint=True)

@@ -96,12 +96,12 @@ async def _pending(src: Sources, letter: DeadLetter) -> Verdict:
     dropped = src.dropped(letter)
     if dropped is not None:
         return _ended(letter, dropped.outcome, dropped.reason)
-    if src.works is None:
+    if src.container is None:
         return await _without_gateway(src, letter)
     turn = src.turn(letter)
     if turn is not None and turn.kept_since is not None and src.view(turn.id) is None:
         return _kept(src, letter)
-    if src.works.dispatcher.draining:
+    if src.container.dispatcher.draining:
         restart = Cure("Start the gateway again", "goclaw run")
         answer = "The gateway is shutting down; the message is kept and runs after the restart."
         return conclude("waits.restart", answer, restart)
@@ -135,9 +135,9 @@ def _of_node(node: str) -> Verdict:
 
 async def _elsewhere(src: Sources, letter: DeadLetter) -> Verdict:
     """Explain a message that this gateway does not answer."""
-    session, works = await src.store.session(letter.session), src.works
+    session, container = await src.store.session(letter.session), src.container
     owner = None if session is None else session.owner
-    if owner and works is not None and owner != works.node():
+    if owner and container is not None and owner != container.node():
         if await src.is_reachable(owner):
             return _of_node(owner)
         answer = f"It waits until another node takes over from node {owner}, which has died (15 s)."
@@ -154,8 +154,8 @@ async def _elsewhere(src: Sources, letter: DeadLetter) -> Verdict:
 
 def _kept(src: Sources, letter: DeadLetter) -> Verdict:
     """Explain a message that waits because the provider of its agent is down (SPEC AGENT-8)."""
-    assert src.works is not None
-    views = {view.agent: view for view in src.works.outages.views()}
+    assert src.container is not None
+    views = {view.agent: view for view in src.container.outages.views()}
     outage = views.get(letter.agent)
     state = "is unavailable"
     if outage:

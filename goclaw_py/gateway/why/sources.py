@@ -33,14 +33,14 @@ class Sources:
 
     Args:
         rules: The rules of each account in the settings.
-        works: The parts of this gateway; None: only the database.
+        container: The parts of this gateway; None: only the database.
     """
 
     control: Control
     store: Store
     clock: Clock
     rules: Callable[[], Mapping[Place, ChatRules]]
-    works: Container | None = None
+    container: Container | None = None
 
     def now(self) -> datetime:
         """Return the present instant."""
@@ -56,7 +56,7 @@ class Sources:
 
     def handle(self, target: Target) -> str:
         """Return the name of an account's bot, "" if it is unknown."""
-        channels = {} if self.works is None else self.works.channels
+        channels = {} if self.container is None else self.container.channels
         channel = channels.get((target.channel, target.account))
         return "" if channel is None else channel.handle or ""
 
@@ -76,11 +76,13 @@ class Sources:
 
     def turn(self, letter: DeadLetter) -> Turn | None:
         """Return the turn of this gateway for an unfinished message."""
-        return None if self.works is None else self.works.runner.mailboxes.turn(letter.row.id)
+        return (
+            None if self.container is None else self.container.runner.mailboxes.turn(letter.row.id)
+        )
 
     def wider(self, lane: LaneName) -> tuple[Cure, ...]:
         """Return the commands that give a lane more slots."""
-        lanes = () if self.works is None else self.works.dispatcher.lanes()
+        lanes = () if self.container is None else self.container.dispatcher.lanes()
         sizes = [str(one.concurrency + 1) for one in lanes if one.name == lane]
         size = sizes[0] if sizes else "N"
         return (
@@ -91,14 +93,14 @@ class Sources:
 
     def view(self, run: RunId) -> RunView | None:
         """Return an unfinished request from the scheduler."""
-        runs = () if self.works is None else self.works.dispatcher.runs()
+        runs = () if self.container is None else self.container.dispatcher.runs()
         return next((one for one in runs if one.id == run), None)
 
     def dropped(self, letter: DeadLetter) -> DroppedMessage | None:
         """Return how a message was dropped whose sender is not notified yet."""
-        if self.works is None:
+        if self.container is None:
             return None
-        rows = self.works.runner.notices.dropped(letter.session)
+        rows = self.container.runner.notices.dropped(letter.session)
         return next((one for one in rows if one.row == letter.row.id), None)
 
 

@@ -215,7 +215,7 @@ async def _runs(src: Sources, about: str) -> list[FoundSubject]:
         for run in await src.store.find_run(about)
     ]
     known = {one.subject.id for one in found}
-    live = () if src.works is None else src.works.dispatcher.runs()
+    live = () if src.container is None else src.container.dispatcher.runs()
     for view in live:
         if view.id.startswith(about) and view.id not in known and view.waits_for is not None:
             subject = Subject(SubjectKind.RUN, view.id)
@@ -255,7 +255,7 @@ async def _jobs_named(src: Sources, about: str) -> list[Job]:
 
 async def _sessions(src: Sources, about: str) -> list[FoundSubject]:
     """Find sessions with this part in their key; if chats are among them, only those."""
-    live = () if src.works is None else (run.session for run in src.works.dispatcher.runs())
+    live = () if src.container is None else (run.session for run in src.container.dispatcher.runs())
     stored = (one.key for one in await src.store.sessions(limit=SEARCHED))
     keys = sorted({key for key in (*stored, *live) if about in key})
     own = [key for key in keys if agent_of(key) == about and is_direct_chat(key)]

@@ -23,7 +23,7 @@ async def explain(src: Sources, view: RunView, about: Subject | None = None) -> 
 def judge(src: Sources, view: RunView) -> Verdict:
     """What it waits for, and what to do about it."""
     assert view.waits_for is not None
-    others = [] if src.works is None else src.works.dispatcher.runs()
+    others = [] if src.container is None else src.container.dispatcher.runs()
     holders = [one for one in others if one.id != view.id and _holds(one, view)]
     answer = f"It has waited {span(view.for_s)} for {texts.waits_for(view)}"
     code = f"waits.{view.waits_for.value}"

@@ -357,7 +357,7 @@ class RunStore(Protocol):
         """Return lost and interrupted subagent runs whose result has not been announced.
 
         They ended at ``since`` or later, have a target, and no inbox row of its account has the
-        external id ``routing.announcement_id``. At most 100, the oldest first.
+        external id ``session_keys.announcement_id``. At most 100, the oldest first.
         """
 
     async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:

@@ -25,7 +25,7 @@ class Watched:
         self.snapshots: Snapshots = snapshots_of(gateway, self.server)
         stand_in: Any = self.server
         self.health = GatewayHealth(
-            gateway.works, gateway.channels, stand_in, self.snapshots, a_meter()
+            gateway.container, gateway.channels, stand_in, self.snapshots, a_meter()
         )
 
     @property
@@ -85,7 +85,7 @@ async def test_one_that_shuts_down_is_not_ready() -> None:
     async with watched(agent, trusted=True) as made:
         await made.gateway.say("hello")
         await agent.until_active(1)
-        ending = asyncio.create_task(made.gateway.works.drain(30, asyncio.Event()))
+        ending = asyncio.create_task(made.gateway.container.drain(30, asyncio.Event()))
         await asyncio.sleep(1)
         assert made.states["draining"] is Condition.FAILING
         agent.release()

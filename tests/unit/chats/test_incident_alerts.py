@@ -40,7 +40,7 @@ async def watched(*owners: str) -> AsyncIterator[tuple[GatewayProcess, Shown]]:
         incidents = IncidentAlerts(
             process.store,
             process.clock,
-            process.works.policies,
+            process.container.policies,
             process.access_control,
             lambda: [shown.view],
         )
@@ -126,7 +126,7 @@ async def test_after_a_restart_nobody_is_told_twice() -> None:
         again = IncidentAlerts(
             process.store,
             process.clock,
-            process.works.policies,
+            process.container.policies,
             process.access_control,
             lambda: [shown.view],
         )

@@ -41,7 +41,7 @@ async def test_of_a_job_and_its_time() -> None:
     async with a_process(ScriptedAgent(BROKEN), Ways(hide=HIDING)) as gateway:
         job = await make(gateway, Wanted(every(600)))
         await until(lambda: bool(gateway.database.runs), within_s=700)
-        await until(lambda: not gateway.works.job_module.occurrences.load)
+        await until(lambda: not gateway.container.job_module.occurrences.load)
         assert [run.error for run in await gateway.store.runs()] == [TOLD]
         assert SECRET not in str(await log_of(gateway, job))
         stored = await gateway.store.job(job.id)

@@ -102,7 +102,7 @@ async def test_the_status_is_what_the_application_sees(gateway: GatewayProcess) 
     async def look() -> GatewayStatus:
         return seen
 
-    control = GatewayControl(gateway.store, gateway.clock, gateway.works, look)
+    control = GatewayControl(gateway.store, gateway.clock, gateway.container, look)
     assert await control.status() is seen
 
 

@@ -53,7 +53,7 @@ async def hello(gateway: GatewayProcess) -> object:
 
 async def switched_off() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
-        await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=False)
+        await gateway.container.heartbeats.service.switch(MAIN_AGENT, on=False)
         return await ask(gateway, "main")
 
 
@@ -65,7 +65,7 @@ async def off_by_settings() -> Explanation:
 async def muted() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         until = gateway.clock.now() + timedelta(hours=2)
-        await gateway.works.heartbeats.service.mute(MAIN_AGENT, until)
+        await gateway.container.heartbeats.service.mute(MAIN_AGENT, until)
         return await ask(gateway, "main")
 
 

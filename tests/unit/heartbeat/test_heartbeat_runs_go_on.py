@@ -47,7 +47,7 @@ async def test_a_heartbeat_run_by_hand_is_carried_out_though_nobody_waits_for_it
         write(gateway)
         await asyncio.sleep(10)
         gateway.store.slow_after_s["claim_heartbeat_now"] = 1.0
-        asking = asyncio.ensure_future(gateway.works.heartbeats.service.run_now(MAIN_AGENT))
+        asking = asyncio.ensure_future(gateway.container.heartbeats.service.run_now(MAIN_AGENT))
         await asyncio.sleep(0.5)
         asking.cancel()
         await until_ended(gateway, 2)
@@ -72,10 +72,10 @@ async def test_a_heartbeat_run_that_waits_for_its_lane_heeds_what_people_say_mea
     ) as gateway:
         write(gateway)
         await gateway.ask("hello")
-        await gateway.works.heartbeats.service.run_now(other)
+        await gateway.container.heartbeats.service.run_now(other)
         await until(lambda: bool(blocker.active))
         await asyncio.sleep(70)
-        await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=False)
+        await gateway.container.heartbeats.service.switch(MAIN_AGENT, on=False)
         await gateway.control.stop(blocker.requests[0].session, everything=False)
         await until_ended(gateway, 1)
         assert await outcomes(gateway) == ["skipped:disabled"]

@@ -251,7 +251,7 @@ async def test_a_muted_heartbeat_is_silent_until_its_time() -> None:
     async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(1)
-        await gateway.works.heartbeats.service.mute(MAIN_AGENT, after(600))
+        await gateway.container.heartbeats.service.mute(MAIN_AGENT, after(600))
         await until_ended(gateway, 3)
         assert await outcomes(gateway) == ["skipped:muted", "skipped:muted", "no_route"]
 
@@ -263,10 +263,10 @@ async def test_a_heartbeat_that_is_switched_off_does_not_heartbeat_and_comes_bac
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(100)
-        view = await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=False)
+        view = await gateway.container.heartbeats.service.switch(MAIN_AGENT, on=False)
         assert view.heartbeat.next_at is None
         await asyncio.sleep(2_000)
-        view = await gateway.works.heartbeats.service.switch(MAIN_AGENT, on=True)
+        view = await gateway.container.heartbeats.service.switch(MAIN_AGENT, on=True)
         next_at = view.heartbeat.next_at
         assert next_at is not None
         assert (next_at - after(60)) % EVERY == timedelta()
@@ -321,7 +321,7 @@ async def test_a_heartbeat_run_by_hand_comes_at_once_and_moves_nothing() -> None
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
-        service = gateway.works.heartbeats.service
+        service = gateway.container.heartbeats.service
         begun = await service.run_now(MAIN_AGENT)
         assert isinstance(begun, HeartbeatStarted)
         await until_ended(gateway, 2)
@@ -340,7 +340,7 @@ async def test_only_one_heartbeat_run_of_an_agent_is_under_way() -> None:
     async with a_process(agent, heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
-        service = gateway.works.heartbeats.service
+        service = gateway.container.heartbeats.service
         assert isinstance(await service.run_now(MAIN_AGENT), HeartbeatStarted)
         await asyncio.sleep(1)
         assert await service.run_now(MAIN_AGENT) is NoHeartbeat.ALREADY_RUNNING
@@ -352,7 +352,7 @@ async def test_an_event_is_told_once_with_the_next_heartbeat_run() -> None:
     """SPEC HB-13: events need no checklist."""
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         await asyncio.sleep(1)
-        service = gateway.works.heartbeats.service
+        service = gateway.container.heartbeats.service
         await service.add_event(MAIN_AGENT, "the backup has failed", wake=False)
         await until_ended(gateway, 2)
         (request,) = asked(gateway)
@@ -365,7 +365,7 @@ async def test_an_event_that_wakes_does_not_wait_for_the_interval() -> None:
     """SPEC HB-13, HB-11: but half a minute lies between two heartbeat runs."""
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         await asyncio.sleep(65)
-        service = gateway.works.heartbeats.service
+        service = gateway.container.heartbeats.service
         await service.add_event(MAIN_AGENT, "fire", wake=True)
         await until_ended(gateway, 2)
         _, woken = await log_of(gateway)
@@ -378,7 +378,7 @@ async def test_events_of_a_failed_heartbeat_run_are_told_again() -> None:
     agent = saying(Fail(OSError("broken")), "HEARTBEAT_OK")
     async with a_process(agent, heartbeat_gateway()) as gateway:
         await asyncio.sleep(1)
-        await gateway.works.heartbeats.service.add_event(MAIN_AGENT, "fire", wake=False)
+        await gateway.container.heartbeats.service.add_event(MAIN_AGENT, "fire", wake=False)
         await until_ended(gateway, 2)
         assert await outcomes(gateway) == ["failed", "ok"]
         assert ["fire" in request.prompt for request in asked(gateway)] == [True, True]
@@ -393,7 +393,7 @@ async def test_nobody_to_tell_is_a_problem_that_is_seen() -> None:
         write(gateway)
         (heartbeat_run,) = await until_ended(gateway, 1)
         assert heartbeat_run.outcome == "no_route"
-        assert "main" in gateway.works.heartbeats.warnings()[0]
+        assert "main" in gateway.container.heartbeats.warnings()[0]
 
 
 async def test_files_of_an_alert_are_an_album() -> None:

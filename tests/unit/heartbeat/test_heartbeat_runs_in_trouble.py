@@ -178,7 +178,7 @@ async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None
         await until(lambda: gateway.store.calls["begin_run"] > 0)
         gateway.store.on_its_way_s.clear()
         gateway.store.slow_before_s["end_heartbeat_run"] = 10
-        (run,) = gateway.works.dispatcher.runs()
+        (run,) = gateway.container.dispatcher.runs()
         await gateway.control.stop(run.session, everything=False)
         await asyncio.sleep(60)
         assert await outcomes(gateway) == ["cancelled"]
@@ -246,10 +246,10 @@ async def test_no_more_than_five_wakes_come_in_a_minute() -> None:
     ) as gateway:
         await asyncio.sleep(1)
         for name in names:
-            await gateway.works.heartbeats.service.add_event(name, "fire", wake=True)
+            await gateway.container.heartbeats.service.add_event(name, "fire", wake=True)
         await asyncio.sleep(10)
         assert len(agent.requests) == 5
-        view = await gateway.works.heartbeats.service.view(names[-1])
+        view = await gateway.container.heartbeats.service.view(names[-1])
         assert view.wake_from is not None
         await asyncio.sleep(60)
         assert len(agent.requests) == 7

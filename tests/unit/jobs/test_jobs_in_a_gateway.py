@@ -88,7 +88,7 @@ async def test_a_job_that_ran_once_is_deleted_and_its_log_stays() -> None:
     async with a_process() as gateway:
         job = await make(gateway, Wanted(at(60)))
         await gateway.channel.until_sent(1)
-        await until(lambda: not gateway.works.job_module.occurrences.load)
+        await until(lambda: not gateway.container.job_module.occurrences.load)
         # When its chat has the result, and not before.
         await asyncio.sleep(5)
         assert await gateway.store.job(job.id) is None
@@ -100,7 +100,7 @@ async def test_a_job_of_the_models_is_kept_as_completed() -> None:
     async with a_process() as gateway:
         job = await make(gateway, Wanted(at(60)), IN_CHAT)
         await gateway.channel.until_sent(1)
-        await until(lambda: not gateway.works.job_module.occurrences.load)
+        await until(lambda: not gateway.container.job_module.occurrences.load)
         stored = await gateway.store.job(job.id)
         assert stored is not None
         assert (stored.state, stored.next_run_at) == (JobState.COMPLETED, None)
@@ -298,7 +298,7 @@ async def test_a_run_by_hand_changes_nothing_of_the_job() -> None:
         assert await service(gateway).run_now("job", OPERATOR) is RunNow.ALREADY_RUNNING
         agent.release()
         await gateway.channel.until_sent(1)
-        await until(lambda: not gateway.works.job_module.occurrences.load)
+        await until(lambda: not gateway.container.job_module.occurrences.load)
         stored = await gateway.store.job(job.id)
         assert stored is not None
         assert (stored.state, stored.next_run_at) == (JobState.ACTIVE, job.next_run_at)
@@ -352,7 +352,7 @@ async def test_a_stop_in_its_chat_stops_a_job() -> None:
         job = await make(gateway, Wanted(every(600)))
         await until(lambda: bool(agent.active), within_s=700)
         await gateway.say("/stop")
-        await until(lambda: not gateway.works.job_module.occurrences.load)
+        await until(lambda: not gateway.container.job_module.occurrences.load)
         assert await ends(gateway, job) == ["cancelled:stopped"]
         stored = await gateway.store.job(job.id)
         assert stored is not None
@@ -498,13 +498,13 @@ async def test_a_crowd_is_claimed_before_its_time_and_runs_at_it() -> None:
     async with a_process(ways=Ways(cron_lane=CROWD)) as gateway:
         for n in range(CROWD):
             await make(gateway, Wanted(at(60), slug=f"j{n}", target=TargetKind.NONE))
-        await until(lambda: gateway.works.job_module.occurrences.load == CROWD)
+        await until(lambda: gateway.container.job_module.occurrences.load == CROWD)
         assert after(59) < gateway.clock.now() < after(60)
         assert len(await gateway.store.runs(limit=1000)) == CROWD
         assert gateway.scripted.requests == []
         await until(lambda: bool(gateway.scripted.requests))
         assert gateway.clock.now() >= after(60)
-        await until(lambda: not gateway.works.job_module.occurrences.load)
+        await until(lambda: not gateway.container.job_module.occurrences.load)
         logs = await gateway.store.log_of(limit=1000)
         assert [row.status for row in logs] == [OccurrenceStatus.OK] * CROWD
         assert all(row.started_at and row.started_at >= row.scheduled_at for row in logs)
@@ -517,11 +517,11 @@ async def test_what_is_changed_in_the_last_moment_does_not_run() -> None:
             await make(gateway, Wanted(every(60), "x", f"j{n}", message=n % 2 == 0))
             for n in range(CROWD)
         ]
-        await until(lambda: gateway.works.job_module.occurrences.load == CROWD)
+        await until(lambda: gateway.container.job_module.occurrences.load == CROWD)
         await service(gateway).edit("j0", JobChange(state=JobState.PAUSED), OPERATOR)
         await service(gateway).edit("j1", JobChange(state=JobState.PAUSED), OPERATOR)
         await service(gateway).edit("j2", JobChange(name="renamed"), OPERATOR)
-        await until(lambda: not gateway.works.job_module.occurrences.load)
+        await until(lambda: not gateway.container.job_module.occurrences.load)
         assert [await ends(gateway, job) for job in jobs[:4]] == [
             ["cancelled:stopped"],
             ["cancelled:stopped"],
@@ -539,7 +539,7 @@ async def test_a_shutdown_before_their_time_gives_a_crowd_back() -> None:
     async with a_process(ways=ways, database=database) as first:
         for n in range(CROWD):
             await make(first, Wanted(at(60), "x", f"j{n}", n % 2 == 0, TargetKind.NONE))
-        await until(lambda: first.works.job_module.occurrences.load == CROWD)
+        await until(lambda: first.container.job_module.occurrences.load == CROWD)
         await first.shut_down(wait_s=0)
         assert first.scripted.requests == []
     async with a_process(ways=ways, database=database) as second:

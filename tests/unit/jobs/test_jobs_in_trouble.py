@@ -48,7 +48,7 @@ async def test_a_job_that_cannot_be_made_out_is_switched_off_and_stops_no_other(
         await asyncio.sleep(3700)
         assert [await state_of(gateway, job) for job in bad] == [JobState.DISABLED] * 3
         assert len(await ends(gateway, good)) == 6
-        assert gateway.works.job_module.occurrences.load == 0
+        assert gateway.container.job_module.occurrences.load == 0
 
 
 async def test_neighbours_of_such_a_job_end_as_they_should() -> None:
@@ -82,7 +82,7 @@ async def test_a_run_by_hand_that_meets_an_outage_leaves_nothing_behind() -> Non
         asked = asyncio.create_task(service(gateway).run_now("job", OPERATOR))
         await asyncio.wait([asked], timeout=100)
         await asyncio.sleep(1300)
-        assert gateway.works.job_module.occurrences.load == 0
+        assert gateway.container.job_module.occurrences.load == 0
         assert (await ends(gateway, job))[-2:] == ["ok", "ok"]
 
 
@@ -96,7 +96,7 @@ async def test_whoever_asks_for_a_run_and_goes_away_leaves_nothing_behind() -> N
         asked.cancel()
         gateway.store.slow_before_s.clear()
         await asyncio.sleep(700)
-        assert gateway.works.job_module.occurrences.load == 0
+        assert gateway.container.job_module.occurrences.load == 0
         assert (await ends(gateway, job))[-1] == "ok"
 
 
@@ -182,7 +182,7 @@ async def test_a_begin_that_cannot_be_settled_keeps_no_end_from_being_stored(
         await gateway.say("/stopall")
         await asyncio.sleep(20)
         assert await ends(gateway, job) == ["cancelled:stopped"]
-        assert gateway.works.job_module.occurrences.load == 0
+        assert gateway.container.job_module.occurrences.load == 0
 
 
 async def test_a_job_that_is_stopped_just_before_its_next_attempt_ends() -> None:
@@ -195,7 +195,7 @@ async def test_a_job_that_is_stopped_just_before_its_next_attempt_ends() -> None
         await gateway.say("/stopall")
         await asyncio.sleep(60)
         assert await ends(gateway, job) == ["cancelled:stopped"]
-        assert gateway.works.job_module.occurrences.load == 0
+        assert gateway.container.job_module.occurrences.load == 0
         assert len(agent.requests) == 1
 
 
@@ -269,7 +269,7 @@ async def test_a_stop_takes_what_waits_for_room_at_its_agent() -> None:
         await gateway.say("/stopall")
         await asyncio.sleep(100)
         assert agent.prompts == ["one"]
-        assert gateway.works.job_module.occurrences.load == 0
+        assert gateway.container.job_module.occurrences.load == 0
 
 
 # ---------------------------------------------------------------------------- busy and full

@@ -129,14 +129,14 @@ async def test_a_result_without_a_chat_is_kept_until_there_is_one(*, message: bo
         kept = await gateway.store.job(job.id)
         assert kept is not None
         assert (kept.state, kept.last_status) == (JobState.COMPLETED, "no_route")
-        (warning,) = gateway.works.job_module.warnings()
+        (warning,) = gateway.container.job_module.warnings()
         see = "see: goclaw cron runs --job job"
         assert warning == f"the result of job could not be delivered: {nobody}; {see}"
         await gateway.ask("hello", chat="bob")
         await asyncio.sleep(5)
         (text,) = told(gateway, "bob")
         assert text.endswith("Tea!")
-        assert gateway.works.job_module.warnings() == ()
+        assert gateway.container.job_module.warnings() == ()
         await asyncio.sleep(100)
         assert len(told(gateway, "bob")) == 1
 
@@ -204,7 +204,7 @@ async def test_a_result_that_nobody_can_be_told_of_stays_a_warning() -> None:
         gateway.channel.fail(ChatGone("bot was blocked by the user"), chat="ann")
         await make(gateway, Wanted(at(60), "Tea!", message=True))
         await asyncio.sleep(70)
-        (warning,) = gateway.works.job_module.warnings()
+        (warning,) = gateway.container.job_module.warnings()
         assert "the result of job could not be delivered: " in warning
 
 

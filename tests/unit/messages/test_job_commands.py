@@ -723,7 +723,7 @@ async def test_a_definition_that_cannot_be_read_is_unknown() -> None:
 
 async def reminded(gateway: GatewayProcess) -> OutboundMessage:
     """The message of a reminder, as it stands in the chat."""
-    service = gateway.works.job_module.service
+    service = gateway.container.job_module.service
     by = Requester(owner_of(ANN, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, ANN)
     soon = At(service.now() + timedelta(seconds=5))
     await service.create(JobDraft(soon, FixedMessage("Drink tea"), name="Tea time"), by)
@@ -788,7 +788,9 @@ async def test_while_the_database_is_away_a_press_waits_and_makes_one_reminder()
         answer = await press(gateway, below, JobAction.SNOOZE_1H)
         assert answer.startswith("💤 “Tea time” is already snoozed until ")
         coming = JobQuery(states=(JobState.ACTIVE,))
-        assert (await gateway.works.job_module.service.search(coming, Requester(None))).total == 1
+        assert (
+            await gateway.container.job_module.service.search(coming, Requester(None))
+        ).total == 1
 
 
 async def test_a_command_about_jobs_may_be_typed_by_whoever_may_talk() -> None:

@@ -155,7 +155,7 @@ async def test_one_that_another_node_owns_by_now_blocks_nobody() -> None:
             await gateway.say("hello", chat="bob")
             await asyncio.sleep(120)
             assert gateway.channel.texts("bob")[-1] == "re: hello"
-            assert gateway.works.outages.views() == ()
+            assert gateway.container.outages.views() == ()
 
 
 async def test_a_try_that_joins_a_running_turn_blocks_nobody() -> None:

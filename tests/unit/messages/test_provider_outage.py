@@ -194,7 +194,7 @@ async def test_a_draft_that_an_outage_has_cut_goes_on_when_the_provider_is_back(
 async def test_status_tells_of_the_outage() -> None:
     async with a_process(Provider(DOWN).agent()) as gateway:
         await gateway.ask("hello")
-        (view,) = gateway.works.outages.views()
+        (view,) = gateway.container.outages.views()
         assert (view.agent, view.kept, view.cause) == ("main", 1, "503")
 
 

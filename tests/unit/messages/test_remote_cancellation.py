@@ -108,7 +108,7 @@ async def test_a_stop_takes_jobs_of_another_node_that_tell_their_results_here(
         await other.say(command)
         await until(lambda: bool(both.texts()), within_s=0.3)
         assert both.texts() == ["Stopped 1 job."]
-        await until(lambda: not worker.works.job_module.occurrences.load)
+        await until(lambda: not worker.container.job_module.occurrences.load)
         assert await ends(worker, job) == ["cancelled:stopped"]
 
 
@@ -150,7 +150,7 @@ async def test_a_node_that_does_not_answer_is_named() -> None:
     async with two(Block()) as both:
         await both.works_on("long")
         both.first.store.slow_before_s["asked"] = 60
-        both.first.works.calls.look()
+        both.first.container.calls.look()
         await asyncio.sleep(0.1)
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
@@ -282,7 +282,7 @@ async def test_a_node_is_drained_from_another_one_or_by_the_database_alone() -> 
                 drained.append(process.node())
                 return {}
 
-            process.works.calls.serve(DRAIN, drain)
+            process.container.calls.serve(DRAIN, drain)
         first = both.first.node()
         assert (await both.second.control.drain(first)).id == first
         await StoreControl(both.second.store, LoopClock()).drain(first)

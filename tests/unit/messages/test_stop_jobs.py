@@ -210,7 +210,7 @@ WAYS = Ways(QueuePolicy(), cron_lane=3)
 
 async def begun(gateway: GatewayProcess, *targets: Target) -> list[RunId]:
     """Let a job for each of these chats begin, all in the same second."""
-    service, known = gateway.works.job_module.service, len(gateway.scripted.requests)
+    service, known = gateway.container.job_module.service, len(gateway.scripted.requests)
     at = At(service.now() + timedelta(seconds=5))
     for target in targets:
         await service.create(JobDraft(at, Prompt("report"), target=target), Requester(None))

@@ -301,7 +301,7 @@ async def test_a_job_is_stopped_by_who_has_asked_for_it(
     async with a_group(database=database) as gateway, a_group(database=database) as other:
         owner = owner_of(team, PeerKind.GROUP)
         by = Requester(owner, Maker.MODEL, None, team, PeerKind.GROUP, person_at(team, "ann"))
-        service = gateway.works.job_module.service
+        service = gateway.container.job_module.service
         at = At(service.now() + timedelta(seconds=5))
         await service.create(JobDraft(at, Prompt("report"), target=team), by)
         await until(lambda: bool(gateway.scripted.active or other.scripted.active))

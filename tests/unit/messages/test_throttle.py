@@ -45,7 +45,7 @@ async def works_at_once(gateway: GatewayProcess) -> int:
     await say(gateway, *"abcde")
     await asyncio.sleep(1)
     active = len(gateway.scripted.active)
-    gateway.works.canceller.stop(GROUP, everything=True)
+    gateway.container.canceller.stop(GROUP, everything=True)
     await asyncio.sleep(1)
     return active
 

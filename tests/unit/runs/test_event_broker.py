@@ -307,7 +307,7 @@ async def test_a_session_that_is_not_there_or_not_unique_is_refused() -> None:
             await anext(gateway.control.follow("carl"))
         with pytest.raises(NotFound, match="is not unique"):
             await anext(gateway.control.follow("nn"))
-        assert not gateway.works.feed.is_watched
+        assert not gateway.container.feed.is_watched
 
 
 async def test_without_a_gateway_there_is_nothing_to_follow() -> None:
@@ -363,15 +363,15 @@ async def test_an_agent_that_talks_to_nobody_is_not_passed_on(
 ) -> None:
     heard: list[object] = []
     async with a_process(ways=AT_ONCE) as gateway:
-        monkeypatch.setattr(gateway.works.feed, "hear", lambda *event: heard.append(event))
+        monkeypatch.setattr(gateway.container.feed, "hear", lambda *event: heard.append(event))
         await gateway.ask("hello")
         assert heard == []
         async with Reader(gateway):
-            assert gateway.works.feed.is_watched
+            assert gateway.container.feed.is_watched
             await gateway.ask("hello")
         assert len(heard) == 1
         await asyncio.sleep(KEPT_S)
-        assert not is_watched(gateway.works.feed)
+        assert not is_watched(gateway.container.feed)
         await gateway.ask("hello")
         assert len(heard) == 1
 
