@@ -3,7 +3,7 @@
     python -m tests.chaos --rounds 300 --seed 1
 
 The rounds are shared out over both libraries and both ways of receiving. The exit code is 1 if the
-law was broken; each such round is told with its seed, so that it can be played again.
+invariants were violated; each such round is reported with its seed, which replays it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from channels.telegram.settings import Library
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address
-from tests.chaos.judge import Verdict
+from tests.chaos.checker import Verdict
 from tests.chaos.report import Tally, breaches, replayed_by
 from tests.chaos.rounds import Combination, Mode, Stage, stage
 from tests.chaos.script import Script, Size, Trigger, script, triggers

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from goclaw_py.store.postgres import Address, connection
 from goclaw_py.store.postgres.pool import Connection
-from tests.chaos.judge import Left, Reply, Taken
+from tests.chaos.checker import Left, Reply, Taken
 from tests.chaos.script import Trigger
 
 _LEFT = """

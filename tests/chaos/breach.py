@@ -1,4 +1,4 @@
-"""The ways in which the law can be broken, and what tells that it was."""
+"""The ways to violate invariants, and what tells that it was."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Rule(StrEnum):
-    """The ways in which the law can be broken."""
+    """The ways to violate invariants."""
 
     ACCEPTED_ONCE = "confirmed, but not accepted once"
     ONE_OUTCOME = "without an outcome"

@@ -1,4 +1,4 @@
-"""What is known after a run of the whole system, wherever it was read: plain values for ``law``.
+"""What is known after a run of the whole system: plain values for ``invariants``.
 
 Instants are seconds on one clock that all of it shares. Nodes, sessions, runs and chats go by their
 ids. What is named in no table (what people saw, when an agent worked) comes from outside.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.chaos.judge import Verdict, Wrong
+from tests.chaos.checker import Verdict, Wrong
 from tests.chaos.rounds import Combination, Round
 from tests.chaos.script import Trigger
 
@@ -91,7 +91,7 @@ def _spread(seconds: Sequence[float]) -> str:
 def breaches(combination: Combination, played: Round, replay: str) -> Iterator[str]:
     """All that is needed to understand a round that went wrong; ``replay`` plays it again."""
     script = played.script
-    yield f"ROUND {script.number} OF {combination} BROKE THE LAW; to play it again: {replay}"
+    yield f"ROUND {script.number} OF {combination} VIOLATED INVARIANTS; to play it again: {replay}"
     yield f"  killed {played.kills} times, at: {script.trigger} (hit: {played.hit})"
     yield from (f"  {violation}" for violation in played.verdict.violations)
     guilty = {violation.chat for violation in played.verdict.violations}

@@ -1,4 +1,4 @@
-"""Plays rounds with a real gateway process, and has them judged."""
+"""Plays rounds with a real gateway process, and checks them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from channels.telegram.settings import Library
 from tests.botapi.control import Control
 from tests.botapi.faults import DELIVERY, Fault, FaultKind
 from tests.chaos.books import IN_BOOKS, Books, books
-from tests.chaos.judge import Chat, Left, Verdict, Wrong, judge, last_answer_at
+from tests.chaos.checker import Chat, Left, Verdict, Wrong, check_round, last_answer_at
 from tests.chaos.script import (
     ABOUT_EDITS,
     ABOUT_SENDS,
@@ -69,7 +69,7 @@ class Round:
         kills: How often it was.
         ready_s: From the last start to readiness.
         answered_s: From the last start to the last answer; None if all came before it.
-        chats: What the judge has seen.
+        chats: What the checker has seen.
     """
 
     script: Script
@@ -102,7 +102,7 @@ class Stage:
             yield self
 
     def play(self, script: Script) -> Round:
-        """Play one round and judge it; afterwards a gateway runs."""
+        """Play one round and check it; afterwards a gateway runs."""
         hit = self._play_until_kill(script)
         kills, started = 1, self._start()
         if script.kill_again is not None:
@@ -113,17 +113,19 @@ class Stage:
         left = self._settle()
         chats = tuple(self._chat(user, script) for user in script.users)
         end = time.monotonic() + _CLOSING_LIMIT_S
-        while (verdict := judge(chats, left)).count(Wrong.OPEN_DRAFT) and time.monotonic() < end:
+        verdict = check_round(chats, left)
+        while verdict.count(Wrong.OPEN_DRAFT) and time.monotonic() < end:
             time.sleep(0.1)
             chats = tuple(self._chat(user, script) for user in script.users)
+            verdict = check_round(chats, left)
         last = max((at for chat in chats if (at := last_answer_at(chat))), default=started)
         answered_s = last - started if last > started else None
         return Round(script, verdict, hit, kills, self._ready_s, answered_s, chats)
 
     def again(self, played: Round) -> Verdict:
-        """Judge an earlier round once more: what was settled has to stay as it was."""
+        """Check an earlier round once more: what was settled has to stay as it was."""
         chats = [self._chat(user, played.script) for user in played.script.users]
-        return judge(chats, self._left())
+        return check_round(chats, self._left())
 
     # ------------------------------------------------------------------ one round
 

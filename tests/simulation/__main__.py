@@ -1,8 +1,8 @@
-"""Play many worlds and see whether the law holds in each.
+"""Play many scenarios and see whether the invariants hold in each.
 
     python -m tests.simulation --seeds 10000 --seed 1
 
-The exit code is 1 if it was broken anywhere; each such world is told with its seed, so that it can
+The exit code is 1 if they do not; each such scenario is reported with its seed, so that it can
 be played again: ``--seeds 1 --seed N --story``.
 """
 
@@ -30,9 +30,9 @@ def main() -> int:
             bad += 1
             _tell(one, chosen.fault)
         if number % _TELL_EVERY == 0:
-            print(f"  {number} worlds, {bad} bad", file=sys.stderr, flush=True)
+            print(f"  {number} scenarios, {bad} bad", file=sys.stderr, flush=True)
     took_s = time.monotonic() - began
-    print(f"{chosen.seeds} worlds in {took_s:.0f} s, the law was broken in {bad}")
+    print(f"{chosen.seeds} scenarios in {took_s:.0f} s, invariants were violated in {bad}")
     return 1 if bad else 0
 
 
@@ -42,7 +42,7 @@ def _arguments() -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--seeds", type=int, default=10_000, help="how many worlds")
+    parser.add_argument("--seeds", type=int, default=10_000, help="how many scenarios")
     parser.add_argument("--seed", type=int, default=1, help="the first of them")
     parser.add_argument("--workers", type=int, help="processes; one for each processor")
     parser.add_argument("--story", action="store_true", help="tell all that happened")

@@ -24,7 +24,7 @@ _FAILS = 0.04
 
 @dataclass(slots=True)
 class Journal:
-    """What all agents of a world have noted, by run; ``given`` is what they do for a prompt."""
+    """What all agents of a scenario have noted, by run; ``given`` is what they do for a prompt."""
 
     seed: int
     given: Mapping[str, Work] = field(default_factory=dict)

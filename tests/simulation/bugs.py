@@ -1,4 +1,4 @@
-"""What breaks in a world, and nobody expected."""
+"""What breaks in a scenario, and nobody expected."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Server:
     updates: dict[int, InboundMessage] = field(default_factory=dict)
     said: list[InboundMessage] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
-    receiving: dict[Process, WorldChannel] = field(default_factory=dict)
+    receiving: dict[Process, SimulatedChannel] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def say(self, message: InboundMessage) -> int:
@@ -49,7 +49,7 @@ class Server:
         return number
 
 
-class WorldChannel(RecordingChannel):
+class SimulatedChannel(RecordingChannel):
     """The channel of one process. With a lease it polls, without one it is called."""
 
     def connect(self, server: Server, process: Process, trouble: Trouble) -> None:

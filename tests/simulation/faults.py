@@ -23,7 +23,7 @@ from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.store.memory.inbox import MemoryInbox
 from goclaw_py.store.memory.jobs.tables import JobTables
 from goclaw_py.store.memory.runs import MemoryRuns
-from tests.chaos.law import Rule
+from tests.chaos.invariants import Rule
 from tests.simulation import scenes
 from tests.simulation.plan import Plan
 
@@ -32,7 +32,7 @@ from tests.simulation.plan import Plan
 class Fault:
     """In ``method`` of ``owner`` each old text becomes a new one; then a rule is broken.
 
-    ``scene``: a world that shows it.
+    ``scene``: a scenario that shows it.
     """
 
     owner: type

@@ -4,7 +4,7 @@ A process is a value of a context variable: whatever is started in its context i
 that a frozen process would do waits until it goes on, its timers included, as after SIGSTOP. A
 killed one is frozen for good.
 
-Nothing here depends on the addresses of objects or on threads, so that a seed gives one world.
+Nothing here depends on the addresses of objects or on threads, so that a seed gives one scenario.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Process:
-    """A process of the world; ``context`` is that of all it does."""
+    """A process of the simulation; ``context`` is that of all it does."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -49,7 +49,7 @@ class Process:
 _PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
-WORLD = copy_context()
+ROOT_CONTEXT = copy_context()
 """The context of what belongs to no process. Taken at the import, where there is none."""
 
 
@@ -101,13 +101,13 @@ def _could_hear(task: _NumberedTask, at: float) -> bool:
 
 
 def _told(task: _NumberedTask) -> str:
-    name = task.process.name if task.process else "the world"
+    name = task.process.name if task.process else "the simulation"
     places = extract_tb(task._exception.__traceback__) if task._exception else []
     last = f"{places[-1].filename}:{places[-1].lineno}" if places else "nowhere"
     return f"{name}: nobody heard that {task.get_name()} raised {task._exception!r} ({last})"
 
 
-class WorldLoop(VirtualLoop):
+class SimulatedLoop(VirtualLoop):
     """See the module's docstring.
 
     Attributes:
@@ -127,7 +127,7 @@ class WorldLoop(VirtualLoop):
             **options: Any,
         ) -> asyncio.Future[T]:
             task = _NumberedTask(next(numbers), work, loop=loop, context=context, **options)
-            task.add_done_callback(self._keep_if_failed, context=WORLD)
+            task.add_done_callback(self._keep_if_failed, context=ROOT_CONTEXT)
             return task
 
         self.set_task_factory(number)

@@ -1,4 +1,4 @@
-"""What happens in a world: people, gateways and mishaps, made from a seed. Pure."""
+"""What happens in a scenario: people, gateways and mishaps, made from a seed. Pure."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ Event = Saying | Start | Kill | Freeze | Drain | Outage
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A world.
+    """A scenario.
 
     Args:
         weight: How often a call of a port goes wrong by chance.
@@ -113,7 +113,7 @@ class Plan:
 
 
 def plan(seed: int) -> Plan:
-    """The world of a seed."""
+    """The scenario of a seed."""
     chance = Random(f"plan {seed}")
     events = [*_gateways(chance), *_sayings(chance), *_mishaps(chance)]
     return Plan(

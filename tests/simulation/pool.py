@@ -1,4 +1,4 @@
-"""Many worlds, on all processors."""
+"""Many scenarios, on all processors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.simulation.cluster import Played, play
 from tests.simulation.faults import FAULTS, planted
-from tests.simulation.world import Played, play
 
 _AT_A_TIME = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a world: its breaches and bugs, in words; its story if it was asked for."""
+    """What came of a scenario: its breaches and bugs, in words; its story if it was asked for."""
 
     seed: int
     wrongs: tuple[str, ...]
@@ -30,7 +30,7 @@ class Verdict:
 def verdicts(
     seeds: Iterable[int], *, fault: str = "", told: bool = False, workers: int | None = None
 ) -> Iterator[Verdict]:
-    """Play the worlds of these seeds, with a fault of ``FAULTS`` or without; as they come.
+    """Play the scenarios of these seeds, with a fault of ``FAULTS`` or without; as they come.
 
     ``told``: with all that happened.
     """
@@ -50,12 +50,12 @@ def verdicts(
 
 
 def _play_all(seeds: list[int], fault: str, told: bool) -> list[Verdict]:
-    with TemporaryDirectory(prefix="goclaw-world-") as folder, planted(FAULTS.get(fault)):
+    with TemporaryDirectory(prefix="goclaw-scenario-") as folder, planted(FAULTS.get(fault)):
         return [_play(seed, Path(folder), told) for seed in seeds]
 
 
 def _play(seed: int, folder: Path, told: bool) -> Verdict:
-    """What came of a world; one that cannot be played breaks the law, too."""
+    """What came of a scenario; one that cannot be played is a violation too."""
     try:
         return _verdict(seed, play(seed, folder), told)
     except Exception:

@@ -1,4 +1,4 @@
-"""The facts of a world, read from the tables in memory."""
+"""The facts of a scenario, read from the tables in memory."""
 
 from __future__ import annotations
 

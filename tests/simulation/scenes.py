@@ -1,4 +1,4 @@
-"""Worlds that are written by hand: in each one thing goes wrong, and nothing by chance. Pure."""
+"""Scenarios that are written by hand: in each one thing goes wrong, and nothing by chance. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law holds in forty worlds; a world is the same each time; faults and bugs show."""
+"""The invariants hold in forty scenarios, which can be repeated; faults and bugs show."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import pytest
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.delivery.outbox_sender import OutboxSender
 from goclaw_py.messages.ingestion import MessageIngestor
-from tests.chaos.law import Rule
+from tests.chaos.invariants import Rule
 from tests.simulation import scenes
+from tests.simulation.cluster import Played, play
 from tests.simulation.faults import FAULTS, Fault, planted
 from tests.simulation.plan import plan
 from tests.simulation.pool import verdicts
-from tests.simulation.world import Played, play
 
-WORLDS = 40
+SCENARIOS = 40
 
 
-def test_the_law_holds_whatever_goes_wrong() -> None:
+def test_the_invariants_hold_whatever_goes_wrong() -> None:
     """SPEC IO-1, 2, 4, 5, CRON-5, HB-7, 12, QUEUE-2, NODE-1, 3.
 
-    A world that breaks it is played again by ``python -m tests.simulation --seeds 1 --seed N``.
+    A scenario that breaks it is played again by ``python -m tests.simulation --seeds 1 --seed N``.
     """
-    found = list(verdicts(range(1, WORLDS + 1)))
-    assert len(found) == WORLDS
+    found = list(verdicts(range(1, SCENARIOS + 1)))
+    assert len(found) == SCENARIOS
     assert [one for one in found if one.wrongs] == []
 
 

@@ -9,7 +9,7 @@ from math import inf
 from random import Random
 from typing import TypeVar
 
-from tests.simulation.loop import WORLD, Process
+from tests.simulation.loop import ROOT_CONTEXT, Process
 
 T = TypeVar("T")
 
@@ -198,7 +198,7 @@ async def _carried_out(fate: Fate, effect: Callable[[], T], lost: Callable[[str]
     if fate.sent:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        loop.call_later(fate.before_s, _take_effect, effect, done, context=WORLD)
+        loop.call_later(fate.before_s, _take_effect, effect, done, context=ROOT_CONTEXT)
         result = await done
     else:
         if fate.before_s:

@@ -2,8 +2,8 @@
 
     python -m tests.chaos.cluster --rounds 50 --seed 1
 
-The exit code is 1 if the law was broken; each such round is told with its seed, so that it can be
-played again.
+The exit code is 1 if an invariant was violated; each such round is reported with
+its seed, which replays it.
 """
 
 from __future__ import annotations

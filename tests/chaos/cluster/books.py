@@ -1,4 +1,4 @@
-"""The rows of a database, the transcript and the journal, as facts for the law."""
+"""The rows of a database, the transcript and the journal, as facts for the invariants."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def summary(played: Round) -> Iterator[str]:
 
 def breaches(played: Round, replay: str) -> Iterator[str]:
     """What was wrong with a round, and how to play it again."""
-    yield f"ROUND {played.script.number} BROKE THE LAW; to play it again: {replay}"
+    yield f"ROUND {played.script.number} VIOLATED INVARIANTS; to play it again: {replay}"
     yield from (f"  {line}" for line in played.breaches[:_MOST_SHOWN])
     if len(played.breaches) > _MOST_SHOWN:
         yield f"  and {len(played.breaches) - _MOST_SHOWN} more"
@@ -34,7 +34,8 @@ def lines(rounds: Sequence[Round]) -> Iterator[str]:
     for played in rounds:
         totals.update(played.counts)
     faults = Counter(fault.kind for played in rounds for fault in played.script.faults)
-    yield f"{len(rounds)} rounds, {sum(bool(played.breaches) for played in rounds)} broke the law"
+    bad = sum(bool(played.breaches) for played in rounds)
+    yield f"{len(rounds)} rounds, {bad} violated invariants"
     yield "  faults                 " + ", ".join(
         f"{kind} {n}" for kind, n in sorted(faults.items())
     )

@@ -17,7 +17,7 @@ from goclaw_py.store import migrate
 from goclaw_py.store.postgres import Address, connection
 from tests.botapi.control import Control
 from tests.botapi.records import Sighting
-from tests.chaos import judge
+from tests.chaos import checker
 from tests.chaos.agent import Task
 from tests.chaos.cluster import agent, books, hands
 from tests.chaos.cluster.faults import Away, Faults
@@ -26,7 +26,7 @@ from tests.chaos.cluster.nodes import Node, nodes
 from tests.chaos.cluster.script import FIRST_USER, NODES, OF_DATABASE, Kind, Script
 from tests.chaos.cluster.server import Server
 from tests.chaos.facts import Facts, names
-from tests.chaos.law import broken
+from tests.chaos.invariants import broken
 from tests.chaos.rounds import PATH, PUBLIC, free_port
 from tests.support.postgres import run_sql
 from tests.support.process import emulator, telegram
@@ -247,7 +247,7 @@ class _Game:
             *self._troubles,
             *self._faults.troubles,
             *map(str, broken(facts)),
-            *self._judged(facts, sightings),
+            *self._checked(facts, sightings),
         ]
         counts = {
             "messages": len(facts.messages),
@@ -263,27 +263,27 @@ class _Game:
         said = self._output() if breaches else ""
         return Round(self._script, tuple(breaches), said, moved, stray_s(noted), counts)
 
-    def _judged(self, facts: Facts, sightings: Mapping[int, Sequence[Sighting]]) -> Iterator[str]:
-        """What people saw of drafts and ends, more closely than the law looks."""
+    def _checked(self, facts: Facts, sightings: Mapping[int, Sequence[Sighting]]) -> Iterator[str]:
+        """What people saw of drafts and ends, more closely than the invariants do."""
         for user in self._script.users:
             said = [saying for saying in self._script.sayings if saying.user == user]
-            chat = judge.Chat(
+            chat = checker.Chat(
                 id=user,
                 asked=[saying.task for saying in said if saying.task is not None],
                 stops=sum(saying.task is None for saying in said),
                 seen=sightings[user],
                 taken=[
-                    judge.Taken(row.text, row.outcome, row.attempts)
+                    checker.Taken(row.text, row.outcome, row.attempts)
                     for row in facts.messages
                     if row.chat == str(user) and not row.command
                 ],
                 replies=[
-                    judge.Reply(post.text, post.state, post.possible_duplicate, post.draft)
+                    checker.Reply(post.text, post.state, post.possible_duplicate, post.draft)
                     for post in facts.posts
                     if post.chat == str(user) and names(post.text)
                 ],
             )
-            yield from map(str, judge.judge([chat], judge.Left()).violations)
+            yield from map(str, checker.check_round([chat], checker.Left()).violations)
 
     def _moved(self, noted: Sequence[books.Noted], begun: float) -> Mapping[Kind, Sequence[float]]:
         found: dict[Kind, list[float]] = {Kind.KILL: [], Kind.END: []}

@@ -1,7 +1,7 @@
 """What is wrong with what a round left behind. Pure: it sees only what it is given.
 
-The law (SPEC IO-2, IO-4, IO-5, CMD-3): every message has exactly one answer; answers first appear
-in the order of asking; no answer is ever seen twice unless its row says that this may have
+The invariants (SPEC IO-2, IO-4, IO-5, CMD-3): every message has exactly one answer; answers first
+appear in the order of asking; no answer is ever seen twice unless its row says that this may have
 happened, and a line below the second one; no draft stays open; nothing is left half done.
 """
 
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from tests.botapi.records import Sighting
 from tests.chaos.agent import Task
-from tests.chaos.law import DEMOTED_AFTER, TO_STOP
+from tests.chaos.invariants import DEMOTED_AFTER, TO_STOP
 from tests.support.again import unmarked
 
 _OPEN = " …"
@@ -23,7 +23,7 @@ _BARE_MARKS = tuple(mark.strip() for mark in _MARKS)
 
 
 class Wrong(StrEnum):
-    """The ways in which the law can be broken."""
+    """The ways to violate invariants."""
 
     LOST = "lost"
     OUT_OF_ORDER = "out of order"
@@ -131,8 +131,8 @@ class Verdict:
         return sum(violation.wrong in wrongs for violation in self.violations)
 
 
-def judge(chats: Sequence[Chat], left: Left) -> Verdict:
-    """Judge a round that has settled, or had time enough to."""
+def check_round(chats: Sequence[Chat], left: Left) -> Verdict:
+    """Check a round that has settled, or had time enough to."""
     verdict = sum((_Case(chat).verdict() for chat in chats), Verdict())
     if left.nothing:
         return verdict
@@ -146,7 +146,7 @@ def last_answer_at(chat: Chat) -> float | None:
 
 
 class _Case:
-    """One chat before the judge."""
+    """One chat before the checker."""
 
     def __init__(self, chat: Chat) -> None:
         self._bare = {(one.text, one.message_id) for one in chat.seen}

@@ -1,4 +1,4 @@
-"""The part of the law about what comes by itself: times of jobs, and heartbeat runs. Pure."""
+"""The invariants about what comes by itself: times of jobs, and heartbeat runs. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def occurrence_once(facts: Facts) -> Iterator[Breach]:
 
 
 def occurrence_told(facts: Facts) -> Iterator[Breach]:
-    """SPEC CRON-13: each job of these worlds tells what came of it."""
+    """SPEC CRON-13: each job of these scenarios tells what came of it."""
     told = {post.occurrence for post in facts.posts}
     runs = grouped(facts.runs, lambda run: run.occurrence)
     for one in facts.occurrences:
@@ -57,7 +57,7 @@ def occurrence_missed(facts: Facts) -> Iterator[Breach]:
 
 
 def occurrence_skipped(facts: Facts) -> Iterator[Breach]:
-    """SPEC CRON-10: jobs of these worlds wait for their session, and each time has one row.
+    """SPEC CRON-10: jobs of these scenarios wait for their session, and each time has one row.
 
     The last one may have waited when its job was paused.
     """

@@ -1,4 +1,4 @@
-"""A world of its own: gateways on one database in virtual time, played from its plan."""
+"""A simulated cluster: gateways on one database in virtual time, played from its plan."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.clock import START
 from tests.chaos.facts import Facts, Said
-from tests.chaos.law import Breach, broken
+from tests.chaos.invariants import Breach, broken
 from tests.simulation import reading
 from tests.simulation.agent import Journal, NotingAgent
 from tests.simulation.bugs import logged_errors
-from tests.simulation.chats import Server, WorldChannel
-from tests.simulation.loop import WORLD, Process, WorldLoop
+from tests.simulation.chats import Server, SimulatedChannel
+from tests.simulation.loop import ROOT_CONTEXT, Process, SimulatedLoop
 from tests.simulation.plan import (
     TROUBLE_S,
     Drain,
@@ -52,7 +52,7 @@ from tests.support.harness import GatewayProcess, Ways, message
 from tests.support.jobs import OPERATOR, Wanted, every, make
 
 SETTLE_S = 900.0
-"""How long a world may take until nothing is left to do."""
+"""How long a scenario may take until nothing is left to do."""
 
 _ENDS_WITHIN_S = 60.0
 """How long a gateway may take to end before it is killed."""
@@ -68,7 +68,7 @@ _CHECKLIST = "# Checklist\n\n- [ ] look at the disk\n"
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a world.
+    """What came of a scenario.
 
     Args:
         bugs: Errors that nobody expected, with their places.
@@ -88,7 +88,7 @@ class Played:
 
     @property
     def went_well(self) -> bool:
-        """Whether the law holds."""
+        """Whether the invariants hold."""
         return not self.breaches and not self.bugs
 
 
@@ -100,11 +100,11 @@ def play(planned: Plan | int, folder: Path) -> Played:
     with (
         _entropy(planned.seed),
         logged_errors() as bugs,
-        asyncio.Runner(loop_factory=WorldLoop) as runner,
+        asyncio.Runner(loop_factory=SimulatedLoop) as runner,
     ):
-        world = _World(planned, folder)
-        found = runner.run(world.play())
-    return Played(world.plan, found, broken(found), [*bugs, *world.bugs], world.trouble.trace)
+        cluster = _SimulatedCluster(planned, folder)
+        found = runner.run(cluster.play())
+    return Played(cluster.plan, found, broken(found), [*bugs, *cluster.bugs], cluster.trouble.trace)
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def _entropy(seed: int) -> Iterator[None]:
 @dataclass(slots=True, eq=False)
 class _Gateway:
     process: Process
-    channel: WorldChannel
+    channel: SimulatedChannel
     container: GatewayProcess
     up: bool = False
     draining: bool = False
@@ -133,7 +133,7 @@ class _Gateway:
         return self.container.store
 
 
-class _World:
+class _SimulatedCluster:
     def __init__(self, planned: Plan, folder: Path) -> None:
         self.plan = planned
         self.bugs: list[str] = []
@@ -227,7 +227,7 @@ class _World:
             if update in self._server.updates:
                 await asyncio.sleep(1.0)
 
-    async def _take(self, channel: WorldChannel, update: int) -> None:
+    async def _take(self, channel: SimulatedChannel, update: int) -> None:
         said, intake = self._server.updates.get(update), channel.intake
         if said is None or intake is None:
             return
@@ -248,7 +248,7 @@ class _World:
         gateway.watched.append(asyncio.create_task(self._come_up(gateway), context=process.context))
 
     def _made(self, process: Process) -> _Gateway:
-        channel = WorldChannel(lease="telegram" if self.plan.polling else None)
+        channel = SimulatedChannel(lease="telegram" if self.plan.polling else None)
         channel.connect(self._server, process, self.trouble)
         container = GatewayProcess(
             database=self._database,
@@ -299,7 +299,7 @@ class _World:
         gateway.process.frozen = True
         self._journal.stood_still(gateway.process)
         # Not in the context of the process, which may be who is frozen: its timers stand still.
-        asyncio.get_running_loop().call_later(for_s, self._thaw, gateway, context=WORLD)
+        asyncio.get_running_loop().call_later(for_s, self._thaw, gateway, context=ROOT_CONTEXT)
 
     def _thaw(self, gateway: _Gateway) -> None:
         if not gateway.process.dead:
@@ -406,7 +406,7 @@ class _World:
     async def _bury(self) -> None:
         """Look for what broke; end what dead processes would still do, without any effect."""
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, WorldLoop)
+        assert isinstance(loop, SimulatedLoop)
         self.bugs += [*loop.broken, *loop.unheard()]
         for one in self._gateways:
             for task in (*one.watched, *one.container._tasks):

@@ -21,7 +21,7 @@ from tests.chaos.facts import (
     Worked,
     names,
 )
-from tests.chaos.law import Rule, broken
+from tests.chaos.invariants import Rule, broken
 from tests.support.again import SENT_AGAIN
 
 ANN, DAY_S = "ann", 24 * 3600.0

@@ -1,11 +1,11 @@
 """What must be so after a run of the whole system, whatever happened to it. Pure.
 
-The law (SPEC IO-1, 2, 4, 5, CRON-5, HB-7, 12, QUEUE-2, NODE-1): what was accepted has one outcome
-and the answer that belongs to it; a session keeps its order and never works twice at a time; each
-time of a job and each alert comes once; nobody sees anything twice, unless its row says that this
-may be, or anything that nobody said; nothing is left in anybody's hands.
+The invariants (SPEC IO-1, 2, 4, 5, CRON-5, HB-7, 12, QUEUE-2, NODE-1): what was accepted has one
+outcome and the answer that belongs to it; a session keeps its order and never works twice at a
+time; each time of a job and each alert comes once; nobody sees anything twice, unless its row says
+that this may be, or anything that nobody said; nothing is left unfinished.
 
-``judge`` looks closer at one gateway and its drafts.
+``checker`` looks closer at one gateway and its drafts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from goclaw_py.delivery import texts
 from goclaw_py.model.outcomes import Outcome
 from tests.chaos.breach import Breach, Rule, grouped
 from tests.chaos.facts import Facts, Message, Post, Run, Seen, Worked, names
-from tests.chaos.law_of_times import (
+from tests.chaos.time_invariants import (
     alert_once,
     alert_told,
     occurrence_missed,
@@ -46,7 +46,7 @@ _GONE: Final = frozenset({"lost", "abandoned"})
 
 
 def broken(facts: Facts) -> Sequence[Breach]:
-    """Every breach of the law."""
+    """Every violated invariant."""
     return [breach for rule in _RULES for breach in rule(facts)]
 
 

@@ -1,4 +1,4 @@
-"""The judge finds every breach that is planted, and nothing else."""
+"""The checker finds every violation that is planted, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import pytest
 
 from tests.botapi.records import Sighting
 from tests.chaos.agent import Task
-from tests.chaos.judge import Chat, Left, Reply, Taken, Verdict, Wrong, judge, last_answer_at
+from tests.chaos.checker import (
+    Chat,
+    Left,
+    Reply,
+    Taken,
+    Verdict,
+    Wrong,
+    check_round,
+    last_answer_at,
+)
 from tests.support.again import SENT_AGAIN
 
 ANN = 7
@@ -44,7 +53,7 @@ GOOD = Chat(
 
 
 def of(chat: Chat, left: Left = Left()) -> Verdict:  # noqa: B008  a frozen value
-    return judge([chat], left)
+    return check_round([chat], left)
 
 
 def wrongs(chat: Chat, left: Left = Left()) -> list[Wrong]:  # noqa: B008  a frozen value
@@ -57,7 +66,7 @@ def with_seen(*seen: Sighting) -> Chat:
 
 def test_a_good_round_has_no_breach() -> None:
     assert of(GOOD) == Verdict(asked=3, answered=3)
-    assert judge([GOOD, replace(GOOD, id=8)], Left()) == Verdict(asked=6, answered=6)
+    assert check_round([GOOD, replace(GOOD, id=8)], Left()) == Verdict(asked=6, answered=6)
 
 
 def test_the_last_answer_is_found_and_drafts_are_none() -> None:
