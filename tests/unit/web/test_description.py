@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -92,6 +93,34 @@ def test_examples_are_what_their_schemas_say(document: dict[str, Any]) -> None:
             for example in parameter.get("examples", schema.get("examples", [])):
                 assert validator(document, schema).is_valid(example), f"{method} {path} {parameter}"
     assert checked > 500
+
+
+def differing(document: dict[str, Any], schema: dict[str, Any], value: object) -> Iterator[str]:
+    """Fields that only the schema or only its example has, with those of its parts."""
+    if "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    match value:
+        case dict():
+            fields = schema.get("properties", {})
+            yield from (fields.keys() ^ value.keys()) if fields else ()
+            for name in fields.keys() & value.keys():
+                yield from (
+                    f"{name}.{one}" for one in differing(document, fields[name], value[name])
+                )
+        case [first, *_]:
+            yield from differing(document, schema.get("items", {}), first)
+
+
+def test_examples_of_answers_have_the_fields_of_their_schemas(document: dict[str, Any]) -> None:
+    wrong = {
+        f"{method} {path}: {name}"
+        for path, method, operation in operations(document)
+        for code, answer in operation["responses"].items()
+        for media in answer.get("content", {}).values()
+        if code[0] == "2" and "example" in media and "schema" in media
+        for name in differing(document, media["schema"], media["example"])
+    }
+    assert wrong == set()
 
 
 def test_examples_show_nothing_that_does_harm_in_a_terminal(document: dict[str, Any]) -> None:
