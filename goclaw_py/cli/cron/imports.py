@@ -22,7 +22,6 @@ from goclaw_py.jobs.view_texts import kind_and_text
 from goclaw_py.model.errors import BadJob, JobError, UnknownJob
 from goclaw_py.model.ids import AgentName, Owner
 from goclaw_py.ports.jobs import JobChange, JobService, Requester
-from goclaw_py.ports.store import JobQuery
 
 if TYPE_CHECKING:
     from goclaw_py.cli.cron.files import Definition
@@ -277,6 +276,8 @@ def export(
 
 
 async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:
+    from goclaw_py.ports.store import JobQuery  # noqa: PLC0415  (not needed for --help)
+
     found: list[Job] = []
     whose = None if owner is None else Owner(owner)
     while True:

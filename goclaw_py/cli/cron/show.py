@@ -39,11 +39,11 @@ from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.jobs.view_texts import failures, kind_and_text, plan, waits
 from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.ports.store import JobQuery
 
 if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.jobs import JobService
+    from goclaw_py.ports.store import JobQuery
 
 _TEXT = 60
 _LAST_RUNS = 5
@@ -269,6 +269,8 @@ class Filters:
 
     def query(self) -> JobQuery:
         """Return the query for these options."""
+        from goclaw_py.ports.store import JobQuery  # noqa: PLC0415  (not needed for --help)
+
         states: tuple[JobState, ...] = ()
         if self.state is not None:
             states = (JobState(self.state),)
@@ -377,6 +379,8 @@ async def _ahead(service: JobService, number: int) -> list[_Due]:
 
     Pages are sorted by the next run of a job, so reading stops at the first job that is later.
     """
+    from goclaw_py.ports.store import JobQuery  # noqa: PLC0415  (not needed for --help)
+
     found: list[_Due] = []
     offset = 0
     while True:
