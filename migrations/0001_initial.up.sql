@@ -644,7 +644,7 @@ create table job_runs (
     reason        text,
     attempts      integer     not null default 0,
     claims        integer     not null default 1,
-    by_hand       boolean     not null default false,
+    manual       boolean     not null default false,
     interrupted   boolean     not null default false,
     node          text        collate "C" references nodes (id),
     output        text        not null default '',
@@ -674,7 +674,7 @@ comment on column job_runs.status is 'waiting: another node has the session that
 comment on column job_runs.reason is 'Why it was skipped or cancelled.';
 comment on column job_runs.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
 comment on column job_runs.claims is 'How often it was claimed: again after a crash.';
-comment on column job_runs.by_hand is 'Started by a person, not by the schedule.';
+comment on column job_runs.manual is 'Started by a person, not by the schedule.';
 comment on column job_runs.interrupted is 'A shutdown interrupted it, and it was claimed again.';
 comment on column job_runs.node is 'The node that has claimed it, while it is running.';
 comment on column job_runs.requests is 'Usage of all of its runs. Null: not known.';
@@ -682,7 +682,7 @@ comment on column job_runs.definition is 'The job as it was when it was claimed.
 comment on column job_runs.notified_at is 'When people were notified that its result was not delivered.';
 comment on column job_runs.waits_for is 'The session that it waits for or has waited for.';
 create unique index job_runs_open on job_runs (job, scheduled_at)
-    where not by_hand and finished_at is null;
+    where not manual and finished_at is null;
 comment on index job_runs_open is 'A due time is claimed once; a node that recovers it continues its row.';
 create index job_runs_of_job on job_runs (job, scheduled_at, id);
 comment on index job_runs_of_job is 'Executions of a job.';

@@ -111,15 +111,15 @@ class GatewayQueries:
             raise NotFound(f"there is no message {row_id} in the outbox")
         return row
 
-    async def letters(
+    async def dead_letters(
         self, *, waiting: bool = False, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
         """See ``Control``."""
-        return await self._store.letters(ended=not waiting, limit=limit, before=before)
+        return await self._store.dead_letters(ended=not waiting, limit=limit, before=before)
 
-    async def letter(self, row_id: int) -> DeadLetter:
+    async def dead_letter(self, row_id: int) -> DeadLetter:
         """See ``Control``."""
-        found = await self._store.letter(row_id)
+        found = await self._store.dead_letter(row_id)
         if found is None:
             raise NotFound(f"there is no message {row_id} in the inbox")
         return found

@@ -153,13 +153,13 @@ class StoreControl(GatewayQueries):
         dropped = await self._store.drop_outbox(ids, now=self._clock.now())
         return dropped.total()
 
-    async def retry_letters(self, ids: Collection[int]) -> int:
+    async def retry_dead_letters(self, ids: Collection[int]) -> int:
         """See ``Control``."""
-        return await self._store.retry_letters(ids, now=self._clock.now())
+        return await self._store.retry_dead_letters(ids, now=self._clock.now())
 
-    async def dismiss_letters(self, ids: Collection[int]) -> int:
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         """See ``Control``."""
-        return await self._store.dismiss_letters(ids)
+        return await self._store.dismiss_dead_letters(ids)
 
     async def pairing_requests(self) -> list[PairingApplicant]:
         """See ``Control``."""

@@ -95,15 +95,15 @@ class HeartbeatExecutions(
 
     # ------------------------------------------------------------------ beginning
 
-    async def claim_by_hand(self, agent: AgentName) -> HeartbeatExecution | None:
+    async def claim_manual(self, agent: AgentName) -> HeartbeatExecution | None:
         """Claim a manual run and start it; None if another run is unfinished.
 
         Waits for the database: after a lost response the run may be claimed, and no other node
         could run it. Raises ``Fenced``.
         """
-        return await self._side.run_shielded(self._claim_by_hand(agent))
+        return await self._side.run_shielded(self._claim_manual(agent))
 
-    async def _claim_by_hand(self, agent: AgentName) -> HeartbeatExecution | None:
+    async def _claim_manual(self, agent: AgentName) -> HeartbeatExecution | None:
         heartbeat_run, node, now = (
             HeartbeatRunId(new_id(self._clock)),
             self.node(),

@@ -163,7 +163,7 @@ class HeartbeatModule:
         """See ``service.ManualHeartbeats``."""
         if self._dispatcher.draining:
             return NoHeartbeat.OFF
-        held = await self.heartbeat_runs.claim_by_hand(agent)
+        held = await self.heartbeat_runs.claim_manual(agent)
         return NoHeartbeat.ALREADY_RUNNING if held is None else HeartbeatStarted(held.id)
 
     # ------------------------------------------------------------------ looking

@@ -72,7 +72,7 @@ def begin(
         busy: Why its session or agent is busy; None if it is not.
         Source: SPEC CRON-5, CRON-6, CRON-10, CRON-15.
     """
-    if claimed.by_hand:
+    if claimed.manual:
         return None
     job, policy = claimed.job, claimed.job.policy(base)
     if not claimed.waited and (left := _left_behind(claimed, policy)) is not None:
@@ -171,7 +171,7 @@ def settled(
 
     Source: SPEC CRON-3, CRON-8, CRON-9, CRON-10, CRON-20.
     """
-    if claimed.by_hand:
+    if claimed.manual:
         return None
     job, policy = claimed.job, claimed.job.policy(base)
     ran = end.status in _RAN or (end.status is OccurrenceStatus.LOST and claimed.attempts > 0)

@@ -83,7 +83,7 @@ class OccurrenceClaim:
         due_at: When it was due, with delays; see ``scheduled_at``.
         claims: The number of claims, including this one, by processes that died.
         attempts: The number of runs that other processes started for it.
-        by_hand: Whether it is a manual run, which does not change the schedule.
+        manual: Whether it is a manual run, which does not change the schedule.
     """
 
     id: OccurrenceId
@@ -92,7 +92,7 @@ class OccurrenceClaim:
     claimed_at: datetime
     claims: int = 1
     attempts: int = 0
-    by_hand: bool = False
+    manual: bool = False
     interrupted: bool = False
     """Its last process was shut down during its run."""
     called: tuple[str, ...] = ()
@@ -182,7 +182,7 @@ class LoggedOccurrence:
     why: Why | None = None
     attempts: int = 0
     claims: int = 1
-    by_hand: bool = False
+    manual: bool = False
     node: NodeId | None = None
     output: str = ""
     error: str = ""

@@ -110,7 +110,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         """
         now = self._clock.now()
         # Before its time `withdraw` looks, at all of a crowd together.
-        if held.early or held.claimed.by_hand or now - (held.looked_at or now) < _SURE_FOR:
+        if held.early or held.claimed.manual or now - (held.looked_at or now) < _SURE_FOR:
             return not held.withdrawn
         gone = await retry_until_available(lambda: self._store.withdrawn([held.id]))
         held.looked_at = now
@@ -236,7 +236,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             for gone in await self._store.withdrawn(early):
                 early[gone].withdrawn = True
 
-    async def claim_by_hand(self, job: JobId) -> JobExecution | None:
+    async def claim_manual(self, job: JobId) -> JobExecution | None:
         """Claim a job for a manual run; None if a run is in progress.
 
         Waits for the database: after a lost response the job may be claimed, and no other node
@@ -303,7 +303,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         grace = timedelta(seconds=held.policy.misfire_grace_s)
         late = claimed.claimed_at - claimed.due_at > grace
         return (
-            late and not (claimed.by_hand or claimed.waited) and held.policy.misfire is Misfire.ONCE
+            late and not (claimed.manual or claimed.waited) and held.policy.misfire is Misfire.ONCE
         )
 
     def _turn_of_missed(self) -> float:
@@ -377,7 +377,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             log.exception("job_schedule_failed", extra=held.facts)
             held.fault = f"{type(error).__name__}: {error}"
         off = JobUpdate(next_run_at=None, state=JobState.DISABLED)
-        return None if claimed.by_hand else off
+        return None if claimed.manual else off
 
     async def _told(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
@@ -406,7 +406,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     def count(self, held: JobExecution, end: OccurrenceEnd) -> None:
         """See ``ExecutionEngine``. A manual run has no delay to count."""
         lag_s = None
-        if held.started_at is not None and not held.claimed.by_hand:
+        if held.started_at is not None and not held.claimed.manual:
             lag_s = (held.started_at - held.claimed.due_at).total_seconds()
         self._meter.occurrence_ended(end.status, lag_s)
 
@@ -426,7 +426,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
     async def give_back(self, held: JobExecution) -> None:
         """See ``ExecutionEngine``. A manual run ends, because it would not be claimed again."""
-        if held.claimed.by_hand:
+        if held.claimed.manual:
             cut = Attempt(Outcome.INTERRUPTED)
             await self.end(held, Finish(OccurrenceStatus.INTERRUPTED), cut)
         else:

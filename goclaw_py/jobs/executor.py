@@ -183,8 +183,8 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             self._submit(held)
 
     def _submit(self, held: JobExecution) -> None:
-        job, first = held.claimed.job, held.claimed.by_hand and held.attempt == 1
-        run_id = _run_by_hand(held) if first else new_run_id(self._clock)
+        job, first = held.claimed.job, held.claimed.manual and held.attempt == 1
+        run_id = _manual_run(held) if first else new_run_id(self._clock)
         session = session_for(job, held.policy, run_id)
         assert session is not None
         now = max(self._clock.now(), held.claimed.due_at)
@@ -237,14 +237,14 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         most = policy.max_per_agent
         if most and self._occurrences.of_agent(job.spec.agent) >= most:
             return RunNow.AT_CAPACITY
-        held = await self._occurrences.claim_by_hand(job.id)
+        held = await self._occurrences.claim_manual(job.id)
         if held is None:
             return RunNow.ALREADY_RUNNING
         held.attempt = 1
         try:
             if await self._occurrences.wait_elsewhere(held):
                 session = self.session(job, policy) or ""
-                return StartedNow(held.id, _run_by_hand(held), session)
+                return StartedNow(held.id, _manual_run(held), session)
             await self._prepare(held)
         except NoWork:
             await self._occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
@@ -299,7 +299,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             await self._job_deps.work.finish(held, busy, NOTHING)
 
 
-def _run_by_hand(held: JobExecution) -> RunId:
+def _manual_run(held: JobExecution) -> RunId:
     """Return the id of the first run of a manual run, which is reported before it starts."""
     return RunId(held.id)
 

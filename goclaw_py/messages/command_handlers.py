@@ -210,7 +210,7 @@ class CommandHandlers:
 
     async def _retry(self, row: InboxRow, ids: Sequence[int]) -> Pressed:
         """Retry failed messages of this chat; the data of a press can be forged."""
-        letters = [await self._store.letter(id_) for id_ in ids]
+        letters = [await self._store.dead_letter(id_) for id_ in ids]
         mine = [
             letter.row.id
             for letter in letters
@@ -218,7 +218,7 @@ class CommandHandlers:
             and letter.session == row.session
             and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
         ]
-        tried = await self._store.retry_letters(mine, now=self._clock.now()) if mine else 0
+        tried = await self._store.retry_dead_letters(mine, now=self._clock.now()) if mine else 0
         return Pressed("" if tried else texts.NOT_RETRIED, is_used=True)
 
     async def _status(self, row: InboxRow, _command: TypedCommand) -> str:

@@ -302,7 +302,7 @@ class Control(Protocol):
     async def drop_outbox(self, ids: Collection[int]) -> int:
         """Drop dead and waiting messages; return their number."""
 
-    async def letters(
+    async def dead_letters(
         self, *, waiting: bool = False, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
         """Return failed incoming messages that were not dismissed, the newest first.
@@ -310,13 +310,13 @@ class Control(Protocol):
         With ``waiting``, return those that have not ended instead.
         """
 
-    async def letter(self, row_id: int) -> DeadLetter:
+    async def dead_letter(self, row_id: int) -> DeadLetter:
         """Return an incoming message in any state. Raises ``NotFound``."""
 
-    async def retry_letters(self, ids: Collection[int]) -> int:
+    async def retry_dead_letters(self, ids: Collection[int]) -> int:
         """Retry messages that ended without an answer; return their number."""
 
-    async def dismiss_letters(self, ids: Collection[int]) -> int:
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         """Dismiss messages that ended without an answer; return their number."""
 
     async def nodes(self) -> NodesView:

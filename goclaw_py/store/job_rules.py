@@ -102,7 +102,7 @@ class Taken(StrEnum):
     NOTHING = "nothing"
 
 
-def taken(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, by_hand: bool) -> Taken:
+def taken(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, manual: bool) -> Taken:
     """Return how much of an end is applied to next run, state and deletion of the job.
 
     - ``ALL`` if the job was not changed since the claim.
@@ -118,7 +118,7 @@ def taken(job: Job, end: OccurrenceEnd, scheduled_at: datetime, *, by_hand: bool
     if job.revision == end.revision:
         return Taken.ALL
     left = job.state is JobState.ACTIVE and job.next_run_at == scheduled_at
-    return Taken.TIME if left and not by_hand else Taken.NOTHING
+    return Taken.TIME if left and not manual else Taken.NOTHING
 
 
 def state_of(update: JobUpdate) -> JobState:

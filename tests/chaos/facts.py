@@ -132,7 +132,7 @@ class Occurrence:
     scheduled: float
     status: str
     ended: bool
-    by_hand: bool = False
+    manual: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -511,7 +511,7 @@ ALLOWED = {
         GOOD, runs=(*GOOD.runs[:2], job_run("j0", 60, 70, "lost"), job_run("j1", 71, 72))
     ),
     "a job that is started by hand when it is due": replace(
-        later("o2", 62), occurrences=(HOURLY, replace(HOURLY, id="o2", by_hand=True))
+        later("o2", 62), occurrences=(HOURLY, replace(HOURLY, id="o2", manual=True))
     ),
     "the same alert a day later": replace(
         GOOD,

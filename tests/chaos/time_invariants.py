@@ -17,7 +17,7 @@ _NEAR_S: Final = 0.01
 
 def occurrence_once(facts: Facts) -> Iterator[Breach]:
     """SPEC CRON-5: a time of a job runs again only after what did not end by itself."""
-    by_schedule = [one for one in facts.occurrences if not one.by_hand]
+    by_schedule = [one for one in facts.occurrences if not one.manual]
     for (job, scheduled), rows in grouped(by_schedule, lambda o: (o.job, o.scheduled)).items():
         if len(rows) > 1:
             yield Breach(Rule.OCCURRENCE_ONCE, job, f"{len(rows)} rows for {scheduled}")
@@ -47,7 +47,7 @@ def occurrence_told(facts: Facts) -> Iterator[Breach]:
 
 def occurrence_missed(facts: Facts) -> Iterator[Breach]:
     """SPEC CRON-10: what came due while one before it ran is counted; all others have a row."""
-    of = grouped((one for one in facts.occurrences if not one.by_hand), lambda one: one.job)
+    of = grouped((one for one in facts.occurrences if not one.manual), lambda one: one.job)
     for table in facts.timetables:
         rows = sorted(of.get(table.job, []), key=lambda one: one.scheduled)
         if not rows:
@@ -61,7 +61,7 @@ def occurrence_skipped(facts: Facts) -> Iterator[Breach]:
 
     The last one may have waited when its job was paused.
     """
-    by_schedule = [one for one in facts.occurrences if not one.by_hand]
+    by_schedule = [one for one in facts.occurrences if not one.manual]
     for job, rows in grouped(by_schedule, lambda one: one.job).items():
         *earlier, _ = sorted(rows, key=lambda one: one.scheduled)
         if skipped := [one for one in earlier if one.status == "skipped"]:

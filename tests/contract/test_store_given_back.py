@@ -15,7 +15,7 @@ from tests.support.store_jobs import (
     a_job,
     added,
     claim,
-    claim_by_hand,
+    claim_manual,
     claim_one,
     ended,
     kept,
@@ -142,9 +142,9 @@ async def test_another_name_leaves_what_was_given_back_to_whoever_comes_first(
 async def test_a_job_that_has_run_by_hand_since_tells_of_that(world: World) -> None:
     (cut,) = await begun(world, "tea")
     await by_its_node(world, cut)
-    by_hand = await claim_by_hand(world.a, cut.job, now=at(20))
-    assert by_hand
-    await world.a.end_occurrence(ended(by_hand), node=A)
+    manual = await claim_manual(world.a, cut.job, now=at(20))
+    assert manual
+    await world.a.end_occurrence(ended(manual), node=A)
     await paused(world, cut.job)
     assert (await row_of(world, cut)).finished_at is not None
     now = await kept(world.b, cut.job)

@@ -28,11 +28,11 @@ from tests.support.store_heartbeats import (
     HALF_HOUR,
     a_heartbeat_run,
     alert,
-    by_hand,
     claim,
     claim_one,
     end,
     ended,
+    manual,
     planned,
     row_of,
     run_end,
@@ -152,7 +152,7 @@ async def test_failures_in_a_row_are_kept_forgotten_or_counted(
     """HB-10."""
     await planned(world.a)
     for last in (True, True, failed):
-        claimed = await by_hand(world.a)
+        claimed = await manual(world.a)
         assert claimed
         await finish(world, replace(ended(claimed, HeartbeatRunStatus.FAILED), failed=last))
     assert (await running_heartbeat(world.b)).failures == failures
@@ -189,7 +189,7 @@ async def test_what_is_said_of_a_heartbeat_run_names_it(world: World) -> None:
     await planned(world.a)
     first = await claim_one(world.a)
     await world.a.end_heartbeat_run(ended(first), [alert("pump", "k")], node=A)
-    second = await by_hand(world.a)
+    second = await manual(world.a)
     assert second
     await world.a.begin_run(run_for("r", second), node=A)
     last = replace(run_end("r", ended(second)), say=(say("tank"),))
@@ -346,7 +346,7 @@ async def test_the_log_is_read_by_outcome_as_it_is_shown(world: World) -> None:
     ok = await a_heartbeat_run(world.a, now=at(1))
     skips = {}
     for n, skip in enumerate([Skip.EMPTY, Skip.QUIET_HOURS]):
-        claimed = await by_hand(world.a, now=at(n + 2))
+        claimed = await manual(world.a, now=at(n + 2))
         assert claimed
         await alone(world, replace(ended(claimed, HeartbeatRunStatus.SKIPPED), skip=skip))
         skips[skip] = claimed.id
@@ -376,7 +376,7 @@ async def test_the_log_of_each_agent_keeps_the_newest_thousand(
     paid: list[HeartbeatRunId] = []
     old: list[HeartbeatRunId] = []
     for n in range(2):
-        claimed = await by_hand(world.a, now=at(n))
+        claimed = await manual(world.a, now=at(n))
         assert claimed
         usage = SPENT if n else None
         await alone(world, replace(ended(claimed), usage=usage))

@@ -24,12 +24,12 @@ from goclaw_py.ports.store import Notice
 from tests.support.store_heartbeats import (
     HALF_HOUR,
     OFFSET,
-    by_hand,
     claim,
     claim_one,
     end,
     ended,
     fresh,
+    manual,
     planned,
     row_of,
     run_for,
@@ -175,7 +175,7 @@ async def test_of_an_agent_that_is_not_planned_nothing_can_be_chosen(world: Worl
     assert not await world.a.switch_heartbeat(NEVER, on=True, now=T0)
     assert not await world.a.mute_heartbeat(NEVER, None)
     assert not await world.a.wake_heartbeat(NEVER, HeartbeatRunKind.EVENT, now=T0)
-    assert await by_hand(world.a, NEVER) is None
+    assert await manual(world.a, NEVER) is None
     assert await claim(world.a, NEVER) == []
     assert await world.a.heartbeats() == []
 
@@ -235,7 +235,7 @@ async def test_a_heartbeat_has_one_heartbeat_run_at_a_time(world: World) -> None
     claimed = await claim_one(world.a)
     await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(1))
     assert await claim(world.b, node=B, now=at(99)) == []
-    assert await by_hand(world.b, node=B) is None
+    assert await manual(world.b, node=B) is None
     assert await world.a.next_heartbeat_due([AGENT]) is None
     await end(world.a, claimed)
     assert await world.a.next_heartbeat_due([AGENT]) == at(1)
@@ -252,7 +252,7 @@ async def test_a_node_that_is_not_alive_claims_nothing(
     with pytest.raises(Fenced):
         await claim(world.a, node=node, now=now)
     with pytest.raises(Fenced):
-        await by_hand(world.a, node=node, now=now)
+        await manual(world.a, node=node, now=now)
     assert await running_heartbeat(world.a) == before
     assert await world.a.heartbeat_runs() == []
 

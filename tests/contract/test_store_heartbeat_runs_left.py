@@ -15,11 +15,11 @@ from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 from tests.support.store_heartbeats import (
     HALF_HOUR,
-    by_hand,
     claim,
     claim_one,
     end,
     ended,
+    manual,
     planned,
     row_of,
     run_end,
@@ -57,7 +57,7 @@ async def test_what_is_given_back_goes_on_in_its_row(
     other = AgentName("other")
     await planned(world.a)
     await planned(world.a, other, now=at(-50))
-    claimed = await by_hand(world.a, now=at(-1))
+    claimed = await manual(world.a, now=at(-1))
     assert claimed
     now = await let_go(world)
     row = await row_of(world.b, claimed.id)
@@ -141,7 +141,7 @@ async def test_what_a_node_does_not_know_of_is_given_back(world: World) -> None:
     """The answer to its claim was lost. What was claimed by hand may be on its way."""
     agents = [AgentName(name) for name in ("by hand", "known", "unknown")]
     await planned(world.a, *agents)
-    asked = await by_hand(world.a, agents[0])
+    asked = await manual(world.a, agents[0])
     known, unknown = await claim(world.a, *agents[1:])
     assert asked
     await world.a.release_unclaimed_heartbeats([known.id], node=A)

@@ -34,7 +34,7 @@ from tests.support.store_jobs import (
     a_job,
     a_spec,
     added,
-    claim_by_hand,
+    claim_manual,
     claim_one,
     ended,
     kept,
@@ -284,7 +284,7 @@ async def test_a_deleted_job_is_gone_and_its_slug_is_free(world: World) -> None:
 async def test_the_log_of_a_deleted_job_is_kept_or_not(world: World, *, forget: bool) -> None:
     """CRON-9."""
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_by_hand(world.a, job)
+    claimed = await claim_manual(world.a, job)
     assert claimed
     await world.a.begin_run(run_for("r", claimed), node=A)
     await world.a.finish_run(run_end("r", ended(claimed)), node=A)
@@ -436,7 +436,7 @@ async def test_a_chat_takes_its_jobs_along(world: World) -> None:
     spec = replace(a_spec("tea"), target=replace(ANN, thread="4"))
     elsewhere = a_job("far", owner=OPERATOR, spec=replace(a_spec("far"), target=ANN))
     await added(world.a, a_job("tea", spec=spec), elsewhere, a_job("bobs", owner=OTHER))
-    claimed = await claim_by_hand(world.a, a_job("tea"))
+    claimed = await claim_manual(world.a, a_job("tea"))
     await world.a.choose_zone(OWNER, "Asia/Tokyo")
     assert await move(world)
     job = await kept(world.b, a_job("tea"))

@@ -11,7 +11,7 @@ from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceStatus
 from goclaw_py.jobs.models import JobState
 from goclaw_py.ports.store import JobQuery, Notice
 from goclaw_py.store import job_rules
-from tests.support.store_jobs import a_job, added, claim, claim_by_hand, claim_one, ended
+from tests.support.store_jobs import a_job, added, claim, claim_manual, claim_one, ended
 from tests.support.stores import T0, A, Heard, World, at, until
 
 pytestmark = pytest.mark.real_time
@@ -68,7 +68,7 @@ async def test_a_job_that_is_over_is_kept_as_long_as_anything_happens_to_it(
     if last == "changed":
         await world.a.change_job(replace(job, updated_at=late))
     else:
-        claimed = await claim_by_hand(world.a, job, now=late)
+        claimed = await claim_manual(world.a, job, now=late)
         assert claimed
         if last == "ran":
             end = replace(ended(claimed, OccurrenceStatus.SKIPPED, now=late), started_at=None)

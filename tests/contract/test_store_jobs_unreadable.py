@@ -17,7 +17,7 @@ from tests.support.store_jobs import (
     a_spec,
     added,
     claim,
-    claim_by_hand,
+    claim_manual,
     kept,
     renamed,
 )
@@ -85,7 +85,7 @@ async def test_nobody_overwrites_what_cannot_be_read(world: World) -> None:
 async def test_a_job_that_cannot_be_read_is_not_run_by_hand(world: World) -> None:
     strange = await a_strange_job(world)
     with pytest.raises(BadJob, match=CAUSE):
-        await claim_by_hand(world.a, strange)
+        await claim_manual(world.a, strange)
     assert (await kept(world.a, strange)).running is None
     assert await world.a.log_of() == []
 

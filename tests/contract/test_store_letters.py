@@ -73,7 +73,7 @@ async def test_a_message_is_found_by_the_id_under_which_it_came_in(world: World)
     (row,) = await arrive(world, inbox(1))
     external_id, target = row.message.external_id, row.message.target
     found = await world.b.letter_named(target.channel, target.account, external_id)
-    assert found == await world.b.letter(row.id)
+    assert found == await world.b.dead_letter(row.id)
     assert found is not None
     assert await world.b.letter_named(target.channel, "other", external_id) is None
     assert await world.b.letter_named(target.channel, target.account, "x\0") is None
@@ -109,7 +109,7 @@ async def test_an_edit_replaces_what_a_waiting_message_says_and_nothing_else(
         message=replace(first, text="better", attachments=(FILE,), quote="as you said"),
     )
     assert other.message == message(2)
-    letter = await world.a.letter(edit.id)
+    letter = await world.a.dead_letter(edit.id)
     assert letter is not None
     assert (letter.row.outcome, letter.row.run_id) == (Outcome.COMPLETED, None)
 
@@ -159,7 +159,7 @@ async def test_an_edit_of_a_message_that_has_ended_changes_nothing(world: World)
     original, edit = await arrive(world, inbox(1), edit_of(message(1), "late"))
     await world.a.settle([original.id], Outcome.DROPPED, now=T0)
     assert not await world.a.amend(edit)
-    (letter,) = await world.a.letters(ended=True)
+    (letter,) = await world.a.dead_letters(ended=True)
     assert letter.row.message.text == "hello"
     assert await texts(world) == ["late"]
 
@@ -197,7 +197,7 @@ async def test_an_edit_and_a_beginning_run_agree_who_was_first(world: World) -> 
         amended, _ = await asyncio.gather(
             world.b.amend(edit), world.a.begin_run(new_run(f"r{number}", original), node=A)
         )
-        letter = await world.a.letter(original.id)
+        letter = await world.a.dead_letter(original.id)
         assert letter is not None
         assert letter.row.message.text == ("better" if amended else "hello")
 
@@ -237,12 +237,12 @@ async def test_letters_are_messages_that_could_not_be_worked_on(world: World) ->
     for row, outcome in zip(rows, outcomes, strict=False):
         await world.a.settle([row.id], outcome, now=at(2))
     await arrive(world, inbox("c", kind=InboxKind.COMMAND, outcome=Outcome.FAILED))
-    found = [letter.row.outcome for letter in await world.b.letters(ended=True)]
+    found = [letter.row.outcome for letter in await world.b.dead_letters(ended=True)]
     assert set(found) == SHOWN
     assert found == [outcome for outcome in outcomes[::-1] if outcome in SHOWN]
-    assert [letter.row.outcome for letter in await world.b.letters(ended=True, limit=2)] == found[
-        :2
-    ]
+    assert [
+        letter.row.outcome for letter in await world.b.dead_letters(ended=True, limit=2)
+    ] == found[:2]
 
 
 async def test_a_letter_tells_all_about_its_message(world: World) -> None:
@@ -258,9 +258,9 @@ async def test_a_letter_tells_all_about_its_message(world: World) -> None:
         AGENT,
         1,
     )
-    assert await world.b.letters(ended=True) == [letter]
-    assert await world.b.letter(row.id) == letter
-    assert await world.b.letter(999) is None
+    assert await world.b.dead_letters(ended=True) == [letter]
+    assert await world.b.dead_letter(row.id) == letter
+    assert await world.b.dead_letter(999) is None
 
 
 async def test_messages_that_are_not_done_are_listed_of_all_sessions(world: World) -> None:
@@ -268,40 +268,40 @@ async def test_messages_that_are_not_done_are_listed_of_all_sessions(world: Worl
     await arrive(world, inbox("c", kind=InboxKind.COMMAND))
     await world.a.begin_run(new_run("r", first), node=A)
     await world.a.settle([third.id], Outcome.DROPPED, now=T0)
-    assert await world.b.letters(ended=False) == [
+    assert await world.b.dead_letters(ended=False) == [
         DeadLetter(Unanswered(second.id, second.message, None, T0), key_of(BOB), AGENT, 0),
         DeadLetter(Unanswered(first.id, first.message, RunId("r"), T0), key_of(ANN), AGENT, 1),
     ]
-    assert len(await world.b.letters(ended=False, limit=1)) == 1
+    assert len(await world.b.dead_letters(ended=False, limit=1)) == 1
 
 
 async def test_a_letter_can_be_tried_again_with_all_attempts_before_it(world: World) -> None:
     first, second = await world.accept(ANN, ANN)
     await world.crash("r1", first, max_attempts=1)
-    (lost,) = await world.a.letters(ended=True)
+    (lost,) = await world.a.dead_letters(ended=True)
     assert (lost.row.outcome, lost.attempts) == (Outcome.LOST, 1)
     heard = Heard()
     world.b.on_notice(heard.append)
-    assert await world.a.retry_letters([first.id, first.id, second.id, 999], now=at(20)) == 1
+    assert await world.a.retry_dead_letters([first.id, first.id, second.id, 999], now=at(20)) == 1
     await until(heard.expect(Notice.INBOX))
-    assert await world.a.letters(ended=True) == []
+    assert await world.a.dead_letters(ended=True) == []
     assert await world.a.renew(A, until=at(30))
     assert await world.a.claim_pending(A, now=at(20), places=PLACES) == [first, second]
     waiting = await world.a.unanswered(key_of(ANN), ended=False)
     assert [row.id for row in waiting] == [first.id, second.id]
-    assert await world.a.retry_letters([first.id], now=at(21)) == 0
+    assert await world.a.retry_dead_letters([first.id], now=at(21)) == 0
 
 
 async def test_a_letter_that_is_tried_again_is_worked_on_as_any_other(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.crash("r1", row, max_attempts=1)
-    await world.a.retry_letters([row.id], now=at(20))
+    await world.a.retry_dead_letters([row.id], now=at(20))
     await world.a.claim_pending(A, now=at(20), places=PLACES)
     await world.crash("r2", row, max_attempts=2)
-    assert await world.a.letters(ended=True) == []
+    assert await world.a.dead_letters(ended=True) == []
     await world.a.begin_run(new_run("r3", row), node=A)
     await world.a.finish_run(end("r3"), node=A)
-    letter = await world.a.letter(row.id)
+    letter = await world.a.dead_letter(row.id)
     assert letter is not None
     assert (letter.row.outcome, letter.row.run_id, letter.attempts) == (
         Outcome.COMPLETED,
@@ -317,7 +317,7 @@ async def test_a_letter_of_a_session_that_another_node_owns_goes_to_that_node(
     (row,) = await world.accept(ANN)
     await world.a.settle([row.id], Outcome.FAILED, now=T0)
     await world.accept(ANN)
-    await world.b.retry_letters([row.id], now=at(1))
+    await world.b.retry_dead_letters([row.id], now=at(1))
     assert await world.b.claim_pending(B, now=at(1), places=PLACES) == []
     assert (await world.a.claim_pending(A, now=at(1), places=PLACES))[0].id == row.id
 
@@ -326,15 +326,15 @@ async def test_a_letter_of_a_free_session_goes_to_whoever_looks_first(world: Wor
     (row,) = await world.accept(ANN)
     await world.a.settle([row.id], Outcome.FAILED, now=T0)
     await world.a.release_sessions(A, [key_of(ANN)])
-    await world.a.retry_letters([row.id], now=at(1))
+    await world.a.retry_dead_letters([row.id], now=at(1))
     assert await world.b.claim_pending(B, now=at(1), places=PLACES) == [row]
 
 
 async def test_a_message_that_was_stopped_can_be_tried_again(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.settle([row.id], Outcome.CANCELLED, now=T0, reason=Reason.STOPPED)
-    assert await world.a.letters(ended=True) == []
-    assert await world.a.retry_letters([row.id], now=at(1)) == 1
+    assert await world.a.dead_letters(ended=True) == []
+    assert await world.a.retry_dead_letters([row.id], now=at(1)) == 1
     assert await world.a.claim_pending(A, now=at(1), places=PLACES) == [row]
 
 
@@ -345,8 +345,8 @@ async def test_what_was_answered_and_what_is_a_command_is_not_tried_again(world:
     (command,) = await arrive(world, inbox("c", kind=InboxKind.COMMAND, outcome=Outcome.FAILED))
     heard = Heard()
     world.a.on_notice(heard.append)
-    assert await world.a.retry_letters([row.id, command.id], now=at(1)) == 0
-    assert await world.a.dismiss_letters([row.id, command.id]) == 0
+    assert await world.a.retry_dead_letters([row.id, command.id], now=at(1)) == 0
+    assert await world.a.dismiss_dead_letters([row.id, command.id]) == 0
     assert await texts(world) == []
     assert heard == []
 
@@ -355,19 +355,19 @@ async def test_a_dismissed_letter_is_listed_no_more(world: World) -> None:
     first, second, third = await world.accept(ANN, BOB, ANN)
     ids = [first.id, second.id]
     await world.a.settle(ids, Outcome.FAILED, now=T0)
-    assert await world.a.dismiss_letters([first.id, first.id, third.id, 999]) == 1
-    assert await world.a.dismiss_letters([first.id]) == 0
-    assert [letter.row.id for letter in await world.b.letters(ended=True)] == [second.id]
+    assert await world.a.dismiss_dead_letters([first.id, first.id, third.id, 999]) == 1
+    assert await world.a.dismiss_dead_letters([first.id]) == 0
+    assert [letter.row.id for letter in await world.b.dead_letters(ended=True)] == [second.id]
     assert len(await world.a.unanswered(key_of(ANN), ended=True)) == 1
 
 
 async def test_a_dismissed_letter_that_fails_again_is_listed_again(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.settle([row.id], Outcome.FAILED, now=T0)
-    await world.a.dismiss_letters([row.id])
-    assert await world.a.retry_letters([row.id], now=at(1)) == 1
+    await world.a.dismiss_dead_letters([row.id])
+    assert await world.a.retry_dead_letters([row.id], now=at(1)) == 1
     await world.a.settle([row.id], Outcome.FAILED, now=at(2))
-    assert [letter.row.id for letter in await world.a.letters(ended=True)] == [row.id]
+    assert [letter.row.id for letter in await world.a.dead_letters(ended=True)] == [row.id]
 
 
 async def test_a_letter_is_tried_again_once_however_many_ask(world: World) -> None:
@@ -376,7 +376,7 @@ async def test_a_letter_is_tried_again_once_however_many_ask(world: World) -> No
     await world.a.settle(ids, Outcome.FAILED, now=T0)
     counts = await asyncio.gather(
         *(
-            store.retry_letters(order, now=at(1))
+            store.retry_dead_letters(order, now=at(1))
             for store in (world.a, world.b)
             for order in (ids, ids[::-1])
         )

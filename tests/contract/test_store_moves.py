@@ -213,7 +213,7 @@ async def test_messages_that_ended_without_an_answer_can_be_tried_again_there(
     await world.a.settle([stopped.id], Outcome.CANCELLED, now=T0)
     await move(world)
     assert len(await world.a.unanswered(key_of(NEW), ended=True)) == 2
-    assert await world.a.retry_letters([dropped.id, stopped.id], now=T0) == 2
+    assert await world.a.retry_dead_letters([dropped.id, stopped.id], now=T0) == 2
     again = await world.a.claim_pending(A, now=T0, places=PLACES)
     assert [(row.id, row.session, row.message.target) for row in again] == [
         (dropped.id, key_of(NEW), NEW),

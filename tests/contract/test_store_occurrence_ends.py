@@ -26,7 +26,7 @@ from tests.support.store_jobs import (
     a_job,
     added,
     claim,
-    claim_by_hand,
+    claim_manual,
     claim_one,
     ended,
     kept,
@@ -288,11 +288,11 @@ async def test_without_known_runs_an_occurrence_used_what_its_end_says(world: Wo
     assert (await row_of(world, claimed.id)).usage == usage
 
 
-@pytest.mark.parametrize("by_hand", [True, False])
-async def test_what_a_lost_occurrence_used_is_known(world: World, *, by_hand: bool) -> None:
+@pytest.mark.parametrize("manual", [True, False])
+async def test_what_a_lost_occurrence_used_is_known(world: World, *, manual: bool) -> None:
     """CRON-5: for good, or until it is claimed again."""
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_by_hand(world.a, job) if by_hand else await claim_one(world.a)
+    claimed = await claim_manual(world.a, job) if manual else await claim_one(world.a)
     assert claimed
     usage = Usage(1, 10, 2, 1, Decimal("0.5"))
     await world.a.begin_run(run_for("r0", claimed), node=A)

@@ -31,7 +31,7 @@ from tests.support.store_jobs import (
     a_job,
     added,
     claim,
-    claim_by_hand,
+    claim_manual,
     claim_one,
     ended,
     fresh,
@@ -191,40 +191,40 @@ async def test_a_run_by_hand_works_in_every_state_and_changes_nothing_of_the_job
     """CRON-11: neither state, counters nor next run."""
     job = replace(a_job("tea", due_at=at(500)), state=state, failures=2, runs=3, coalesced=4)
     await added(world.a, job)
-    claimed = await claim_by_hand(world.a, job, now=at(2))
+    claimed = await claim_manual(world.a, job, now=at(2))
     assert claimed
     running = replace(job, running=claimed.id)
-    assert claimed == OccurrenceClaim(claimed.id, running, at(2), at(2), by_hand=True)
+    assert claimed == OccurrenceClaim(claimed.id, running, at(2), at(2), manual=True)
     failed = replace(ended(claimed, OccurrenceStatus.FAILED, now=at(3)), error="no tea")
     await finish(world, failed)
     last = {"last_run_at": at(2), "last_status": "failed", "last_error": "no tea"}
     assert await kept(world.b, job) == replace(job, **last)  # type: ignore[arg-type]
     row = await row_of(world, claimed)
-    assert (row.by_hand, row.status, row.error) == (True, OccurrenceStatus.FAILED, "no tea")
+    assert (row.manual, row.status, row.error) == (True, OccurrenceStatus.FAILED, "no tea")
 
 
 async def test_a_second_run_by_hand_waits_for_the_first(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    first = await claim_by_hand(world.a, job)
-    assert await claim_by_hand(world.b, job) is None
+    first = await claim_manual(world.a, job)
+    assert await claim_manual(world.b, job) is None
     assert await claim(world.a) == []
     assert first
     await alone(world, ended(first))
-    assert await claim_by_hand(world.b, job)
+    assert await claim_manual(world.b, job)
 
 
 async def test_the_schedule_goes_on_after_a_run_by_hand(world: World) -> None:
     (job,) = await added(world.a, a_job("tea", due_at=at(1)))
-    by_hand = await claim_by_hand(world.a, job, now=at(1))
-    assert by_hand
-    await alone(world, ended(by_hand))
+    manual = await claim_manual(world.a, job, now=at(1))
+    assert manual
+    await alone(world, ended(manual))
     claimed = await claim_one(world.a, now=at(2))
-    assert (claimed.due_at, claimed.by_hand) == (at(1), False)
+    assert (claimed.due_at, claimed.manual) == (at(1), False)
 
 
 async def test_a_job_that_is_gone_is_not_run_by_hand(world: World) -> None:
     with pytest.raises(UnknownJob):
-        await claim_by_hand(world.a, a_job("tea"))
+        await claim_manual(world.a, a_job("tea"))
 
 
 # ---------------------------------------------------------------------------- how they end
@@ -594,7 +594,7 @@ async def test_a_claim_counts_only_when_its_process_died(world: World) -> None:
 
 async def test_a_job_by_hand_whose_process_died_is_lost_for_good(world: World) -> None:
     (job,) = await added(world.a, a_job("tea", due_at=at(500)))
-    claimed = await claim_by_hand(world.a, job)
+    claimed = await claim_manual(world.a, job)
     assert claimed
     await world.a.begin_run(run_for("r", claimed, started_at=at(2)), node=A)
     now = await recovered(world)
@@ -674,7 +674,7 @@ async def test_a_run_by_hand_that_a_shutdown_cut_ends_interrupted(
     world: World, stop: Callable[[World, OccurrenceClaim], Awaitable[None]]
 ) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_by_hand(world.a, job)
+    claimed = await claim_manual(world.a, job)
     assert claimed
     await world.a.begin_run(run_for("r", claimed, started_at=at(1)), node=A)
     await stop(world, claimed)
@@ -682,7 +682,7 @@ async def test_a_run_by_hand_that_a_shutdown_cut_ends_interrupted(
     assert (row.status, row.finished_at) == (OccurrenceStatus.INTERRUPTED, at(9))
     now = await kept(world.b, job)
     assert (now.running, now.last_status, now.last_run_at) == (None, "interrupted", at(1))
-    assert not (await claim_one(world.b, node=B, now=at(9))).by_hand
+    assert not (await claim_one(world.b, node=B, now=at(9))).manual
 
 
 async def test_what_could_not_begin_is_given_back_to_whoever_comes_first(world: World) -> None:

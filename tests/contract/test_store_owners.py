@@ -182,7 +182,7 @@ async def test_what_crashed_and_what_is_retried_begins_again(world: World) -> No
     begun = await world.a.begin_run(new_run("r2", found, started_at=now), node=A)
     assert begun.ended == frozenset()
     await world.a.finish_run(end("r2", Outcome.FAILED), node=A)
-    assert await world.a.retry_letters([row.id], now=now) == 1
+    assert await world.a.retry_dead_letters([row.id], now=now) == 1
     (found,) = await world.a.claim_pending(A, now=now, places=PLACES)
     assert not (await world.a.begin_run(new_run("r3", found, started_at=now), node=A)).ended
 
@@ -254,11 +254,11 @@ async def test_what_was_dropped_waits_until_its_sender_is_told(world: World) -> 
     await world.a.begin_run(replace(new_run("r", second), dropped=(dropped,)), node=A)
     waits, _ = await world.a.unanswered(key_of(ANN), ended=False)
     assert (waits.id, waits.outcome, waits.reason) == (first.id, None, None)
-    assert await world.a.letters(ended=True) == []
+    assert await world.a.dead_letters(ended=True) == []
     await world.a.settle([first.id], Outcome.DROPPED, now=T5, reason=Reason.QUEUE_DROPPED)
-    (letter,) = await world.a.letters(ended=True)
+    (letter,) = await world.a.dead_letters(ended=True)
     assert letter.row.outcome is Outcome.DROPPED
-    await world.a.retry_letters([first.id], now=T5)
+    await world.a.retry_dead_letters([first.id], now=T5)
     again, _ = await world.a.claim_pending(A, now=T5, places=PLACES)
     assert (again.id, again.dropped) == (first.id, None)
 

@@ -241,8 +241,8 @@ async def test_messages_that_came_in_are_read_in_pages(world: World, ended: bool
     if ended:
         await world.a.settle([row.id for row in rows], Outcome.FAILED, now=T0)
     found = await paged_by_id(
-        lambda before: world.b.letters(ended=ended, limit=2, before=before),
+        lambda before: world.b.dead_letters(ended=ended, limit=2, before=before),
         lambda letter: letter.row.id,
     )
     assert [letter.row.id for letter in found] == sorted((row.id for row in rows), reverse=True)
-    assert await world.b.letters(ended=not ended) == []
+    assert await world.b.dead_letters(ended=not ended) == []

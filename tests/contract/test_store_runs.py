@@ -439,7 +439,7 @@ async def test_a_note_ends_its_rows_and_is_remembered_outside_of_any_run(world: 
         StoredEntry(entry("it was edited"), at(20), None),
     ]
     assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [second.id]
-    letter = await world.a.letter(first.id)
+    letter = await world.a.dead_letter(first.id)
     assert letter is not None
     assert (letter.row.outcome, letter.row.finished_at) == (Outcome.COMPLETED, at(20))
 

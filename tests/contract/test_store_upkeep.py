@@ -21,7 +21,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.store import upkeep_rules
 from tests.support import store_heartbeats, store_jobs
-from tests.support.store_heartbeats import alert, alerted, by_hand, planned
+from tests.support.store_heartbeats import alert, alerted, manual, planned
 from tests.support.store_jobs import a_job, added, claim_one
 from tests.support.stores import (
     ANN,
@@ -113,23 +113,23 @@ async def test_a_message_is_kept_for_a_week_and_for_a_month_if_an_operator_shoul
 ) -> None:
     row = await letter(world, outcome)
     assert (await world.a.sweep_inbox(now=T0 + days * DAY)).rows == 0
-    assert await world.b.letter(row.id) is not None
+    assert await world.b.dead_letter(row.id) is not None
     assert (await world.a.sweep_inbox(now=T0 + days * DAY + TICK)).rows == 1
-    assert await world.b.letter(row.id) is None
+    assert await world.b.dead_letter(row.id) is None
     assert await world.b.unanswered(key_of(ANN), ended=True) == []
-    assert await world.b.letters(ended=True) == []
+    assert await world.b.dead_letters(ended=True) == []
 
 
 async def test_a_letter_that_an_operator_has_seen_is_kept_for_a_week(world: World) -> None:
     row = await letter(world, Outcome.FAILED)
-    await world.a.dismiss_letters([row.id])
+    await world.a.dismiss_dead_letters([row.id])
     assert (await world.a.sweep_inbox(now=T0 + 7 * DAY + TICK)).rows == 1
 
 
 async def test_a_message_that_waits_is_kept_however_old_it_is(world: World) -> None:
     row = await letter(world, None)
     tried_again = await letter(world, Outcome.FAILED)
-    await world.a.retry_letters([tried_again.id], now=T0)
+    await world.a.retry_dead_letters([tried_again.id], now=T0)
     assert await world.a.sweep_inbox(now=YEARS) == RetentionReport(0, None)
     pending = await world.a.claim_pending(A, now=YEARS, places=PLACES)
     assert [one.id for one in pending] == [row.id, tried_again.id]
@@ -262,7 +262,7 @@ async def test_what_a_job_has_said_is_kept_as_long_as_its_log_tells_of_it(world:
 
 async def test_an_alert_is_kept_as_long_as_the_log_of_heartbeats_tells_of_it(world: World) -> None:
     await planned(world.a)
-    claimed = await by_hand(world.a)
+    claimed = await manual(world.a)
     assert claimed
     await world.a.begin_run(store_heartbeats.run_for("r", claimed), node=A)
     ended = replace(

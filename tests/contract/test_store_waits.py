@@ -19,7 +19,7 @@ from tests.support.store_jobs import (
     a_job,
     added,
     claim,
-    claim_by_hand,
+    claim_manual,
     claim_one,
     ended,
     kept,
@@ -92,7 +92,7 @@ async def test_what_waits_is_nobodys_and_its_job_stays_marked(world: World) -> N
     job = await kept(world.a, claimed.job)
     assert (job.running, job.next_run_at) == (claimed.id, T0)
     assert await world.a.next_job_due() is None
-    assert await claim_by_hand(world.a, job) is None
+    assert await claim_manual(world.a, job) is None
     assert [one.id for one in await world.b.waiting_occurrences()] == [claimed.id]
 
 
@@ -342,10 +342,10 @@ async def test_one_that_a_node_has_claimed_meanwhile_is_not_ended(world: World) 
         await world.a.end_occurrence(ended(claimed), node=None)
 
 
-async def by_hand(world: World) -> OccurrenceClaim:
+async def manual(world: World) -> OccurrenceClaim:
     """One by hand that waits for the session of a run on node B."""
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_by_hand(world.a, job)
+    claimed = await claim_manual(world.a, job)
     assert claimed is not None
     await world.b.begin_run(new_run("r"), node=B)
     await wait(world, claimed)
@@ -353,16 +353,16 @@ async def by_hand(world: World) -> OccurrenceClaim:
 
 
 async def test_one_by_hand_waits_through_any_change_of_its_job(world: World) -> None:
-    claimed = await by_hand(world)
+    claimed = await manual(world)
     assert await paused(world, claimed.job)
     (again,) = await world.b.claim_waiting(B, now=at(5))
     assert again == replace(claimed, job=again.job, waited=True)
-    assert again.by_hand
+    assert again.manual
 
 
 async def test_one_by_hand_that_is_not_known_waits_again(world: World) -> None:
     """The answer to its claim was lost; given back it would end."""
-    claimed = await by_hand(world)
+    claimed = await manual(world)
     await world.b.claim_waiting(B, now=at(5))
     await world.b.release_unclaimed([claimed.id], node=B)
     assert (await row_of(world, claimed)).node == B
@@ -373,7 +373,7 @@ async def test_one_by_hand_that_is_not_known_waits_again(world: World) -> None:
 
 
 async def test_a_run_of_it_ends_it(world: World) -> None:
-    claimed = await by_hand(world)
+    claimed = await manual(world)
     await world.b.claim_waiting(B, now=at(5))
     run = replace(run_for("again", claimed), session=HERS)
     await world.b.begin_run(run, node=B)

@@ -14,11 +14,11 @@ from tests.support.store_heartbeats import (
     HALF_HOUR,
     OFFSET,
     a_heartbeat_run,
-    by_hand,
     claim,
     claim_one,
     end,
     fresh,
+    manual,
     planned,
     running_heartbeat,
 )
@@ -137,5 +137,5 @@ async def test_a_claim_by_hand_can_be_repeated(world: World) -> None:
     assert (
         await world.b.claim_heartbeat_now(B, AGENT, now=at(2), heartbeat_run=heartbeat_run) is None
     )
-    assert await by_hand(world.a) is None
+    assert await manual(world.a) is None
     assert [one.id for one in await world.a.heartbeat_runs()] == [heartbeat_run]

@@ -129,7 +129,7 @@ def test_operators_make_run_pause_and_delete_jobs(bot: Home, api: Control) -> No
     cron(bot, "run", "sums")
     wait_for(lambda: answered(api, "two and two is 4"), "the output of the program")
     (row,) = log(bot, "sums")
-    assert (row["by_hand"], row["status"], row["delivery"]) == (True, "ok", "sent")
+    assert (row["manual"], row["status"], row["delivery"]) == (True, "ok", "sent")
 
     assert "paused" in cron(bot, "pause", "news")
     listed = {job["spec"]["slug"]: job["state"] for job in bot.rows("cron", "list")}

@@ -146,7 +146,7 @@ def test_a_job_waits_for_the_session_that_works_at_another_gateway(
             "both to end",
         )
         assert sorted(row["slug"] for row in rows) == ["due", "hand"]
-        assert [row["runs"] for row in rows if row["by_hand"]] == [[run.strip()]]
+        assert [row["runs"] for row in rows if row["manual"]] == [[run.strip()]]
 
 
 def nodes_of(gateway: Home) -> list[dict[str, Any]]:

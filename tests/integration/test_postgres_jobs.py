@@ -21,7 +21,7 @@ from tests.support.store_jobs import (
     a_spec,
     added,
     claim,
-    claim_by_hand,
+    claim_manual,
     claim_one,
     ended,
     kept,
@@ -148,7 +148,7 @@ class Busy:
 
     store: PostgresStore
     at_work: OccurrenceClaim
-    by_hand: OccurrenceClaim
+    manual: OccurrenceClaim
 
 
 @pytest.fixture
@@ -164,11 +164,11 @@ async def busy(postgres_database: Database) -> AsyncIterator[Busy]:
             a_job("due", due_at=at(3)),
         )
         at_work = await claim_one(store)
-        by_hand = await claim_by_hand(store, hand)
-        assert by_hand
+        manual = await claim_manual(store, hand)
+        assert manual
         await store.begin_run(run_for("r", at_work), node=A)
         await store.choose_zone(work.owner, "Asia/Tokyo")
-        yield Busy(store, at_work, by_hand)
+        yield Busy(store, at_work, manual)
     finally:
         await store.close()
 
@@ -194,7 +194,7 @@ async def _finish(busy: Busy) -> None:
 
 
 async def _end(busy: Busy) -> None:
-    await busy.store.end_occurrence(ended(busy.by_hand), (say("x"),), node=A)
+    await busy.store.end_occurrence(ended(busy.manual), (say("x"),), node=A)
 
 
 async def _end_for_good(busy: Busy) -> None:

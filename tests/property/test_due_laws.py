@@ -159,7 +159,7 @@ def test_a_run_by_hand_always_begins_and_changes_nothing(
     job: Job, base: JobPolicy, status: OccurrenceStatus, busy: Why | None, late_s: float
 ) -> None:
     """SPEC CRON-11."""
-    one = claimed(job, by_hand=True, claimed_at=after_s(late_s))
+    one = claimed(job, manual=True, claimed_at=after_s(late_s))
     assert begin(one, base, now=after_s(late_s), busy=busy) is None
     assert settled(one, base, Finish(status), started_at=NOON, now=after_s(late_s)) is None
 

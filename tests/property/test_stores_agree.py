@@ -255,7 +255,7 @@ class Player:
         busy = {row for _, rows in self.runs.values() for row in rows}
         rows = [self.rows[name].id for name in self.some(list(self.rows))]
         free = [row for row in rows if row not in busy]
-        return await self.world.a.retry_letters(free, now=at(self.second))
+        return await self.world.a.retry_dead_letters(free, now=at(self.second))
 
     async def crash(self) -> object:
         if self.chance.random() < 0.5:
@@ -297,7 +297,7 @@ class Player:
         """All that is stored, without the ids that each database gives."""
         store = self.world.a
         outbox = await store.outbox(limit=1000)
-        letters = [await store.letter(row.id) for row in self.rows.values()]
+        letters = [await store.dead_letter(row.id) for row in self.rows.values()]
         sessions = await store.sessions(limit=1000)
         histories = {session.key: await store.history(session.key) for session in sessions}
         return {

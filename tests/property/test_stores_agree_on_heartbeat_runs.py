@@ -87,7 +87,7 @@ class Player:
             self.claim,
             self.claim,
             self.claim,
-            self.claim_by_hand,
+            self.claim_manual,
             self.defer,
             self.begin,
             self.begin,
@@ -157,7 +157,7 @@ class Player:
         self.claims.extend(claimed)
         return claimed
 
-    async def claim_by_hand(self) -> object:
+    async def claim_manual(self) -> object:
         heartbeat_run = HeartbeatRunId(f"beat {self.number():04}")
         claimed = await self.world.a.claim_heartbeat_now(
             A, self.agent(), now=at(self.second), heartbeat_run=heartbeat_run

@@ -88,7 +88,7 @@ class Player:
             self.claim,
             self.claim,
             self.claim,
-            self.claim_by_hand,
+            self.claim_manual,
             self.begin,
             self.begin,
             self.finish,
@@ -162,7 +162,7 @@ class Player:
         self.claims.extend(claimed)
         return claimed, await self.world.a.next_job_due()
 
-    async def claim_by_hand(self) -> object:
+    async def claim_manual(self) -> object:
         job = await self.some_job()
         if job is None:
             return None
@@ -221,7 +221,7 @@ class Player:
             claimed.job.revision,
             self.chance.choice(ENDS),
             at(self.second),
-            None if claimed.by_hand else update,
+            None if claimed.manual else update,
             why=self.chance.choice([None, Why.BUSY]),
             output=f"output {self.second}",
             error=self.chance.choice(["", "broken"]),

@@ -41,7 +41,7 @@ async def open_things(player: Player) -> dict[str, object]:
     unsent = (OutboxState.PENDING, OutboxState.SENDING)
     return {
         "runs": await store.runs(limit=1000, active=True),
-        "inbox": await store.letters(ended=False, limit=1000),
+        "inbox": await store.dead_letters(ended=False, limit=1000),
         "outbox": [row for row in outbox if row.state in unsent],
         "drafts": await store.drafts(),
         "chats": chats,
@@ -91,6 +91,8 @@ async def test_what_stays_though_it_has_ended_is_still_needed(seed: int) -> None
         drafts = {draft.run_id for draft in await world.a.drafts()}
         assert {run.id for run in await world.a.runs(limit=1000)} == active | drafts
         if not drafts:
-            left = [row for one in player.rows.values() if (row := await world.a.letter(one.id))]
+            left = [
+                row for one in player.rows.values() if (row := await world.a.dead_letter(one.id))
+            ]
             ended = [row.row for row in left if row.row.outcome is not None]
             assert {row.run_id for row in ended} <= active

@@ -27,7 +27,7 @@ def facts(database: MemoryDatabase) -> Facts:
                 _seconds(row.scheduled_at),
                 row.status.value,
                 row.finished_at is not None,
-                row.by_hand,
+                row.manual,
             )
             for row in jobs.logs.values()
         ),

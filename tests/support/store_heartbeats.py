@@ -68,7 +68,7 @@ async def claim_one(
     return claimed
 
 
-async def by_hand(
+async def manual(
     store: Store, agent: AgentName = AGENT, *, node: NodeId = A, now: datetime = T0
 ) -> HeartbeatClaim | None:
     (heartbeat_run,) = fresh(1)
@@ -102,7 +102,7 @@ async def a_heartbeat_run(
     now: datetime = T0,
 ) -> HeartbeatClaim:
     """One by hand that has ended."""
-    claimed = await by_hand(store, agent, now=now)
+    claimed = await manual(store, agent, now=now)
     assert claimed
     await end(store, claimed, status, now=now)
     return claimed

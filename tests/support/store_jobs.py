@@ -65,7 +65,7 @@ async def claim_one(store: Store, *, node: NodeId = A, now: datetime = T0) -> Oc
     return claimed
 
 
-async def claim_by_hand(store: Store, job: Job, *, now: datetime = T0) -> OccurrenceClaim | None:
+async def claim_manual(store: Store, job: Job, *, now: datetime = T0) -> OccurrenceClaim | None:
     (occurrence,) = fresh(1)
     return await store.claim_now(A, job.id, now=now, occurrence=occurrence)
 
@@ -85,7 +85,7 @@ def ended(
         claimed.job.revision,
         status,
         now or claimed.claimed_at,
-        None if claimed.by_hand else update or again,
+        None if claimed.manual else update or again,
         started_at=claimed.claimed_at,
     )
 

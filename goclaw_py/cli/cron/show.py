@@ -217,7 +217,7 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
     found = [
         (
             *((row.slug,) if with_job else ()),
-            f"{words.local(row.scheduled_at, _zone(row))}{' manual' if row.by_hand else ''}",
+            f"{words.local(row.scheduled_at, _zone(row))}{' manual' if row.manual else ''}",
             words.took(row),
             words.ended(row),
             str(row.attempts),

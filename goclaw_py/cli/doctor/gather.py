@@ -153,5 +153,5 @@ async def _looked_at(control: Control) -> DatabaseFacts:
         people=await control.people(),
         asking=await control.pairing_requests(),
         dead=len(await control.outbox(limit=_MOST, state=OutboxState.DEAD)),
-        unanswered=len(await control.letters(limit=_MOST)),
+        unanswered=len(await control.dead_letters(limit=_MOST)),
     )

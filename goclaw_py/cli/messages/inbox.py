@@ -39,7 +39,7 @@ def list_(
         show_table(_COLUMNS, [_row(one, seen_at) for one in found], empty=empty)
 
     output = Printer(list[DeadLetter], show_all, as_json)
-    look(ctx, lambda control: control.letters(waiting=waiting, limit=limit), output, watch)
+    look(ctx, lambda control: control.dead_letters(waiting=waiting, limit=limit), output, watch)
 
 
 def _row(letter: DeadLetter, seen_at: datetime) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def _without_text(message: InboundMessage) -> str:
 @app.command()
 def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
     """Show the details of a message, with its full text."""
-    answer(ctx, lambda control: control.letter(row_id), Printer(DeadLetter, _show, as_json))
+    answer(ctx, lambda control: control.dead_letter(row_id), Printer(DeadLetter, _show, as_json))
 
 
 def _show(found: DeadLetter) -> None:
@@ -148,21 +148,21 @@ def _line(letter: DeadLetter) -> str:
 
 
 _BOX: display.MessageBox[DeadLetter] = display.MessageBox(
-    one=lambda control, row_id: control.letter(row_id),
-    every=lambda control: control.letters(limit=display.PAGE),
+    one=lambda control, row_id: control.dead_letter(row_id),
+    every=lambda control: control.dead_letters(limit=display.PAGE),
     id_of=lambda letter: letter.row.id,
     line=_line,
 )
 display.add_retry(
     app,
-    display.MessageChange(_BOX, lambda control, ids: control.retry_letters(ids), _no_change),
+    display.MessageChange(_BOX, lambda control, ids: control.retry_dead_letters(ids), _no_change),
     "Retry failed messages: run the agent on them again.",
 )
 display.add_drop(
     app,
     display.MessageChange(
         _BOX,
-        lambda control, ids: control.dismiss_letters(ids),
+        lambda control, ids: control.dismiss_dead_letters(ids),
         _no_change,
         consequence="Dropped messages get no answer and are no longer listed",
     ),

@@ -317,7 +317,7 @@ async def explain_session(
     last = await src.store.runs(session=key, limit=1)
     answered = max((one.row.id for one in await _letters(src, last)), default=0)
     if newest is not None and (not last or newest.id >= answered):
-        letter = await src.store.letter(newest.id)
+        letter = await src.store.dead_letter(newest.id)
         if letter is not None:
             return await messages.explain(src, letter, about)
     if view.waiting:

@@ -41,7 +41,7 @@ async def explain(src: Sources) -> Explanation:
 
 async def _none(src: Sources) -> Explanation:
     """Explain that no gateway is running, and what waits for one."""
-    waiting = len(await src.control.letters(waiting=True, limit=_MANY))
+    waiting = len(await src.control.dead_letters(waiting=True, limit=_MANY))
     unsent = len(await src.control.outbox(limit=_MANY, state=OutboxState.PENDING))
     steps = (
         ExplanationStep(None, "inbox", f"{count(waiting, 'message')} waiting for an answer"),

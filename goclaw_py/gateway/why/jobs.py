@@ -204,7 +204,7 @@ _VERBS: Final = {
 
 
 def _step(row: LoggedOccurrence) -> ExplanationStep:
-    begin = "run by hand" if row.by_hand else "due"
+    begin = "run by hand" if row.manual else "due"
     said = f"; it said {quoted(row.output)}" if row.output.strip() else ""
     sent = f"; its message: {row.delivery}" if row.delivery else ""
     runs = f"; run {short(row.runs[-1])}" if row.runs else ""

@@ -64,12 +64,12 @@ class RunHistory:
     """A run with everything that is stored about it.
 
     Args:
-        letters: The messages that it answers, the oldest first.
+        dead_letters: The messages that it answers, the oldest first.
         said: Its outgoing messages, the oldest first.
     """
 
     run: StoredRun
-    letters: tuple[DeadLetter, ...] = ()
+    dead_letters: tuple[DeadLetter, ...] = ()
     said: tuple[OutboxRow, ...] = ()
     wait: RunWait = field(default_factory=RunWait)
 
@@ -204,7 +204,7 @@ def _answered(src: Sources, story: RunHistory, ran: str) -> Verdict:
     run, last = story.run, story.said[-1]
     finished = run.finished_at or run.started_at
     sent_at = last.sent_at or finished
-    since = story.letters[0].row.received_at if story.letters else run.submitted_at
+    since = story.dead_letters[0].row.received_at if story.dead_letters else run.submitted_at
     begin = f"It was answered after {between(since, sent_at)}: "
     sending = sent_at - last.created_at
     if story.wait.is_slow:
@@ -254,7 +254,7 @@ def _ended(story: RunHistory) -> Verdict:
     end = outcomes.FailedOutcome(
         run.outcome or Outcome.FAILED, run.reason, run.error or "", run.agent
     )
-    letters = [one.row.id for one in story.letters if one.row.outcome is not None]
+    letters = [one.row.id for one in story.dead_letters if one.row.outcome is not None]
     retry = letters[0] if letters else None
     answer = f"Run {short(run.id)} {outcomes.clause(end)}."
     return conclude(outcomes.code(end), answer, *outcomes.cures(end, run=run.id, retry=retry))
@@ -281,7 +281,7 @@ async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
 
 
 def _asked(story: RunHistory) -> list[ExplanationStep]:
-    run, letters = story.run, story.letters
+    run, letters = story.run, story.dead_letters
     if not letters:
         return [ExplanationStep(run.submitted_at, "asked", _by_whom(run))]
     steps = [received(letters[0])]
@@ -330,9 +330,9 @@ def _waited(src: Sources, story: RunHistory) -> list[ExplanationStep]:
 
 async def _cut_before(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     """Return the interrupted runs for the same messages."""
-    if not any(one.attempts > 1 for one in story.letters):
+    if not any(one.attempts > 1 for one in story.dead_letters):
         return []
-    since = story.letters[0].row.received_at
+    since = story.dead_letters[0].row.received_at
     earlier = await src.store.runs(session=story.run.session, limit=_SHOWN)
     return [
         ExplanationStep(

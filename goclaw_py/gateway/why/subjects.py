@@ -182,7 +182,7 @@ async def _agents(src: Sources, about: str) -> list[FoundSubject]:
 
 
 async def _inbox(src: Sources, about: str) -> list[FoundSubject]:
-    letter = await src.store.letter(int(about)) if _ROW.fullmatch(about) else None
+    letter = await src.store.dead_letter(int(about)) if _ROW.fullmatch(about) else None
     if letter is None:
         return []
     return [FoundSubject(messages.subject(letter), partial(messages.explain, src, letter))]

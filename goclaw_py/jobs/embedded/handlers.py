@@ -38,14 +38,14 @@ class Due:
         job: The job as it was claimed.
         occurrence: The id of this occurrence, the same in all attempts and processes.
         attempt: From 1; attempts that a crash may have interrupted count.
-        by_hand: Whether it is a manual run.
+        manual: Whether it is a manual run.
     """
 
     job: Job
     occurrence: OccurrenceId
     due_at: datetime
     attempt: int
-    by_hand: bool
+    manual: bool
 
     @property
     def text(self) -> str:
@@ -136,7 +136,7 @@ class Handlers(JobHandler):
         claimed = held.claimed
         # Each claim but the first follows a crash, which may have interrupted the handler.
         number = held.attempt + claimed.claims - 1
-        due = Due(claimed.job, claimed.id, claimed.due_at, number, claimed.by_hand)
+        due = Due(claimed.job, claimed.id, claimed.due_at, number, claimed.manual)
         limit = asyncio.timeout(held.policy.run_timeout_s or None)
         try:
             async with limit:
@@ -170,7 +170,7 @@ class Handlers(JobHandler):
         """See ``service.ManualJobRuns``."""
         if not self.open:
             return RunNow.OFF
-        held = await self._occurrences.claim_by_hand(job.id)
+        held = await self._occurrences.claim_manual(job.id)
         if held is None:
             return RunNow.ALREADY_RUNNING
         self._occurrences.start(held)

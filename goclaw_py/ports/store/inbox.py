@@ -224,7 +224,7 @@ class InboxStore(Protocol):
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
         """Return whether a message is stored."""
 
-    async def letters(
+    async def dead_letters(
         self, *, ended: bool, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
         """Return unanswered messages of all sessions, without commands, the newest first.
@@ -234,7 +234,7 @@ class InboxStore(Protocol):
         is the row at which the previous page ended.
         """
 
-    async def letter(self, row_id: int) -> DeadLetter | None:
+    async def dead_letter(self, row_id: int) -> DeadLetter | None:
         """Return an inbox row in any state, or None if it is not stored."""
 
     async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
@@ -243,13 +243,13 @@ class InboxStore(Protocol):
     async def letters_of(self, run: RunId) -> list[DeadLetter]:
         """Return the rows that a run answers or answered, in order of arrival."""
 
-    async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:
+    async def retry_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:
         """Retry messages that ended without an answer or were stopped, with zero attempts.
 
         Any node may claim their sessions; sends ``Notice.INBOX``. Returns the number of messages.
         """
 
-    async def dismiss_letters(self, ids: Collection[int]) -> int:
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         """Dismiss dead letters. Returns their number."""
 
     async def release_sessions(

@@ -41,7 +41,7 @@ class MemoryDeadLetters(MemoryPart):
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
         return storable((channel, account, external_id)) in self._db.known
 
-    async def letters(
+    async def dead_letters(
         self, *, ended: bool, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
         newest_first = reversed(self._db.inbox.values())
@@ -53,7 +53,7 @@ class MemoryDeadLetters(MemoryPart):
         ]
         return [_letter(row) for row in found[:limit]]
 
-    async def letter(self, row_id: int) -> DeadLetter | None:
+    async def dead_letter(self, row_id: int) -> DeadLetter | None:
         found = self._db.inbox.get(row_id)
         return None if found is None else _letter(found)
 
@@ -64,7 +64,7 @@ class MemoryDeadLetters(MemoryPart):
     async def letters_of(self, run: RunId) -> list[DeadLetter]:
         return [_letter(row) for row in self._db.inbox.values() if row.run_id == run]
 
-    async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
+    async def retry_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
         revived = [row for row in self._rows(ids) if row.is_unanswered]
         for row in revived:
             session = self._db.sessions[row.session]
@@ -77,7 +77,7 @@ class MemoryDeadLetters(MemoryPart):
             self._db.notify(Notice.INBOX)
         return len(revived)
 
-    async def dismiss_letters(self, ids: Collection[int]) -> int:
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         seen = [row for row in self._rows(ids) if row.is_unanswered and not row.dismissed]
         for row in seen:
             row.dismissed = True

@@ -33,7 +33,7 @@ class MemoryUpkeep(MemoryPart):
         looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
         gone = [row for row in looked if self._is_over(row, now) and not self._is_needed(row)]
         for row in gone:
-            self._forget_letter(row)
+            self._forget_dead_letter(row)
         last = (looked[-1].id, looked[-1].received_at) if looked else None
         return upkeep_rules.swept(len(gone), len(looked), last, now)
 
@@ -145,7 +145,7 @@ class MemoryUpkeep(MemoryPart):
             or message.heartbeat_run in self._db.heartbeat_runs.rows
         )
 
-    def _forget_letter(self, row: InboxRecord) -> None:
+    def _forget_dead_letter(self, row: InboxRecord) -> None:
         target = row.message.target
         del self._db.inbox[row.id]
         del self._db.known[target.channel, target.account, row.message.external_id]

@@ -136,7 +136,7 @@ def _reason(row: Row) -> Reason | None:
     return None if row["reason"] is None else Reason(row["reason"])
 
 
-def letter(row: Row) -> DeadLetter:
+def dead_letter(row: Row) -> DeadLetter:
     """Convert a row of ``inbox`` for operators."""
     return from_row(DeadLetter, row, row=unanswered(row))
 

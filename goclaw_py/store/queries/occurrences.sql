@@ -63,7 +63,7 @@ with due as (
     select fresh.id, n.id, n.slug, n.owner, n.next_run_at, $5, 'running', $1, n.definition
     from numbered as n
     join unnest($4::text[]) with ordinality as fresh (id, ordinal) using (ordinal)
-    on conflict (job, scheduled_at) where not by_hand and finished_at is null do update
+    on conflict (job, scheduled_at) where not manual and finished_at is null do update
     set status = 'running', node = excluded.node, slug = excluded.slug, owner = excluded.owner,
         claimed_at = excluded.claimed_at, definition = excluded.definition,
         claims = l.claims + (l.status = 'lost')::integer,
@@ -75,7 +75,7 @@ with due as (
         )
     where l.node is null
     returning
-        l.id, l.job, l.scheduled_at, l.claimed_at, l.by_hand, l.claims, l.attempts, l.interrupted,
+        l.id, l.job, l.scheduled_at, l.claimed_at, l.manual, l.claims, l.attempts, l.interrupted,
         l.definition,
         case when l.claims > 1 or l.interrupted then array(
             select distinct call ->> 'name'
@@ -188,7 +188,7 @@ with open as (
     returning l.*
 )
 select
-    id, job, scheduled_at, claimed_at, by_hand, claims, attempts, false as interrupted, definition,
+    id, job, scheduled_at, claimed_at, manual, claims, attempts, false as interrupted, definition,
     null::text[] as called
 from claimed
 order by scheduled_at, id;
@@ -196,7 +196,7 @@ order by scheduled_at, id;
 -- name: waiting
 -- Those that wait for a session, and that no node has claimed.
 select
-    id, job, scheduled_at, claimed_at, by_hand, claims, attempts, false as interrupted, definition,
+    id, job, scheduled_at, claimed_at, manual, claims, attempts, false as interrupted, definition,
     null::text[] as called
 from job_runs
 where status = 'waiting'
@@ -212,7 +212,7 @@ for update;
 -- Claims a locked job of which nothing runs, for a run by hand.
 with claimed as (
     insert into job_runs (
-        id, job, slug, owner, scheduled_at, claimed_at, status, by_hand, node, definition
+        id, job, slug, owner, scheduled_at, claimed_at, status, manual, node, definition
     )
     select
         $2, id, slug, owner, $3, $3, 'running', true, $4,
@@ -251,14 +251,14 @@ where id = any ($1::text[]);
 -- What a node has claimed because it was due, but for what it knows of.
 select id, job
 from job_runs
-where node = $1 and not by_hand and id <> all ($2::text[]);
+where node = $1 and not manual and id <> all ($2::text[]);
 
 -- name: wait_again
 -- Lets wait again what a node has claimed because a session was free, but for what it knows of, if it
 -- is by hand: given back it would end.
 update job_runs
 set status = 'waiting', node = null
-where node = $1 and by_hand and waits_for is not null and id <> all ($2::text[]);
+where node = $1 and manual and waits_for is not null and id <> all ($2::text[]);
 
 -- name: claimed_by
 -- What some nodes work on.
@@ -294,7 +294,7 @@ with asked as (
         case
             when not a.changes then 'nothing'
             when j.revision = a.revision then 'all'
-            when not l.by_hand and j.state = 'active' and j.next_run_at = l.scheduled_at then 'time'
+            when not l.manual and j.state = 'active' and j.next_run_at = l.scheduled_at then 'time'
             else 'nothing'
         end as takes
     from asked as a
@@ -487,7 +487,7 @@ returning id;
 select l.id
 from job_runs as l
 left join cron_jobs as j on j.id = l.job
-where l.job = $1 and not l.by_hand and l.finished_at is null and l.node is null
+where l.job = $1 and not l.manual and l.finished_at is null and l.node is null
   and not (
       l.status = 'waiting' and j.state = 'active' and j.next_run_at = l.scheduled_at
   ) is true
@@ -503,7 +503,7 @@ with freed as (
         l.id, l.job, coalesce(l.started_at, ran.began_at) as began_at, l.claimed_at,
         coalesce($2, nullif(l.status, 'waiting'), 'skipped') as status,
         coalesce($3, ran.ended_at, l.claimed_at) as ended_at,
-        l.by_hand
+        l.manual
             or (j.state = 'active' and j.next_run_at = l.scheduled_at) is not true as for_good,
         ran.requests, ran.input_tokens, ran.output_tokens, ran.cached_tokens, ran.cost_usd
     from job_runs as l

@@ -71,23 +71,23 @@ def inbox_routes(control: Control) -> APIRouter:
         page: Page, limit: Limit = 50, before: RowBefore = None, *, waiting: bool = False
     ) -> list[DeadLetter]:
         """List failed incoming messages, or with `waiting` unfinished ones; the newest first."""
-        found = await control.letters(waiting=waiting, limit=limit + 1, before=before)
+        found = await control.dead_letters(waiting=waiting, limit=limit + 1, before=before)
         return page.of(found, limit, lambda letter: letter.row.id)
 
     @api.get("/{row_id}")
     async def one(row_id: RowPath) -> DeadLetter:
         """Get an incoming message in any state."""
-        return await control.letter(row_id)
+        return await control.dead_letter(row_id)
 
     @api.post("/retry")
     async def retry(body: RowsBody) -> Retried:
         """Retry messages that ended without an answer."""
-        return Retried(await control.retry_letters(body.ids))
+        return Retried(await control.retry_dead_letters(body.ids))
 
     @api.post("/drop")
     async def drop(body: RowsBody) -> DroppedRows:
         """Dismiss messages that ended without an answer."""
-        return DroppedRows(await control.dismiss_letters(body.ids))
+        return DroppedRows(await control.dismiss_dead_letters(body.ids))
 
     return api
 

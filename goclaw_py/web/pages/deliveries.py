@@ -39,7 +39,7 @@ def routes(service: PageServices) -> list[Route]:
         before = _row(query["before"]) if "before" in query else None
         rows, letters = await asyncio.gather(
             control.outbox(limit=SHOWN + 1, state=state, before=before),
-            control.letters(waiting=show == "waiting", limit=SHOWN),
+            control.dead_letters(waiting=show == "waiting", limit=SHOWN),
         )
         return {
             "show": show if show in _STATES else "failed",
@@ -60,8 +60,8 @@ def routes(service: PageServices) -> list[Route]:
     acts: dict[str, tuple[Act, str]] = {
         "/outbox/retry": (control.retry_outbox, "retried"),
         "/outbox/drop": (control.drop_outbox, "dropped"),
-        "/inbox/retry": (control.retry_letters, "retried"),
-        "/inbox/drop": (control.dismiss_letters, "dropped"),
+        "/inbox/retry": (control.retry_dead_letters, "retried"),
+        "/inbox/drop": (control.dismiss_dead_letters, "dropped"),
     }
     page = Page("/deliveries", "deliveries", "Deliveries", look, ("show", "before"), every_s=3.0)
     return [
@@ -80,10 +80,10 @@ def _all(control: Control) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         await form(request)
         rows, letters = await asyncio.gather(
-            control.outbox(limit=1000, state=OutboxState.DEAD), control.letters(limit=1000)
+            control.outbox(limit=1000, state=OutboxState.DEAD), control.dead_letters(limit=1000)
         )
         done = await control.retry_outbox([row.id for row in rows]) if rows else 0
-        done += await control.retry_letters([one.row.id for one in letters]) if letters else 0
+        done += await control.retry_dead_letters([one.row.id for one in letters]) if letters else 0
         return back_to("/deliveries", "retried" if done else "nothing")
 
     return answer

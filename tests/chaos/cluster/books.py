@@ -44,7 +44,7 @@ select id, chat, message ->> 'text' as text, state, possible_duplicate, occurren
 from outbox
 """
 _OCCURRENCES: Final = """
-select id, job, scheduled_at, status, finished_at, by_hand
+select id, job, scheduled_at, status, finished_at, manual
 from job_runs
 """
 _HEARTBEAT_RUNS: Final = """
@@ -138,7 +138,7 @@ class Books:
                     row["scheduled_at"].timestamp(),
                     row["status"],
                     row["finished_at"] is not None,
-                    row["by_hand"],
+                    row["manual"],
                 )
                 for row in await fetch(_OCCURRENCES)
             ),

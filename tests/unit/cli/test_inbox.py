@@ -40,7 +40,9 @@ def test_messages_that_could_not_be_worked_on_are_listed_with_the_reason(
     assert " 3 " in lost
     assert "dropped: the queue was full, so the oldest message was dropped" in dropped
     assert dropped.rstrip().endswith("(a poll)")
-    assert gateway.control.calls == [("letters", False, 8)]  # one more tells whether there are more
+    assert gateway.control.calls == [
+        ("dead_letters", False, 8)
+    ]  # one more tells whether there are more
 
 
 def test_messages_that_are_not_done_are_listed_when_asked_for(
@@ -175,7 +177,7 @@ def test_an_unknown_message_is_named(goclaw: Shell, gateway: ThreadGateway) -> N
 
 @pytest.mark.parametrize(
     ("verb", "words", "call"),
-    [("retry", "retrying 2", "retry_letters"), ("drop", "dropped 2", "dismiss_letters")],
+    [("retry", "retrying 2", "retry_dead_letters"), ("drop", "dropped 2", "dismiss_dead_letters")],
 )
 def test_messages_are_tried_again_or_given_up_by_id(
     goclaw: Shell, gateway: ThreadGateway, verb: str, words: str, call: str

@@ -95,7 +95,7 @@ async def test_an_unknown_message_is_named(control: Control) -> None:
     with pytest.raises(NotFound, match="there is no message 99 in the outbox"):
         await control.outbox_row(99)
     with pytest.raises(NotFound, match="there is no message 98 in the inbox"):
-        await control.letter(98)
+        await control.dead_letter(98)
 
 
 # ---------------------------------------------------------------------------- inbox
@@ -106,14 +106,14 @@ async def test_a_message_that_failed_is_listed_until_it_is_dismissed(
 ) -> None:
     (failed, waits) = await world.accept(ANN, BOB)
     await world.a.settle([failed.id], Outcome.DROPPED, reason=Reason.QUEUE_DROPPED, now=at(5))
-    (letter,) = await control.letters()
+    (letter,) = await control.dead_letters()
     assert (letter.row.id, letter.session, letter.attempts) == (failed.id, failed.session, 0)
     assert (letter.row.outcome, letter.row.reason) == (Outcome.DROPPED, Reason.QUEUE_DROPPED)
-    assert await control.letter(failed.id) == letter
-    assert [one.row.id for one in await control.letters(waiting=True)] == [waits.id]
-    assert await control.dismiss_letters([failed.id, waits.id, 999]) == 1
-    assert await control.letters() == []
-    assert (await control.letter(failed.id)).row.outcome is Outcome.DROPPED
+    assert await control.dead_letter(failed.id) == letter
+    assert [one.row.id for one in await control.dead_letters(waiting=True)] == [waits.id]
+    assert await control.dismiss_dead_letters([failed.id, waits.id, 999]) == 1
+    assert await control.dead_letters() == []
+    assert (await control.dead_letter(failed.id)).row.outcome is Outcome.DROPPED
 
 
 async def test_a_message_that_failed_runs_again_when_it_is_tried_again(
@@ -123,10 +123,10 @@ async def test_a_message_that_failed_runs_again_when_it_is_tried_again(
     await world.a.settle([failed.id], Outcome.LOST, reason=Reason.CRASHED, now=at(5))
     notices = Heard()
     world.a.on_notice(notices.append)
-    assert await control.retry_letters([failed.id, waits.id]) == 1
+    assert await control.retry_dead_letters([failed.id, waits.id]) == 1
     await until(notices.expect(Notice.INBOX))
-    assert await control.letters() == []
-    assert [one.row.id for one in await control.letters(waiting=True)] == [waits.id, failed.id]
+    assert await control.dead_letters() == []
+    assert [one.row.id for one in await control.dead_letters(waiting=True)] == [waits.id, failed.id]
     places = [("telegram", "default")]
     claimed = await world.a.claim_pending(A, now=at(101), places=places)
     assert {row.id for row in claimed} == {failed.id, waits.id}
@@ -135,10 +135,10 @@ async def test_a_message_that_failed_runs_again_when_it_is_tried_again(
 async def test_lists_of_messages_keep_to_their_limit(world: World, control: Control) -> None:
     rows = await world.accept(ANN, ANN, ANN)
     newest_first = [row.id for row in reversed(rows)]
-    waiting = await control.letters(waiting=True, limit=2)
+    waiting = await control.dead_letters(waiting=True, limit=2)
     assert [one.row.id for one in waiting] == newest_first[:2]
     await world.a.settle([row.id for row in rows], Outcome.FAILED, now=at(5))
-    assert [one.row.id for one in await control.letters(limit=2)] == newest_first[:2]
+    assert [one.row.id for one in await control.dead_letters(limit=2)] == newest_first[:2]
 
 
 # ---------------------------------------------------------------------------- groups, people

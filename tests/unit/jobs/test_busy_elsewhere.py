@@ -219,7 +219,7 @@ async def test_a_run_by_hand_waits_too_and_has_the_id_that_was_told() -> None:
         await until(lambda: owner.scripted.prompts == ["long", "report"], within_s=AT_ONCE_S)
         await asyncio.sleep(3)
         (row,) = await log_of(owner, job)
-        assert (row.status, row.runs, row.by_hand) == (OccurrenceStatus.OK, (started.run,), True)
+        assert (row.status, row.runs, row.manual) == (OccurrenceStatus.OK, (started.run,), True)
 
 
 async def test_a_claim_by_hand_whose_answer_is_lost_waits_again() -> None:

@@ -141,8 +141,8 @@ def test_a_run_by_hand_asks_for_nothing() -> None:
     """SPEC CRON-11."""
     job = a_job(Every(timedelta(seconds=1)), not_after=NOON - timedelta(days=1))
     base = JobPolicy(misfire=Misfire.SKIP, on_busy=Busy.SKIP, min_interval_s=3600)
-    by_hand = late(86_400, job=job, by_hand=True, claims=9)
-    assert begun(by_hand, base, busy=Why.BUSY, late_s=86_400) is None
+    manual = late(86_400, job=job, manual=True, claims=9)
+    assert begun(manual, base, busy=Why.BUSY, late_s=86_400) is None
 
 
 @pytest.mark.parametrize("busy", [Why.BUSY, Why.AT_CAPACITY])
@@ -276,7 +276,7 @@ def test_what_came_due_meanwhile_is_counted_and_not_made_up_for() -> None:
 def test_a_run_by_hand_leaves_no_trace_in_its_job() -> None:
     """SPEC CRON-11."""
     for end in (OK, FAILED, SKIPPED):
-        one = claimed(a_job(max_runs=1), by_hand=True)
+        one = claimed(a_job(max_runs=1), manual=True)
         assert settled(one, PLAIN, end, started_at=NOON, now=after_s(60)) is None
 
 

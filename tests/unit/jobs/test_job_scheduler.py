@@ -48,7 +48,7 @@ async def test_a_handler_is_told_what_is_due() -> None:
         (due,) = script.begun
         (row,) = await log_of(jobs, "daily")
         later = await jobs.get("daily")
-    assert (due.job.id, due.text, due.attempt, due.by_hand) == (job.id, "sales", 1, False)
+    assert (due.job.id, due.text, due.attempt, due.manual) == (job.id, "sales", 1, False)
     assert due.due_at == START.replace(minute=10, second=0)
     assert due.occurrence == row.id
     assert (row.status, row.output, row.error, row.attempts) == ("ok", "twelve pages", "", 1)
@@ -335,7 +335,7 @@ async def test_a_run_by_hand_leaves_the_schedule_as_it_is() -> None:
         resumed = await jobs.resume("job")
     assert isinstance(ran, StartedNow)
     (due,) = script.begun
-    assert (due.by_hand, due.occurrence) == (True, ran.occurrence)
+    assert (due.manual, due.occurrence) == (True, ran.occurrence)
     assert (paused.state, paused.next_run_at, paused.runs) == (JobState.PAUSED, None, 0)
     assert before.next_run_at == after(60)
     assert resumed.next_run_at == after(61)

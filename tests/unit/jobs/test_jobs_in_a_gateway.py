@@ -303,7 +303,7 @@ async def test_a_run_by_hand_changes_nothing_of_the_job() -> None:
         assert stored is not None
         assert (stored.state, stored.next_run_at) == (JobState.ACTIVE, job.next_run_at)
         assert (stored.runs, stored.failures, stored.running) == (0, 0, None)
-        assert [row.by_hand for row in await log_of(gateway, job)] == [True]
+        assert [row.manual for row in await log_of(gateway, job)] == [True]
 
 
 # ---------------------------------------------------------------------------- busy

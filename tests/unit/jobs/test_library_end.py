@@ -300,8 +300,8 @@ async def test_a_run_by_hand_that_a_crash_cut_does_not_run_again() -> None:
             await asyncio.sleep(60)
             rows = await log_of(jobs, job.id)
     # Nobody asked for a run by hand a second time; the schedule was waited for.
-    assert [(row.status, row.by_hand) for row in rows] == [("lost", True), ("ok", False)]
-    assert [due.by_hand for due in script.begun] == [False]
+    assert [(row.status, row.manual) for row in rows] == [("lost", True), ("ok", False)]
+    assert [due.manual for due in script.begun] == [False]
 
 
 async def test_what_a_crash_cut_runs_again_in_another_process() -> None:

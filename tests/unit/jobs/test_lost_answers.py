@@ -54,13 +54,13 @@ async def test_a_run_by_hand_whose_claim_had_no_answer_begins_once() -> None:
         assert isinstance(await service(gateway).run_now(job.id, OPERATOR), StartedNow)
         await asyncio.sleep(30)
         (row,) = await log_of(gateway, job)
-        assert (row.status, row.by_hand) == (OccurrenceStatus.OK, True)
+        assert (row.status, row.manual) == (OccurrenceStatus.OK, True)
         assert len(gateway.scripted.requests) == 1
 
 
 async def test_a_service_runs_by_hand_what_it_claimed_without_an_answer() -> None:
     async def count(due: Due) -> None:
-        ran.append(due.by_hand)
+        ran.append(due.manual)
 
     ran: list[bool] = []
     store = FlakyStore()

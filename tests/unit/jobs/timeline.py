@@ -148,7 +148,7 @@ class Timeline:
         """A handler for ``JobScheduler``."""
         slug = due.job.spec.slug
         again = "" if due.attempt == 1 else f", attempt {due.attempt}"
-        self.note(slug, f"runs{' by hand' if due.by_hand else ''}{again}")
+        self.note(slug, f"runs{' by hand' if due.manual else ''}{again}")
         match self.step(slug):
             case Say(text, after_s):
                 await asyncio.sleep(after_s)

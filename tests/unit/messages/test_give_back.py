@@ -345,8 +345,8 @@ async def test_an_outage_of_several_gateways_doubles_nothing_in_a_group() -> Non
         assert len(first.channel.texts("grp") + other.channel.texts("grp")) == 1
 
 
-@pytest.mark.parametrize("by_hand", [True, False])
-async def test_a_run_of_a_job_that_waits_in_the_session_of_a_chat_goes_on(by_hand: bool) -> None:
+@pytest.mark.parametrize("manual", [True, False])
+async def test_a_run_of_a_job_that_waits_in_the_session_of_a_chat_goes_on(manual: bool) -> None:
     """SPEC CRON-5: it is no message that another node takes up."""
     agent = ScriptedAgent(Say("hello"), Block())
     jobs = setup(session="main", on_busy="queue", misfire="skip")
@@ -356,8 +356,8 @@ async def test_a_run_of_a_job_that_waits_in_the_session_of_a_chat_goes_on(by_han
         await gateway.say("busy", chat="bob")
         await agent.until_active(1)
         await gateway.say("one")
-        job = await make(gateway, Wanted(at(100 if by_hand else 5), policy=()))
-        if by_hand:
+        job = await make(gateway, Wanted(at(100 if manual else 5), policy=()))
+        if manual:
             await service(gateway).run_now(job.id, OPERATOR)
         await asyncio.sleep(8)
         await fence(gateway)

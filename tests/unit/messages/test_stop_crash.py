@@ -178,7 +178,7 @@ async def test_a_message_that_is_retried_is_not_stopped_by_the_same_stop_again()
         stop = message("/stop")
         await gateway.gateway.accept([stop])
         await asyncio.sleep(5)
-        assert await gateway.store.retry_letters([1], now=gateway.clock.now()) == 1
+        assert await gateway.store.retry_dead_letters([1], now=gateway.clock.now()) == 1
         await gateway.gateway.accept([replace(stop, redelivered=True)])
         await until(lambda: not database.pending)
         assert agent.prompts == ["work", "work"]
@@ -190,7 +190,7 @@ async def test_a_message_that_was_stopped_in_its_own_batch_can_be_retried() -> N
     async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
         await gateway.gateway.accept([message("work"), message("/stop")])
         assert agent.prompts == []
-        assert await gateway.store.retry_letters([1], now=gateway.clock.now()) == 1
+        assert await gateway.store.retry_dead_letters([1], now=gateway.clock.now()) == 1
         await until(lambda: not database.pending)
         assert agent.prompts == ["work"]
 

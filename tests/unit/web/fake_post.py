@@ -174,27 +174,27 @@ class FakePost:
         self.rows = [replace(row, state=state) if row.id in ids else row for row in self.rows]
         return count - self.overtaken
 
-    async def letters(
+    async def dead_letters(
         self, *, waiting: bool = False, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
-        self._called("letters", waiting, limit)
+        self._called("dead_letters", waiting, limit)
         mail = [one for one in self.mail if before is None or one.row.id < before]
         ended = [one for one in mail if one.row.outcome not in (None, Outcome.COMPLETED)]
         return ([one for one in mail if one.row.outcome is None] if waiting else ended)[:limit]
 
-    async def letter(self, row_id: int) -> DeadLetter:
-        self._called("letter", row_id)
+    async def dead_letter(self, row_id: int) -> DeadLetter:
+        self._called("dead_letter", row_id)
         for one in self.mail:
             if one.row.id == row_id:
                 return one
         raise NotFound(f"there is no message {row_id} in the inbox")
 
-    async def retry_letters(self, ids: Collection[int]) -> int:
-        self._called("retry_letters", tuple(ids))
+    async def retry_dead_letters(self, ids: Collection[int]) -> int:
+        self._called("retry_dead_letters", tuple(ids))
         return self._take_away(ids)
 
-    async def dismiss_letters(self, ids: Collection[int]) -> int:
-        self._called("dismiss_letters", tuple(ids))
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
+        self._called("dismiss_dead_letters", tuple(ids))
         return self._take_away(ids)
 
     def _take_away(self, ids: Collection[int]) -> int:

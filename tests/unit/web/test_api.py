@@ -49,9 +49,9 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path)
         assert await remote.outbox(state=OutboxState.DEAD) == [fakes.DEAD]
         assert await remote.outbox(limit=2) == [fakes.DEAD]
         assert await remote.outbox_row(fakes.DEAD.id) == fakes.DEAD
-        assert await remote.letters(limit=9) == [fake_post.LOST, fake_post.DROPPED]
-        assert await remote.letters(waiting=True) == [fake_post.NEXT, fake_post.BEGUN]
-        assert await remote.letter(8) == fake_post.LOST
+        assert await remote.dead_letters(limit=9) == [fake_post.LOST, fake_post.DROPPED]
+        assert await remote.dead_letters(waiting=True) == [fake_post.NEXT, fake_post.BEGUN]
+        assert await remote.dead_letter(8) == fake_post.LOST
         assert await remote.heard() == [fake_post.SPOKE]
         assert await remote.chats(limit=2) == [fake_post.FAMILY, fake_post.DIRECT]
         assert await remote.people() == [fakes.ANN]
@@ -67,7 +67,7 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path)
     assert ("runs", 51, None, False, ALL_RUNS) in made.control.calls
     assert ("runs", 51, None, False, few) in made.control.calls
     assert ("outbox", 3, None) in made.control.calls
-    assert ("letters", False, 10) in made.control.calls
+    assert ("dead_letters", False, 10) in made.control.calls
     assert ("heard", 51) in made.control.calls
 
 
@@ -78,8 +78,8 @@ async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
         await remote.reset(fakes.SESSION)
         assert await remote.retry_outbox([fakes.DEAD.id, 1]) == 1
         assert await remote.drop_outbox([fakes.DEAD.id, 1]) == 1
-        assert await remote.retry_letters([8, 1]) == 1
-        assert await remote.dismiss_letters([8, 9]) == 1
+        assert await remote.retry_dead_letters([8, 1]) == 1
+        assert await remote.dismiss_dead_letters([8, 9]) == 1
         await remote.allow_chat("telegram", "default", "-1001", allowed=False)
         resized = await remote.resize_lane(LaneName("main"), 4)
         assert await remote.drain("drains") == fake_nodes.DRAINING
@@ -95,8 +95,8 @@ async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
     for call in (
         ("retry_outbox", (fakes.DEAD.id, 1)),
         ("drop_outbox", (fakes.DEAD.id, 1)),
-        ("retry_letters", (8, 1)),
-        ("dismiss_letters", (8, 9)),
+        ("retry_dead_letters", (8, 1)),
+        ("dismiss_dead_letters", (8, 9)),
         ("allow_chat", "telegram", "default", "-1001", False),
     ):
         assert call in made.control.calls
@@ -143,7 +143,7 @@ async def test_a_bad_request_is_refused_in_words(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="chat: "):
             await remote.allow_chat("telegram", "default", "-1\n2", allowed=True)
         with pytest.raises(NotFound, match="no message 99 in the inbox"):
-            await remote.letter(99)
+            await remote.dead_letter(99)
 
 
 async def test_without_a_gateway_every_request_says_so(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ async def test_the_client_over_the_socket_reads_on_too(tmp_path) -> None:  # typ
         assert [row.id for row in await remote.outbox(before=7)] == [4]
         assert await remote.outbox(run=RunId("other")) == []
         assert len(await remote.outbox(state=OutboxState.DEAD, run=fakes.RUN_ID)) == 3
-        assert [one.row.id for one in await remote.letters(before=9)] == [8]
+        assert [one.row.id for one in await remote.dead_letters(before=9)] == [8]
         since, until = fakes.NOW, fakes.NOW + timedelta(hours=1)
         spans = await remote.runs_between(since, until)
         assert spans == [fakes.SPAN, fakes.ACTIVE_SPAN]

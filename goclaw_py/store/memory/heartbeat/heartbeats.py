@@ -28,7 +28,7 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.store import heartbeat_rules, rules
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, give_back
-from goclaw_py.store.memory.heartbeat.tables import by_hand
+from goclaw_py.store.memory.heartbeat.tables import manual
 from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 
@@ -119,7 +119,7 @@ class MemoryHeartbeats(MemoryPart):
         if heartbeat is None:
             return None
         if heartbeat.heartbeat_run is None:
-            return self._db.heartbeat_runs.claim(agent, node, now, heartbeat_run, by_hand(now))
+            return self._db.heartbeat_runs.claim(agent, node, now, heartbeat_run, manual(now))
         mine = (heartbeat.heartbeat_run, heartbeat.node) == (heartbeat_run, node)
         return self._db.heartbeat_runs.in_hand(agent) if mine else None
 

@@ -239,6 +239,6 @@ def _take_out(lists: dict[Key, list[Item]], key: Key, item: Item) -> None:
             del lists[key]
 
 
-def by_hand(now: datetime) -> heartbeat_rules.DueCause:
+def manual(now: datetime) -> heartbeat_rules.DueCause:
     """Return the cause of a requested heartbeat run."""
     return heartbeat_rules.DueCause(HeartbeatRunKind.MANUAL, now, is_wake=False)

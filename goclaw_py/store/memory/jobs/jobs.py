@@ -223,7 +223,7 @@ class MemoryJobs(MemoryPart):
             return None
         if (flaw := job_reading.flaw(job)) is not None:
             raise flaw
-        return self._db.cron.enter(job, node, now, occurrence, by_hand=True)
+        return self._db.cron.enter(job, node, now, occurrence, manual=True)
 
     async def end_occurrence(
         self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
@@ -247,7 +247,7 @@ class MemoryJobs(MemoryPart):
         ids = [
             row.id
             for row in self._db.cron.logs.values()
-            if row.node == node and not row.by_hand and row.id not in known
+            if row.node == node and not row.manual and row.id not in known
         ]
         await self.give_back(ids, node=node, status=OccurrenceStatus.SKIPPED)
         for one, session in tuple(self._db.cron.waited.items()):
@@ -388,7 +388,7 @@ def _claimed(row: LoggedOccurrence) -> OccurrenceClaim:
         row.claimed_at,
         claims=row.claims,
         attempts=row.attempts,
-        by_hand=row.by_hand,
+        manual=row.manual,
         waited=True,
     )
 

@@ -137,7 +137,7 @@ class JobTables:
         assert job.next_run_at is not None
         left = self._open.get((job.id, job.next_run_at))
         if left is None:
-            return self.enter(job, node, now, fresh, by_hand=False)
+            return self.enter(job, node, now, fresh, manual=False)
         row = self.logs[left]
         job = replace(job, running=row.id)
         self.put(job)
@@ -164,10 +164,10 @@ class JobTables:
         )
 
     def enter(
-        self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId, *, by_hand: bool
+        self, job: Job, node: NodeId, now: datetime, fresh: OccurrenceId, *, manual: bool
     ) -> OccurrenceClaim:
         """Claim a job without a run, with a new occurrence."""
-        due_at = now if by_hand or job.next_run_at is None else job.next_run_at
+        due_at = now if manual or job.next_run_at is None else job.next_run_at
         job = replace(job, running=fresh)
         self.put(job)
         self.logs[fresh] = LoggedOccurrence(
@@ -180,14 +180,14 @@ class JobTables:
             None,
             None,
             OccurrenceStatus.RUNNING,
-            by_hand=by_hand,
+            manual=manual,
             node=node,
             definition=job_json(job),
         )
         self._of_job.setdefault(job.id, {})[fresh] = None
-        if not by_hand:
+        if not manual:
             self._open[job.id, due_at] = fresh
-        return OccurrenceClaim(fresh, job, due_at, now, by_hand=by_hand)
+        return OccurrenceClaim(fresh, job, due_at, now, manual=manual)
 
     def wait(self, row: LoggedOccurrence, session: SessionKey) -> None:
         """Let a claimed occurrence wait for a session; its job stays marked as running."""
@@ -203,7 +203,7 @@ class JobTables:
 
     def claim_waiting(self, row: LoggedOccurrence, node: NodeId, attempts: int) -> None:
         session = self.waiting.pop(row.id)
-        if row.by_hand:
+        if row.manual:
             self.waited[row.id] = session
         self.logs[row.id] = replace(
             row, status=OccurrenceStatus.RUNNING, node=node, waits_for=None, attempts=attempts
@@ -229,7 +229,7 @@ class JobTables:
         )
         job = self.jobs.get(row.job)
         if job is not None:
-            how = job_rules.taken(job, end, row.scheduled_at, by_hand=row.by_hand)
+            how = job_rules.taken(job, end, row.scheduled_at, manual=row.manual)
             update = end.update if how is job_rules.Taken.ALL else None
             self.delivers.pop(job.id, None)
             if update is not None and update.delete and not update.when_delivered:
@@ -278,7 +278,7 @@ class JobTables:
         return [
             row
             for row in rows
-            if not row.by_hand
+            if not row.manual
             and row.node is None
             and row.finished_at is None
             and not self.is_wanted(row.id)
@@ -295,7 +295,7 @@ class JobTables:
             del self.waiting[row.id]
             row, status = replace(row, why=Why.BUSY, waits_for=None), OccurrenceStatus.SKIPPED
         row = replace(row, status=status, node=None)
-        again = not row.by_hand and self.is_wanted(row.id)
+        again = not row.manual and self.is_wanted(row.id)
         if again:
             self.logs[row.id] = row
         else:

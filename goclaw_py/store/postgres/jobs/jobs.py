@@ -243,7 +243,7 @@ class PostgresJobs(PostgresPart):
             job = replace(rows.readable_job(row), running=occurrence)
             if row["running"] is None:
                 await connection.fetch(_LOG["claim_now"], job_id, occurrence, now, node)
-        return OccurrenceClaim(occurrence, job, now, now, by_hand=True)
+        return OccurrenceClaim(occurrence, job, now, now, manual=True)
 
     async def end_occurrence(
         self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None

@@ -122,7 +122,7 @@ def claimed(row: Row, now: datetime) -> OccurrenceClaim | OccurrenceEnd:
         claimed_at=row["claimed_at"],
         claims=row["claims"],
         attempts=row["attempts"],
-        by_hand=row["by_hand"],
+        manual=row["manual"],
         interrupted=row["interrupted"],
         called=tuple(row["called"] or ()),
     )
@@ -177,7 +177,7 @@ def logged(row: Row) -> LoggedOccurrence:
         why=Why(row["reason"]) if row["reason"] in {*Why} else None,
         attempts=row["attempts"],
         claims=row["claims"],
-        by_hand=row["by_hand"],
+        manual=row["manual"],
         node=None if row["node"] is None else NodeId(row["node"]),
         output=row["output"],
         error=row["error"],

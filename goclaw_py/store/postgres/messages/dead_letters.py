@@ -45,31 +45,31 @@ class PostgresDeadLetters(PostgresPart):
             found = await connection.row(_SQL["is_known"], channel, account, external_id)
         return found is not None
 
-    async def letters(
+    async def dead_letters(
         self, *, ended: bool, limit: int = 50, before: int | None = None
     ) -> list[DeadLetter]:
         query = _SQL["ended"] if ended else _SQL["waiting"]
         async with self._pool.connection() as connection:
             found = await connection.fetch(query, limit, row_place(before))
-        return [rows.letter(row) for row in found]
+        return [rows.dead_letter(row) for row in found]
 
-    async def letter(self, row_id: int) -> DeadLetter | None:
+    async def dead_letter(self, row_id: int) -> DeadLetter | None:
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["message"], row_id)
-        return None if row is None else rows.letter(row)
+        return None if row is None else rows.dead_letter(row)
 
     async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
         name = storable((channel, account, external_id))
         async with self._pool.connection() as connection:
             row = await connection.row(_SQL["message_with_external_id"], *name)
-        return None if row is None else rows.letter(row)
+        return None if row is None else rows.dead_letter(row)
 
     async def letters_of(self, run: RunId) -> list[DeadLetter]:
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["messages_of_run"], run)
-        return [rows.letter(row) for row in found]
+        return [rows.dead_letter(row) for row in found]
 
-    async def retry_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
+    async def retry_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
         """Retry messages before younger messages of their session."""
         async with self._pool.transaction() as connection:
             revived = await connection.fetch(_SQL["retry"], list(ids))
@@ -77,7 +77,7 @@ class PostgresDeadLetters(PostgresPart):
                 await notify(connection, [Notice.INBOX])
         return len(revived)
 
-    async def dismiss_letters(self, ids: Collection[int]) -> int:
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         async with self._pool.connection() as connection:
             return len(await connection.fetch(_SQL["dismiss"], list(ids)))
 

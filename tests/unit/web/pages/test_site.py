@@ -285,8 +285,8 @@ async def test_a_button_does_what_it_says(
     [
         ("/deliveries/outbox/retry", fakes.DEAD.id, "retry_outbox"),
         ("/deliveries/outbox/drop", fakes.DEAD.id, "drop_outbox"),
-        ("/deliveries/inbox/retry", fake_post.LOST.row.id, "retry_letters"),
-        ("/deliveries/inbox/drop", fake_post.LOST.row.id, "dismiss_letters"),
+        ("/deliveries/inbox/retry", fake_post.LOST.row.id, "retry_dead_letters"),
+        ("/deliveries/inbox/drop", fake_post.LOST.row.id, "dismiss_dead_letters"),
     ],
 )
 async def test_messages_are_tried_again_or_given_up(
@@ -302,7 +302,7 @@ async def test_messages_are_tried_again_or_given_up(
 async def test_all_failures_are_tried_again_at_once(browser: Browser, control: FakeControl) -> None:
     assert (await browser.send_form("/deliveries/all")).status_code == 303
     called = [name for name, *_ in control.calls]
-    assert {"retry_outbox", "retry_letters"} <= set(called)
+    assert {"retry_outbox", "retry_dead_letters"} <= set(called)
 
 
 @pytest.mark.parametrize(
