@@ -393,8 +393,3 @@ def test_a_typed_command_is_one_and_an_edit_is_none() -> None:
     assert command_of(typed, "other_bot") is None
     assert our_command_of(typed) == ONE
     assert command_of(replace(typed, edits="42:1"), "goclaw_bot") is None
-
-
-def test_the_menu_holds_nothing_that_is_no_command() -> None:
-    """SPEC CMD-5."""
-    assert all(parse_command(f"/{name}") is not None for name, _ in MENU)

@@ -90,13 +90,3 @@ def test_a_session_that_left_a_busy_agents_line_and_came_back_stands_at_its_end(
     shell.submit("a2", "a")
     shell.done("busy")
     assert shell.started == ["busy", "b1"]
-
-
-def test_nothing_of_an_agents_line_is_left_when_all_is_done() -> None:
-    """SPEC QUEUE-1."""
-    shell = Shell({"main": 9}, agents={"main": 1})
-    for number in range(4):
-        shell.submit(str(number), f"session {number}")
-    for number in range(4):
-        shell.done(str(number))
-    shell.assert_nothing_left()

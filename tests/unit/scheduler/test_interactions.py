@@ -280,27 +280,6 @@ def test_a_message_that_lowers_the_concurrency_lets_runs_go_on() -> None:
 # ---------------------------------------------------------------------- stops that meet
 
 
-def test_a_stop_of_a_turn_with_three_messages_is_one_stop() -> None:
-    """SPEC QUEUE-6, QUEUE-8."""
-    shell = Shell()
-    for name in "abc":
-        shell.submit(name, sender="ann", policy=TYPING)
-    stop = shell.stop()
-    assert (stop.stopped, stop.dropped) == ([], ["a"])
-    shell.assert_nothing_left()
-
-
-def test_a_run_that_times_out_while_it_is_stopping_stays_cancelled() -> None:
-    """SPEC QUEUE-9, QUEUE-10."""
-    shell = Shell()
-    shell.submit("a", run_timeout_s=5, deadline_s=6)
-    shell.wait(4)
-    shell.stop()
-    shell.wait(4)
-    shell.done("a")
-    assert shell.ended == {"a": (Outcome.CANCELLED, Reason.STOPPED)}
-
-
 def test_a_stop_that_meets_a_deadline_in_the_same_instant_ends_it_once() -> None:
     """SPEC QUEUE-10."""
     shell = Shell()

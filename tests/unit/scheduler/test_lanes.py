@@ -6,7 +6,6 @@ import pytest
 
 from goclaw_py.model.ids import LaneName
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.models import LaneState
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, TYPING, Shell
@@ -22,13 +21,6 @@ def test_a_configured_lane_changes_its_size_and_leaves_the_others() -> None:
     """SPEC LANE-1."""
     sizes = {lane.name: lane.concurrency for lane in Shell({"main": 7, "own": 3}).scheduler.lanes()}
     assert sizes == {"main": 7, "subagent": 4, "delegate": 100, "cron": 1, "own": 3}
-
-
-@pytest.mark.parametrize("size", [0, -1])
-def test_a_lane_without_room_for_anybody_is_refused(size: int) -> None:
-    """SPEC LANE-1."""
-    with pytest.raises(ValueError, match="concurrency is a whole number, at least 1"):
-        LaneState(LaneName("main"), size)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -49,21 +41,6 @@ def test_a_request_for_an_unknown_lane_runs_in_main() -> None:
     shell = Shell()
     shell.submit("a", lane=LaneName("no such lane"))
     assert shell.lane().active == 1
-
-
-def test_a_lane_made_twice_keeps_its_first_size() -> None:
-    """SPEC LANE-2."""
-    scheduler = RunScheduler()
-    assert scheduler.get_or_create(LaneName("own"), 3).concurrency == 3
-    assert scheduler.get_or_create(LaneName("own"), 9).concurrency == 3
-
-
-def test_a_lane_made_on_demand_takes_requests() -> None:
-    """SPEC LANE-2."""
-    shell = Shell()
-    shell.scheduler.get_or_create(LaneName("own"), 1)
-    shell.submit("a", lane=LaneName("own"))
-    assert shell.lane("own").active == 1
 
 
 def test_a_session_is_not_bound_to_the_lane_of_its_first_request() -> None:
@@ -166,32 +143,6 @@ def test_a_closed_lane_rejects_who_waits_and_who_comes_and_lets_runs_go_on() -> 
     shell.done("runs")
     assert shell.started == ["runs"]
     shell.assert_nothing_left()
-
-
-def test_a_closed_lane_leaves_the_same_sessions_other_lanes_alone() -> None:
-    """SPEC LANE-6."""
-    shell = Shell({"main": 1})
-    shell.submit("runs", "other")
-    shell.submit("waits")
-    shell.submit("job", lane=LaneName("cron"))
-    shell.close_lane("main")
-    assert shell.started == ["runs", "job"]
-
-
-def test_a_lane_counts_what_went_through() -> None:
-    """SPEC LANE-7."""
-    shell = Shell({"main": 2})
-    for name in ("good", "bad", "stopped", "left"):
-        shell.submit(name, name)
-    shell.stop("left")
-    shell.done("good")
-    shell.done("bad", Outcome.FAILED)
-    shell.stop("stopped")
-    shell.done("stopped")
-    lane = shell.lane()
-    assert (lane.started, lane.finished) == (3, 3)
-    assert (lane.cancelled, lane.failed) == (1, 1)
-    assert (lane.active, lane.waiting) == (0, 0)
 
 
 def test_the_documented_defaults_do_not_deadlock() -> None:

@@ -52,6 +52,7 @@ async def test_a_closed_scheduler_rejects_and_says_what_to_do() -> None:
     await scheduler.drain()
     run = scheduler.submit("ann", "a")
     assert (run.outcome, run.state) == (Outcome.REJECTED, RunState.DONE)
+    assert repr(run) == "<Run 1 of 'ann': rejected>"
     with pytest.raises(NotCompleted, match=r"\(draining\): the scheduler is closed; make a new"):
         await run
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import goclaw_py
-from goclaw_py import Lane, NotCompleted, QueuePolicy, Scheduler
-from tests.unit.scheduler.library_parts import Calls, nothing
+from goclaw_py import Lane, QueuePolicy, Scheduler
+from tests.unit.scheduler.library_parts import nothing
 
 NAN = float("nan")
 
@@ -181,15 +181,6 @@ async def test_a_context_that_is_in_use_is_no_trouble() -> None:
             return scheduler.submit("ann", "a", context=context)
 
         assert await context.run(submit) == "a"
-
-
-async def test_a_rejected_message_can_be_told_from_one_that_runs() -> None:
-    scheduler: Calls = Scheduler(nothing)
-    await scheduler.drain()
-    run = scheduler.submit("ann", "a")
-    assert repr(run) == "<Run 1 of 'ann': rejected>"
-    with pytest.raises(NotCompleted):
-        await run
 
 
 def test_the_package_offers_what_it_names_and_nothing_else() -> None:

@@ -250,7 +250,8 @@ def test_a_stopped_burst_never_runs() -> None:
     shell = Shell()
     says(shell, "a")
     says(shell, "b")
-    assert shell.stop().dropped == ["a"]
+    stop = shell.stop()
+    assert (stop.stopped, stop.dropped) == ([], ["a"])
     shell.wait(5)
     assert shell.started == []
     assert shell.ended == {"a": (Outcome.CANCELLED, Reason.STOPPED)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.model.ids import LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome
 from goclaw_py.scheduler.models import LaneState, Request
 from goclaw_py.scheduler.state_machine import RequestStateMachine
 from goclaw_py.scheduler.states import TRANSITIONS, IllegalTransition
@@ -61,25 +60,6 @@ def test_every_state_but_done_leads_to_done() -> None:
             edge = {after for before in edge for after in TRANSITIONS[before]} - reached
             reached |= edge
         assert S.DONE in reached
-
-
-def test_a_run_cannot_finish_before_it_has_started() -> None:
-    shell = Shell({"main": 1})
-    shell.submit("runs", "other")
-    shell.submit("ready")
-    shell.submit("queued")
-    shell.submit("typed", "third", sender="ann", policy=TYPING)
-    for name in ("ready", "queued", "typed"):
-        with pytest.raises(IllegalTransition):
-            shell.finish(name)
-
-
-def test_a_run_cannot_finish_twice() -> None:
-    shell = Shell()
-    shell.submit("a")
-    shell.finish("a")
-    with pytest.raises(IllegalTransition):
-        shell.finish("a", Outcome.FAILED)
 
 
 def test_slots_cannot_be_given_back_while_the_run_works() -> None:

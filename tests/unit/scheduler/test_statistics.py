@@ -3,69 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from goclaw_py.common.histogram import BOUNDS_S, Histogram, HistogramView
+from goclaw_py.common.histogram import BOUNDS_S
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.scheduler.effects import LaneWaitExceeded
 from tests.unit.scheduler.shell import Shell
-
-LONGER = float("inf")
-
-
-# ---------------------------------------------------------------------- histograms
-
-
-def test_nothing_measured_has_no_quantile() -> None:
-    """SPEC LANE-7."""
-    view = Histogram().view()
-    assert (view, view.count, view.quantile(0.5)) == (HistogramView(), 0, None)
-
-
-def test_a_time_is_counted_up_to_and_with_its_bound() -> None:
-    """SPEC LANE-7."""
-    histogram = Histogram()
-    for seconds in (0.0, 0.005, 0.0051, 3600, 3600.1):
-        histogram.add(seconds)
-    view = histogram.view()
-    assert (view.counts[0], view.counts[1], view.counts[-2], view.counts[-1]) == (2, 1, 1, 1)
-    assert view.count == 5
-    assert view.total_s == pytest.approx(7200.1101)
-
-
-@pytest.mark.parametrize(
-    ("share", "bound"), [(0.1, 0.005), (0.5, 0.1), (0.75, 1), (0.76, LONGER), (1, LONGER)]
-)
-def test_a_quantile_is_a_bound_that_this_share_does_not_exceed(share: float, bound: float) -> None:
-    """SPEC LANE-7."""
-    histogram = Histogram()
-    for seconds in (0.001, 0.1, 0.9, 7000):
-        histogram.add(seconds)
-    assert histogram.view().quantile(share) == bound
-
-
-def test_a_share_of_zero_has_no_quantile() -> None:
-    """SPEC LANE-7."""
-    histogram = Histogram()
-    histogram.add(1)
-    assert histogram.view().quantile(0) is None
-
-
-@given(st.lists(st.floats(0, 10_000), min_size=1), st.sampled_from([0.25, 0.5, 0.9, 0.99, 1.0]))
-def test_at_least_the_share_lies_within_the_quantile(times: list[float], share: float) -> None:
-    """SPEC LANE-7."""
-    histogram = Histogram()
-    for seconds in times:
-        histogram.add(seconds)
-    bound = histogram.view().quantile(share)
-    assert bound is not None
-    assert sum(seconds <= bound for seconds in times) >= share * len(times)
-    smaller = [other for other in (0.0, *BOUNDS_S) if other < bound]
-    if bound != BOUNDS_S[0]:
-        assert sum(seconds <= smaller[-1] for seconds in times) < share * len(times)
-
 
 # ---------------------------------------------------------------------- a lane's numbers
 

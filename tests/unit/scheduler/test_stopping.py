@@ -245,17 +245,6 @@ def test_an_abandoned_run_is_shown_until_its_task_ends_and_then_forgotten() -> N
     shell.assert_nothing_left()
 
 
-def test_an_abandoned_run_counts_once_in_the_statistics() -> None:
-    """SPEC LANE-7."""
-    shell = Shell()
-    shell.submit("deaf")
-    shell.stop()
-    shell.wait(60)
-    shell.done("deaf")
-    lane = shell.lane()
-    assert (lane.started, lane.finished, lane.cancelled, lane.active) == (1, 1, 1, 0)
-
-
 def test_an_abandoned_run_cannot_be_stopped_again() -> None:
     """SPEC QUEUE-8."""
     shell = Shell()

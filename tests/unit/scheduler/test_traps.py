@@ -51,17 +51,6 @@ def test_a_stop_takes_effect_in_its_own_step_while_every_lane_is_full() -> None:
     assert told(shell.stop("chat").effects)[0] == "end waits: cancelled, stopped"
 
 
-def test_a_session_is_not_bound_to_the_lane_of_its_first_request() -> None:
-    """SPEC LANE-3."""
-    shell = Shell()
-    shell.submit("job", lane="cron")
-    shell.done("job")
-    shell.submit("chat")
-    shell.submit("job 2", lane="cron")
-    assert shell.view("chat").lane == "main"
-    assert shell.view("job 2").lane == "cron"
-
-
 @pytest.mark.parametrize("cause", ["stop", "deadline", "interrupt"])
 def test_the_cancellation_of_one_request_leaves_a_later_users_message_alone(cause: str) -> None:
     """SPEC QUEUE-9. Elsewhere the first request's cancellation was everybody's."""
@@ -95,20 +84,6 @@ def test_sessions_and_all_that_belongs_to_them_are_evicted() -> None:
     assert (machine.sessions, machine.kin, machine.requests, machine.aliases) == ({}, {}, {}, {})
     assert len(machine.timers) < 200
     assert len(machine.collector.timers) < 200
-
-
-def test_a_shutdown_has_a_time_limit_even_if_a_run_never_ends() -> None:
-    """SPEC QUEUE-2, QUEUE-11. Elsewhere it had none, or cancelled nothing."""
-    shell = Shell({"main": 1}, grace_s=3)
-    shell.submit("deaf", "one")
-    shell.submit("waits", "two")
-    shell.scheduler.drain()
-    shell.interrupt_all()
-    shell.wait(3)
-    assert shell.ended == {
-        "waits": (Outcome.INTERRUPTED, Reason.SHUTDOWN),
-        "deaf": (Outcome.ABANDONED, Reason.SHUTDOWN),
-    }
 
 
 def test_each_way_to_lose_a_message_has_a_reason_of_its_own() -> None:
