@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
@@ -27,40 +26,16 @@ from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
-
-AT_ONCE = Ways(QueuePolicy())
-
-
-def stuck() -> ScriptedAgent:
-    return ScriptedAgent(otherwise=lambda _: Block())
-
-
-def cut(database: MemoryDatabase, gateway: GatewayProcess) -> Callable[[], None]:
-    """Let it reach the database no more, nor hear of it, until what is returned is called."""
-    gateway.store.away = True
-    hearers = database.hearers[gateway.store]
-    # Who hears first of a reply sends it, so the order stays.
-    database.hearers[gateway.store] = []
-
-    def mend() -> None:
-        gateway.store.away = False
-        database.hearers[gateway.store] = hearers
-
-    return mend
-
+from tests.unit.cluster.processes import AT_ONCE, stuck, two
 
 # ---------------------------------------------------------------------------- declared dead
 
 
 async def test_a_process_that_was_declared_dead_writes_nothing_of_what_it_had_in_hand() -> None:
     """SPEC NODE-1: its late finish is fenced."""
-    database = MemoryDatabase()
     late = ScriptedAgent(Ignore(for_s=3, reply="late"), otherwise=lambda _: Say("never"))
     agent = ScriptedAgent()
-    async with (
-        a_process(late, AT_ONCE, database=database) as frozen,
-        a_process(agent, AT_ONCE, database=database) as live,
-    ):
+    async with two(late, agent) as (frozen, live):
         await frozen.say("one")
         await late.until_active(1)
         frozen.store.away = True
@@ -71,7 +46,7 @@ async def test_a_process_that_was_declared_dead_writes_nothing_of_what_it_had_in
         assert frozen.channel.texts() == []
         assert await live.said_in_history() == ["one", "re: one"]
         assert await live.outcomes() == [Outcome.LOST, Outcome.COMPLETED]
-        assert len(database.nodes) == 2
+        assert len(frozen.database.nodes) == 2
 
 
 async def test_a_process_that_was_declared_dead_works_on_as_a_new_node() -> None:
@@ -132,42 +107,6 @@ async def test_dropped_messages_of_a_node_that_was_declared_dead_run_once_and_ar
 # ---------------------------------------------------------------------------- the lease
 
 
-@pytest.mark.parametrize("away_s", [12.0, 60.0, 601.0])
-async def test_a_database_that_is_away_stops_no_work_of_a_gateway_that_is_alone(
-    away_s: float,
-) -> None:
-    """SPEC DB-4: nobody else could take it up."""
-    agent = ScriptedAgent(Say("done", after_s=away_s + 30))
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("one")
-        await asyncio.sleep(1)
-        gateway.store.away = True
-        await asyncio.sleep(away_s)
-        gateway.store.away = False
-        await gateway.channel.until_sent(1)
-        assert agent.prompts == ["one"]
-        assert await gateway.outcomes() == [Outcome.COMPLETED]
-        assert gateway.recoveries == []
-
-
-async def test_a_short_outage_stops_no_work_of_several_gateways() -> None:
-    """SPEC DB-4."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent(Say("done", after_s=30))
-    async with (
-        a_process(agent, AT_ONCE, database=database) as first,
-        a_process(database=database) as second,
-    ):
-        await first.say("one")
-        await asyncio.sleep(3.5)
-        first.store.away = second.store.away = True
-        await asyncio.sleep(4)
-        first.store.away = second.store.away = False
-        await first.channel.until_sent(1)
-        assert agent.prompts == ["one"]
-        assert first.recoveries + second.recoveries == []
-
-
 async def test_a_gateway_that_is_cut_off_has_ended_its_work_before_another_begins_it() -> None:
     """SPEC QUEUE-2, NODE-1: two runs of a session never overlap, on no two machines either."""
     database = MemoryDatabase()
@@ -177,7 +116,7 @@ async def test_a_gateway_that_is_cut_off_has_ended_its_work_before_another_begin
         still_active.append(len(cut_off.active))
         return Say("done")
 
-    cut_off = ScriptedAgent(otherwise=lambda _: Block())
+    cut_off = stuck()
     channel = RecordingChannel(lease="telegram:42")
     async with (
         a_process(cut_off, AT_ONCE, database=database, channels=(channel,)) as first,
@@ -203,19 +142,15 @@ async def test_a_gateway_that_has_just_come_back_renews_although_a_look_hangs(
     stuck_too: str,
 ) -> None:
     """SPEC NODE-1: what it had before is taken back beside that."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent(otherwise=lambda _: Block())
-    async with (
-        a_process(agent, AT_ONCE, database=database) as first,
-        a_process(database=database),
-    ):
+    agent = stuck()
+    async with two(agent) as (first, _):
         await asyncio.sleep(3)
         was = first.node()
         first.store.away = True
         await asyncio.sleep(9)
         first.store.slow_before_s[stuck_too] = 60.0
         first.store.away = False
-        await until(lambda: first.node() != was and first.node() in database.nodes)
+        await until(lambda: first.node() != was and first.node() in first.database.nodes)
         await first.say("one")
         await agent.until_active(1)
         now = first.node()
@@ -235,7 +170,7 @@ async def test_a_gateway_that_has_just_come_back_is_guarded_although_its_looks_h
             still_active.append(len(back.active))
         return Say("done")
 
-    back = ScriptedAgent(otherwise=lambda _: Block())
+    back = stuck()
     async with (
         a_process(back, AT_ONCE, database=database) as first,
         a_process(ScriptedAgent(otherwise=see), AT_ONCE, database=database) as second,
@@ -265,12 +200,8 @@ async def let_a_renewal_hang(gateway: GatewayProcess) -> None:
 
 async def test_a_renewal_that_hangs_is_tried_again_over_another_connection() -> None:
     """SPEC NODE-1: one connection that is stuck is no reason to end anybody's work."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent(otherwise=lambda _: Block())
-    async with (
-        a_process(agent, AT_ONCE, database=database) as first,
-        a_process(database=database),
-    ):
+    agent = stuck()
+    async with two(agent) as (first, _):
         await first.say("one")
         await agent.until_active(1)
         was = first.node()
@@ -286,12 +217,8 @@ async def test_a_renewal_that_is_only_slow_is_waited_for_although_another_one_fa
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """SPEC QUEUE-2: the database is slow, and has no other connection to give."""
-    database = MemoryDatabase()
     agent = ScriptedAgent(Say("done", after_s=60))
-    async with (
-        a_process(agent, AT_ONCE, database=database) as first,
-        a_process(database=database),
-    ):
+    async with two(agent) as (first, _):
         await asyncio.sleep(3)
         renew, busy = first.store.renew, asyncio.Lock()
 
@@ -310,12 +237,8 @@ async def test_a_renewal_that_is_only_slow_is_waited_for_although_another_one_fa
 @pytest.mark.parametrize("answer_s", [2.6, 3.0])
 async def test_a_database_that_is_slow_for_all_ends_nobodys_work(answer_s: float) -> None:
     """SPEC QUEUE-2: a renewal that takes long is not given up for the next one."""
-    database = MemoryDatabase()
     agent = ScriptedAgent(Say("done", after_s=60))
-    async with (
-        a_process(agent, AT_ONCE, database=database) as first,
-        a_process(database=database) as second,
-    ):
+    async with two(agent) as (first, second):
         await asyncio.sleep(3)
         for each in (first, second):
             each.store.slow_before_s["renew"] = answer_s
@@ -326,7 +249,7 @@ async def test_a_database_that_is_slow_for_all_ends_nobodys_work(answer_s: float
 async def test_a_gateway_knows_at_once_that_it_is_no_longer_alone() -> None:
     """SPEC QUEUE-2: the database may be out of reach before the next look."""
     database = MemoryDatabase()
-    agent = ScriptedAgent(otherwise=lambda _: Block())
+    agent = stuck()
     async with a_process(agent, AT_ONCE, database=database) as first:
         await first.say("one")
         await asyncio.sleep(2.5)
@@ -341,7 +264,7 @@ async def test_a_gateway_knows_at_once_that_it_is_no_longer_alone() -> None:
 async def test_a_gateway_knows_of_another_although_its_looks_fail(hears: bool) -> None:
     """SPEC QUEUE-2: by what it hears, or by the answer to its last renewal."""
     database = MemoryDatabase()
-    agent = ScriptedAgent(otherwise=lambda _: Block())
+    agent = stuck()
     async with a_process(agent, AT_ONCE, database=database) as first:
         await first.say("one")
         await asyncio.sleep(2.5)
@@ -355,100 +278,10 @@ async def test_a_gateway_knows_of_another_although_its_looks_fail(hears: bool) -
             assert agent.active == set()
 
 
-async def test_what_gateways_gave_up_goes_on_when_the_database_is_back_and_is_answered_once() -> (
-    None
-):
-    """SPEC DB-4, IO-2: each takes its own work up again; nobody waits for a lease to end."""
-    database = MemoryDatabase()
-    agents = [ScriptedAgent(Say("done", after_s=20), Say("done")) for _ in range(2)]
-    async with (
-        a_process(agents[0], AT_ONCE, database=database) as first,
-        a_process(agents[1], AT_ONCE, database=database) as second,
-    ):
-        await first.say("one", chat="ann")
-        await second.say("two", chat="bob")
-        await asyncio.sleep(3)
-        first.store.away = second.store.away = True
-        await asyncio.sleep(60)
-        first.store.away = second.store.away = False
-        await until(lambda: len(first.channel.texts() + second.channel.texts()) == 2, within_s=9)
-        assert sorted(agents[0].prompts + agents[1].prompts) == ["one", "one", "two", "two"]
-        await asyncio.sleep(60)
-        assert len(first.channel.texts() + second.channel.texts()) == 2
-        assert len(database.nodes) == 2
-
-
-async def test_what_was_given_up_is_taken_back_although_that_fails_at_first() -> None:
-    """SPEC NODE-1: nothing of the old node is left, and nobody waits for a lease to end."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent(Block(), Say("done"))
-    async with (
-        a_process(agent, AT_ONCE, database=database) as first,
-        a_process(ScriptedAgent(Say("done")), AT_ONCE, database=database) as second,
-    ):
-        await first.say("one")
-        await asyncio.sleep(3)
-        was = first.node()
-        first.store.away = second.store.away = True
-        await asyncio.sleep(20)
-        first.store.broken = second.store.broken = {"recover"}
-        first.store.away = second.store.away = False
-        await until(lambda: len(database.nodes) == 4)
-        first.store.broken = second.store.broken = set()
-        await until(lambda: len(database.nodes) == 2, within_s=4)
-        assert was not in database.nodes
-        # The end of the run that was given up is still to be stored: that is tried every 5 s.
-        await until(lambda: "done" in first.channel.texts() + second.channel.texts(), within_s=6)
-
-
-async def test_a_process_that_starts_as_the_database_returns_buries_nobody_alive() -> None:
-    """SPEC DB-4, QUEUE-2: the leases of the living have ended, and they renew them in a moment."""
-    database = MemoryDatabase()
-    agents = [ScriptedAgent(Say("done", after_s=60)), ScriptedAgent()]
-    async with a_process(agents[0], AT_ONCE, database=database) as old:
-        await old.say("one")
-        await asyncio.sleep(5)
-        mend = cut(database, old)
-        await asyncio.sleep(15)
-        async with a_process(agents[1], AT_ONCE, database=database) as new:
-            await asyncio.sleep(3)
-            mend()
-            await old.channel.until_sent(1)
-            assert new.recoveries == []
-            assert [agent.prompts for agent in agents] == [["one"], []]
-            assert await old.outcomes() == [Outcome.COMPLETED]
-
-
-async def test_a_process_that_joins_again_as_the_database_returns_buries_nobody_alive() -> None:
-    """SPEC DB-4."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent(Say("done", after_s=60))
-    async with a_process(agent, AT_ONCE, database=database) as living:
-        await living.say("one")
-        await asyncio.sleep(5)
-        mend = cut(database, living)
-        async with a_process(database=database) as again:
-            was = again.node()
-            await asyncio.sleep(1)
-            again.store.away = True
-            await asyncio.sleep(15)
-            again.store.away = False
-            await asyncio.sleep(6)
-            assert again.node() != was
-            mend()
-            await living.channel.until_sent(1)
-            assert [found.nodes for found in again.recoveries] == [(was,)]
-            assert agent.prompts == ["one"]
-
-
 async def test_a_process_that_stood_still_gives_others_the_time_to_renew() -> None:
     """SPEC DB-4: a machine that slept stood still with all its processes."""
-    database = MemoryDatabase()
     agent = ScriptedAgent(Say("done", after_s=60))
-    async with (
-        a_process(agent, AT_ONCE, database=database) as slower,
-        a_process(database=database) as faster,
-    ):
+    async with two(agent) as (slower, faster):
         await slower.say("one")
         await asyncio.sleep(5)
         slower.store.slow_before_s["renew"] = 0.5
@@ -462,12 +295,8 @@ async def test_a_process_that_stood_still_gives_others_the_time_to_renew() -> No
 
 async def test_a_process_that_wakes_just_before_its_lease_ends_has_ended_its_work_by_then() -> None:
     """SPEC QUEUE-2: others begin it at that very moment."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent(otherwise=lambda _: Block())
-    async with (
-        a_process(agent, AT_ONCE, database=database) as first,
-        a_process(database=database),
-    ):
+    agent = stuck()
+    async with two(agent) as (first, _):
         await first.say("one")
         await asyncio.sleep(5)
         first.store.away = True
@@ -477,36 +306,6 @@ async def test_a_process_that_wakes_just_before_its_lease_ends_has_ended_its_wor
         loop.virtual_now += left.total_seconds() - 0.5
         await asyncio.sleep(0.4)
         assert agent.active == set()
-
-
-async def test_a_process_that_cannot_renew_its_lease_does_not_bury_itself() -> None:
-    """SPEC DB-4."""
-    agent = ScriptedAgent(Say("done", after_s=40))
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("one")
-        await asyncio.sleep(1)
-        gateway.store.broken = {"renew"}
-        await asyncio.sleep(20)
-        gateway.store.broken = set()
-        await gateway.channel.until_sent(1)
-        assert gateway.recoveries == []
-        assert await gateway.outcomes() == [Outcome.COMPLETED]
-
-
-async def test_a_dead_node_is_found_after_the_database_was_away() -> None:
-    """SPEC NODE-1."""
-    database = MemoryDatabase()
-    async with (
-        a_process(stuck(), AT_ONCE, database=database) as first,
-        a_process(database=database) as second,
-    ):
-        await first.say("one")
-        await asyncio.sleep(1)
-        first.kill()
-        second.store.away = True
-        await asyncio.sleep(30)
-        second.store.away = False
-        await until(lambda: second.channel.texts() == ["re: one"], within_s=30)
 
 
 class StoreWithClock(MemoryStore):
@@ -589,29 +388,10 @@ async def test_the_dead_of_this_machine_are_buried_at_once() -> None:
         assert gateway.recoveries[0].nodes == (NodeId("gone"),)
 
 
-async def test_joining_waits_for_the_database() -> None:
-    """SPEC DB-4."""
-    store = FlakyStore()
-    store.away = True
-    cluster = Membership(
-        store, LoopClock(), "test", on_recovery=lambda _: None, on_lost=lambda: None
-    )
-    joining = asyncio.create_task(cluster.join())
-    await asyncio.sleep(60)
-    assert not joining.done()
-    store.away = False
-    await joining
-    assert [node.id for node in await store.nodes()] == [cluster.node.id]
-
-
 async def test_leaving_gives_everything_to_others_at_once() -> None:
     """SPEC NODE-3."""
-    database = MemoryDatabase()
     agent = ScriptedAgent()
-    async with (
-        a_process(stuck(), AT_ONCE, database=database) as first,
-        a_process(agent, AT_ONCE, database=database),
-    ):
+    async with two(stuck(), agent) as (first, _):
         await first.say("one", "two")
         await asyncio.sleep(1)
         await first.shut_down(wait_s=0)
