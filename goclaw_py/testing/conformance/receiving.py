@@ -1,4 +1,4 @@
-"""What people say comes in, once, in order, and is confirmed when it is safe."""
+"""Checks of receiving: messages arrive once, in order, and are confirmed after the commit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONG_S = 1.5
 
 @check("CHAN-1")
 async def what_somebody_says_comes_in_as_it_was_said(scene: Scene) -> None:
-    """Every field that the runtime relies on."""
+    """Check that a received message has every field on which the runtime relies."""
     rig, text = scene.rig, "two words\n\n& <a> *line* \U0001f600 é"
     async with scene.receiving():
         rig.say(rig.ann, text)
@@ -43,7 +43,7 @@ async def what_somebody_says_comes_in_as_it_was_said(scene: Scene) -> None:
 
 @check("IO-1")
 async def what_was_said_while_nobody_received_comes_later(scene: Scene) -> None:
-    """Nothing may be skipped at the start."""
+    """Check that no message sent before ``receive`` began is skipped."""
     rig = scene.rig
     rig.say(rig.ann, "early")
     rig.say(rig.ben, "early too")
@@ -54,7 +54,10 @@ async def what_was_said_while_nobody_received_comes_later(scene: Scene) -> None:
 
 @check("IO-1")
 async def different_messages_have_different_external_ids(scene: Scene) -> None:
-    """Two messages of one id would be taken for one, also across chats."""
+    """Check that different messages have different external ids, also across chats.
+
+    Messages with equal ids would be deduplicated.
+    """
     rig = scene.rig
     for _ in range(3):
         rig.say(rig.ann, "same words")
@@ -67,7 +70,10 @@ async def different_messages_have_different_external_ids(scene: Scene) -> None:
 
 @check("IO-1")
 async def nothing_is_confirmed_before_the_intake_returned(scene: Scene) -> None:
-    """A crash in between would lose it."""
+    """Check that a message is confirmed only after the intake has returned.
+
+    Otherwise a crash between the two would lose the message.
+    """
     rig = scene.rig
     scene.inbox.hold()
     async with scene.receiving():
@@ -82,7 +88,7 @@ async def nothing_is_confirmed_before_the_intake_returned(scene: Scene) -> None:
 
 @check("DB-4")
 async def what_could_not_be_committed_is_offered_again(scene: Scene) -> None:
-    """The intake raises ``StoreUnavailable``: the message stays unconfirmed and comes again."""
+    """Check that after ``StoreUnavailable`` a message stays unconfirmed and is offered again."""
     rig, inbox = scene.rig, scene.inbox
     inbox.down = True
     async with scene.receiving():
@@ -100,9 +106,10 @@ async def what_could_not_be_committed_is_offered_again(scene: Scene) -> None:
 
 @check("CMD-1")
 async def what_comes_while_nothing_can_be_committed_is_offered_too(scene: Scene) -> None:
-    """A ``/stop`` acts when it is offered, so it must not wait for the database.
+    """Check that new messages are offered while the database is unavailable.
 
-    In another chat: some servers bring messages of one chat one after the other.
+    A ``/stop`` acts when it is offered, so it must not wait for the database. It is sent to
+    another chat, because some servers deliver the messages of one chat one at a time.
     """
     rig, inbox = scene.rig, scene.inbox
     inbox.down = True
@@ -118,7 +125,10 @@ async def what_comes_while_nothing_can_be_committed_is_offered_too(scene: Scene)
 
 @check("IO-2")
 async def a_bug_of_the_intake_loses_nothing(scene: Scene) -> None:
-    """Any other error may end ``receive``; the supervisor calls it again."""
+    """Check that no message is lost if the intake raises an unexpected error.
+
+    Such an error may end ``receive``; the supervisor calls it again.
+    """
     rig, inbox = scene.rig, scene.inbox
     inbox.broken = True
     rig.say(rig.ann, "one")
@@ -142,7 +152,10 @@ async def a_bug_of_the_intake_loses_nothing(scene: Scene) -> None:
 
 @check("CHAN-1")
 async def receive_ends_when_it_is_cancelled_and_can_begin_again(scene: Scene) -> None:
-    """At once, idle, and after a message; ``receiving`` sees that nothing is left behind."""
+    """Check that ``receive`` can be cancelled and restarted: at once, idle, and after a message.
+
+    ``receiving`` checks that no task is left.
+    """
     rig = scene.rig
     for pause_s in (0.0, HOLD_S):
         async with scene.receiving():
@@ -155,7 +168,7 @@ async def receive_ends_when_it_is_cancelled_and_can_begin_again(scene: Scene) ->
 
 @check("IO-2")
 async def what_was_not_committed_when_receive_was_cancelled_comes_again(scene: Scene) -> None:
-    """In the middle of a commit, which nobody knows the end of."""
+    """Check that a message is received again if ``receive`` was cancelled during its commit."""
     rig, inbox = scene.rig, scene.inbox
     inbox.hold()
     async with scene.receiving():
@@ -173,7 +186,10 @@ async def what_was_not_committed_when_receive_was_cancelled_comes_again(scene: S
 
 @check("IO-2")
 async def another_process_gets_what_this_one_did_not_confirm(scene: Scene) -> None:
-    """With the same external id, by which it knows what was committed already."""
+    """Check that a new process receives unconfirmed messages with the same external id.
+
+    The id tells it which messages were committed already.
+    """
     rig, inbox = scene.rig, scene.inbox
     inbox.down = True
     async with scene.receiving():
@@ -191,7 +207,10 @@ async def another_process_gets_what_this_one_did_not_confirm(scene: Scene) -> No
 
 @check("CMD-1", Offer.MARKS_OLD)
 async def what_another_process_may_have_seen_is_marked(scene: Scene) -> None:
-    """A command among it may have been acted on, so it waits for the commit."""
+    """Check that messages an earlier process may have received are marked ``redelivered``.
+
+    A command among them may have been executed, so it waits for the commit.
+    """
     rig, inbox = scene.rig, scene.inbox
     inbox.down = True
     async with scene.receiving():
@@ -201,7 +220,7 @@ async def what_another_process_may_have_seen_is_marked(scene: Scene) -> None:
     inbox.down = False
     async with scene.receiving():
         await scene.until_accepted("/stop")
-        # Times of messages are precise to the second.
+        # Message times have a resolution of one second.
         await asyncio.sleep(1.1)
         rig.say(rig.ann, "new")
         await scene.until_accepted("new")
@@ -211,7 +230,7 @@ async def what_another_process_may_have_seen_is_marked(scene: Scene) -> None:
 
 @check("IO-1", Offer.DELIVERS_AGAIN)
 async def a_message_that_is_delivered_twice_has_one_external_id(scene: Scene) -> None:
-    """By it the duplicate falls out."""
+    """Check that a redelivered message keeps its external id, which deduplicates it."""
     rig, inbox = scene.rig, scene.inbox
     async with scene.receiving():
         rig.say(rig.ann, "one")
@@ -228,7 +247,7 @@ async def a_message_that_is_delivered_twice_has_one_external_id(scene: Scene) ->
 
 @check("IO-4")
 async def messages_of_a_chat_come_in_the_order_in_which_they_were_said(scene: Scene) -> None:
-    """Also after a commit failed in between."""
+    """Check that messages of a chat keep their order, also after a failed commit."""
     rig, inbox = scene.rig, scene.inbox
     said = [f"{number:02}" for number in range(_MANY)]
     async with scene.receiving():
@@ -255,7 +274,7 @@ def _was_refused(offered: list[Inbound], accepted: list[Inbound]) -> bool:
 
 @check("CHAN-8", Trouble.AWAY)
 async def receiving_goes_on_when_the_server_is_back(scene: Scene) -> None:
-    """Also if it was away when receiving began."""
+    """Check that receiving resumes when the server is back, also if it was away at the start."""
     rig = scene.rig
     async with AsyncExitStack() as stack:
         await rig.cause(Trouble.AWAY)
@@ -277,7 +296,10 @@ async def receiving_goes_on_when_the_server_is_back(scene: Scene) -> None:
 
 @check("CHAN-8", Trouble.AWAY)
 async def receive_can_be_cancelled_while_the_server_is_away(scene: Scene) -> None:
-    """Nobody waits for a pause between two tries."""
+    """Check that ``receive`` can be cancelled while the server is away.
+
+    Cancellation does not wait for the pause between two attempts.
+    """
     rig = scene.rig
     await rig.cause(Trouble.AWAY)
     async with scene.receiving():
@@ -288,7 +310,10 @@ async def receive_can_be_cancelled_while_the_server_is_away(scene: Scene) -> Non
 
 @check("CHAN-8", Trouble.ACCOUNT_REFUSED)
 async def receive_ends_when_the_server_does_not_accept_us(scene: Scene) -> None:
-    """With ``ChannelRefused``, so that it stops for good and others go on."""
+    """Check that ``receive`` raises ``ChannelRefused`` if the server refuses the account.
+
+    This channel then stops permanently, and the other channels continue.
+    """
     rig = scene.rig
     await rig.cause(Trouble.ACCOUNT_REFUSED)
     error = await scene.fails(rig.channel.receive(scene.inbox))
@@ -302,7 +327,7 @@ async def receive_ends_when_the_server_does_not_accept_us(scene: Scene) -> None:
 
 @check("CHAN-1")
 async def only_what_the_runtime_knows_is_handed_over(scene: Scene) -> None:
-    """And all of it belongs to this channel and account."""
+    """Check that the intake gets only ``Inbound`` objects, all of this channel and account."""
     rig = scene.rig
     async with scene.receiving():
         rig.say(rig.ann, "one")

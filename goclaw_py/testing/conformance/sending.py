@@ -1,4 +1,4 @@
-"""What we say arrives, and if not, the error says what is known."""
+"""Checks of sending: a message arrives, or the error says whether it may have arrived."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from goclaw_py.testing.conformance.scene import HOLD_S, NotKept, Scene, require
 
 
 async def arrives(scene: Scene, text: str, chat: Target | None = None) -> SeenMessage:
-    """Send a plain text and see it."""
+    """Send a plain text and return the message that is shown for it."""
     target = chat or scene.rig.ann
     number = await scene.call(scene.rig.channel.send(OutboundMessage(target, text)))
     return await shown(scene, target, number)
 
 
 async def shown(scene: Scene, chat: Target, number: str) -> SeenMessage:
-    """The message with an id, as people see it."""
+    """Wait for the message with an id and return it as people see it."""
     require(_is_id(number), f"send returns an id, not {number!r}")
     found = {}
 
@@ -47,13 +47,13 @@ def _is_id(number: object) -> bool:
 
 
 def texts(scene: Scene, chat: Target | None = None) -> list[str]:
-    """What people see of us in a chat."""
+    """Return the texts of our messages that people see in a chat."""
     return [seen.text for seen in scene.rig.seen(chat or scene.rig.ann)]
 
 
 @check("IO-6")
 async def a_plain_text_is_shown_as_it_stands(scene: Scene) -> None:
-    """Whatever looks like markup in it."""
+    """Check that a plain text is shown unchanged, even if it looks like markup."""
     for text in ("hello", "a <b> & *c* _d_ [e](f) `g` ü \U0001f600", "one\n\ntwo\n  three"):
         seen = await arrives(scene, text)
         require(seen.text == text, f"{text!r} is shown as it stands, not as {seen.text!r}")
@@ -61,7 +61,7 @@ async def a_plain_text_is_shown_as_it_stands(scene: Scene) -> None:
 
 @check("IO-4")
 async def two_messages_are_two_in_their_order(scene: Scene) -> None:
-    """Also with the same words."""
+    """Check that two messages arrive once each, in order, even with equal texts."""
     first = await arrives(scene, "same")
     second = await arrives(scene, "same")
     require(first.id != second.id, "two messages have two ids")
@@ -71,7 +71,7 @@ async def two_messages_are_two_in_their_order(scene: Scene) -> None:
 
 @check("IO-4")
 async def a_message_arrives_in_its_chat_only(scene: Scene) -> None:
-    """Also when both are sent at once."""
+    """Check that each message arrives only in its chat, even if both are sent at once."""
     rig = scene.rig
     both = [(rig.ann, "for ann"), (rig.ben, "for ben")]
     sends = [scene.begin(rig.channel.send(OutboundMessage(*one))) for one in both]
@@ -85,7 +85,10 @@ async def a_message_arrives_in_its_chat_only(scene: Scene) -> None:
 
 @check("CHAN-1")
 async def messages_are_sent_whether_or_not_it_receives(scene: Scene) -> None:
-    """Answers go out during a drain, and from processes that never receive."""
+    """Check that messages are sent before, during and after receiving.
+
+    Answers go out during a drain, and from processes that never receive.
+    """
     await arrives(scene, "before")
     async with scene.receiving():
         await arrives(scene, "meanwhile")
@@ -94,7 +97,7 @@ async def messages_are_sent_whether_or_not_it_receives(scene: Scene) -> None:
 
 @check("IO-3")
 async def an_answer_to_a_message_that_is_gone_arrives(scene: Scene) -> None:
-    """Its question was deleted, or its id is none of ours."""
+    """Check that a reply arrives if its question was deleted or the id is not one of ours."""
     rig = scene.rig
     for number, reply_to in enumerate(("999999", "no id of ours", "")):
         message = OutboundMessage(rig.ann, f"answer {number}", reply_to=reply_to)
@@ -103,7 +106,7 @@ async def an_answer_to_a_message_that_is_gone_arrives(scene: Scene) -> None:
 
 @check("CHAN-6")
 async def buttons_take_nothing_from_their_message(scene: Scene) -> None:
-    """Also where buttons cannot be shown."""
+    """Check that the text of a message with buttons arrives, even without button support."""
     rows = ((Button("Yes", "y:1"), Button("No", "n:1")), (Button("Later", "l"),))
     message = OutboundMessage(scene.rig.ann, "really?", buttons=rows)
     number = await scene.call(scene.rig.channel.send(message))
@@ -113,7 +116,10 @@ async def buttons_take_nothing_from_their_message(scene: Scene) -> None:
 
 @check("CHAN-1")
 async def only_channel_errors_leave_it_for_a_place_that_is_none(scene: Scene) -> None:
-    """Targets come from settings and from old databases, too."""
+    """Check that sending to an invalid target raises only ``ChannelError``, if anything.
+
+    Targets come from settings and from old databases, too.
+    """
     rig = scene.rig
     for chat, thread in (("no such chat", None), ("", None), ("\ud83d", "x"), (rig.ann.chat, "?")):
         target = replace(rig.ann, chat=chat, thread=thread)
@@ -148,7 +154,7 @@ _MEANINGS = {
 
 
 async def _meets(scene: Scene, trouble: Trouble) -> ChannelError:
-    """Send into a trouble; the error has the class that says what is known."""
+    """Send a message during a trouble and return the error, which has the matching class."""
     rig, meaning = scene.rig, _MEANINGS[trouble]
     await arrives(scene, "before")
     await rig.cause(trouble)
@@ -169,21 +175,21 @@ async def _calms(scene: Scene) -> None:
 
 @check("IO-5", Trouble.AWAY)
 async def a_message_that_certainly_did_not_leave_is_not_sent(scene: Scene) -> None:
-    """The server cannot be reached."""
+    """Check that sending raises ``NotSent`` if the server cannot be reached."""
     await _meets(scene, Trouble.AWAY)
     await _calms(scene)
 
 
 @check("IO-5", Trouble.ANSWER_LOST)
 async def a_message_whose_answer_is_lost_is_maybe_sent(scene: Scene) -> None:
-    """It arrived, but we cannot know."""
+    """Check that a message that arrived, but whose answer is lost, raises ``MaybeSent``."""
     await _meets(scene, Trouble.ANSWER_LOST)
     await _calms(scene)
 
 
 @check("IO-3", Trouble.FLOOD)
 async def a_message_that_came_too_soon_says_how_long_to_wait(scene: Scene) -> None:
-    """In seconds, by the server's own word."""
+    """Check that ``RateLimited`` has the seconds to wait that the server named."""
     error = await _meets(scene, Trouble.FLOOD)
     wait_s = error.retry_after_s
     require(wait_s is not None and 0 < wait_s < math.inf, f"how long to wait, not {wait_s}")
@@ -192,7 +198,7 @@ async def a_message_that_came_too_soon_says_how_long_to_wait(scene: Scene) -> No
 
 @check("IO-3", Trouble.MESSAGE_REFUSED)
 async def a_message_that_is_never_accepted_is_undeliverable(scene: Scene) -> None:
-    """It is dead, the chat is not."""
+    """Check that a permanently refused message is not retried and the chat still works."""
     error = await _meets(scene, Trouble.MESSAGE_REFUSED)
     require(not error.retryable, "nobody tries it again")
     require(not isinstance(error, ChatGone), "other messages to this chat may pass")
@@ -201,7 +207,7 @@ async def a_message_that_is_never_accepted_is_undeliverable(scene: Scene) -> Non
 
 @check("CHAN-7", Trouble.CHAT_GONE)
 async def a_chat_that_is_gone_is_told_as_gone(scene: Scene) -> None:
-    """Other chats go on."""
+    """Check that sending to a deleted chat raises ``ChatGone`` and other chats still work."""
     error = await _meets(scene, Trouble.CHAT_GONE)
     require(not error.retryable, "nobody tries it again")
     await arrives(scene, "meanwhile", scene.rig.ben)
@@ -210,7 +216,7 @@ async def a_chat_that_is_gone_is_told_as_gone(scene: Scene) -> None:
 
 @check("CHAN-7", Trouble.CHAT_MOVED)
 async def a_chat_that_moved_tells_where_to(scene: Scene) -> None:
-    """And can be written to there."""
+    """Check that ``ChatMoved`` has the new chat id and that messages to it arrive."""
     error = await _meets(scene, Trouble.CHAT_MOVED)
     new = error.chat if isinstance(error, ChatMoved) else ""
     require(new and new != scene.rig.ann.chat, f"the new id, not {new!r}")
@@ -219,7 +225,7 @@ async def a_chat_that_moved_tells_where_to(scene: Scene) -> None:
 
 @check("CHAN-8", Trouble.ACCOUNT_REFUSED)
 async def an_account_that_is_refused_is_told_as_refused(scene: Scene) -> None:
-    """Trying again cannot help."""
+    """Check that a refused account raises ``ChannelRefused``, which is not retryable."""
     error = await _meets(scene, Trouble.ACCOUNT_REFUSED)
     require(not error.retryable, "nobody tries it again")
     await _calms(scene)
@@ -227,7 +233,10 @@ async def an_account_that_is_refused_is_told_as_refused(scene: Scene) -> None:
 
 @check("IO-4", Trouble.HANGS)
 async def a_chat_that_hangs_delays_no_other(scene: Scene) -> None:
-    """One chat, one sender; they share nothing that can be used up by one."""
+    """Check that a hanging send to one chat does not delay another chat.
+
+    Each chat has its own sender; one chat must not exhaust a shared resource.
+    """
     rig = scene.rig
     await rig.cause(Trouble.HANGS)
     hanging = scene.begin(rig.channel.send(OutboundMessage(rig.ann, "slow")))
@@ -240,7 +249,10 @@ async def a_chat_that_hangs_delays_no_other(scene: Scene) -> None:
 
 @check("CHAN-1", Trouble.HANGS)
 async def a_send_that_is_cancelled_ends_and_the_next_one_arrives(scene: Scene) -> None:
-    """Whether the first one arrived nobody knows; twice it did not."""
+    """Check that a send can be cancelled and that the next message arrives.
+
+    The cancelled message may have arrived, but not twice.
+    """
     rig = scene.rig
     await rig.cause(Trouble.HANGS)
     hanging = scene.begin(rig.channel.send(OutboundMessage(rig.ann, "cancelled")))

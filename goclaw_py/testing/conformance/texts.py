@@ -1,4 +1,4 @@
-"""Any reply is cut into messages that the channel takes, and nothing of it is lost."""
+"""Checks that a reply is split into messages that the channel accepts, without loss."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ _REPLIES = {
 """Replies that must arrive."""
 
 _UNSEEN = re.compile(r"\]\([^)]*\)|^```\w+|&lt;", re.MULTILINE)
-"""What Markdown may show in another way: addresses of links, languages of code, entities."""
+"""Parts that Markdown may show differently: link addresses, code languages, entities."""
 
 _NOTHING = ("", " ", "\n \t\n", "\u200b", "\x00")
-"""Replies of which nothing can be seen."""
+"""Replies without visible characters."""
 
 
 async def _arrives_whole(scene: Scene, reply: str) -> None:
@@ -86,7 +86,7 @@ def _letters(text: str) -> str:
 
 
 def _is_within(text: str, other: str) -> bool:
-    """Whether ``other`` has all characters of ``text`` in their order, maybe with more between."""
+    """Return whether ``text`` is a subsequence of ``other``: same order, gaps allowed."""
     rest = iter(other)
     return all(char in rest for char in text)
 
@@ -104,7 +104,10 @@ for _name, _reply in _REPLIES.items():
 
 @check("CHAN-3")
 async def of_a_blank_reply_nothing_is_left(scene: Scene) -> None:
-    """An empty message would be refused, again and again."""
+    """Check that a blank reply makes no blank message.
+
+    A server would refuse an empty message on every attempt.
+    """
     for text in _NOTHING:
         parts = scene.rig.channel.parts(text)
         require(not [part for part in parts if is_blank(part)], f"{text!r} makes no blank message")
@@ -112,14 +115,17 @@ async def of_a_blank_reply_nothing_is_left(scene: Scene) -> None:
 
 @check("CHAN-3")
 async def a_huge_reply_is_cut(scene: Scene) -> None:
-    """Without sending it."""
+    """Check that a huge reply is split into parts that are not blank. Nothing is sent."""
     parts = scene.rig.channel.parts("All work and **no** play.\n\n" * 20_000)
     require(parts and not any(map(is_blank, parts)), "none of its parts is blank")
 
 
 @check("CHAN-3")
 async def a_plain_text_that_is_odd_is_shown_or_undeliverable(scene: Scene) -> None:
-    """What an agent says of itself is not always valid; the next message arrives all the same."""
+    """Check that odd plain text is sent or refused permanently, and that the next message arrives.
+
+    Text that an agent writes is not always valid.
+    """
     rig = scene.rig
     for text in ("\ud83d", "a\x00b", "\u202e", "a" * 100_000, ""):
         send = scene.begin(rig.channel.send(OutboundMessage(rig.ann, text)))
