@@ -1,4 +1,4 @@
-"""Authorization of job changes: operators may do everything, others stay in their chat (SEC-3)."""
+"""Authorization of job changes: operators may do all, others only in their chat (SEC-3)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _BOUND_TO_AGENT = ("payload", "agent", "source", "session")
 _MOST = ("retries", "history_keep")
 """Policy keys whose value may not exceed that of the settings."""
 _MOST_OR_NONE = ("turns", "usd", "max_per_agent")
-"""The same; None is no limit."""
+"""Policy keys whose value may not exceed that of the settings; None means no limit."""
 
 
 def permit(spec: JobSpec, base: JobPolicy, by: Requester, before: JobSpec | None = None) -> None:
-    """Raise ``BadJob`` if the requester may not have or change something; operators may do all.
+    """Raise ``BadJob`` if the requester may not create or edit this job; operators may do all.
 
     ``base`` is the policy of the settings. ``before`` is the job before an edit: unchanged fields
-    keep what an operator has granted, unless the edit changes what the job does.
+    keep the permissions that an operator has granted, unless the edit changes the payload.
     """
     if by.maker is Maker.OPERATOR:
         return
@@ -48,8 +48,8 @@ def permit(spec: JobSpec, base: JobPolicy, by: Requester, before: JobSpec | None
 def is_own_chat(target: Target, peer: PeerKind, by: Requester) -> bool:
     """Return whether a chat, or a thread of it, belongs to the requester.
 
-    Decided by the owner, not by the chat that the requester names. Jobs that an operator's job
-    creates belong to no chat; they stay in that job's target.
+    The owner decides, not the chat that the requester names. Jobs that an operator's job creates
+    belong to no chat; they must keep the target of that job.
     """
     if by.owner in (None, OPERATOR):
         here = None if by.chat is None else (replace(by.chat, thread=None), by.peer)
@@ -107,7 +107,7 @@ def _permit_policy(spec: JobSpec, base: JobPolicy, by: Requester, before: JobSpe
 
 
 def _is_looser(key: str, wanted: JobPolicy, limits: JobPolicy) -> bool:
-    """Return whether a key of one policy allows more than that of another."""
+    """Return whether the wanted policy allows more than the limits for this key."""
     given, limit = getattr(wanted, key), getattr(limits, key)
     match key:
         case "tools_in_runs" | "retry_after_effects":

@@ -30,17 +30,17 @@ log = logging.getLogger(__name__)
 
 _UTC = "UTC"
 _MOST_RUNS = 1000
-"""Of so many runs that work now, the newest, the sessions are known (SPEC OPS-4)."""
+"""Limit of active runs, newest first, among which blocking runs are found (SPEC OPS-4)."""
 
 _TRIES = 5
-"""How often a change is made anew when somebody else's came between."""
+"""Limit of attempts of a change that conflicts with concurrent changes."""
 
 
 class ManualJobRuns(Protocol):
-    """Runs jobs by hand."""
+    """Starts manual runs of jobs."""
 
     async def run_now(self, job: Job) -> StartedNow | RunNow:
-        """Run it, in whatever state it is. Raises ``StoreUnavailable`` and ``UnknownJob``."""
+        """Run a job in any state. Raise ``StoreUnavailable`` or ``UnknownJob``."""
 
 
 class JobServiceStore(JobStore, RunStore, Protocol):
@@ -51,8 +51,8 @@ class GatewayJobService:
     """Implements ``ports.jobs.JobService`` over a store.
 
     Args:
-        hand: Who runs jobs by hand; None: nobody here.
-        chats: Where results go; None where nobody is told.
+        hand: The service for manual runs; None: this process has none.
+        chats: The chats to which results go; None: results are not sent.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class GatewayJobService:
         self._hand = hand
 
     def connect(self, hand: ManualJobRuns) -> None:
-        """Set the service for manual runs."""
+        """Set the service that starts manual runs."""
         self._hand = hand
 
     @property
@@ -93,7 +93,7 @@ class GatewayJobService:
         return self._clock.now()
 
     def _most(self, by: Requester) -> int | None:
-        """Return the limit for an owner's jobs at a creation; None: no limit (CRON-15)."""
+        """Return the most jobs that an owner may have; None: no limit (CRON-15)."""
         limited = by.maker is not Maker.OPERATOR or self._rules.limits_operators
         return self.most if limited else None
 
@@ -117,7 +117,7 @@ class GatewayJobService:
         raise SlugTaken(job.spec.slug)
 
     async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
-        """See ``ports.jobs.JobService``. Without a revision, it is applied to the newest one."""
+        """See ``ports.jobs.JobService``. Without a revision, edit the newest one."""
         for _ in range(_TRIES):
             before = await self.get(asked, by)
             if change.revision not in (None, before.revision):
@@ -136,7 +136,7 @@ class GatewayJobService:
         )
 
     async def delete(self, asked: str, by: Requester) -> Job:
-        """See ``ports.jobs.JobService``. The policy decides whether its log is deleted."""
+        """See ``ports.jobs.JobService``. The policy decides whether the job's log is deleted."""
         job = await self.get(asked, by)
         forget = job.policy(self._rules.base).history_on_delete is History.DELETE
         if not await self._store.delete_job(job.id, forget=forget):
@@ -158,7 +158,7 @@ class GatewayJobService:
         own = await self._store.find_jobs(asked, owner=owner_for(by))
         found = own or await self._store.find_jobs(asked)
         if by.owner is not None and not own:
-            # Only a caller with the whole id learns that the job exists.
+            # Only a caller with the full id learns that the job exists.
             if any(job.id == asked for job in found):
                 raise NotYours(asked, by.owner)
             raise UnknownJob(asked)
@@ -189,7 +189,7 @@ class GatewayJobService:
             try:
                 job = (await self.get(asked, by)).id
             except UnknownJob as error:
-                # By its whole id also one that is deleted.
+                # The log of a deleted job can be read by its full id.
                 job, unknown = JobId(asked), error
         elif by.owner is not None:
             raise NotYours("", by.owner)
@@ -199,14 +199,14 @@ class GatewayJobService:
         return await self._with_waits(rows)
 
     async def _with_waits(self, rows: Sequence[LoggedOccurrence]) -> list[LoggedOccurrence]:
-        """Return the rows, with the session that each waits for and the run in it."""
+        """Return the rows, each with the session that it waits for and the run that blocks it."""
         base = self._rules.base
         sessions = {row.id: key for row in rows if (key := _awaited(row, base)) is not None}
         if not sessions:
             return list(rows)
         working: dict[SessionKey, StoredRun] = {}
         for run in await self._store.runs(limit=_MOST_RUNS, active=True):
-            working[run.session] = run  # in the end the oldest
+            working[run.session] = run  # the oldest run of a session comes last and stays
         return [_with_wait(row, sessions.get(row.id), working) for row in rows]
 
     async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
@@ -275,14 +275,14 @@ def _facts(job: Job) -> dict[str, object]:
 
 
 def _awaited(row: LoggedOccurrence, base: JobPolicy) -> SessionKey | None:
-    """Return the session of an occurrence that has not started; None if it needs none of others."""
+    """Return the session for which an occurrence waits, or None if it needs no shared session."""
     if row.waits_for is not None or row.started_at is not None or row.finished_at is not None:
         return row.waits_for
     try:
         job = job_of(row.definition)
         policy = job.policy(base)
     except (BadJob, BadSchedule):
-        return None  # another release has written it
+        return None  # written by another release
     return None if isinstance(job.spec.payload, FixedMessage) else session_for(job, policy, None)
 
 

@@ -1,4 +1,4 @@
-"""What tests of this project, and of channels and agents written by others, are made of.
+"""Test tools for this project and for channels and agents of other authors.
 
 Virtual time instead of sleeps, fakes instead of mocks. Uses the standard library only.
 """

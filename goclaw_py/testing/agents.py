@@ -1,4 +1,4 @@
-"""An agent loop that does what a test tells it to.
+"""An agent loop that follows the script of a test.
 
 ::
 
@@ -23,7 +23,7 @@ from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, RunRequest
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Reply at once, or ``after_s`` of the loop's clock later."""
+    """Reply at once, or after ``after_s`` seconds of the loop's clock."""
 
     text: str
     after_s: float = 0.0
@@ -31,7 +31,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Emit each piece ``every_s`` after the one before it; the reply is all of them."""
+    """Emit each piece ``every_s`` after the previous one; the reply is all pieces joined."""
 
     pieces: tuple[str, ...]
     every_s: float = 0.0
@@ -46,9 +46,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Wait to be cancelled, go on for ``for_s`` all the same, then end.
+    """Wait for cancellation, keep running for ``for_s`` seconds, then end.
 
-    It ends as cancelled, or with ``reply`` as if nothing had happened.
+    It ends as cancelled, or returns ``reply`` as if it had not been cancelled.
     """
 
     for_s: float
@@ -65,7 +65,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Emitting:
-    """Report these events, then go on with another step."""
+    """Emit these events, then do another step."""
 
     events: tuple[LoopEvent, ...]
     then: Say | Stream | Block | Ignore | Fail
@@ -80,7 +80,7 @@ class Do:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Give this result as it is."""
+    """Return this result unchanged."""
 
     result: AgentResult
 
@@ -89,7 +89,7 @@ Step = Say | Stream | Block | Ignore | Fail | Emitting | Do | Return
 
 
 def echo(request: RunRequest) -> Step:
-    """Answer ``re: <prompt>`` at once."""
+    """Return a step that replies ``re: <prompt>`` at once."""
     return Say(f"re: {request.prompt}")
 
 
@@ -100,15 +100,15 @@ class ScriptedAgent:
     script: tuple[Step, ...]
     otherwise: Callable[[RunRequest], Step]
     requests: list[RunRequest]
-    """Everything asked for, in order of start."""
+    """All requests, in order of start."""
     finished: list[RunId]
-    """Runs that gave a result."""
+    """Runs that returned a result."""
     cancelled: list[RunId]
     """Runs that ended as cancelled."""
     active: set[RunId]
-    """Runs that work now."""
+    """Runs in progress."""
     overlaps: dict[SessionKey, int]
-    """The most runs that a session ever had at once."""
+    """The highest number of concurrent runs of each session."""
     warmed: int
     closed: bool
     _working: dict[SessionKey, int] = field(repr=False)
@@ -131,16 +131,16 @@ class ScriptedAgent:
 
     @property
     def prompts(self) -> list[str]:
-        """The prompts of ``requests``."""
+        """Return the prompts of ``requests``."""
         return [request.prompt for request in self.requests]
 
     @property
     def said(self) -> list[str]:
-        """The same without who said it."""
+        """Return the prompts of ``requests`` without the names of their senders."""
         return [request.said for request in self.requests]
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """Do the next step of the script."""
+        """Execute the next step of the script."""
         number = len(self.requests)
         step = self.script[number] if number < len(self.script) else self.otherwise(request)
         self._enter(request)
@@ -160,21 +160,21 @@ class ScriptedAgent:
         self.warmed += 1
 
     async def close(self) -> None:
-        """Note the call."""
+        """Record the call."""
         self.closed = True
 
     def release(self, run_id: RunId | None = None) -> None:
-        """Let one blocked run go on, or all that are blocked now."""
+        """Release one blocked run, or all runs that are blocked now."""
         for blocked, gate in self._gates.items():
             if run_id is None or blocked == run_id:
                 gate.set()
 
     async def until_started(self, runs: int) -> None:
-        """Return once that many runs have started, ended ones included."""
+        """Wait until that many runs have started, ended ones included."""
         await self._until(lambda: len(self.requests) >= runs)
 
     async def until_active(self, runs: int) -> None:
-        """Return once exactly that many runs work at the same time."""
+        """Wait until exactly that many runs are in progress."""
         await self._until(lambda: len(self.active) == runs)
 
     async def _until(self, reached: Callable[[], bool]) -> None:
@@ -247,7 +247,7 @@ async def _ignore(step: Ignore, emit: Emit) -> AgentResult:
 
 
 async def _stay(for_s: float) -> None:
-    """Sleep for that long however often somebody cancels."""
+    """Sleep for ``for_s`` seconds and ignore cancellation."""
     loop = asyncio.get_running_loop()
     until = loop.time() + for_s
     while (left := until - loop.time()) > 0:

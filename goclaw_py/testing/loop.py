@@ -1,7 +1,7 @@
 """An event loop with virtual time: when nothing is ready, it jumps to the next timer.
 
-An hour's sleep takes microseconds, and a test that waits for something that never comes fails at
-once instead of hanging. Sockets with both ends in the loop work. Threads and other processes work
+A sleep of an hour takes microseconds, and a test that waits for an event that never happens fails
+at once instead of hanging. Sockets with both ends in the loop work. Threads and other processes run
 in real time: mark such waits with ``busy_outside``.
 """
 
@@ -22,11 +22,11 @@ _OUTSIDE_POLL_S = 0.01
 
 
 class Deadlock(RuntimeError):
-    """Every task waits and no timer is set: in real time the test would hang for ever."""
+    """Every task waits and no timer is set: in real time the test would never end."""
 
 
 class _Selector(selectors.DefaultSelector):
-    """Moves the loop's clock instead of sleeping."""
+    """A selector that advances the loop's clock instead of sleeping."""
 
     loop: VirtualLoop
 
@@ -45,7 +45,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """The loop. ``virtual_now`` is its clock, in seconds from 0."""
+    """The event loop with virtual time. ``virtual_now`` is its clock, in seconds from 0."""
 
     def __init__(self) -> None:
         selector = _Selector()
@@ -58,7 +58,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(selector)
 
     def time(self) -> float:
-        """The virtual clock."""
+        """Return the virtual time in seconds."""
         return self.virtual_now
 
     def call_at(
@@ -68,10 +68,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Set a timer. One that is a hair away moves the clock.
+        """Set a timer. If it is due within the clock resolution, move the clock to it.
 
-        It goes off at once, as in every loop; whoever finds that it is too early by rounding and
-        sets it again would do so for ever, since no time passes meanwhile.
+        Every loop runs such a timer at once. A callback that finds it too early by rounding and
+        sets it again would repeat that endlessly, since virtual time would not advance.
         """
         if self.virtual_now < when < self.virtual_now + self._clock_resolution:
             self.virtual_now = when
@@ -80,14 +80,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     async def settled(self) -> None:
         """Wait until nothing is left to do at this instant.
 
-        Called again by whoever did nothing in between, it lets time pass to the next timer.
+        If the caller does nothing before the next call, time advances to the next timer.
         """
         future: asyncio.Future[None] = self.create_future()
         self._settled.append(future)
         await future
 
     def tell_settled(self) -> bool:
-        """Wake those who wait for ``settled``; False if nobody does, or they were just told."""
+        """Wake the waiters of ``settled``. Return False if there are none or it just did."""
         told, self._was_told = self._was_told, False
         if told or not self._settled:
             return False
@@ -100,7 +100,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @contextmanager
     def busy_outside(self) -> Iterator[None]:
-        """Let real time pass while something outside of this loop works."""
+        """Let real time pass while something outside this loop is running."""
         self.outside += 1
         try:
             yield
@@ -110,7 +110,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Run in a thread; real time passes until it is done."""
+        """Run in a thread; real time passes until it has finished."""
         self.outside += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._back_inside)
@@ -120,6 +120,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.outside -= 1
 
     async def shutdown_default_executor(self, *arguments: Any) -> None:
-        """Join the threads; they end in real time."""
+        """Join the threads, which end in real time."""
         with self.busy_outside():
             await super().shutdown_default_executor(*arguments)

@@ -1,16 +1,17 @@
-"""The suite that every channel has to pass (SPEC CHAN-1).
+"""Conformance suite that every channel must pass (SPEC CHAN-1).
 
-Write a ``Rig`` for the channel, then try every check that applies to it, each with a rig of its
-own. With pytest::
+Write a ``Rig`` for the channel, then run every check that applies to it, each with a new rig.
+With pytest::
 
     @pytest.mark.parametrize("check", checks_for(MyRig), ids=str)
     async def test_the_channel_keeps_its_contract(check: Check) -> None:
         async with my_rig() as rig:
             await check(rig)
 
-Checks raise ``NotKept``, an ``AssertionError``; an error of the channel that no promise allows
-comes as it is. They wait on the loop's clock, so they pass in real time and on
-``goclaw_py.testing.loop.VirtualLoop``. ``docs/guide/channels.md`` has a channel with its rig.
+Checks raise ``NotKept``, an ``AssertionError``; an error that the contract does not allow the
+channel to raise is passed on unchanged. They wait on the loop's clock, so they
+pass in real time and on ``goclaw_py.testing.loop.VirtualLoop``. ``docs/guide/channels.md`` has a
+channel with its rig.
 """
 
 from goclaw_py.testing.conformance import drafts, files, manners, receiving, sending, texts
@@ -21,4 +22,4 @@ from goclaw_py.testing.conformance.scene import NotKept
 __all__ = ["CHECKS", "Check", "NotKept", "Offer", "Rig", "SeenMessage", "Trouble", "checks_for"]
 
 _REGISTERED = (receiving, sending, texts, drafts, files, manners)
-"""Importing them has put their checks into ``CHECKS``."""
+"""Modules whose import registers their checks in ``CHECKS``."""

@@ -1,4 +1,4 @@
-"""Checks by name."""
+"""Registry of checks, by name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Need = Offer | Trouble
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One sentence about a channel that can be false.
+    """One testable statement about a channel.
 
     Args:
-        name: The sentence.
-        clause: Where it stands in the specification, for example ``IO-1``.
-        applies: Whether it can be tried with a rig, or with every rig of a class.
-        play: Tries it. Raises ``NotKept``.
+        name: The statement.
+        clause: Its clause in the specification, for example ``IO-1``.
+        applies: Returns whether the check applies to a rig, or to every rig of a class.
+        play: Runs the check. Raises ``NotKept``.
     """
 
     name: str
@@ -31,9 +31,9 @@ class Check:
         return self.name
 
     async def __call__(self, rig: Rig) -> None:
-        """Try it, once for each rig.
+        """Run the check; use a new rig each time.
 
-        Raises ``NotKept``, or what the channel raised where it must not.
+        Raise ``NotKept``, or an error that the channel was not allowed to raise.
         """
         scene = Scene(rig)
         with scene.watching():
@@ -49,10 +49,10 @@ _Play = Callable[[Scene], Awaitable[None]]
 def check(
     clause: str, *needs: Need, without: Offer | None = None, limit: bool = False
 ) -> Callable[[_Play], _Play]:
-    """Make a check of a function; its name, with blanks, is the sentence.
+    """Return a decorator that registers a check named after its function, with blanks.
 
-    ``needs``: what a rig must offer or be able to cause; ``without``: what it must not offer;
-    ``limit``: it needs a largest size of files.
+    ``needs``: offers and troubles that a rig must have; ``without``: an offer that it must not
+    have; ``limit``: whether the rig must have ``largest_file``.
     """
 
     def applies(rig: Rig | type[Rig]) -> bool:
@@ -72,12 +72,12 @@ def check(
 
 
 def add(new: Check) -> None:
-    """Register a check."""
+    """Register a check. Raise ``ValueError`` if its name is taken."""
     if new.name in CHECKS:
         raise ValueError(f"there is a check of this name already: {new.name}")
     CHECKS[new.name] = new
 
 
 def checks_for(rig: Rig | type[Rig]) -> list[Check]:
-    """The checks that can be tried with a rig, or with every rig of a class."""
+    """Return the checks that apply to a rig, or to every rig of a class."""
     return [check for check in CHECKS.values() if check.applies(rig)]

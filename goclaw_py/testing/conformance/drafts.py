@@ -1,4 +1,4 @@
-"""A reply that people see grow is one message, from its beginning to its end (SPEC IO-5)."""
+"""Checks of drafts: a reply that is shown while it grows stays one message (SPEC IO-5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _said(scene: Scene, text: str, draft: str | None = None) -> OutboundMessage:
 
 
 async def _begun(scene: Scene, text: str) -> str:
-    """Post a draft and see it."""
+    """Post a draft, check that it is shown, and return its id."""
     draft = await scene.call(scene.rig.channel.post_draft(_said(scene, text)))
     require(text in (await shown(scene, scene.rig.ann, draft)).text, "a draft shows its beginning")
     return draft
@@ -42,20 +42,23 @@ async def _finished(scene: Scene, draft: str, text: str) -> None:
 
 @check("CHAN-1", Offer.DRAFTS)
 async def where_drafts_are_offered_they_may_be_shown(scene: Scene) -> None:
-    """``drafts`` says so, for the chats of the rig."""
+    """Check that ``drafts`` returns True for the chats of the rig."""
     require(scene.rig.channel.drafts(scene.rig.ann, scene.rig.peer) is True, "drafts() is True")
 
 
 @check("CHAN-1", without=Offer.DRAFTS)
 async def where_drafts_are_not_offered_none_are_asked_for(scene: Scene) -> None:
-    """Else a rig that forgets to offer them would hide that they do not work."""
+    """Check that ``drafts`` returns False without ``Offer.DRAFTS``.
+
+    Otherwise a rig that forgets to offer drafts would hide that they do not work.
+    """
     for peer in PeerKind:
         require(scene.rig.channel.drafts(scene.rig.ann, peer) is False, "drafts() is False")
 
 
 @check("IO-5", Offer.DRAFTS)
 async def a_reply_grows_in_one_message(scene: Scene) -> None:
-    """Post, edit, finish."""
+    """Check that a draft that is posted, edited and finished is one message."""
     draft = await _begun(scene, "one")
     await _grown(scene, draft, "one two")
     await _grown(scene, draft, "one two three")
@@ -65,7 +68,10 @@ async def a_reply_grows_in_one_message(scene: Scene) -> None:
 
 @check("IO-5", Offer.DRAFTS)
 async def an_edit_can_be_repeated(scene: Scene) -> None:
-    """After a lost answer, and after a crash by another process; the last one, too."""
+    """Check that every edit can be repeated, the final one included.
+
+    This happens after a lost answer, and in another process after a crash.
+    """
     draft = await _begun(scene, "one")
     for _ in range(3):
         await _grown(scene, draft, "one two")
@@ -77,7 +83,7 @@ async def an_edit_can_be_repeated(scene: Scene) -> None:
 
 @check("IO-5", Offer.DRAFTS)
 async def a_draft_that_is_gone_is_sent_as_a_new_message(scene: Scene) -> None:
-    """Somebody has deleted it, and the reply must not be lost with it."""
+    """Check that a reply whose draft a person has deleted is sent as a new message."""
     rig = scene.rig
     draft = await _begun(scene, "one")
     rig.delete(rig.ann, draft)
@@ -91,7 +97,7 @@ async def a_draft_that_is_gone_is_sent_as_a_new_message(scene: Scene) -> None:
 
 @check("IO-5", Offer.DRAFTS)
 async def an_id_that_is_no_draft_loses_no_reply(scene: Scene) -> None:
-    """One of an older release, for instance."""
+    """Check that a reply with an invalid draft id, as of an older release, is sent as new."""
     rig = scene.rig
     number = await scene.call(rig.channel.send(_said(scene, "the reply", "no id of ours")))
     require((await shown(scene, rig.ann, number)).text == "the reply", "it is a new message")
@@ -99,7 +105,10 @@ async def an_id_that_is_no_draft_loses_no_reply(scene: Scene) -> None:
 
 @check("IO-5", Offer.DRAFTS, Trouble.ANSWER_LOST)
 async def an_edit_whose_answer_is_lost_is_not_sent(scene: Scene) -> None:
-    """Its repeat is harmless, so it is no possible duplicate."""
+    """Check that an edit whose answer is lost raises ``NotSent``.
+
+    Repeating the edit is harmless, so it cannot make a duplicate.
+    """
     rig = scene.rig
     draft = await _begun(scene, "one")
     for call, text in ((rig.channel.edit_draft, "one two"), (rig.channel.send, "one two three")):
@@ -112,7 +121,10 @@ async def an_edit_whose_answer_is_lost_is_not_sent(scene: Scene) -> None:
 
 @check("IO-5", Offer.DRAFTS, Trouble.ANSWER_LOST)
 async def a_first_post_whose_answer_is_lost_is_maybe_sent(scene: Scene) -> None:
-    """Nobody knows its id: the channel finds it, or the reply will be a new message."""
+    """Check that a first post whose answer is lost raises ``MaybeSent``.
+
+    Its id is lost: either the channel finds the draft, or the reply is a new message.
+    """
     rig = scene.rig
     before = (await arrives(scene, "before")).id
     await rig.cause(Trouble.ANSWER_LOST)
@@ -132,7 +144,10 @@ async def a_first_post_whose_answer_is_lost_is_maybe_sent(scene: Scene) -> None:
 
 @check("IO-4", Offer.DRAFTS)
 async def a_long_draft_stays_one_message(scene: Scene) -> None:
-    """It shows as much as fits; blank beginnings are shown somehow."""
+    """Check that a long draft stays one message.
+
+    The draft shows as much as fits; a blank beginning is shown in some form.
+    """
     rig = scene.rig
     draft = await scene.call(rig.channel.post_draft(_said(scene, "")))
     await shown(scene, rig.ann, draft)
@@ -143,7 +158,10 @@ async def a_long_draft_stays_one_message(scene: Scene) -> None:
 
 @check("CMD-3", Offer.DRAFTS)
 async def a_draft_that_nobody_finishes_is_closed_by_the_end_of_its_run(scene: Scene) -> None:
-    """It stays, marked, or goes; no second message comes, however often the end is told."""
+    """Check that the end of a run closes its unfinished draft.
+
+    The draft is marked or removed; repeated end signals send no other message.
+    """
     rig = scene.rig
     for outcome in Outcome:
         before = len(texts(scene))

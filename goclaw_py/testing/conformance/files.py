@@ -1,4 +1,4 @@
-"""Files come and go whole, or not at all (SPEC CHAN-6)."""
+"""Checks of files: they are sent and received whole, or not at all (SPEC CHAN-6)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _written(folder: Path, name: str, content: bytes) -> OutFile:
 
 
 async def _attached(scene: Scene, content: bytes) -> Attachment:
-    """Let somebody send a file; what came with the message."""
+    """Let a person send a file and return the attachment that was received."""
     rig = scene.rig
     async with scene.receiving():
         rig.say_file(rig.ann, content)
@@ -57,7 +57,10 @@ async def _attached(scene: Scene, content: bytes) -> Attachment:
 
 @check("CHAN-6", Offer.SENDS_FILES)
 async def a_file_arrives_byte_for_byte_with_its_text(scene: Scene) -> None:
-    """Also a second time: it is read when it is sent, and stays where it is."""
+    """Check that a file arrives byte for byte with its text, also a second time.
+
+    The file is read when it is sent and is not removed.
+    """
     rig = scene.rig
     with _folder() as folder:
         message = OutboundMessage(rig.ann, "the report", file=_written(folder, "r.txt", CONTENT))
@@ -70,7 +73,10 @@ async def a_file_arrives_byte_for_byte_with_its_text(scene: Scene) -> None:
 
 @check("CHAN-6", Offer.SENDS_FILES)
 async def a_file_of_any_kind_and_name_arrives(scene: Scene) -> None:
-    """Both are the choice of an agent, and may be wrong."""
+    """Check that a file of any kind and name arrives.
+
+    An agent chooses both, and they may be wrong.
+    """
     rig = scene.rig
     with _folder() as folder:
         file = _written(folder, "made", CONTENT)
@@ -88,7 +94,10 @@ async def a_file_of_any_kind_and_name_arrives(scene: Scene) -> None:
 
 @check("CHAN-6", Offer.SENDS_FILES)
 async def a_file_that_is_missing_is_undeliverable(scene: Scene) -> None:
-    """The agent has deleted it by then; trying again would not help."""
+    """Check that sending a missing file raises ``Undeliverable``.
+
+    The agent may have deleted the file; a retry would not help.
+    """
     rig = scene.rig
     with _folder() as folder:
         for path in (folder / "missing", folder, folder / "no" / "folder", Path("/dev/null")):
@@ -101,7 +110,10 @@ async def a_file_that_is_missing_is_undeliverable(scene: Scene) -> None:
 
 @check("CHAN-6", Offer.SENDS_FILES)
 async def an_album_arrives_whole_or_not_at_all(scene: Scene) -> None:
-    """Each file of it has an id; a channel without albums is never asked for one."""
+    """Check that an album arrives whole, with an id for each file, or not at all.
+
+    The check passes for a channel without albums, which never gets one to send.
+    """
     rig = scene.rig
     with _folder() as folder:
         files = [_written(folder, name, CONTENT + name.encode()) for name in "abc"]
@@ -124,7 +136,7 @@ async def an_album_arrives_whole_or_not_at_all(scene: Scene) -> None:
 
 @check("CHAN-6", without=Offer.SENDS_FILES)
 async def a_file_that_cannot_be_sent_is_not_lost_in_silence(scene: Scene) -> None:
-    """It is refused for good, or people are told its name."""
+    """Check that an unsupported file is refused permanently or that its name is shown."""
     rig = scene.rig
     with _folder() as folder:
         message = OutboundMessage(rig.ann, "", file=_written(folder, "report.txt", CONTENT))
@@ -143,7 +155,7 @@ async def a_file_that_cannot_be_sent_is_not_lost_in_silence(scene: Scene) -> Non
 
 @check("CHAN-6", Offer.RECEIVES_FILES)
 async def a_file_that_came_in_is_fetched_byte_for_byte(scene: Scene) -> None:
-    """As often as it is asked for, also by another process."""
+    """Check that an attachment can be fetched repeatedly, also by another process."""
     attachment = await _attached(scene, CONTENT)
     with _folder() as folder:
         await scene.call(scene.rig.channel.fetch(attachment, folder / "one"))
@@ -156,7 +168,10 @@ async def a_file_that_came_in_is_fetched_byte_for_byte(scene: Scene) -> None:
 
 @check("CHAN-6", Offer.RECEIVES_FILES)
 async def a_file_that_is_unknown_never_comes(scene: Scene) -> None:
-    """It was deleted at the server, or its reference is none."""
+    """Check that fetching an unknown file raises ``Undeliverable`` and leaves no file.
+
+    The server may have deleted the file, or the reference may be invalid.
+    """
     with _folder() as folder:
         for ref in ("nowhere", "", "\ud83d", "../../etc/hosts"):
             attachment = Attachment(FileKind.DOCUMENT, ref)
@@ -167,7 +182,7 @@ async def a_file_that_is_unknown_never_comes(scene: Scene) -> None:
 
 @check("SEC-3", Offer.RECEIVES_FILES, limit=True)
 async def a_file_over_the_limit_is_not_fetched(scene: Scene) -> None:
-    """One of exactly the limit is."""
+    """Check that a file over the limit is not fetched. A file of exactly the limit is allowed."""
     most = scene.rig.largest_file
     if most is None:
         return
@@ -180,7 +195,7 @@ async def a_file_over_the_limit_is_not_fetched(scene: Scene) -> None:
 
 @check("CHAN-6", Offer.RECEIVES_FILES, Trouble.HANGS)
 async def a_download_that_is_cancelled_leaves_nothing(scene: Scene) -> None:
-    """And delays nothing while it hangs."""
+    """Check that a hanging download delays no message and leaves no file if cancelled."""
     rig = scene.rig
     attachment = await _attached(scene, CONTENT)
     with _folder() as folder:
@@ -198,7 +213,7 @@ async def a_download_that_is_cancelled_leaves_nothing(scene: Scene) -> None:
 
 @check("CHAN-6", Offer.RECEIVES_FILES, Trouble.AWAY)
 async def a_download_that_fails_can_be_repeated(scene: Scene) -> None:
-    """The error says so, and nothing is left behind."""
+    """Check that a failed download raises a retryable error, leaves no file and can be retried."""
     rig = scene.rig
     attachment = await _attached(scene, CONTENT)
     with _folder() as folder:

@@ -1,4 +1,4 @@
-"""What the runtime takes for granted at any time: signals, names, pace, the end, the hook."""
+"""Checks of what the runtime always relies on: signals, names, pace, ``close``, the hook."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from goclaw_py.testing.conformance.scene import HOLD_S, Scene, require
 from goclaw_py.testing.conformance.sending import arrives
 
 _AT_ONCE_S = 0.5
-"""What "returns at once" means on a busy machine."""
+"""The longest time that "returns at once" allows on a busy machine."""
 _PATH = re.compile(r"/[A-Za-z0-9._/-]*")
 _HEADERS: list[dict[str, str]] = [
     {},
@@ -55,7 +55,7 @@ def _signals(place: Target, run: RunId) -> list[RunSignal]:
 
 
 def _tell_all(scene: Scene) -> None:
-    """Every order of signals, in known and unknown places, each run with an id of its own."""
+    """Send signals in every order, to known and unknown chats, each run with its own id."""
     channel = scene.rig.channel
     for number, place in enumerate(_places(scene.rig)):
         for order in permutations(range(4)):
@@ -74,21 +74,24 @@ def _tell_all(scene: Scene) -> None:
 
 @check("CHAN-1")
 async def signals_of_any_kind_and_order_return_at_once(scene: Scene) -> None:
-    """Before it receives, meanwhile, and after; no run may fail for them."""
+    """Check that signals return at once before, during and after receiving.
+
+    A signal must not make a run fail.
+    """
     for _ in range(2):
         began = time.perf_counter()
         _tell_all(scene)
         took = time.perf_counter() - began
         require(took < _AT_ONCE_S, f"telling some hundred signals took {took:.1f} s")
         async with scene.receiving():
-            # Its tasks, if it has any, must not die of what they were told.
+            # Tasks of the channel, if any, must not fail because of the signals.
             await asyncio.sleep(HOLD_S)
         await arrives(scene, "through")
 
 
 @check("CHAN-1")
 async def signals_after_the_end_do_no_harm(scene: Scene) -> None:
-    """Runs may outlast their channel."""
+    """Check that signals after ``close`` do no harm, because runs may outlive their channel."""
     scene.tell(scene.rig.channel.signal, RunStarted(RunId("r"), scene.rig.ann, ("1",)))
     await scene.call(scene.rig.channel.close())
     _tell_all(scene)
@@ -101,7 +104,7 @@ async def signals_after_the_end_do_no_harm(scene: Scene) -> None:
 
 @check("CHAN-1")
 async def close_leaves_nothing_behind_and_may_be_called_twice(scene: Scene) -> None:
-    """After work, in the middle of runs."""
+    """Check that ``close`` after work, during runs, leaves no task and may be called twice."""
     rig = scene.rig
     async with scene.receiving():
         rig.say(rig.ann, "one")
@@ -115,14 +118,20 @@ async def close_leaves_nothing_behind_and_may_be_called_twice(scene: Scene) -> N
 
 @check("CHAN-1")
 async def close_without_any_work_is_quick(scene: Scene) -> None:
-    """A gateway that could not start closes what it has built."""
+    """Check that ``close`` without earlier work is quick.
+
+    A gateway that could not start closes the channels that it has built.
+    """
     await scene.call(scene.rig.channel.close())
     scene.nothing_left("close")
 
 
 @check("IO-5")
 async def after_close_nothing_is_sent(scene: Scene) -> None:
-    """The message waits for the next process, and is no possible duplicate there."""
+    """Check that ``send`` after ``close`` raises a retryable error other than ``MaybeSent``.
+
+    The message waits for the next process and cannot be a duplicate there.
+    """
     rig = scene.rig
     await arrives(scene, "before")
     await scene.call(rig.channel.close())
@@ -138,7 +147,10 @@ async def after_close_nothing_is_sent(scene: Scene) -> None:
 
 @check("IO-7")
 async def its_names_never_change(scene: Scene) -> None:
-    """Session keys, leases and rows in the database are made of them."""
+    """Check that the names of a channel never change.
+
+    Session keys, leases and database rows contain them.
+    """
     rig, channel = scene.rig, scene.rig.channel
 
     def told() -> tuple[object, ...]:
@@ -161,7 +173,7 @@ async def its_names_never_change(scene: Scene) -> None:
 
 @check("CMD-2")
 async def its_handle_is_a_bare_word_and_stays(scene: Scene) -> None:
-    """``/stop@handle`` is compared with it."""
+    """Check that the handle, which ``/stop@handle`` must match, is a word that never changes."""
     rig = scene.rig
     async with scene.receiving():
         rig.say(rig.ann, "one")
@@ -174,7 +186,10 @@ async def its_handle_is_a_bare_word_and_stays(scene: Scene) -> None:
 
 @check("CHAN-1")
 async def it_is_connected_while_all_is_well(scene: Scene) -> None:
-    """Operators read it; None or a class would be shown to them."""
+    """Check that ``health`` is a ``ChannelHealth``, and healthy while receiving works.
+
+    Operators read it; None or a class would be shown to them.
+    """
     rig = scene.rig
     health = rig.channel.health
     require(isinstance(health, ChannelHealth), "health is told also before it receives")
@@ -186,7 +201,7 @@ async def it_is_connected_while_all_is_well(scene: Scene) -> None:
 
 @check("IO-4")
 async def its_pace_is_one_that_can_be_kept(scene: Scene) -> None:
-    """For any chat; that of the account is the same for all."""
+    """Check that the rate limits of any chat are valid and share one account limit."""
     account = set()
     for place in _places(scene.rig):
         pace = scene.rig.channel.pace(place.chat)
@@ -199,7 +214,7 @@ async def its_pace_is_one_that_can_be_kept(scene: Scene) -> None:
 
 @check("CHAN-1")
 async def it_says_of_any_chat_whether_it_is_reached(scene: Scene) -> None:
-    """Also of chats that it has never heard of."""
+    """Check that ``reaches`` returns a bool for any chat, unknown chats included."""
     for place in _places(scene.rig):
         told = scene.rig.channel.reaches(place.chat)
         require(isinstance(told, bool), f"True or False, not {told!r}")
@@ -208,7 +223,7 @@ async def it_says_of_any_chat_whether_it_is_reached(scene: Scene) -> None:
 
 @check("CHAN-1", Offer.SETTINGS)
 async def a_wrong_setting_is_told_by_its_name(scene: Scene) -> None:
-    """At the start, before anything is connected."""
+    """Check that an unknown setting raises a ``SettingError`` with its key, before connecting."""
     kind = scene.rig.kind
     require(kind is not None, "a rig that offers settings has a kind")
     if kind is None:
@@ -227,13 +242,19 @@ async def a_wrong_setting_is_told_by_its_name(scene: Scene) -> None:
 
 @check("CHAN-2", without=Offer.HOOK)
 async def where_no_hook_is_offered_there_is_none(scene: Scene) -> None:
-    """Else a rig that forgets to offer it would hide an open door."""
+    """Check that a channel without ``Offer.HOOK`` has no hook.
+
+    Otherwise a rig that forgets to offer it would hide an open endpoint.
+    """
     require(scene.rig.channel.hook is None, "hook is None")
 
 
 @check("SEC-1", Offer.HOOK)
 async def a_hook_refuses_strangers(scene: Scene) -> None:
-    """Whatever they send, before it receives, meanwhile and after."""
+    """Check that a hook refuses any unauthenticated request.
+
+    Requests are sent before, during and after receiving.
+    """
     rig = scene.rig
     await _knock(scene)
     async with scene.receiving():
@@ -262,7 +283,10 @@ async def _knock(scene: Scene) -> None:
 
 @check("QUEUE-11", Offer.HOOK)
 async def a_hook_takes_nothing_while_nobody_receives(scene: Scene) -> None:
-    """Its server keeps it and comes again."""
+    """Check that a hook confirms no message while ``receive`` is not running.
+
+    The server keeps the message and delivers it again.
+    """
     rig = scene.rig
     async with scene.receiving():
         rig.say(rig.ann, "one")

@@ -1,4 +1,4 @@
-"""What the author of a channel brings: the channel, and the world around it."""
+"""Interface that the author of a channel implements: the channel and its test server."""
 
 from __future__ import annotations
 
@@ -11,26 +11,29 @@ from goclaw_py.ports.channel import Channel, ChannelKind
 
 
 class Offer(StrEnum):
-    """What a channel has beyond texts. What it has and does not claim is found."""
+    """Features of a channel beyond texts.
+
+    Checks also detect drafts and hooks that a channel has but its rig does not offer.
+    """
 
     DRAFTS = "drafts"
-    """Replies grow in one message."""
+    """The channel shows a growing reply by editing one message."""
     SENDS_FILES = "sends files"
     RECEIVES_FILES = "receives files"
     HOOK = "hook"
-    """It is called from the web."""
+    """The channel has a webhook."""
     SETTINGS = "settings"
-    """A ``ChannelKind`` makes it."""
+    """A ``ChannelKind`` builds the channel from settings."""
     DELIVERS_AGAIN = "delivers again"
-    """Its server may bring a message again that was confirmed."""
+    """The server may deliver a confirmed message again."""
     MARKS_OLD = "marks old"
-    """What an earlier process may have seen is marked as ``redelivered``."""
+    """Messages that an earlier process may have received are marked ``redelivered``."""
 
 
 class Trouble(StrEnum):
-    """What the world can do to a channel, from ``cause`` to ``calm``.
+    """Faults that a rig can cause, from ``cause`` to ``calm``.
 
-    Those that are about sending hold for sends and drafts alike.
+    Troubles of sending apply to both sends and drafts.
     """
 
     AWAY = "away"
@@ -38,22 +41,22 @@ class Trouble(StrEnum):
     ANSWER_LOST = "answer lost"
     """The next request has its effect, but its answer does not come back."""
     HANGS = "hangs"
-    """Sends to ``ann`` and downloads get no answer, until whoever asked goes away."""
+    """Sends to ``ann`` and downloads get no answer until the client disconnects."""
     FLOOD = "flood"
-    """The next message is refused for now; the server says how long to wait."""
+    """The next message is refused temporarily; the server says how long to wait."""
     MESSAGE_REFUSED = "message refused"
-    """The next message is refused for good; the chat is as it was."""
+    """The next message is refused permanently; the chat still works."""
     CHAT_GONE = "chat gone"
-    """``ann`` cannot be written to any more."""
+    """Messages to ``ann`` are not possible any more."""
     CHAT_MOVED = "chat moved"
-    """``ann`` has another id now, and can be written to there."""
+    """``ann`` has a new chat id, at which messages arrive."""
     ACCOUNT_REFUSED = "account refused"
-    """The server does not accept us any more."""
+    """The server does not accept the account any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenMessage:
-    """A message of ours as people see it now.
+    """A message of the channel as people see it now.
 
     ``id`` is what ``Channel.send`` returned for it, ``text`` what is shown, without markup.
     ``file`` is the content of its file, None without one.
@@ -65,20 +68,20 @@ class SeenMessage:
 
 
 class Rig(ABC):
-    """One channel with its server, for one check. To be inherited from.
+    """Base class: one channel with its server, for one check.
 
-    ``offers`` and ``troubles`` decide which checks apply; methods that only others need may stay
-    as they are. Nothing may be receiving when a check begins.
+    ``offers`` and ``troubles`` decide which checks apply; a subclass may leave out methods that
+    only other checks call. ``receive`` must not be running when a check starts.
 
     Attributes:
         channel: The channel; another object after ``restart``.
-        ann: A chat that may be written to and in which somebody can write.
-        ben: Another one.
-        peer: With whom these chats are.
-        patience_s: How long, on the loop's clock, anything may take to come about.
-        largest_file: The size in bytes above which files are not fetched; None: there is no limit
-            that could be tried.
-        kind: What makes the channel (``Offer.SETTINGS``).
+        ann: A chat to which the channel may write and in which a person can write.
+        ben: Another such chat.
+        peer: The kind of both chats.
+        patience_s: The timeout of every wait, in seconds of the loop's clock.
+        largest_file: The size in bytes above which files are not fetched; None: no limit that a
+            check could test.
+        kind: The kind that builds the channel (``Offer.SETTINGS``).
     """
 
     offers: frozenset[Offer] = frozenset()
@@ -93,36 +96,36 @@ class Rig(ABC):
 
     @abstractmethod
     def say(self, chat: Target, text: str) -> None:
-        """Let a person write, whether or not anybody receives. Returns at once."""
+        """Let a person write, whether or not the channel receives. Return at once."""
 
     @abstractmethod
     def unconfirmed(self) -> int:
-        """How many messages of people the server still holds for us.
+        """Return how many messages of people the server still holds for the channel.
 
-        For a server that does not hold any: how many people still wait to have theirs taken.
+        For a server that holds no messages: how many people still wait to deliver theirs.
         """
 
     @abstractmethod
     def seen(self, chat: Target) -> list[SeenMessage]:
-        """Our messages in a chat, oldest first."""
+        """Return the messages of the channel in a chat, oldest first."""
 
     @abstractmethod
     async def restart(self) -> None:
-        """Close the channel and put a new one in its place, as another process would.
+        """Close the channel and replace it with a new one, as another process would.
 
-        The server goes on, with what it held.
+        The server keeps running with the messages that it holds.
         """
 
     async def cause(self, trouble: Trouble) -> None:
-        """Begin a trouble, one of ``troubles``."""
+        """Start a trouble, one of ``troubles``."""
         raise NotImplementedError(f"{self} cannot cause: {trouble}")
 
     async def calm(self) -> None:
-        """End every trouble; returns when the server can be reached again."""
+        """End every trouble; return when the server can be reached again."""
         raise NotImplementedError(f"{self} cannot end a trouble")
 
     def say_again(self) -> None:
-        """Bring the last confirmed message once more (``Offer.DELIVERS_AGAIN``)."""
+        """Deliver the last confirmed message again (``Offer.DELIVERS_AGAIN``)."""
         raise NotImplementedError(f"{self} delivers nothing again")
 
     def say_file(self, chat: Target, content: bytes) -> None:
@@ -130,5 +133,5 @@ class Rig(ABC):
         raise NotImplementedError(f"{self} takes no files of people")
 
     def delete(self, chat: Target, message_id: str) -> None:
-        """Let somebody delete a message of ours (``Offer.DRAFTS``)."""
+        """Let a person delete a message of the channel (``Offer.DRAFTS``)."""
         raise NotImplementedError(f"{self} deletes nothing")

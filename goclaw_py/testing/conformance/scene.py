@@ -1,4 +1,4 @@
-"""What a check works with: the rig, an intake that does as it is told, and watched tasks."""
+"""Test environment of a check: the rig, a scripted intake and tracked tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from goclaw_py.model.messages import Inbound, InboundMessage
 from goclaw_py.testing.conformance.rig import Rig
 
 HOLD_S = 0.2
-"""How long a check gives something wrong the time to happen."""
+"""How long a check waits for something wrong to happen."""
 _LOOK_EVERY_S = 0.01
 
 _Tasks = list[asyncio.Future[Any]]
@@ -25,27 +25,27 @@ _P = ParamSpec("_P")
 
 
 class NotKept(AssertionError):
-    """A channel does not keep its contract; the text says what should have been."""
+    """A channel violates its contract; the text says what was expected."""
 
 
 def require(kept: object, what: str) -> None:
-    """Raise ``NotKept`` unless something is so. ``what`` says how it should be."""
+    """Raise ``NotKept`` if ``kept`` is false. ``what`` says what was expected."""
     if not kept:
         raise NotKept(what)
 
 
 class IntakeBroke(RuntimeError):
-    """A bug of the runtime, as a channel may meet it."""
+    """An unexpected error of the runtime, as a channel may get it."""
 
 
 class RecordingInbox:
-    """An ``InboundHandler`` that keeps what it is offered and fails as a check says."""
+    """An ``InboundHandler`` that records what it is offered and fails as a check configures."""
 
     def __init__(self) -> None:
         self.down = False
-        """The database is away."""
+        """Whether the database is unavailable: ``accept`` raises ``StoreUnavailable``."""
         self.broken = False
-        """Every offer meets a bug."""
+        """Whether ``accept`` raises ``IntakeBroke``."""
         self.batches = 0
         self.offered: list[Inbound] = []
         self.accepted: list[Inbound] = []
@@ -53,11 +53,11 @@ class RecordingInbox:
         self._open.set()
 
     def hold(self) -> None:
-        """Let commits take until ``release``."""
+        """Block commits until ``release``."""
         self._open.clear()
 
     def release(self) -> None:
-        """Let commits return."""
+        """Unblock commits."""
         self._open.set()
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
@@ -72,25 +72,25 @@ class RecordingInbox:
         self.accepted += batch
 
     def texts(self, chat: str | None = None) -> list[str]:
-        """The texts that were accepted, of one chat or of all, each message once."""
+        """Return the accepted texts, of one chat or of all, each message once."""
         return list(unique(self.accepted, chat).values())
 
     def offered_texts(self) -> list[str]:
-        """The texts that were offered, as often as they were."""
+        """Return the offered texts, including repetitions."""
         return [message.text for message in messages(self.offered)]
 
     def message(self, text: str) -> InboundMessage:
-        """The accepted message with a text."""
+        """Return the accepted message with a text."""
         return next(one for one in messages(self.accepted) if one.text == text)
 
 
 def messages(batch: Sequence[Inbound]) -> Iterator[InboundMessage]:
-    """The messages of people in a batch."""
+    """Return the messages of people in a batch."""
     return (one for one in batch if isinstance(one, InboundMessage))
 
 
 def unique(batch: Sequence[Inbound], chat: str | None = None) -> dict[str, str]:
-    """Texts by external id, in the order in which the ids first came."""
+    """Return texts by external id, in the order in which the ids first appeared."""
     found: dict[str, str] = {}
     for one in messages(batch):
         if chat is None or one.target.chat == chat:
@@ -99,7 +99,7 @@ def unique(batch: Sequence[Inbound], chat: str | None = None) -> dict[str, str]:
 
 
 def _noting(tasks: _Tasks) -> contextvars.Context:
-    """A context in which every task that is begun is put into a list."""
+    """Return a context in which every new task is added to a list."""
     context = contextvars.copy_context()
     context.run(_mine.set, tasks)
     return context
@@ -115,21 +115,21 @@ async def _awaited(work: Awaitable[_T]) -> _T:
 
 
 class Scene:
-    """One check's rig and its means. Made by ``Check``."""
+    """The rig of one check, its inbox and its tracked calls. Created by ``Check``."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
         self.inbox = RecordingInbox()
         self._receiving: asyncio.Task[None] | None = None
         self._calls: _Tasks = []
-        """What calls have begun, but for those of ``receive``."""
+        """Tasks that calls have started, except those of ``receive``."""
         self._receives: _Tasks = []
 
     # ------------------------------------------------------------------ calls of the channel
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note every task that the channel begins meanwhile, however deep inside."""
+        """Track every task that calls of the channel start meanwhile, nested tasks included."""
         loop = asyncio.get_running_loop()
         before = loop.get_task_factory()
 
@@ -149,11 +149,11 @@ class Scene:
             loop.set_task_factory(before)
 
     def begin(self, work: Awaitable[_T]) -> asyncio.Task[_T]:
-        """Begin a call of the channel, watched."""
+        """Start a call of the channel and track its tasks."""
         return self._begin(work, self._calls)
 
     async def call(self, work: Awaitable[_T]) -> _T:
-        """Call the channel, watched. Whatever takes longer than the rig's patience is not kept."""
+        """Call the channel and track its tasks. Raise ``NotKept`` after ``patience_s``."""
         task = self.begin(work)
         try:
             await self.ended(task, "a call of the channel comes back in time")
@@ -162,11 +162,11 @@ class Scene:
             task.cancel()
 
     def tell(self, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Call what is no coroutine, watched."""
+        """Call a synchronous function of the channel and track its tasks."""
         return _noting(self._calls).run(call, *args, **kwargs)
 
     async def fails(self, work: Awaitable[object]) -> ChannelError:
-        """The ``ChannelError`` that a call raises, which it must."""
+        """Return the ``ChannelError`` that a call raises. Raise ``NotKept`` if there is none."""
         task = self.begin(work)
         await self.ended(task, "a call of the channel comes back in time")
         error = task.exception()
@@ -177,12 +177,12 @@ class Scene:
         return error
 
     async def cancelled(self, task: asyncio.Task[Any]) -> None:
-        """Cancel a call and see it end."""
+        """Cancel a call and wait for its end."""
         task.cancel()
         await self.ended(task, "a call that is cancelled ends in time")
 
     async def ended(self, task: asyncio.Task[Any], what: str) -> None:
-        """Wait for the end of a call, whatever it is."""
+        """Wait for the end of a call, whatever its result. Cancel it after ``patience_s``."""
         await asyncio.wait({task}, timeout=self.rig.patience_s)
         if not task.done():
             task.cancel()
@@ -190,7 +190,7 @@ class Scene:
 
     @asynccontextmanager
     async def receiving(self) -> AsyncIterator[asyncio.Task[None]]:
-        """Receive meanwhile; at the end it is cancelled, and nothing of it may be left."""
+        """Run ``receive`` in this context, then cancel it and require that no task is left."""
         work = self.rig.channel.receive(self.inbox)
         task = self._receiving = self._begin(work, self._receives)
         try:
@@ -200,13 +200,13 @@ class Scene:
             task.cancel()
             await asyncio.wait({task}, timeout=self.rig.patience_s)
             if task.done() and not task.cancelled():
-                task.exception()  # so that nobody complains that it was never asked for
+                task.exception()  # retrieve it, or asyncio logs that it never was
         require(task.done(), "receive ends when it is cancelled (CHAN-1)")
         require(task.cancelled(), "receive goes on until it is cancelled (CHAN-1)")
         _require_done("a receive that was cancelled", self._receives)
 
     def nothing_left(self, of_what: str) -> None:
-        """See that every task has ended that the channel began."""
+        """Require that every task that the channel started has ended."""
         _require_done(of_what, [*self._receives, *self._calls])
 
     @staticmethod
@@ -217,7 +217,7 @@ class Scene:
     # ------------------------------------------------------------------ waiting
 
     async def until(self, reached: Callable[[], object], what: str) -> None:
-        """Wait until something is so. ``what`` says what should have come about."""
+        """Wait until ``reached`` returns true. ``what`` says what was expected."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self.rig.patience_s
         while not reached():
@@ -239,6 +239,6 @@ class Scene:
         await self.until(lambda: set(texts) <= set(self.inbox.offered_texts()), what)
 
     async def until_confirmed(self) -> None:
-        """Wait until the server holds nothing for us."""
+        """Wait until the server holds no message for the channel."""
         rig = self.rig
         await self.until(lambda: rig.unconfirmed() == 0, "what was committed is confirmed")
