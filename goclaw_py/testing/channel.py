@@ -1,10 +1,10 @@
-"""A chat channel that keeps what it is given and fails as a test tells it to.
+"""A chat channel that records its messages and fails as a test configures.
 
 ::
 
     channel = RecordingChannel("telegram")
     channel.fail(NotSent("no route"), RateLimited("slow down", 30.0), chat="ann")
-    await channel.deliver(message)  # returns when the intake has committed it
+    await channel.deliver(message)  # returns after the intake has committed it
     assert channel.texts("ann") == ["re: hello"]
 """
 
@@ -33,12 +33,12 @@ from goclaw_py.model.run_events import RunEnded, RunSignal, RunText
 from goclaw_py.ports.channel import InboundHandler, PlainChannel
 
 OFFER_AGAIN_S = 0.5
-"""How long ``receive`` waits before it offers again what was not committed."""
+"""How long ``receive`` waits before it offers uncommitted messages again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SendFailure:
-    """One ``send`` raises ``error``. ``arrives``: the message is in the chat all the same."""
+    """One ``send`` raises ``error``. ``arrives``: the message arrives in the chat anyway."""
 
     error: Exception
     arrives: bool = False
@@ -60,39 +60,39 @@ class RecordingChannel(PlainChannel):
     trusted: bool = True
     handle: str | None = "our_bot"
     part_limit: int = 4096
-    """The longest message that the channel takes, in UTF-16 units."""
+    """The longest message that the channel accepts, in UTF-16 units."""
     attempts: list[OutboundMessage] = field(default_factory=list)
     """Every call of ``send``."""
     sent: list[OutboundMessage] = field(default_factory=list)
-    """What arrived in a chat, in order of arrival."""
+    """Messages that arrived in a chat, in order of arrival."""
     signals: list[RunSignal] = field(default_factory=list)
     unreachable: set[str] = field(default_factory=set)
-    """Chats that ``reaches`` denies."""
+    """Chats for which ``reaches`` returns False."""
     slow_s: dict[str, float] = field(default_factory=dict)
-    """By chat: how long a ``send`` takes."""
+    """By chat: how many seconds a ``send`` takes."""
     drafting: bool = False
-    """Whether it shows drafts."""
+    """Whether the channel shows drafts."""
     albums: bool = False
-    """Whether files of one kind may be an album."""
+    """Whether files of one kind may be sent as an album."""
     sent_albums: list[tuple[OutboundMessage, ...]] = field(default_factory=list)
-    """What arrived as an album; ``sent`` holds it too."""
+    """Albums that arrived; ``sent`` also contains their messages."""
     limits: RateLimit = UNPACED
     files: dict[str, bytes | Exception] = field(default_factory=dict)
-    """What can be downloaded, by the attachment's ``ref``; anything else never comes."""
+    """Files that can be downloaded, by the attachment's ``ref``; others are ``Undeliverable``."""
     slow_files_s: float = 0.0
     """How long a download takes."""
     uploads: dict[str, bytes] = field(default_factory=dict)
-    """By id of its message: what a file held that was sent."""
+    """By message id: the content of the file that was sent."""
     deleted: set[str] = field(default_factory=set)
-    """Drafts that somebody has deleted, or that a message without text has removed."""
+    """Drafts that a person has deleted, or that a message without text has removed."""
     drafted: dict[str, list[str]] = field(default_factory=dict)
-    """By id: what each draft showed, one text after the other; the last may be its message."""
+    """By id: the texts that each draft showed, in order; the last may be its final message."""
     stoppable: dict[str, RunId] = field(default_factory=dict)
-    """By id: the run that a draft's stop button names."""
+    """By draft id: the run that the stop button of the draft names."""
     admins: dict[str, frozenset[str] | Exception] = field(default_factory=dict)
-    """By group: who administers it, or why that is not told."""
+    """By group: its administrators, or the error that ``administrators`` raises."""
     slow_admins_s: float = 0.0
-    """How long telling it takes."""
+    """How many seconds ``administrators`` takes."""
     receiving: int = 0
     """How many ``receive`` calls are active."""
     closed: bool = False
@@ -105,20 +105,20 @@ class RecordingChannel(PlainChannel):
     _gates: dict[str, asyncio.Event] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    # ------------------------------------------------------------------ what a test says
+    # ------------------------------------------------------------------ called by tests
 
     def fail(self, *failures: Exception | SendFailure, chat: str | None = None) -> None:
-        """Let the next sends fail, one after the other: to ``chat``, or to any."""
+        """Make the next sends fail, one per failure: to ``chat``, or to any chat."""
         for failure in failures:
             scripted = failure if isinstance(failure, SendFailure) else SendFailure(failure)
             self._failures[chat].append(scripted)
 
     def heal(self) -> None:
-        """Let no more sends fail."""
+        """Remove all failures that are left."""
         self._failures.clear()
 
     def block(self, chat: str) -> None:
-        """Let sends to ``chat`` hang until ``unblock``."""
+        """Make sends to ``chat`` hang until ``unblock``."""
         self._gates[chat] = asyncio.Event()
 
     def unblock(self, chat: str) -> None:
@@ -126,57 +126,57 @@ class RecordingChannel(PlainChannel):
         self._gates.pop(chat).set()
 
     async def deliver(self, *batch: Inbound) -> None:
-        """Let ``receive`` take in a batch; returns when it is committed."""
+        """Pass a batch to ``receive``; return when it is committed."""
         delivery = _Delivery(list(batch), asyncio.get_running_loop().create_future())
         self._inbound.put_nowait(delivery)
         await delivery.committed
 
     def break_off(self, error: Exception) -> None:
-        """Let ``receive`` raise ``error`` after what was delivered before."""
+        """Make ``receive`` raise ``error`` after all earlier deliveries."""
         self._inbound.put_nowait(error)
 
     def cut_off(self) -> None:
-        """Behave as in a process that was killed: nothing arrives any more, nothing is shown."""
+        """Behave as in a killed process: no message arrives and no signal is recorded."""
         self.cut = True
 
     def texts(self, chat: str | None = None) -> list[str]:
-        """The texts that arrived in one chat, or in all."""
+        """Return the texts that arrived in one chat, or in all chats."""
         return [m.text for m in self.sent if chat is None or m.target.chat == chat]
 
     def shown(self, run_id: RunId) -> str:
-        """What a run has streamed, as far as it was signalled."""
+        """Return the text that a run has streamed, as far as it was signalled."""
         mine = [s for s in self.signals if isinstance(s, RunText) and s.run_id == run_id]
         return "".join(signal.text for signal in mine)
 
     def ended(self) -> list[RunEnded]:
-        """The ends of runs that were signalled."""
+        """Return the signalled ends of runs."""
         return [signal for signal in self.signals if isinstance(signal, RunEnded)]
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        """Return once something is so that depends on what the channel was given."""
+        """Wait until ``reached`` returns true; test it again whenever the channel changes."""
         while not reached():
             self._changed.clear()
             await self._changed.wait()
 
     async def until_sent(self, messages: int) -> None:
-        """Return once that many messages have arrived."""
+        """Wait until that many messages have arrived."""
         await self.until(lambda: len(self.sent) >= messages)
 
-    # ------------------------------------------------------------------ what the runtime calls
+    # ------------------------------------------------------------------ called by the runtime
 
     def reaches(self, chat: str) -> bool:
-        """Whether the chat is not among the ``unreachable``."""
+        """Return whether the chat is not in ``unreachable``."""
         return chat not in self.unreachable
 
     def parts(self, text: str) -> list[str]:
-        """Cut by ``part_limit``."""
+        """Split a text by ``part_limit``."""
         return split_text(text, self.part_limit)
 
     async def receive(self, intake: InboundHandler) -> None:
-        """Hand over what ``deliver`` brings, in its order, again and again until committed.
+        """Offer the batches of ``deliver`` in order, repeatedly until they are committed.
 
-        What comes while nothing can be committed is offered together with what waits. What was not
-        confirmed when this was cancelled comes first in the next call.
+        Batches that arrive while no commit is possible are offered together with those that wait.
+        Batches that were unconfirmed at a cancellation come first in the next call.
         """
         self.receiving += 1
         self._changed.set()
@@ -196,9 +196,9 @@ class RecordingChannel(PlainChannel):
             self._changed.set()
 
     async def send(self, message: OutboundMessage) -> str:
-        """Take as long and fail as the test says; ids count what arrived.
+        """Send with the configured delay and failures; ids count the messages that arrived.
 
-        A file is read, and refused if it cannot be.
+        A file is read; one that cannot be read raises ``Undeliverable``.
         """
         self.attempts.append(message)
         if message.draft is not None and not message.text and message.file is None:
@@ -212,11 +212,11 @@ class RecordingChannel(PlainChannel):
         return number
 
     def album(self, file: OutFile) -> str:
-        """Files of one kind, if there are albums."""
+        """Return the kind of the file if ``albums`` is true, otherwise an empty string."""
         return file.kind.value if self.albums else ""
 
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
-        """As slow and as faulty as one ``send``; refused if one of the files cannot be read."""
+        """Send an album with the delay and failures of one ``send``; refuse unreadable files."""
         self.attempts += messages
         contents = [_content(Path(message.file.path)) for message in messages if message.file]
         last = int(await self._take(messages[0], lambda _: self._keep_album(messages)))
@@ -229,19 +229,19 @@ class RecordingChannel(PlainChannel):
         self.sent_albums.append(tuple(messages))
 
     def pace(self, chat: str) -> RateLimit:  # noqa: ARG002
-        """The same for all chats."""
+        """Return ``limits`` for every chat."""
         return self.limits
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:  # noqa: ARG002
-        """As the test says, everywhere."""
+        """Return ``drafting`` for every chat."""
         return self.drafting
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
-        """As slow and as faulty as ``send``; ids are ``draft-1`` and so on."""
+        """Post a draft with the delay and failures of ``send``; ids are ``draft-1`` and so on."""
         return await self._take(beginning, self._draft, f"draft-{len(self.drafted) + 1}")
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
-        """As slow and as faulty as ``send``."""
+        """Edit a draft with the delay and failures of ``send``."""
         if so_far.draft in self.deleted:
             raise Undeliverable("somebody has deleted this draft")
         await self._take(so_far, self._draft)
@@ -254,7 +254,7 @@ class RecordingChannel(PlainChannel):
         before: str | None,  # noqa: ARG002
         known: Collection[str],
     ) -> str | None:
-        """Find it if it arrived; fails as ``send``."""
+        """Return the lost draft if it arrived, else None; fail as ``send`` does."""
         if (failure := self._next_failure(target.chat)) is not None:
             raise failure.error
         return next(
@@ -267,7 +267,7 @@ class RecordingChannel(PlainChannel):
         )
 
     async def administrators(self, chat: str) -> frozenset[str]:
-        """As the test says."""
+        """Return the entry of ``admins`` for the group, or raise it."""
         await asyncio.sleep(self.slow_admins_s)
         admins = self.admins.get(chat, frozenset())
         if isinstance(admins, Exception):
@@ -275,7 +275,7 @@ class RecordingChannel(PlainChannel):
         return admins
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
-        """Write what ``files`` holds."""
+        """Write the entry of ``files`` for the attachment, or raise it."""
         await asyncio.sleep(self.slow_files_s)
         content = self.files.get(attachment.ref, Undeliverable("there is no such file"))
         if isinstance(content, Exception):
@@ -286,7 +286,7 @@ class RecordingChannel(PlainChannel):
     async def _take(
         self, message: OutboundMessage, keep: Callable[[OutboundMessage], None], new: str = ""
     ) -> str:
-        """Take as long and fail as the test says; ``new`` is the id of a draft that begins."""
+        """Apply the configured delay and failures; ``new`` is the id of a new draft."""
         if self.closed:
             raise NotSent("the channel is closed")
         chat = message.target.chat
@@ -320,10 +320,10 @@ class RecordingChannel(PlainChannel):
 
     @staticmethod
     def _draft(message: OutboundMessage) -> None:
-        """A draft is kept by its id alone."""
+        """Do nothing: ``_arrive`` has recorded the draft by its id."""
 
     def signal(self, signal: RunSignal) -> None:
-        """Keep it."""
+        """Record the signal."""
         if isinstance(signal, RunEnded) and signal.draft is not None:
             self.stoppable.pop(signal.draft, None)
         if not self.cut:
@@ -331,7 +331,7 @@ class RecordingChannel(PlainChannel):
             self._changed.set()
 
     async def close(self) -> None:
-        """Send nothing from now on."""
+        """Refuse every later ``send``."""
         self.closed = True
 
     def _take_in(self, delivery: _Delivery | Exception) -> None:
@@ -349,7 +349,7 @@ class RecordingChannel(PlainChannel):
 
 
 async def _is_taken(intake: InboundHandler, deliveries: Sequence[_Delivery]) -> bool:
-    """Offer all as one batch; whether it was committed."""
+    """Offer all deliveries as one batch. Return whether it was committed."""
     try:
         await intake.accept([one for delivery in deliveries for one in delivery.batch])
     except StoreUnavailable:
