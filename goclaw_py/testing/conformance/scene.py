@@ -200,7 +200,7 @@ class Scene:
             task.cancel()
             await asyncio.wait({task}, timeout=self.rig.patience_s)
             if task.done() and not task.cancelled():
-                task.exception()  # retrieve it, or asyncio logs that it never was
+                task.exception()  # or asyncio logs that it was never retrieved
         require(task.done(), "receive ends when it is cancelled (CHAN-1)")
         require(task.cancelled(), "receive goes on until it is cancelled (CHAN-1)")
         _require_done("a receive that was cancelled", self._receives)
