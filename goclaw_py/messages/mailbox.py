@@ -159,7 +159,7 @@ class Mailboxes:
         self._boxes: dict[SessionKey, Mailbox] = {}
         self._rows: dict[int, MailboxEntry] = {}
         self._expected: LruCache[ExternalId, MailboxEntry] = LruCache(_REMEMBERED)
-        """Messages whose commit failed: they come again, and decisions of stops still apply."""
+        """Messages that come again after a failed commit or by a reload; stops still apply."""
         self._acted: LruCache[ExternalId, None] = LruCache(_REMEMBERED)
         """Stored stops, which a channel may deliver again."""
 
@@ -246,8 +246,13 @@ class Mailboxes:
             entry.announce_now()  # while the database is away: it is not told twice
             entry.accepting = False
             entry.commit_tried()
+            box = self._boxes.get(entry.session)
+            # Committed in a session that this node has not claimed: a reload may bring it before
+            # the commit of its stop.
+            is_unclaimed = box is not None and box.entries.get(entry.key) is entry
             is_decided = entry.cancelled is not None or entry.acted
-            if is_decided and not committed and entry.state is MessageState.ARRIVED:
+            comes_again = is_unclaimed or not committed
+            if is_decided and comes_again and entry.state is MessageState.ARRIVED:
                 self._expected[entry.key] = entry
             self._leave(entry)
 

@@ -69,6 +69,17 @@ def test_what_a_stop_has_met_stays_cancelled_although_its_commit_failed() -> Non
     assert boxes.add(row(1)).cancelled is Reason.STOPPED_ALL  # the answer was lost
 
 
+def test_a_cancelled_message_stays_cancelled_although_a_reload_brings_it_before_its_stop() -> None:
+    """It is committed, but this node claims its session only later."""
+    boxes, first = Mailboxes(), arrival(1)
+    boxes.enter(first)
+    stored = first.new_row()
+    first.cancelled = Reason.STOPPED  # during its commit
+    boxes.committed([first], [stored], AcceptedMessages())
+    boxes.leave([first], committed=True)
+    assert boxes.add(row(1)).cancelled is Reason.STOPPED
+
+
 def test_a_stop_that_is_stored_does_not_act_when_it_is_delivered_again() -> None:
     boxes, stop = Mailboxes(), arrival(1, "/stopall")
     boxes.enter(stop)
