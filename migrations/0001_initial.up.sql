@@ -644,7 +644,7 @@ create table job_runs (
     reason        text,
     attempts      integer     not null default 0,
     claims        integer     not null default 1,
-    manual       boolean     not null default false,
+    manual        boolean     not null default false,
     interrupted   boolean     not null default false,
     node          text        collate "C" references nodes (id),
     output        text        not null default '',

@@ -147,7 +147,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             return None
 
     async def wait_elsewhere(self, held: JobExecution) -> bool:
-        """Let it wait for its session if another node owns that. Returns False if none does.
+        """Make an execution wait for its session; return False if no other node owns the session.
 
         Waits for the database.
         """

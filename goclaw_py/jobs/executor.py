@@ -292,7 +292,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         return texts.work_prompt(payload.text, item.title, item.body, item.url)
 
     async def lost(self, held: JobExecution) -> None:
-        """Let it wait for its session, which another node owns or owned a moment ago."""
+        """Make an execution wait for its session, which another node owns or has just owned."""
         if await self._occurrences.refused(held):
             # The node that starts it takes its own item.
             busy = Finish(OccurrenceStatus.SKIPPED, Why.BUSY)

@@ -280,7 +280,7 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
             self._drop(held)
 
     def stop(self, held: ExecutionT) -> None:
-        """Let it start no more attempts, on request; one that waits for a retry ends now."""
+        """Stop an execution on request: no more attempts; one that waits for a retry ends now."""
         held.stopped = True
         if held.waits:
             held.waits = False

@@ -196,7 +196,7 @@ def listener_pid(path: Path) -> int | None:
     except ProcessLookupError:
         return None
     except PermissionError:
-        pass  # it lives, as somebody else
+        pass  # It belongs to another user.
     return pid
 
 

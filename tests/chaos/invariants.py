@@ -2,8 +2,9 @@
 
 The invariants (SPEC IO-1, 2, 4, 5, CRON-5, HB-7, 12, QUEUE-2, NODE-1): what was accepted has one
 outcome and the answer that belongs to it; a session keeps its order and never works twice at a
-time; each time of a job and each alert comes once; nobody sees anything twice, unless its row says
-that this may be, or anything that nobody said; nothing is left unfinished.
+time; each occurrence of a job and each alert is delivered once; nothing is delivered twice, unless
+its row says that this may happen; nothing is delivered that nobody sent; nothing is left
+unfinished.
 
 ``checker`` looks closer at one gateway and its drafts.
 """

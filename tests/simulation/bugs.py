@@ -1,4 +1,4 @@
-"""What breaks in a scenario, and nobody expected."""
+"""Unexpected errors in a scenario."""
 
 from __future__ import annotations
 

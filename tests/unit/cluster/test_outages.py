@@ -18,7 +18,7 @@ from tests.unit.cluster.processes import AT_ONCE, stuck, two
 
 
 def cut(database: MemoryDatabase, gateway: GatewayProcess) -> Callable[[], None]:
-    """Let it reach the database no more, nor hear of it, until what is returned is called."""
+    """Cut a gateway off from the database and its notices; the returned function ends that."""
     gateway.store.away = True
     hearers = database.hearers[gateway.store]
     # Who hears first of a reply sends it, so the order stays.
