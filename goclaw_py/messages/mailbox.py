@@ -209,10 +209,7 @@ class Mailboxes:
         for entry, row in zip(entries, rows, strict=True):
             is_known = entry.message.external_id in accepted.duplicates
             if entry.announce is not None and not is_known and entry.key not in listed:
-                entry.acted, entry.announce = False, None
-                for other in self.of(entry.session).entries.values():
-                    if other.state is not MessageState.ARRIVED:
-                        other.cancelled = None
+                self._undo_stop(entry)
             elif row.stops is not None:
                 self._forget_stopped(entry, row.stops, entries)
             entry.announce_now()
@@ -221,6 +218,15 @@ class Mailboxes:
                 self._expected[entry.key] = entry  # a reload brings it, if it is not done
             if is_known or row.outcome is not None:
                 self._leave(entry)
+
+    def _undo_stop(self, stop: MailboxEntry) -> None:
+        """Undo a stop that another node executes; it decides about all committed messages."""
+        stop.acted, stop.announce = False, None
+        entries = self.of(stop.session).entries
+        kept = [one for one in self._expected.values() if one.session == stop.session]
+        for other in (*entries.values(), *kept):
+            if other.state is not MessageState.ARRIVED:
+                other.cancelled = None
 
     def _forget_stopped(
         self, stop: MailboxEntry, stops: Stops, batch: Sequence[MailboxEntry]
@@ -249,12 +255,14 @@ class Mailboxes:
             box = self._boxes.get(entry.session)
             # Committed in a session that this node has not claimed: a reload may bring it before
             # the commit of its stop.
-            is_unclaimed = box is not None and box.entries.get(entry.key) is entry
+            is_here = box is not None and box.entries.get(entry.key) is entry
             is_decided = entry.cancelled is not None or entry.acted
-            comes_again = is_unclaimed or not committed
-            if is_decided and comes_again and entry.state is MessageState.ARRIVED:
+            has_arrived = entry.state is MessageState.ARRIVED
+            if is_decided and has_arrived and (is_here or not committed):
                 self._expected[entry.key] = entry
             self._leave(entry)
+            if committed and has_arrived:
+                entry.state = MessageState.WAITING  # in the database only
 
     def _leave(self, entry: MailboxEntry) -> None:
         if entry.acted and entry.key not in self._expected:

@@ -80,6 +80,22 @@ def test_a_cancelled_message_stays_cancelled_although_a_reload_brings_it_before_
     assert boxes.add(row(1)).cancelled is Reason.STOPPED
 
 
+def test_another_node_decides_about_committed_messages_when_it_executes_the_stop() -> None:
+    boxes, first, lost = Mailboxes(), arrival(1), arrival(2)
+    stop = arrival(3, "/stopall")
+    for entry in (first, lost, stop):
+        boxes.enter(entry)
+    rows = {entry: entry.new_row() for entry in (first, stop)}
+    first.cancelled = lost.cancelled = Reason.STOPPED_ALL
+    stop.acted, stop.announce = True, lambda: None
+    boxes.leave([lost], committed=False)
+    for entry in (first, stop):  # in a session of another node
+        boxes.committed([entry], [rows[entry]], AcceptedMessages())
+        boxes.leave([entry], committed=True)
+    assert boxes.add(row(1)).cancelled is None
+    assert boxes.add(row(2)).cancelled is Reason.STOPPED_ALL  # its channel brings it again
+
+
 def test_a_stop_that_is_stored_does_not_act_when_it_is_delivered_again() -> None:
     boxes, stop = Mailboxes(), arrival(1, "/stopall")
     boxes.enter(stop)
