@@ -70,20 +70,13 @@ def test_what_no_loop_can_do_stops_the_start(tmp_path: Path, text: str, key: str
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ('[heartbeat]\nmodel = "openai:gpt-4o-mini"\n', "heartbeat.model"),
-        (
-            '[agents.main]\nmodel = "openai:gpt-4o"\n[agents.ann.heartbeat]\nmodel = "openai:x"\n',
-            "agents.ann.heartbeat.model",
-        ),
-        (
-            '[agents.main]\nmodel = "openai:gpt-4o"\n[heartbeat]\nmodel = "nobody:x"\n',
-            "heartbeat.model",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("settings", "key"), [
+    ('[heartbeat]\nmodel = "openai:gpt-4o-mini"\n', "heartbeat.model"),
+    ('[agents.main]\nmodel = "openai:gpt-4o"\n[agents.ann.heartbeat]\nmodel = "openai:x"\n',
+     "agents.ann.heartbeat.model"),
+    ('[agents.main]\nmodel = "openai:gpt-4o"\n[heartbeat]\nmodel = "nobody:x"\n',
+     "heartbeat.model"),
+])  # fmt: skip
 def test_a_model_for_heartbeat_runs_that_nobody_could_ask_is_refused(
     tmp_path: Path, settings: str, key: str
 ) -> None:

@@ -138,22 +138,15 @@ def test_a_thread_is_allowed_as_its_group_is(tmp_path: Path) -> None:
     assert at(policies, "-300", "7").access.listed is None
 
 
-@pytest.mark.parametrize(
-    ("text", "path"),
-    [
-        ('agent = "x"', "channels.telegram.agent"),
-        ('agent = "x"\n[channels.telegram.chats."-1"]', "channels.telegram.agent"),
-        ('[channels.telegram.chats."-1"]\nagent = "x"', "channels.telegram.chats.-1.agent"),
-        (
-            '[channels.telegram.chats."-1"]\nagent = "x"\nthreads = { "7" = {} }',
-            "channels.telegram.chats.-1.agent",
-        ),
-        (
-            '[channels.telegram.chats."-1".threads."7"]\nagent = "x"',
-            "channels.telegram.chats.-1.threads.7.agent",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "path"), [
+    ('agent = "x"', "channels.telegram.agent"),
+    ('agent = "x"\n[channels.telegram.chats."-1"]', "channels.telegram.agent"),
+    ('[channels.telegram.chats."-1"]\nagent = "x"', "channels.telegram.chats.-1.agent"),
+    ('[channels.telegram.chats."-1"]\nagent = "x"\nthreads = { "7" = {} }',
+     "channels.telegram.chats.-1.agent"),
+    ('[channels.telegram.chats."-1".threads."7"]\nagent = "x"',
+     "channels.telegram.chats.-1.threads.7.agent"),
+])  # fmt: skip
 def test_an_unknown_agent_is_named_with_the_path_where_it_stands(
     tmp_path: Path, text: str, path: str
 ) -> None:

@@ -94,36 +94,23 @@ def test_an_agent_that_is_alone_has_nobody_to_delegate_to(tmp_path: Path) -> Non
     assert names(tool_factory.toolbox(Desk(tmp_path).here())) == USUAL
 
 
-@pytest.mark.parametrize(
-    ("line", "key", "allowed"),
-    [
-        (
-            'allow = ["reed_file"]',
-            "allow",
-            "there is no such tool; use one of read_file, write_file, ",
-        ),
-        ('deny = ["Bash"]', "deny", "there is no such tool; use one of read_file"),
-        ('allow = ["delegate"]', "allow", "this tool is enabled by setting delegates"),
-        ('allow = ["send_message"]', "allow", "this tool is enabled by setting send_to"),
-        (
-            'delegates = ["writer"]',
-            "delegates",
-            'there is no such agent; use one of helper, researcher, "*" for all others',
-        ),
-        ('delegates = ["main"]', "delegates", "an agent cannot delegate to itself; use one of "),
-        ('send_to = ["12345"]', "send_to", "must have the form channel[.account]:chat[:thread]"),
-        ('send_to = ["telegram"]', "send_to", "must have the form"),
-        (
-            'send_to = ["matrix:1"]',
-            "send_to",
-            "there is no such channel or account; use one of console, telegram, telegram.work",
-        ),
-        ('send_to = ["telegram.home:1"]', "send_to", "no such channel or account"),
-        ("allow = 5", "allow", "must be a list of texts"),
-        ("send_to = [5]", "send_to", "must be a list of texts"),
-        ('delegates = [""]', "delegates", "must be a list of texts"),
-    ],
-)
+@pytest.mark.parametrize(("line", "key", "allowed"), [
+    ('allow = ["reed_file"]', "allow", "there is no such tool; use one of read_file, write_file, "),
+    ('deny = ["Bash"]', "deny", "there is no such tool; use one of read_file"),
+    ('allow = ["delegate"]', "allow", "this tool is enabled by setting delegates"),
+    ('allow = ["send_message"]', "allow", "this tool is enabled by setting send_to"),
+    ('delegates = ["writer"]', "delegates",
+     'there is no such agent; use one of helper, researcher, "*" for all others'),
+    ('delegates = ["main"]', "delegates", "an agent cannot delegate to itself; use one of "),
+    ('send_to = ["12345"]', "send_to", "must have the form channel[.account]:chat[:thread]"),
+    ('send_to = ["telegram"]', "send_to", "must have the form"),
+    ('send_to = ["matrix:1"]', "send_to",
+     "there is no such channel or account; use one of console, telegram, telegram.work"),
+    ('send_to = ["telegram.home:1"]', "send_to", "no such channel or account"),
+    ("allow = 5", "allow", "must be a list of texts"),
+    ("send_to = [5]", "send_to", "must be a list of texts"),
+    ('delegates = [""]', "delegates", "must be a list of texts"),
+])  # fmt: skip
 def test_a_mistake_stops_the_start_and_says_where_it_is_and_what_is_allowed(
     tmp_path: Path, line: str, key: str, allowed: str
 ) -> None:

@@ -129,49 +129,32 @@ def test_printed_servers_hold_no_secret(tmp_path: Path) -> None:
     assert "hunter2" not in repr(settings(tmp_path, SERVERS))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "agents.main.mcp.x = (a table): must have either a command or a url, not both"),
-        ("command = []", "must have either a command or a url, not both"),
-        ("command = ['']", "must have either a command or a url, not both"),
-        ("command = ['a']\nurl = 'http://b'", "must have either a command or a url, not both"),
-        ("command = 'a'", "must be a list of texts"),
-        ("url = 'ftp://b'", "must be an address that starts with http"),
-        (
-            "url = 'http://b'\nenv = { A = 'b' }",
-            "env is only for a command, headers only for a url",
-        ),
-        (
-            "command = ['a']\nheaders = { A = 'b' }",
-            "env is only for a command, headers only for a url",
-        ),
-        ("command = ['a']\nenv = { 'A=B' = 'c' }", "must be the name of an environment variable"),
-        ('command = ["a"]\nenv = { A = "b\\u0000" }', "must be text without NUL"),
-        ("command = ['a']\ntools = 'b'", "must be a list of texts"),
-        ("command = ['a']\ntool = ['b']", "did you mean tools?"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", "agents.main.mcp.x = (a table): must have either a command or a url, not both"),
+    ("command = []", "must have either a command or a url, not both"),
+    ("command = ['']", "must have either a command or a url, not both"),
+    ("command = ['a']\nurl = 'http://b'", "must have either a command or a url, not both"),
+    ("command = 'a'", "must be a list of texts"),
+    ("url = 'ftp://b'", "must be an address that starts with http"),
+    ("url = 'http://b'\nenv = { A = 'b' }", "env is only for a command, headers only for a url"),
+    ("command = ['a']\nheaders = { A = 'b' }", "env is only for a command, headers only for a url"),
+    ("command = ['a']\nenv = { 'A=B' = 'c' }", "must be the name of an environment variable"),
+    ('command = ["a"]\nenv = { A = "b\\u0000" }', "must be text without NUL"),
+    ("command = ['a']\ntools = 'b'", "must be a list of texts"),
+    ("command = ['a']\ntool = ['b']", "did you mean tools?"),
+])  # fmt: skip
 def test_a_wrong_server_is_an_error_that_says_what_is_allowed(
     tmp_path: Path, text: str, expected: str
 ) -> None:
     assert expected in refused(tmp_path, f"[agents.main.mcp.x]\n{text}\n")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "command = ['a']\nenv = { A = ['hunter2'] }",
-        'command = ["a"]\nenv = { A = "hunter2\\u0000" }',
-        "url = 'http://b'\nheaders = { A = ['hunter2'] }",
-        'url = "http://b"\nheaders = { A = "hunter2\\n" }',
-        "url = 'ftp://me:hunter2@b'",
-        "env = 'hunter2'",
-        "env = { A = 'hunter2' }",
-        "evn = { A = 'hunter2' }",
-        "evn = 'hunter2'",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "command = ['a']\nenv = { A = ['hunter2'] }", 'command = ["a"]\nenv = { A = "hunter2\\u0000" }',
+    "url = 'http://b'\nheaders = { A = ['hunter2'] }",
+    'url = "http://b"\nheaders = { A = "hunter2\\n" }', "url = 'ftp://me:hunter2@b'",
+    "env = 'hunter2'", "env = { A = 'hunter2' }", "evn = { A = 'hunter2' }", "evn = 'hunter2'",
+])  # fmt: skip
 def test_a_secret_of_a_server_is_never_shown(tmp_path: Path, text: str) -> None:
     """SPEC SEC-2."""
     assert "hunter2" not in refused(tmp_path, f"[agents.main.mcp.x]\n{text}\n")

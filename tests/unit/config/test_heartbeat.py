@@ -170,18 +170,10 @@ target = "last"
     assert got.target == LastChat()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "enabled = false",
-        "enabled = false\ninterval = '1h'",
-        "interval = '0'",
-        "interval = 0",
-        "interval = '0s'",
-        "interval = '0m'",
-        "enabled = true\ninterval = '0h'",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "enabled = false", "enabled = false\ninterval = '1h'", "interval = '0'", "interval = 0",
+    "interval = '0s'", "interval = '0m'", "enabled = true\ninterval = '0h'",
+])  # fmt: skip
 def test_a_heartbeat_is_switched_off_in_either_way(tmp_path: Path, line: str) -> None:
     """SPEC HB-1."""
     assert policy(tmp_path, f"[heartbeat]\n{line}\n").interval is None
@@ -248,31 +240,20 @@ def test_a_channel_whose_token_is_in_the_environment_is_set_up(tmp_path: Path) -
     assert got.target == LastChat("telegram")
 
 
-@pytest.mark.parametrize(
-    ("channels", "target", "key"),
-    [
-        ("", "last", ""),
-        ("", "none", ""),
-        ("", "telegram", ""),
-        ("", "telegram.work:12345", ""),
-        ("enabled = false\n", "telegram", ""),
-        ("enabled = false\n", "telegram:12345", "channels.telegram.enabled"),
-        ("enabled = false\n", "telegram.default", "channels.telegram.enabled"),
-        ("enabled = false\n", "telegram.work", ""),
-        ("accounts.work.enabled = false\n", "telegram", ""),
-        (
-            "accounts.work.enabled = false\n",
-            "telegram.work",
-            "channels.telegram.accounts.work.enabled",
-        ),
-        (
-            "enabled = false\naccounts.work.enabled = false\n",
-            "telegram",
-            "channels.telegram.enabled",
-        ),
-        ("", "console:here", ""),
-    ],
-)
+@pytest.mark.parametrize(("channels", "target", "key"), [
+    ("", "last", ""),
+    ("", "none", ""),
+    ("", "telegram", ""),
+    ("", "telegram.work:12345", ""),
+    ("enabled = false\n", "telegram", ""),
+    ("enabled = false\n", "telegram:12345", "channels.telegram.enabled"),
+    ("enabled = false\n", "telegram.default", "channels.telegram.enabled"),
+    ("enabled = false\n", "telegram.work", ""),
+    ("accounts.work.enabled = false\n", "telegram", ""),
+    ("accounts.work.enabled = false\n", "telegram.work", "channels.telegram.accounts.work.enabled"),
+    ("enabled = false\naccounts.work.enabled = false\n", "telegram", "channels.telegram.enabled"),
+    ("", "console:here", ""),
+])  # fmt: skip
 def test_a_target_is_set_up_though_it_is_switched_off(
     tmp_path: Path, channels: str, target: str, key: str
 ) -> None:

@@ -62,20 +62,15 @@ def test_lanes_of_children_are_never_shared(tmp_path: Path, lane: str) -> None:
     assert "must be node" in line
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('[lanes.main]\nscope = "world"\n', "lanes.main.scope"),
-        ("[lanes.main]\nsise = 3\n", "did you mean size?"),
-        (
-            '[lanes.fast]\nscope = "node"\n',
-            "lanes.fast.size = (missing): is required: the maximum number of concurrent runs",
-        ),
-        ("[lanes.fast]\nsise = 3\n", "did you mean size?"),
-        ("[lanes]\nmain = [1]\n", "lanes.main.size"),
-        ("[lanes.main]\nsize = 0\n", "lanes.main.size = 0: must be a whole number, at least 1"),
-        ("lanes = 3\n", "must be a table"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ('[lanes.main]\nscope = "world"\n', "lanes.main.scope"),
+    ("[lanes.main]\nsise = 3\n", "did you mean size?"),
+    ('[lanes.fast]\nscope = "node"\n',
+     "lanes.fast.size = (missing): is required: the maximum number of concurrent runs"),
+    ("[lanes.fast]\nsise = 3\n", "did you mean size?"),
+    ("[lanes]\nmain = [1]\n", "lanes.main.size"),
+    ("[lanes.main]\nsize = 0\n", "lanes.main.size = 0: must be a whole number, at least 1"),
+    ("lanes = 3\n", "must be a table"),
+])  # fmt: skip
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, expected: str) -> None:
     assert expected in refused(tmp_path, text)

@@ -182,65 +182,49 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- what is wrong
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[lanes]\nmain = 0", "lanes.main.size = 0: must be a whole number, at least 1"),
-        ("[lanes]\nmain = true", "lanes.main.size = True: must be a whole number, at least 1"),
-        ("[lanes]\nmain = '2'", "lanes.main.size = '2': must be a whole number, at least 1"),
-        ("[lanes]\nmain = 1.5", "lanes.main.size = 1.5: must be a whole number, at least 1"),
-        ("[lanes]\nMain = 1", "lanes.Main = 'Main': must be a lane name"),
-        ("lanes = 3", "lanes = 3: must be a table"),
-        ("[queue]\ncapacity = 10001", "queue.capacity = 10001: must be a whole number, at least 1"),
-        (
-            "[queue]\nmode = 'lifo'",
-            "queue.mode = 'lifo': must be 'queue', 'followup', 'interrupt', 'collect' or 'steer'",
-        ),
-        ("[queue]\ndebounce = 5", "queue.debounce = 5: unknown key; known here: capacity, "),
-        ("[queue]\ndebounce_m = 5", "did you mean debounce_ms?"),
-        ("[quue]\na = 1", "quue = (a table): unknown key; known here: agents, channels"),
-        ("home = '/x'", "home = '/x': unknown key; known here: lanes, queue"),
-        ("file = '/x'", "file = '/x': unknown key"),
-        ("[runs]\ntimeout = '1h30m'", "runs.timeout = '1h30m': must be <integer><s|m|h|d>"),
-        ("[runs]\ntimeout = 30", "runs.timeout = 30: must be <integer><s|m|h|d>"),
-        ("[runs]\ntimeout = '0s'", "at least 1s"),
-        ("[runs]\ntimeout = ' 5m'", "runs.timeout = ' 5m'"),
-        ("[runs]\ntimeout_s = 5", "runs.timeout_s = 5: unknown key"),
-        ("[agents.Big]", "agents.Big = 'Big': must be a name of up to 64"),
-        ("[agents.main]\nmodel = ' '", "agents.main.model = ' ': must be text that is not empty"),
-        ("[agents.main]\nmodell = 'x'", "did you mean model?"),
-        ("[agents.main]\nbase_url = 'ftp://x'", "agents.main.base_url = ***: must be an address"),
-        ("[agents.main.queue]\nmode = 3", "agents.main.queue.mode = 3: must be 'queue'"),
-        ("[channels.telegram]\nenabled = 'yes'", "enabled = 'yes': must be true or false"),
-        ("[channels.telegram]\nallow = '1'", "allow = '1': must be a list of ids"),
-        ("[channels.telegram]\nallow = [1.5]", "allow = [1.5]: must be a list of ids"),
-        ("[channels.telegram]\nallow = [true]", "allow = [True]: must be a list of ids"),
-        ("[channels.telegram]\ndirect = 'all'", "direct = 'all': must be 'pairing', "),
-        (
-            "[channels.telegram]\nagent = 'bob'",
-            "agent = 'bob': there is no such agent; use one of: main",
-        ),
-        (
-            "[channels.telegram.accounts.work]\nagent = 'bob'",
-            (
-                "channels.telegram.accounts.work.agent = 'bob': "
-                "there is no such agent; use one of: main"
-            ),
-        ),
-        (
-            "[channels.telegram.accounts.work.queue]\nmod = 1",
-            "channels.telegram.accounts.work.queue.mod = 1: unknown key; known here: capacity",
-        ),
-        (
-            "[channels.telegram.accounts.default]\ntoken = 'secret'",
-            "accounts.default = (a table): set it in [channels.telegram] instead",
-        ),
-        ("[channels]\ntelegram = 1", "channels.telegram = 1: must be a table"),
-        ("agents = 'x'", "agents = 'x': must be a table"),
-        ("[state]\nfolder = 5", "state.folder = 5: "),
-        ("[log]\nlevel = 'loud'", "log.level = 'loud': must be 'debug', 'info'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("[lanes]\nmain = 0", "lanes.main.size = 0: must be a whole number, at least 1"),
+    ("[lanes]\nmain = true", "lanes.main.size = True: must be a whole number, at least 1"),
+    ("[lanes]\nmain = '2'", "lanes.main.size = '2': must be a whole number, at least 1"),
+    ("[lanes]\nmain = 1.5", "lanes.main.size = 1.5: must be a whole number, at least 1"),
+    ("[lanes]\nMain = 1", "lanes.Main = 'Main': must be a lane name"),
+    ("lanes = 3", "lanes = 3: must be a table"),
+    ("[queue]\ncapacity = 10001", "queue.capacity = 10001: must be a whole number, at least 1"),
+    ("[queue]\nmode = 'lifo'",
+     "queue.mode = 'lifo': must be 'queue', 'followup', 'interrupt', 'collect' or 'steer'"),
+    ("[queue]\ndebounce = 5", "queue.debounce = 5: unknown key; known here: capacity, "),
+    ("[queue]\ndebounce_m = 5", "did you mean debounce_ms?"),
+    ("[quue]\na = 1", "quue = (a table): unknown key; known here: agents, channels"),
+    ("home = '/x'", "home = '/x': unknown key; known here: lanes, queue"),
+    ("file = '/x'", "file = '/x': unknown key"),
+    ("[runs]\ntimeout = '1h30m'", "runs.timeout = '1h30m': must be <integer><s|m|h|d>"),
+    ("[runs]\ntimeout = 30", "runs.timeout = 30: must be <integer><s|m|h|d>"),
+    ("[runs]\ntimeout = '0s'", "at least 1s"),
+    ("[runs]\ntimeout = ' 5m'", "runs.timeout = ' 5m'"),
+    ("[runs]\ntimeout_s = 5", "runs.timeout_s = 5: unknown key"),
+    ("[agents.Big]", "agents.Big = 'Big': must be a name of up to 64"),
+    ("[agents.main]\nmodel = ' '", "agents.main.model = ' ': must be text that is not empty"),
+    ("[agents.main]\nmodell = 'x'", "did you mean model?"),
+    ("[agents.main]\nbase_url = 'ftp://x'", "agents.main.base_url = ***: must be an address"),
+    ("[agents.main.queue]\nmode = 3", "agents.main.queue.mode = 3: must be 'queue'"),
+    ("[channels.telegram]\nenabled = 'yes'", "enabled = 'yes': must be true or false"),
+    ("[channels.telegram]\nallow = '1'", "allow = '1': must be a list of ids"),
+    ("[channels.telegram]\nallow = [1.5]", "allow = [1.5]: must be a list of ids"),
+    ("[channels.telegram]\nallow = [true]", "allow = [True]: must be a list of ids"),
+    ("[channels.telegram]\ndirect = 'all'", "direct = 'all': must be 'pairing', "),
+    ("[channels.telegram]\nagent = 'bob'",
+     "agent = 'bob': there is no such agent; use one of: main"),
+    ("[channels.telegram.accounts.work]\nagent = 'bob'",
+     "channels.telegram.accounts.work.agent = 'bob': there is no such agent; use one of: main"),
+    ("[channels.telegram.accounts.work.queue]\nmod = 1",
+     "channels.telegram.accounts.work.queue.mod = 1: unknown key; known here: capacity"),
+    ("[channels.telegram.accounts.default]\ntoken = 'secret'",
+     "accounts.default = (a table): set it in [channels.telegram] instead"),
+    ("[channels]\ntelegram = 1", "channels.telegram = 1: must be a table"),
+    ("agents = 'x'", "agents = 'x': must be a table"),
+    ("[state]\nfolder = 5", "state.folder = 5: "),
+    ("[log]\nlevel = 'loud'", "log.level = 'loud': must be 'debug', 'info'"),
+])  # fmt: skip
 def test_a_wrong_setting_is_told_with_file_key_value_and_what_is_allowed(
     tmp_path: Path, text: str, expected: str
 ) -> None:
@@ -262,23 +246,16 @@ def test_a_bad_lane_variable_is_an_error_that_names_it(tmp_path: Path, value: st
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("GOCLAW_LAEN_MAIN", "3", "GOCLAW_LAEN_MAIN: unknown variable; did you mean GOCLAW_LANE"),
-        ("GOCLAW_TELEGRAM_TOKN", "1:secret", "did you mean GOCLAW_TELEGRAM_TOKEN?"),
-        (
-            "GOCLAW_WEB_PORT",
-            "1",
-            "GOCLAW_WEB_PORT: unknown variable; did you mean GOCLAW_WEB__PORT?",
-        ),
-        ("GOCLAW_QUEU__MODE", "queue", "did you mean GOCLAW_QUEUE__<KEY>?"),
-        ("GOCLAW_QUEUE__", "x", "unknown variable"),
-        ("GOCLAW_", "x", "unknown variable"),
-        ("GOCLAW_QUEUE__MOED", "x", "queue.moed = 'x': unknown key; known here: "),
-        ("GOCLAW_CHANNELS__TELEGRAM__ENABLED", "maybe", "must be true or false"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "expected"), [
+    ("GOCLAW_LAEN_MAIN", "3", "GOCLAW_LAEN_MAIN: unknown variable; did you mean GOCLAW_LANE"),
+    ("GOCLAW_TELEGRAM_TOKN", "1:secret", "did you mean GOCLAW_TELEGRAM_TOKEN?"),
+    ("GOCLAW_WEB_PORT", "1", "GOCLAW_WEB_PORT: unknown variable; did you mean GOCLAW_WEB__PORT?"),
+    ("GOCLAW_QUEU__MODE", "queue", "did you mean GOCLAW_QUEUE__<KEY>?"),
+    ("GOCLAW_QUEUE__", "x", "unknown variable"),
+    ("GOCLAW_", "x", "unknown variable"),
+    ("GOCLAW_QUEUE__MOED", "x", "queue.moed = 'x': unknown key; known here: "),
+    ("GOCLAW_CHANNELS__TELEGRAM__ENABLED", "maybe", "must be true or false"),
+])  # fmt: skip
 def test_an_unknown_variable_is_an_error_too(
     tmp_path: Path, name: str, value: str, expected: str
 ) -> None:
@@ -308,19 +285,14 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     assert keys == {"lanes.main.size", "queue.modes", "log.level"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[database]\nurl = 'mysql://u:hunter2@h/d'",
-        "[database]\nurl = ['hunter2']",
-        "[agents.main]\napi_key = ['hunter2']",
-        "[agents.main]\nheaders = { Authorization = ['hunter2'] }",
-        "[agents.main]\nheaders = 'hunter2'",
-        "[agents.main]\napi_kye = 'hunter2'",
-        "[agents.main]\napi_key = 'hunter2'\napi_key_file = 'x'\napi_key_env = 'X'",
-        "agents = [{ main = { api_key = 'hunter2' } }]",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "[database]\nurl = 'mysql://u:hunter2@h/d'", "[database]\nurl = ['hunter2']",
+    "[agents.main]\napi_key = ['hunter2']",
+    "[agents.main]\nheaders = { Authorization = ['hunter2'] }",
+    "[agents.main]\nheaders = 'hunter2'", "[agents.main]\napi_kye = 'hunter2'",
+    "[agents.main]\napi_key = 'hunter2'\napi_key_file = 'x'\napi_key_env = 'X'",
+    "agents = [{ main = { api_key = 'hunter2' } }]",
+])  # fmt: skip
 def test_a_secret_is_never_shown(tmp_path: Path, text: str) -> None:
     """SPEC SEC-2."""
     with pytest.raises(SettingError) as caught:

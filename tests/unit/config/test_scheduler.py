@@ -299,16 +299,10 @@ def zone_of(folder: Path, *, tz: str = "", link: str = "", text: str = "") -> st
     return machine_zone({"TZ": tz} if tz else {}, folder)
 
 
-@pytest.mark.parametrize(
-    "tz",
-    [
-        "Europe/Berlin",
-        ":Europe/Berlin",
-        " Europe/Berlin\n",
-        "/usr/share/zoneinfo/Europe/Berlin",
-        ":/usr/share/zoneinfo/posix/Europe/Berlin",
-    ],
-)
+@pytest.mark.parametrize("tz", [
+    "Europe/Berlin", ":Europe/Berlin", " Europe/Berlin\n", "/usr/share/zoneinfo/Europe/Berlin",
+    ":/usr/share/zoneinfo/posix/Europe/Berlin",
+])  # fmt: skip
 def test_the_variable_tells_the_zone_of_the_machine(tmp_path: Path, tz: str) -> None:
     assert zone_of(tmp_path, tz=tz, link="/usr/share/zoneinfo/Asia/Tokyo") == "Europe/Berlin"
 

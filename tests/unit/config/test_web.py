@@ -29,32 +29,26 @@ def test_file_and_environment_say_where_to_listen(tmp_path: Path) -> None:
     assert (web.host, web.port) == ("localhost", 0)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("port = 65536", "web.port = 65536: must be a whole number, at least 0 and at most 65535"),
-        ("port = -1", "web.port = -1: must be a whole number"),
-        ("port = '8420'", "web.port = '8420': must be a whole number"),
-        ("host = ''", "web.host = '': must be a host name or an address such as 127.0.0.1"),
-        ("host = '127.0.0.1 '", "web.host = '127.0.0.1 ': must be a host name"),
-        ("host = 127", "web.host = 127: must be a host name"),
-        ("prot = 1", "did you mean port?"),
-        ("api = 'yes'", "web.api = 'yes': must be true or false"),
-        ("token = ''", "web.token = ***: must be 16 to 512 printable ASCII characters without"),
-        (
-            "token = 'secret'",
-            "web.token = ***: must be 16 to 512 printable ASCII characters without",
-        ),
-        ("token = 'secret secret secret secret'", "web.token = ***: must be 16 to 512"),
-        ("token_env = ' '", "web.token_env = ' ': must be text that is not empty"),
-        ("hosts = 'bot.example.org'", "must be a list of texts"),
-        ("hosts = ['https://bot.example.org']", "must be host names without scheme and port"),
-        ("hosts = ['bot.example.org:8420']", "must be host names without scheme and port"),
-        ("hosts = ['bot.example.org/']", "must be host names without scheme and port"),
-        ("hosts = ['*.example.org']", "must be host names without scheme and port"),
-        ("hosts = ['']", "must be a list of texts"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("port = 65536", "web.port = 65536: must be a whole number, at least 0 and at most 65535"),
+    ("port = -1", "web.port = -1: must be a whole number"),
+    ("port = '8420'", "web.port = '8420': must be a whole number"),
+    ("host = ''", "web.host = '': must be a host name or an address such as 127.0.0.1"),
+    ("host = '127.0.0.1 '", "web.host = '127.0.0.1 ': must be a host name"),
+    ("host = 127", "web.host = 127: must be a host name"),
+    ("prot = 1", "did you mean port?"),
+    ("api = 'yes'", "web.api = 'yes': must be true or false"),
+    ("token = ''", "web.token = ***: must be 16 to 512 printable ASCII characters without"),
+    ("token = 'secret'", "web.token = ***: must be 16 to 512 printable ASCII characters without"),
+    ("token = 'secret secret secret secret'", "web.token = ***: must be 16 to 512"),
+    ("token_env = ' '", "web.token_env = ' ': must be text that is not empty"),
+    ("hosts = 'bot.example.org'", "must be a list of texts"),
+    ("hosts = ['https://bot.example.org']", "must be host names without scheme and port"),
+    ("hosts = ['bot.example.org:8420']", "must be host names without scheme and port"),
+    ("hosts = ['bot.example.org/']", "must be host names without scheme and port"),
+    ("hosts = ['*.example.org']", "must be host names without scheme and port"),
+    ("hosts = ['']", "must be a list of texts"),
+])  # fmt: skip
 def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(SettingError) as caught:
         settings(tmp_path, f"[web]\n{text}\n")
@@ -126,21 +120,16 @@ def test_the_token_is_found_wherever_it_stands(tmp_path: Path) -> None:
     assert shown == [SECRET, f"{SECRET}-in-file", f"{SECRET}-in-env", f"{SECRET}-too"]
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("token_env = 'NOT_SET'", "web.token_env = 'NOT_SET': this variable is not set"),
-        ("token_file = 'none'", "cannot be read: No such file"),
-        ("token_file = 'empty'", "the file is empty"),
-        ("token_file = 'binary'", "cannot be read: not UTF-8 text"),
-        ("token_file = 'short'", "the token must be 16 to 512 printable ASCII characters"),
-        ("token_file = 'long'", "the token must be 16 to 512 printable ASCII characters"),
-        (
-            "token_env = 'SHORT'",
-            "web.token_env = 'SHORT': the token must be 16 to 512 printable ASCII characters",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("line", "expected"), [
+    ("token_env = 'NOT_SET'", "web.token_env = 'NOT_SET': this variable is not set"),
+    ("token_file = 'none'", "cannot be read: No such file"),
+    ("token_file = 'empty'", "the file is empty"),
+    ("token_file = 'binary'", "cannot be read: not UTF-8 text"),
+    ("token_file = 'short'", "the token must be 16 to 512 printable ASCII characters"),
+    ("token_file = 'long'", "the token must be 16 to 512 printable ASCII characters"),
+    ("token_env = 'SHORT'",
+     "web.token_env = 'SHORT': the token must be 16 to 512 printable ASCII characters"),
+])  # fmt: skip
 def test_a_token_that_is_not_there_or_too_weak_is_told(
     tmp_path: Path, line: str, expected: str
 ) -> None:

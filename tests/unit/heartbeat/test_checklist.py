@@ -34,43 +34,22 @@ def carried(file: str, now: datetime = NOON) -> str:
 # ---------------------------------------------------------------------------- what has a meaning
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "",
-        " \n\t\n\r\n\u00a0\n\u3000",
-        "\ufeff",
-        "\ufeff# Checklist\n",
-        "\u200b\n\u200c\u200d\n\u2060- \n",
-        "# One\n## Two\n###### Six\n#\n  ## Indented\n# Closed #\n",
-        "Title\n=====\n\nTitle\n---\n",
-        "> Title\n> ---\n",
-        "<!-- a -->",
-        "<!-- a\n- [ ] b\n\n-->",
-        "<!--\r\n- b\r\n-->\r\n",
-        "<!-- ``` -->\n<!-- - a\n``` -->",
-        "<!-- a --> <!-- b -->",
-        "<!-- a <!-- b -->",
-        "<!-->",
-        "<!--->",
-        "<!-- unclosed",
-        "<!-- unclosed\n# Title",
-        "-\n*\n+\n1.\n2)\n- \n",
-        "- [ ]\n- [x]\n- [X] \n* []\n+ [ ] \n1. [ ]\n3) [x]",
-        "- - [ ]\n- > \n- #\n- ---\n- [ ] \u200b\n- [ ] [x]",
-        "---\n***\n___\n- - -\n* * *\n_ _ _\n-----------\n===\n",
-        ">\n> \n>>\n> > >\n> # Title\n> - [ ]\n> <!-- a -->",
-        "- <!-- a -->\n- [ ] <!-- b\n-->",
-        "- [x] done\n- [X] done\n1. [x] done\n> - [x] done",
-        "- [x] done\n  and more of it\n\n  and more\n  - its part\n    1. of it",
-        "- [x] done\n\n  ```\n  code\n  ```",
-        "- Today:\n  - [x] done\n- [ ]\n  - [x] done",
-        "- every 2h:\n- [ ] daily 09:00:\n- daily 10:00: <!-- nothing -->",
-        "- daily 09:00:\n  - [x] done",
-        "```\n\n```\n~~~\n> \n~~~",
-        "```\n<!-- a -->\n~~~~",
-    ],
-)
+@pytest.mark.parametrize("file", [
+    "", " \n\t\n\r\n\u00a0\n\u3000", "\ufeff", "\ufeff# Checklist\n",
+    "\u200b\n\u200c\u200d\n\u2060- \n", "# One\n## Two\n###### Six\n#\n  ## Indented\n# Closed #\n",
+    "Title\n=====\n\nTitle\n---\n", "> Title\n> ---\n", "<!-- a -->", "<!-- a\n- [ ] b\n\n-->",
+    "<!--\r\n- b\r\n-->\r\n", "<!-- ``` -->\n<!-- - a\n``` -->", "<!-- a --> <!-- b -->",
+    "<!-- a <!-- b -->", "<!-->", "<!--->", "<!-- unclosed", "<!-- unclosed\n# Title",
+    "-\n*\n+\n1.\n2)\n- \n", "- [ ]\n- [x]\n- [X] \n* []\n+ [ ] \n1. [ ]\n3) [x]",
+    "- - [ ]\n- > \n- #\n- ---\n- [ ] \u200b\n- [ ] [x]",
+    "---\n***\n___\n- - -\n* * *\n_ _ _\n-----------\n===\n",
+    ">\n> \n>>\n> > >\n> # Title\n> - [ ]\n> <!-- a -->", "- <!-- a -->\n- [ ] <!-- b\n-->",
+    "- [x] done\n- [X] done\n1. [x] done\n> - [x] done",
+    "- [x] done\n  and more of it\n\n  and more\n  - its part\n    1. of it",
+    "- [x] done\n\n  ```\n  code\n  ```", "- Today:\n  - [x] done\n- [ ]\n  - [x] done",
+    "- every 2h:\n- [ ] daily 09:00:\n- daily 10:00: <!-- nothing -->",
+    "- daily 09:00:\n  - [x] done", "```\n\n```\n~~~\n> \n~~~", "```\n<!-- a -->\n~~~~",
+])  # fmt: skip
 def test_a_file_in_which_nothing_is_to_be_done_is_empty(file: str) -> None:
     """SPEC HB-3."""
     checklist = parse(file)
@@ -261,42 +240,14 @@ def test_an_item_says_at_what_time_it_is_looked_at(words: str, days: str, times:
     assert [f"{each:%H:%M}" for each in read.interval.times] == times
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "every 0h",
-        "every -1h",
-        "every 2",
-        "every 2 fortnights",
-        "every h 2",
-        "every two hours",
-        "every",
-        "every 99999 days",
-        "every 999999999 weeks",
-        f"every {'9' * 5000}h",
-        "every 1.5h",
-        "every \u0661h",
-        "every 2\u017f",
-        "hourly 09:00",
-        "daily 9",
-        "daily 9am",
-        "daily 24:00",
-        "daily 09:60",
-        "daily 9:0",
-        "daily 09:00:30",
-        "weekdays 25:00",
-        "weekdays",
-        "monday",
-        "mondays 9:00, 25:00",
-        "9:00",
-        "9:00 daily",
-        "monday and mail 9:00",
-        "every monday every 2h",
-        "Remember 9:00",
-        "note",
-        "",
-    ],
-)
+@pytest.mark.parametrize("words", [
+    "every 0h", "every -1h", "every 2", "every 2 fortnights", "every h 2", "every two hours",
+    "every", "every 99999 days", "every 999999999 weeks", f"every {'9' * 5000}h", "every 1.5h",
+    "every \u0661h", "every 2\u017f", "hourly 09:00", "daily 9", "daily 9am", "daily 24:00",
+    "daily 09:60", "daily 9:0", "daily 09:00:30", "weekdays 25:00", "weekdays", "monday",
+    "mondays 9:00, 25:00", "9:00", "9:00 daily", "monday and mail 9:00", "every monday every 2h",
+    "Remember 9:00", "note", "",
+])  # fmt: skip
 def test_what_is_no_interval_is_text_and_due_with_every_heartbeat_run(words: str) -> None:
     file = f"- {words}: look"
     (item,) = parse(file).items

@@ -80,81 +80,39 @@ def last(status: HeartbeatRunStatus, skip: Skip | None = None, **facts: Any) -> 
 # ---------------------------------------------------------------------------- the last run
 
 
-@pytest.mark.parametrize(
-    ("status", "facts", "words"),
-    [
-        (HeartbeatRunStatus.OK, {}, "Nothing needed attention, so no message was sent."),
-        (
-            HeartbeatRunStatus.ALERTED,
-            {"target": CHAT, "delivery": "sent", "detail": "the chat in which somebody last wrote"},
-            "It sent an alert to telegram:5 (the chat in which somebody last wrote).",
-        ),
-        (
-            HeartbeatRunStatus.ALERTED,
-            {"target": CHAT, "delivery": "pending"},
-            "It had an alert, which waits to be sent to telegram:5.",
-        ),
-        (
-            HeartbeatRunStatus.ALERTED,
-            {"detail": "its target is none"},
-            "It had an alert, which was only written to the log: its target is none.",
-        ),
-        (
-            HeartbeatRunStatus.ALERTED,
-            {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
-            (
-                "It had an alert, but the message could not be delivered to telegram:5: "
-                "bot was blocked. Write to the agent in that chat, or set another heartbeat.target."
-            ),
-        ),
-        (
-            HeartbeatRunStatus.DELIVERY_FAILED,
-            {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
-            (
-                "It had an alert, but the message could not be delivered to telegram:5: "
-                "bot was blocked. Write to the agent in that chat, or set another heartbeat.target."
-            ),
-        ),
-        (
-            HeartbeatRunStatus.DUPLICATE,
-            {"target": CHAT, "detail": "it was told before"},
-            ("It repeated an alert of the last 24 hours, which was not sent again."),
-        ),
-        (
-            HeartbeatRunStatus.DUPLICATE,
-            {"target": CHAT, "detail": SAME_WAITS},
-            "It repeated an alert that still waits to be sent, so nothing was sent.",
-        ),
-        (
-            HeartbeatRunStatus.NO_ROUTE,
-            {"detail": "nobody has spoken to this agent"},
-            (
-                "It had an alert, but there was no chat to send it to: nobody has spoken "
-                "to this agent. Write to the agent in the chat that should get its alerts, or set "
-                "heartbeat.target."
-            ),
-        ),
-        (
-            HeartbeatRunStatus.CANCELLED,
-            {"detail": "/stop"},
-            "It was stopped while it was running: /stop.",
-        ),
-        (
-            HeartbeatRunStatus.FAILED,
-            {"detail": "the model\n does not answer."},
-            "It failed: the model does not answer. The next run tries again.",
-        ),
-        (HeartbeatRunStatus.FAILED, {}, "It failed. The next run tries again."),
-        (
-            HeartbeatRunStatus.LOST,
-            {},
-            (
-                "Its gateway process ended during the run. What it had done by then is "
-                "unknown; the next run comes as usual."
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("status", "facts", "words"), [
+    (HeartbeatRunStatus.OK, {}, "Nothing needed attention, so no message was sent."),
+    (HeartbeatRunStatus.ALERTED,
+     {"target": CHAT, "delivery": "sent", "detail": "the chat in which somebody last wrote"},
+     "It sent an alert to telegram:5 (the chat in which somebody last wrote)."),
+    (HeartbeatRunStatus.ALERTED, {"target": CHAT, "delivery": "pending"},
+     "It had an alert, which waits to be sent to telegram:5."),
+    (HeartbeatRunStatus.ALERTED, {"detail": "its target is none"},
+     "It had an alert, which was only written to the log: its target is none."),
+    (HeartbeatRunStatus.ALERTED,
+     {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
+     ("It had an alert, but the message could not be delivered to telegram:5: bot was blocked. "
+      "Write to the agent in that chat, or set another heartbeat.target.")),
+    (HeartbeatRunStatus.DELIVERY_FAILED,
+     {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
+     ("It had an alert, but the message could not be delivered to telegram:5: bot was blocked. "
+      "Write to the agent in that chat, or set another heartbeat.target.")),
+    (HeartbeatRunStatus.DUPLICATE, {"target": CHAT, "detail": "it was told before"},
+     "It repeated an alert of the last 24 hours, which was not sent again."),
+    (HeartbeatRunStatus.DUPLICATE, {"target": CHAT, "detail": SAME_WAITS},
+     "It repeated an alert that still waits to be sent, so nothing was sent."),
+    (HeartbeatRunStatus.NO_ROUTE, {"detail": "nobody has spoken to this agent"},
+     ("It had an alert, but there was no chat to send it to: nobody has spoken to this agent. "
+      "Write to the agent in the chat that should get its alerts, or set heartbeat.target.")),
+    (HeartbeatRunStatus.CANCELLED, {"detail": "/stop"},
+     "It was stopped while it was running: /stop."),
+    (HeartbeatRunStatus.FAILED, {"detail": "the model\n does not answer."},
+     "It failed: the model does not answer. The next run tries again."),
+    (HeartbeatRunStatus.FAILED, {}, "It failed. The next run tries again."),
+    (HeartbeatRunStatus.LOST, {},
+     ("Its gateway process ended during the run. What it had done by then is unknown; the next "
+      "run comes as usual.")),
+])  # fmt: skip
 def test_the_first_line_says_what_came_of_the_last_heartbeat_run(
     status: HeartbeatRunStatus, facts: dict[str, Any], words: str
 ) -> None:
@@ -165,40 +123,22 @@ def test_the_first_line_says_what_came_of_the_last_heartbeat_run(
 ADD = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
 
 
-@pytest.mark.parametrize(
-    ("skip", "detail", "words"),
-    [
-        (Skip.DISABLED, "", "It was skipped: the heartbeat is off."),
-        (Skip.MUTED, "", "It was skipped: the heartbeat is muted."),
-        (Skip.QUIET_HOURS, "", "It was skipped: the time was outside the active hours."),
-        (Skip.NO_FILE, "", f"It was skipped: there is no HEARTBEAT.md. {ADD}"),
-        (
-            Skip.UNREADABLE,
-            "it is a folder",
-            (
-                "It was skipped: HEARTBEAT.md cannot be read: it is a folder. Fix the file; "
-                "it is in the workspace of the agent."
-            ),
-        ),
-        (Skip.EMPTY, "", f"It was skipped: HEARTBEAT.md has nothing to check. {ADD}"),
-        (
-            Skip.NOTHING_DUE,
-            "",
-            (
-                "It was skipped: no item of HEARTBEAT.md is due. Items with their own "
-                "interval wait until it has passed."
-            ),
-        ),
-        (
-            Skip.BUDGET,
-            "",
-            (
-                "It was skipped: the daily budget of the heartbeat is used up. It starts "
-                "again at 00:00 UTC; raise the budget with heartbeat.budget.day."
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("skip", "detail", "words"), [
+    (Skip.DISABLED, "", "It was skipped: the heartbeat is off."),
+    (Skip.MUTED, "", "It was skipped: the heartbeat is muted."),
+    (Skip.QUIET_HOURS, "", "It was skipped: the time was outside the active hours."),
+    (Skip.NO_FILE, "", f"It was skipped: there is no HEARTBEAT.md. {ADD}"),
+    (Skip.UNREADABLE, "it is a folder",
+     ("It was skipped: HEARTBEAT.md cannot be read: it is a folder. Fix the file; it is in the "
+      "workspace of the agent.")),
+    (Skip.EMPTY, "", f"It was skipped: HEARTBEAT.md has nothing to check. {ADD}"),
+    (Skip.NOTHING_DUE, "",
+     ("It was skipped: no item of HEARTBEAT.md is due. Items with their own interval wait until "
+      "it has passed.")),
+    (Skip.BUDGET, "",
+     ("It was skipped: the daily budget of the heartbeat is used up. It starts again at 00:00 "
+      "UTC; raise the budget with heartbeat.budget.day.")),
+])  # fmt: skip
 def test_the_first_line_says_why_a_heartbeat_run_was_skipped_and_what_to_do(
     skip: Skip, detail: str, words: str
 ) -> None:
@@ -389,20 +329,12 @@ def test_a_heartbeat_run_at_work_is_told_of() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("detail", "next_at", "words"),
-    [
-        (
-            "",
-            NINE + HALF,
-            (
-                "someone is talking to the agent. It starts when that is over, at the latest today "
-                "09:30 (Europe/Berlin)."
-            ),
-        ),
-        ("the gateway was stopped", None, "the gateway was stopped. It starts when that is over."),
-    ],
-)
+@pytest.mark.parametrize(("detail", "next_at", "words"), [
+    ("", NINE + HALF,
+     ("someone is talking to the agent. It starts when that is over, at the latest today 09:30 "
+      "(Europe/Berlin).")),
+    ("the gateway was stopped", None, "the gateway was stopped. It starts when that is over."),
+])  # fmt: skip
 def test_a_heartbeat_run_that_waits_for_its_agent_is_told_of(
     detail: str, next_at: datetime | None, words: str
 ) -> None:
@@ -413,22 +345,12 @@ def test_a_heartbeat_run_that_waits_for_its_agent_is_told_of(
     assert found.startswith(due + words)
 
 
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        (
-            {"wake_from": NINE - HALF, "wake_kind": HeartbeatRunKind.EVENT},
-            "A run for an event starts soon.",
-        ),
-        (
-            {"wake_from": NINE + timedelta(seconds=20), "wake_kind": HeartbeatRunKind.JOB},
-            (
-                "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 seconds at "
-                "the earliest."
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("facts", "words"), [
+    ({"wake_from": NINE - HALF, "wake_kind": HeartbeatRunKind.EVENT},
+     "A run for an event starts soon."),
+    ({"wake_from": NINE + timedelta(seconds=20), "wake_kind": HeartbeatRunKind.JOB},
+     "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 seconds at the earliest."),
+])  # fmt: skip
 def test_a_wake_that_waits_is_told_of(facts: dict[str, Any], words: str) -> None:
     """SPEC HB-11."""
     assert why(view(**facts))[1].endswith(words)
@@ -462,21 +384,15 @@ def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> Non
 # ---------------------------------------------------------------------------- status
 
 
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ({}, "on, every 30 minutes"),
-        ({"interval": timedelta(seconds=1)}, "on, every second"),
-        ({"hours": DAY}, "on, every 30 minutes, 08:00\u201322:00 Europe/Berlin"),
-        (
-            {"muted_until": NINE + HALF},
-            "on, every 30 minutes, muted until today 09:30 (Europe/Berlin)",
-        ),
-        ({"muted_until": NINE}, "on, every 30 minutes"),
-        ({"switched": False}, "off (every 30 minutes when it is on)"),
-        ({"interval": None, "switched": True}, "off in the settings"),
-    ],
-)
+@pytest.mark.parametrize(("facts", "words"), [
+    ({}, "on, every 30 minutes"),
+    ({"interval": timedelta(seconds=1)}, "on, every second"),
+    ({"hours": DAY}, "on, every 30 minutes, 08:00\u201322:00 Europe/Berlin"),
+    ({"muted_until": NINE + HALF}, "on, every 30 minutes, muted until today 09:30 (Europe/Berlin)"),
+    ({"muted_until": NINE}, "on, every 30 minutes"),
+    ({"switched": False}, "off (every 30 minutes when it is on)"),
+    ({"interval": None, "switched": True}, "off in the settings"),
+])  # fmt: skip
 def test_a_state_is_said_in_words(facts: dict[str, Any], words: str) -> None:
     assert state_words(view(**facts)) == words
 
@@ -485,44 +401,21 @@ def usage(tokens: int, usd: str | None = None) -> Usage:
     return Usage(1, tokens, 0, cost_usd=None if usd is None else Decimal(usd))
 
 
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ({}, "Used today (UTC): nothing, of at most $1.00 a day; this month: nothing."),
-        (
-            {"today": usage(1200, "0.0123"), "month": usage(3_000_000, "12.5")},
-            (
-                "Used today (UTC): $0.0123 (1,200 tokens), of at most $1.00 a day; "
-                "this month: $12.50 "
-                "(3,000,000 tokens)."
-            ),
-        ),
-        (
-            {"today": usage(1200), "month": usage(1200)},
-            (
-                "Used today (UTC): 1,200 tokens, of at most 200,000 tokens a day; this "
-                "month: 1,200 tokens."
-            ),
-        ),
-        (
-            {"today": usage(1200, "0"), "month": usage(1200, "0")},
-            (
-                "Used today (UTC): $0.00 (1,200 tokens), of at most $1.00 a day; "
-                "this month: $0.00 (1,200 "
-                "tokens)."
-            ),
-        ),
-        ({"day": Budget()}, "Used today (UTC): nothing; this month: nothing."),
-        (
-            {"day": Budget(tokens=5000), "today": usage(1, "0.5"), "month": usage(1, "0.5")},
-            (
-                "Used today (UTC): $0.5000 (1 token), of at most 5,000 tokens a day; "
-                "this month: $0.5000 "
-                "(1 token)."
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("facts", "words"), [
+    ({}, "Used today (UTC): nothing, of at most $1.00 a day; this month: nothing."),
+    ({"today": usage(1200, "0.0123"), "month": usage(3_000_000, "12.5")},
+     ("Used today (UTC): $0.0123 (1,200 tokens), of at most $1.00 a day; this month: $12.50 "
+      "(3,000,000 tokens).")),
+    ({"today": usage(1200), "month": usage(1200)},
+     "Used today (UTC): 1,200 tokens, of at most 200,000 tokens a day; this month: 1,200 tokens."),
+    ({"today": usage(1200, "0"), "month": usage(1200, "0")},
+     ("Used today (UTC): $0.00 (1,200 tokens), of at most $1.00 a day; this month: $0.00 (1,200 "
+      "tokens).")),
+    ({"day": Budget()}, "Used today (UTC): nothing; this month: nothing."),
+    ({"day": Budget(tokens=5000), "today": usage(1, "0.5"), "month": usage(1, "0.5")},
+     ("Used today (UTC): $0.5000 (1 token), of at most 5,000 tokens a day; this month: $0.5000 (1 "
+      "token).")),
+])  # fmt: skip
 def test_what_was_used_is_said_beside_what_may_be(facts: dict[str, Any], words: str) -> None:
     """SPEC HB-12."""
     assert spent_words(view(**facts)) == words
@@ -542,20 +435,13 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
     assert status_lines(replace(seen, events=1))[-1] == "1 event waits for the next heartbeat run."
 
 
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ({"route": Route(None, "x", "nobody spoke")}, "Alerts go nowhere: nobody spoke."),
-        (
-            {"route": Route(CHAT, "by the settings", "blocked")},
-            "Alerts go to telegram:5 (by the settings), but cannot be delivered: blocked.",
-        ),
-        (
-            {"route": Route(None, "only logged"), "target": NoTarget.NONE},
-            "Alerts go only to the log (heartbeat.target is none).",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("facts", "words"), [
+    ({"route": Route(None, "x", "nobody spoke")}, "Alerts go nowhere: nobody spoke."),
+    ({"route": Route(CHAT, "by the settings", "blocked")},
+     "Alerts go to telegram:5 (by the settings), but cannot be delivered: blocked."),
+    ({"route": Route(None, "only logged"), "target": NoTarget.NONE},
+     "Alerts go only to the log (heartbeat.target is none)."),
+])  # fmt: skip
 def test_where_alerts_go_is_said_with_what_stands_in_the_way(
     facts: dict[str, Any], words: str
 ) -> None:
@@ -566,42 +452,21 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
 # ---------------------------------------------------------------------------- dry run
 
 
-@pytest.mark.parametrize(
-    ("status", "skip", "detail", "words"),
-    [
-        (HeartbeatRunStatus.RUNNING, None, "", "It would ask its agent."),
-        (HeartbeatRunStatus.DEFERRED, None, "", "It would wait: someone is talking to the agent."),
-        (HeartbeatRunStatus.DEFERRED, None, "busy", "It would wait: busy."),
-        (
-            HeartbeatRunStatus.SKIPPED,
-            Skip.MUTED,
-            "",
-            (
-                "It would be skipped: the heartbeat is muted. Unmute it with /mute off or "
-                "goclaw heartbeat mute off."
-            ),
-        ),
-        (
-            HeartbeatRunStatus.SKIPPED,
-            Skip.DISABLED,
-            "",
-            (
-                "It would be skipped: the heartbeat is off. Turn it on with /heartbeat on (or "
-                "goclaw heartbeat on)."
-            ),
-        ),
-        (
-            HeartbeatRunStatus.SKIPPED,
-            Skip.UNREADABLE,
-            "10 MB",
-            (
-                "It would be skipped: HEARTBEAT.md cannot be read: 10 MB. Fix the file; it "
-                "is in the workspace of the agent."
-            ),
-        ),
-        *((HeartbeatRunStatus.SKIPPED, skip, "", None) for skip in Skip),
-    ],
-)
+@pytest.mark.parametrize(("status", "skip", "detail", "words"), [
+    (HeartbeatRunStatus.RUNNING, None, "", "It would ask its agent."),
+    (HeartbeatRunStatus.DEFERRED, None, "", "It would wait: someone is talking to the agent."),
+    (HeartbeatRunStatus.DEFERRED, None, "busy", "It would wait: busy."),
+    (HeartbeatRunStatus.SKIPPED, Skip.MUTED, "",
+     ("It would be skipped: the heartbeat is muted. Unmute it with /mute off or goclaw heartbeat "
+      "mute off.")),
+    (HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "",
+     ("It would be skipped: the heartbeat is off. Turn it on with /heartbeat on (or goclaw "
+      "heartbeat on).")),
+    (HeartbeatRunStatus.SKIPPED, Skip.UNREADABLE, "10 MB",
+     ("It would be skipped: HEARTBEAT.md cannot be read: 10 MB. Fix the file; it is in the "
+      "workspace of the agent.")),
+    *((HeartbeatRunStatus.SKIPPED, skip, "", None) for skip in Skip),
+])  # fmt: skip
 def test_a_dry_run_says_what_would_happen(
     status: HeartbeatRunStatus, skip: Skip | None, detail: str, words: str | None
 ) -> None:

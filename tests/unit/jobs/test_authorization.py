@@ -60,34 +60,28 @@ def draft(**facts: Any) -> JobDraft:
 
 
 @pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
-        ({"target": ELSEWHERE}, "target: must be this chat, last or none"),
-        ({"target": replace(GROUP, account="default")}, "target: must be this chat"),
-        ({"target": replace(GROUP, channel="telegram.work")}, "target: must be this chat"),
-        ({"peer": PeerKind.DIRECT}, "peer: the chat is not one of the kind direct"),
-        ({"agent": AgentName("ops")}, "agent: only operators can create jobs for another agent"),
-        ({"payload": Prompt("x", "openai:expensive")}, "model: only operators can choose another"),
-        ({"source": "issues"}, "source: only operators can give a job a work source"),
-        (
-            {"payload": Program(("ls",))},
-            "command: only operators can create jobs that run programs",
-        ),
-        ({"session": "agent:ops:main", "policy": {"session": "key"}}, "session: only operators"),
-        ({"policy": {"tools_in_runs": True}}, "tools_in_runs: only operators can exceed"),
-        ({"policy": {"turns": 11}}, "turns: only operators can exceed"),
-        ({"policy": {"turns": None}}, "turns: only operators can exceed"),
-        ({"policy": {"usd": "0.51"}}, "usd: only operators can exceed"),
-        ({"policy": {"usd": None}}, "usd: only operators can exceed"),
-        ({"policy": {"run_timeout_s": 1801}}, "run_timeout_s: only operators can exceed"),
-        ({"policy": {"run_timeout_s": 0}}, "run_timeout_s: only operators can exceed"),
-        ({"policy": {"retries": 4}}, "retries: only operators can exceed"),
-        ({"policy": {"history_keep": 201}}, "history_keep: only operators can exceed"),
-        ({"policy": {"error_retry_s": 1}}, "error_retry_s: only operators can exceed"),
-        ({"policy": {"min_interval_s": 0.5}}, "min_interval_s: only operators can exceed"),
-    ],
-)
+@pytest.mark.parametrize(("facts", "said"), [
+    ({"target": ELSEWHERE}, "target: must be this chat, last or none"),
+    ({"target": replace(GROUP, account="default")}, "target: must be this chat"),
+    ({"target": replace(GROUP, channel="telegram.work")}, "target: must be this chat"),
+    ({"peer": PeerKind.DIRECT}, "peer: the chat is not one of the kind direct"),
+    ({"agent": AgentName("ops")}, "agent: only operators can create jobs for another agent"),
+    ({"payload": Prompt("x", "openai:expensive")}, "model: only operators can choose another"),
+    ({"source": "issues"}, "source: only operators can give a job a work source"),
+    ({"payload": Program(("ls",))}, "command: only operators can create jobs that run programs"),
+    ({"session": "agent:ops:main", "policy": {"session": "key"}}, "session: only operators"),
+    ({"policy": {"tools_in_runs": True}}, "tools_in_runs: only operators can exceed"),
+    ({"policy": {"turns": 11}}, "turns: only operators can exceed"),
+    ({"policy": {"turns": None}}, "turns: only operators can exceed"),
+    ({"policy": {"usd": "0.51"}}, "usd: only operators can exceed"),
+    ({"policy": {"usd": None}}, "usd: only operators can exceed"),
+    ({"policy": {"run_timeout_s": 1801}}, "run_timeout_s: only operators can exceed"),
+    ({"policy": {"run_timeout_s": 0}}, "run_timeout_s: only operators can exceed"),
+    ({"policy": {"retries": 4}}, "retries: only operators can exceed"),
+    ({"policy": {"history_keep": 201}}, "history_keep: only operators can exceed"),
+    ({"policy": {"error_retry_s": 1}}, "error_retry_s: only operators can exceed"),
+    ({"policy": {"min_interval_s": 0.5}}, "min_interval_s: only operators can exceed"),
+])  # fmt: skip
 async def test_nobody_but_an_operator_makes_a_job_that_leaves_their_chat(
     by: Requester, facts: dict[str, Any], said: str
 ) -> None:
@@ -337,19 +331,12 @@ async def test_no_edit_brings_an_owner_more_jobs_than_are_allowed(change: JobCha
 PLACES = (("console", "default"), ("telegram", "default"), ("telegram", "work"))
 
 
-@pytest.mark.parametrize(
-    ("target", "said"),
-    [
-        (
-            Target("nosuch", "default", "1"),
-            "target: there is no channel 'nosuch'; there are console, telegram",
-        ),
-        (
-            Target("telegram", "other", "1"),
-            "target: the channel 'telegram' has no account 'other'; there are default, work",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("target", "said"), [
+    (Target("nosuch", "default", "1"),
+     "target: there is no channel 'nosuch'; there are console, telegram"),
+    (Target("telegram", "other", "1"),
+     "target: the channel 'telegram' has no account 'other'; there are default, work"),
+])  # fmt: skip
 async def test_a_target_on_no_channel_of_this_gateway_is_refused(target: Target, said: str) -> None:
     """SPEC CRON-2: else each result would be dead in the outbox."""
     rig = Rig(places=PLACES)

@@ -180,32 +180,22 @@ def follows(outcome: Outcome, number: int = 1, base: JobPolicy = PLAIN, **facts:
     return after(claimed(), base, Attempt(outcome, **facts), number)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "facts", "verdict"),
-    [
-        (Outcome.COMPLETED, {}, Finish(OccurrenceStatus.OK)),
-        (Outcome.INTERRUPTED, {"retryable": True}, Next.RELEASE),
-        (Outcome.DROPPED, {}, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)),
-        (Outcome.REJECTED, {}, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)),
-        (Outcome.CANCELLED, {"retryable": True}, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)),
-        (
-            Outcome.CANCELLED,
-            {"reason": Reason.BUDGET},
-            Finish(OccurrenceStatus.CANCELLED, Why.BUDGET),
-        ),
-        (Outcome.FAILED, {}, Finish(OccurrenceStatus.FAILED)),
-        (Outcome.FAILED, {"reason": Reason.OUTAGE}, Finish(OccurrenceStatus.FAILED, Why.OUTAGE)),
-        (Outcome.FAILED, {"retryable": True}, Next.RETRY),
-        (Outcome.TIMED_OUT, {}, Finish(OccurrenceStatus.TIMED_OUT)),
-        (Outcome.TIMED_OUT, {"retryable": True}, Next.RETRY),
-        (
-            Outcome.TIMED_OUT,
-            {"reason": Reason.BUDGET, "retryable": True},
-            Finish(OccurrenceStatus.TIMED_OUT, Why.BUDGET),
-        ),
-        (Outcome.ABANDONED, {"retryable": True}, Finish(OccurrenceStatus.TIMED_OUT)),
-    ],
-)
+@pytest.mark.parametrize(("outcome", "facts", "verdict"), [
+    (Outcome.COMPLETED, {}, Finish(OccurrenceStatus.OK)),
+    (Outcome.INTERRUPTED, {"retryable": True}, Next.RELEASE),
+    (Outcome.DROPPED, {}, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)),
+    (Outcome.REJECTED, {}, Finish(OccurrenceStatus.SKIPPED, Why.BUSY)),
+    (Outcome.CANCELLED, {"retryable": True}, Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)),
+    (Outcome.CANCELLED, {"reason": Reason.BUDGET}, Finish(OccurrenceStatus.CANCELLED, Why.BUDGET)),
+    (Outcome.FAILED, {}, Finish(OccurrenceStatus.FAILED)),
+    (Outcome.FAILED, {"reason": Reason.OUTAGE}, Finish(OccurrenceStatus.FAILED, Why.OUTAGE)),
+    (Outcome.FAILED, {"retryable": True}, Next.RETRY),
+    (Outcome.TIMED_OUT, {}, Finish(OccurrenceStatus.TIMED_OUT)),
+    (Outcome.TIMED_OUT, {"retryable": True}, Next.RETRY),
+    (Outcome.TIMED_OUT, {"reason": Reason.BUDGET, "retryable": True},
+     Finish(OccurrenceStatus.TIMED_OUT, Why.BUDGET)),
+    (Outcome.ABANDONED, {"retryable": True}, Finish(OccurrenceStatus.TIMED_OUT)),
+])  # fmt: skip
 def test_what_follows_an_attempt(outcome: Outcome, facts: dict[str, Any], verdict: object) -> None:
     """SPEC CRON-7."""
     assert follows(outcome, **facts) == verdict

@@ -63,19 +63,14 @@ def test_common_shapes_have_words_and_others_their_expression(expression: str, w
     assert describe(Cron(expression), BERLIN) == f"{words} (Europe/Berlin)"
 
 
-@pytest.mark.parametrize(
-    ("schedule", "words"),
-    [
-        (
-            At(datetime(2026, 2, 25, 2, 30, tzinfo=UTC)),
-            "once at 2026-02-25 08:00:00 IST (Asia/Kolkata)",
-        ),
-        (Every(timedelta(minutes=1)), "every minute"),
-        (Every(timedelta(minutes=90)), "every 90 minutes"),
-        (Every(timedelta(hours=24)), "every day"),
-        (Every(timedelta(milliseconds=1500)), "every 1500 milliseconds"),
-    ],
-)
+@pytest.mark.parametrize(("schedule", "words"), [
+    (At(datetime(2026, 2, 25, 2, 30, tzinfo=UTC)),
+     "once at 2026-02-25 08:00:00 IST (Asia/Kolkata)"),
+    (Every(timedelta(minutes=1)), "every minute"),
+    (Every(timedelta(minutes=90)), "every 90 minutes"),
+    (Every(timedelta(hours=24)), "every day"),
+    (Every(timedelta(milliseconds=1500)), "every 1500 milliseconds"),
+])  # fmt: skip
 def test_other_schedules_have_words_always(schedule: Schedule, words: str) -> None:
     assert describe(schedule, "Asia/Kolkata") == words
 

@@ -54,28 +54,22 @@ def test_a_job_is_called_by_its_name_or_else_by_its_slug() -> None:
     assert spec(name="Water the plants").title == "Water the plants"
 
 
-@pytest.mark.parametrize(
-    ("text", "slug"),
-    [
-        ("Water the plants", "water-the-plants"),
-        ("  Müll & rausbringen!  ", "muell-rausbringen"),
-        ("9:00", "9-00"),
-        ("-- x --", "x"),
-        ("水をやる", "shui-oyaru"),
-        ("Grüße 日本", "gruesse-ri-ben"),
-        ("Gru\u0308\u00dfe", "gruesse"),
-        ("Полить цветы", "polit-tsvety"),
-        ("Café ☕ à deux", "cafe-a-deux"),
-        ("☕", "job"),
-        ("", "job"),
-        ("a" * 300, "a" * 40),
-        (
-            "one two three four five six seven eight nine ten",
-            "one-two-three-four-five-six-seven-eight",
-        ),
-        ("short " + "a" * 60, "short"),
-    ],
-)
+@pytest.mark.parametrize(("text", "slug"), [
+    ("Water the plants", "water-the-plants"),
+    ("  Müll & rausbringen!  ", "muell-rausbringen"),
+    ("9:00", "9-00"),
+    ("-- x --", "x"),
+    ("水をやる", "shui-oyaru"),
+    ("Grüße 日本", "gruesse-ri-ben"),
+    ("Gru\u0308\u00dfe", "gruesse"),
+    ("Полить цветы", "polit-tsvety"),
+    ("Café ☕ à deux", "cafe-a-deux"),
+    ("☕", "job"),
+    ("", "job"),
+    ("a" * 300, "a" * 40),
+    ("one two three four five six seven eight nine ten", "one-two-three-four-five-six-seven-eight"),
+    ("short " + "a" * 60, "short"),
+])  # fmt: skip
 def test_a_slug_is_made_of_the_first_words(text: str, slug: str) -> None:
     assert slug_for(text) == slug
 
@@ -126,23 +120,11 @@ def test_an_owner_tells_the_chat_that_it_is(account: str, peer: PeerKind, chat: 
     assert chat_of(owner_of(replace(target, thread="9"), peer)) == (target, peer)
 
 
-@pytest.mark.parametrize(
-    "owner",
-    [
-        "operator",
-        "library",
-        "",
-        "telegram",
-        "telegram:direct",
-        "telegram:direct:",
-        ":direct:42",
-        ".work:direct:42",
-        "telegram.:direct:42",
-        "telegram.default:direct:42",
-        "telegram:channel:42",
-        "telegram:DIRECT:42",
-    ],
-)
+@pytest.mark.parametrize("owner", [
+    "operator", "library", "", "telegram", "telegram:direct", "telegram:direct:", ":direct:42",
+    ".work:direct:42", "telegram.:direct:42", "telegram.default:direct:42", "telegram:channel:42",
+    "telegram:DIRECT:42",
+])  # fmt: skip
 def test_an_owner_that_is_no_chat_tells_none(owner: str) -> None:
     assert chat_of(Owner(owner)) is None
 
@@ -168,25 +150,19 @@ def test_a_proper_slug_is_taken(slug: str) -> None:
     assert checked(spec(slug=slug)).slug == slug
 
 
-@pytest.mark.parametrize(
-    ("payload", "said"),
-    [
-        (Prompt(""), "prompt: must not be empty"),
-        (Prompt(" \n"), "prompt: must not be empty"),
-        (FixedMessage(""), "message: must not be empty"),
-        (Prompt("x" * (MAX_TEXT_CHARS + 1)), "prompt: may have at most 100,000 characters"),
-        (FixedMessage("x" * 1_000_000), "message: may have at most 100,000 characters"),
-        (Program(()), "command: must be a program and its arguments"),
-        (Program(("", "x")), "command: must be a program and its arguments"),
-        (Program(("ls", "a\0b")), "command: must be a program and its arguments"),
-        (Program(("ls", "a\ud800")), "command: must be a program and its arguments"),
-        (Prompt("a\0b"), "prompt: must not contain NUL characters or unpaired surrogates"),
-        (
-            FixedMessage("a\ud83d"),
-            "message: must not contain NUL characters or unpaired surrogates",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("payload", "said"), [
+    (Prompt(""), "prompt: must not be empty"),
+    (Prompt(" \n"), "prompt: must not be empty"),
+    (FixedMessage(""), "message: must not be empty"),
+    (Prompt("x" * (MAX_TEXT_CHARS + 1)), "prompt: may have at most 100,000 characters"),
+    (FixedMessage("x" * 1_000_000), "message: may have at most 100,000 characters"),
+    (Program(()), "command: must be a program and its arguments"),
+    (Program(("", "x")), "command: must be a program and its arguments"),
+    (Program(("ls", "a\0b")), "command: must be a program and its arguments"),
+    (Program(("ls", "a\ud800")), "command: must be a program and its arguments"),
+    (Prompt("a\0b"), "prompt: must not contain NUL characters or unpaired surrogates"),
+    (FixedMessage("a\ud83d"), "message: must not contain NUL characters or unpaired surrogates"),
+])  # fmt: skip
 def test_a_payload_that_says_nothing_or_too_much_is_refused(payload: Payload, said: str) -> None:
     with pytest.raises(BadJob, match=re.escape(said)):
         checked(spec(payload=payload))

@@ -128,18 +128,13 @@ def test_an_interval_is_shown_in_its_largest_unit() -> None:
 # ---------------------------------------------------------------------------- stored and shown
 
 
-@pytest.mark.parametrize(
-    ("schedule", "stored"),
-    [
-        (At(NOW), {"kind": "at", "at": "2026-01-05T08:00:00Z"}),
-        (HOURLY, {"kind": "every", "every_ms": 3_600_000}),
-        (
-            Every(timedelta(milliseconds=1), NOW),
-            {"kind": "every", "every_ms": 1, "origin": "2026-01-05T08:00:00Z"},
-        ),
-        (DAILY, {"kind": "cron", "expression": "0 9 * * *"}),
-    ],
-)
+@pytest.mark.parametrize(("schedule", "stored"), [
+    (At(NOW), {"kind": "at", "at": "2026-01-05T08:00:00Z"}),
+    (HOURLY, {"kind": "every", "every_ms": 3_600_000}),
+    (Every(timedelta(milliseconds=1), NOW),
+     {"kind": "every", "every_ms": 1, "origin": "2026-01-05T08:00:00Z"}),
+    (DAILY, {"kind": "cron", "expression": "0 9 * * *"}),
+])  # fmt: skip
 def test_a_schedule_is_read_as_it_was_stored(schedule: Schedule, stored: dict[str, object]) -> None:
     assert schedule_json(schedule) == stored
     assert schedule_of(stored) == schedule

@@ -318,23 +318,18 @@ def test_a_reminder_tells_its_time_once() -> None:
     assert delayed == "1. water: once today 09:00; next tomorrow 09:00"
 
 
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ({"state": JobState.PAUSED}, "; paused"),
-        ({"state": JobState.COMPLETED}, "; done"),
-        ({"state": JobState.FAILED, "last_error": "no\nroute."}, "; failed: no route"),
-        ({"state": JobState.FAILED}, "; failed"),
-        (
-            {"state": JobState.DISABLED, "failures": 5, "last_error": "no route"},
-            "; disabled after 5 failures: no route",
-        ),
-        ({"state": JobState.DISABLED}, "; disabled"),
-        ({"failures": 2, "last_error": "no route"}, "; failed 2 times in a row: no route"),
-        ({"failures": 1}, "; failed"),
-        ({"running": OCCURRENCE}, "; running now"),
-    ],
-)
+@pytest.mark.parametrize(("facts", "words"), [
+    ({"state": JobState.PAUSED}, "; paused"),
+    ({"state": JobState.COMPLETED}, "; done"),
+    ({"state": JobState.FAILED, "last_error": "no\nroute."}, "; failed: no route"),
+    ({"state": JobState.FAILED}, "; failed"),
+    ({"state": JobState.DISABLED, "failures": 5, "last_error": "no route"},
+     "; disabled after 5 failures: no route"),
+    ({"state": JobState.DISABLED}, "; disabled"),
+    ({"failures": 2, "last_error": "no route"}, "; failed 2 times in a row: no route"),
+    ({"failures": 1}, "; failed"),
+    ({"running": OCCURRENCE}, "; running now"),
+])  # fmt: skip
 def test_a_job_tells_its_state_with_the_reason(facts: dict[str, Any], words: str) -> None:
     """SPEC CMD-5, CRON-11."""
     first, _ = lines(job(**facts))

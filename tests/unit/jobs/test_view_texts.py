@@ -14,25 +14,18 @@ from tests.unit.jobs.occurring import a_job
 JOB = a_job()
 
 
-@pytest.mark.parametrize(
-    ("job", "said"),
-    [
-        (JOB, ""),
-        (replace(JOB, state=JobState.PAUSED), "paused"),
-        (
-            replace(JOB, state=JobState.DISABLED, failures=3, last_error="boom\n  again"),
-            "disabled after 3 failures in a row: boom again",
-        ),
-        (replace(JOB, state=JobState.DISABLED, failures=1), "disabled after 1 failure"),
-        (replace(JOB, state=JobState.COMPLETED, runs=1), "finished after 1 run"),
-        (
-            replace(JOB, state=JobState.FAILED, last_error="no  way " * 900),
-            f"failed: {'no way ' * 22}no wa…",
-        ),
-        (replace(JOB, state=JobState.FAILED), "failed: see its past runs"),
-        (replace(JOB, next_run_at=None), "no upcoming run"),
-    ],
-)
+@pytest.mark.parametrize(("job", "said"), [
+    (JOB, ""),
+    (replace(JOB, state=JobState.PAUSED), "paused"),
+    (replace(JOB, state=JobState.DISABLED, failures=3, last_error="boom\n  again"),
+     "disabled after 3 failures in a row: boom again"),
+    (replace(JOB, state=JobState.DISABLED, failures=1), "disabled after 1 failure"),
+    (replace(JOB, state=JobState.COMPLETED, runs=1), "finished after 1 run"),
+    (replace(JOB, state=JobState.FAILED, last_error="no  way " * 900),
+     f"failed: {'no way ' * 22}no wa…"),
+    (replace(JOB, state=JobState.FAILED), "failed: see its past runs"),
+    (replace(JOB, next_run_at=None), "no upcoming run"),
+])  # fmt: skip
 def test_why_a_job_will_not_run_is_one_clause(job: Job, said: str) -> None:
     assert obstacle(job, is_enabled=True) == said
 
