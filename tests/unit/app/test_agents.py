@@ -1,4 +1,4 @@
-"""From ``[agents.NAME]`` to loops."""
+"""From ``[agents.NAME]`` to loops (SPEC AGENT-3)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ headers = { Authorization = "hunter2" }
 
 
 def test_what_is_set_reaches_the_loop(tmp_path: Path) -> None:
-    """SPEC AGENT-3."""
     (tmp_path / "goclaw.toml").write_text(TEXT)
     agents = build_agents(load(env={"GOCLAW_HOME": str(tmp_path)}))
     agent = agents[AgentName("main")]
@@ -51,16 +50,13 @@ def test_what_is_set_reaches_the_loop(tmp_path: Path) -> None:
     assert "hunter2" not in repr(spec)
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        ("model = 'nobody:x'", "agents.main.model"),
-        ("model = 'openai:x'\nfallback = ['nobody:x']", "agents.main.fallback"),
-        ("fallback = ['openai:x']", "agents.main.fallback"),
-        ("model = 'xai:grok'\nbase_url = 'http://x'", "agents.main.base_url"),
-        ("model = 'cohere:c'\nheaders = { A = 'hunter2' }", "agents.main.headers"),
-    ],
-)
+@pytest.mark.parametrize(("text", "key"), [
+    ("model = 'nobody:x'", "agents.main.model"),
+    ("model = 'openai:x'\nfallback = ['nobody:x']", "agents.main.fallback"),
+    ("fallback = ['openai:x']", "agents.main.fallback"),
+    ("model = 'xai:grok'\nbase_url = 'http://x'", "agents.main.base_url"),
+    ("model = 'cohere:c'\nheaders = { A = 'hunter2' }", "agents.main.headers"),
+])  # fmt: skip
 def test_what_no_loop_can_do_stops_the_start(tmp_path: Path, text: str, key: str) -> None:
     (tmp_path / "goclaw.toml").write_text(f"[agents.main]\n{text}\n")
     settings = load(env={"GOCLAW_HOME": str(tmp_path)})

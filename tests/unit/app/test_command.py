@@ -74,15 +74,12 @@ def test_a_path_of_the_usage_may_come_from_the_environment(tmp_path: Path) -> No
     assert built(tmp_path, text, **{name: "usd"}).usage == UsagePaths(cost=("usd",))
 
 
-@pytest.mark.parametrize(
-    ("usage", "allowed"),
-    [
-        ("{ input = 7 }", "must be a list of texts"),
-        ('{ cost = ["a", 1] }', "must be a list of texts"),
-        ('{ tokens = "a" }', "unknown key; known here: cost, input, output, turns"),
-        ('"usage.in"', "must be a table"),
-    ],
-)
+@pytest.mark.parametrize(("usage", "allowed"), [
+    ("{ input = 7 }", "must be a list of texts"),
+    ('{ cost = ["a", 1] }', "must be a list of texts"),
+    ('{ tokens = "a" }', "unknown key; known here: cost, input, output, turns"),
+    ('"usage.in"', "must be a table"),
+])  # fmt: skip
 def test_a_usage_that_cannot_be_read_is_refused(tmp_path: Path, usage: str, allowed: str) -> None:
     text = f'command = {{ run = ["agent"], output = "jsonl", result = "r", usage = {usage} }}'
     error = refused(tmp_path, text)

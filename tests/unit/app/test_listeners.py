@@ -33,19 +33,16 @@ def say(line: str) -> None:
     raise AssertionError(line)
 
 
-@pytest.mark.parametrize(
-    ("web", "hooks", "expected"),
-    [
-        ({}, [], True),
-        ({"api": False}, [], None),
-        ({"host": "0.0.0.0"}, [], None),
-        ({"host": "0.0.0.0", "token": TOKEN}, [], True),
-        ({}, [HOOK], False),
-        ({"token": TOKEN}, [HOOK], True),
-        ({"api": True}, [HOOK], True),
-        ({"api": False, "token": TOKEN}, [HOOK], False),
-    ],
-)
+@pytest.mark.parametrize(("web", "hooks", "expected"), [
+    ({}, [], True),
+    ({"api": False}, [], None),
+    ({"host": "0.0.0.0"}, [], None),
+    ({"host": "0.0.0.0", "token": TOKEN}, [], True),
+    ({}, [HOOK], False),
+    ({"token": TOKEN}, [HOOK], True),
+    ({"api": True}, [HOOK], True),
+    ({"api": False, "token": TOKEN}, [HOOK], False),
+])  # fmt: skip
 def test_the_dashboard_is_served_where_nobody_unknown_can_come(
     tmp_path: Path, web: dict[str, object], hooks: list[Hook], *, expected: bool | None
 ) -> None:

@@ -1,4 +1,4 @@
-"""What the settings say about accounts, chats and threads (SPEC CHAN-5, AGENT-3)."""
+"""What the settings say about accounts, chats and threads (SPEC CHAN-5, AGENT-3, CMD-6)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def at(policies: SessionSettings, chat: str = "1", thread: str | None = None) ->
 
 
 def test_without_settings_direct_chats_pair_and_groups_are_unknown(tmp_path: Path) -> None:
-    """SPEC CHAN-5."""
     rules = at(rules_of(tmp_path, ""))
     access = rules.access
     assert (access.direct, access.group) == (DirectPolicy.PAIRING, GroupPolicy.ALLOWLIST)
@@ -60,7 +59,6 @@ agent = "helper"
 
 
 def test_listing_a_group_allows_it_and_switching_it_off_denies_it(tmp_path: Path) -> None:
-    """SPEC CHAN-5."""
     policies = rules_of(
         tmp_path,
         '[channels.telegram.chats."-100"]\n[channels.telegram.chats."-200"]\nenabled = false\n',
@@ -92,18 +90,15 @@ agent = "other"
 """
 
 
-@pytest.mark.parametrize(
-    ("place", "expected"),
-    [
-        (("-300", None), ("helper", True, Mode.FOLLOWUP, 3, 0.8)),
-        (("-300", "7"), ("helper", True, Mode.FOLLOWUP, 3, 0.8)),
-        (("-100", None), ("helper", False, Mode.COLLECT, 3, 0.8)),
-        (("-100", "9"), ("helper", False, Mode.COLLECT, 3, 0.8)),
-        (("-100", "7"), ("other", True, Mode.STEER, 10, 0.0)),
-        (("-100", "8"), ("helper", False, Mode.COLLECT, 3, 0.8)),
-        (("-200", None), ("other", True, Mode.FOLLOWUP, 10, 0.8)),
-    ],
-)
+@pytest.mark.parametrize(("place", "expected"), [
+    (("-300", None), ("helper", True, Mode.FOLLOWUP, 3, 0.8)),
+    (("-300", "7"), ("helper", True, Mode.FOLLOWUP, 3, 0.8)),
+    (("-100", None), ("helper", False, Mode.COLLECT, 3, 0.8)),
+    (("-100", "9"), ("helper", False, Mode.COLLECT, 3, 0.8)),
+    (("-100", "7"), ("other", True, Mode.STEER, 10, 0.0)),
+    (("-100", "8"), ("helper", False, Mode.COLLECT, 3, 0.8)),
+    (("-200", None), ("other", True, Mode.FOLLOWUP, 10, 0.8)),
+])  # fmt: skip
 def test_the_narrowest_level_wins_key_by_key(
     tmp_path: Path, place: tuple[str, str | None], expected: tuple[str, bool, Mode, int, float]
 ) -> None:
@@ -117,7 +112,6 @@ def test_the_narrowest_level_wins_key_by_key(
 
 
 def test_who_may_stop_what_is_set_for_an_account_a_chat_and_a_thread(tmp_path: Path) -> None:
-    """SPEC CMD-6."""
     text = """
 [channels.telegram.chats."-1"]
 stop = "anyone"
@@ -157,20 +151,17 @@ def test_an_unknown_agent_is_named_with_the_path_where_it_stands(
     assert all(name in told for name in ("main", "helper", "other"))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('groups = "some"', "channels.telegram.groups = 'some'"),
-        ("mention = 2", "channels.telegram.mention = 2"),
-        ('stop = "admins"', "channels.telegram.stop = 'admins'"),
-        ('[channels.telegram.chats."-1"]\nmention = "x"', "chats.-1.mention = 'x'"),
-        ('[channels.telegram.chats."-1"]\nmentoin = true', "did you mean mention?"),
-        ('[channels.telegram.chats."-1"]\nenabled = 3', "chats.-1.enabled = 3"),
-        ('[channels.telegram.chats."-1".queue]\nmode = "x"', "chats.-1.queue.mode = 'x'"),
-        ('[channels.telegram.chats."-1".threads."7"]\nenabled = true', "threads.7.enabled"),
-        ('[channels.telegram.chats."a b"]', "the id of a chat"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ('groups = "some"', "channels.telegram.groups = 'some'"),
+    ("mention = 2", "channels.telegram.mention = 2"),
+    ('stop = "admins"', "channels.telegram.stop = 'admins'"),
+    ('[channels.telegram.chats."-1"]\nmention = "x"', "chats.-1.mention = 'x'"),
+    ('[channels.telegram.chats."-1"]\nmentoin = true', "did you mean mention?"),
+    ('[channels.telegram.chats."-1"]\nenabled = 3', "chats.-1.enabled = 3"),
+    ('[channels.telegram.chats."-1".queue]\nmode = "x"', "chats.-1.queue.mode = 'x'"),
+    ('[channels.telegram.chats."-1".threads."7"]\nenabled = true', "threads.7.enabled"),
+    ('[channels.telegram.chats."a b"]', "the id of a chat"),
+])  # fmt: skip
 def test_a_wrong_value_is_told_with_its_path(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(SettingError) as caught:
         rules_of(tmp_path, f"[channels.telegram]\n{text}\n")

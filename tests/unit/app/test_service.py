@@ -1,4 +1,4 @@
-"""A whole gateway in this process, over a store that can break."""
+"""A whole gateway in this process, over a store that can break (SPEC OPS-2)."""
 
 from __future__ import annotations
 
@@ -183,7 +183,6 @@ async def test_a_part_that_cannot_be_closed_keeps_no_other_one_open(tmp_path: Pa
 
 
 async def test_a_gateway_that_works_is_ready_and_shows_its_figures(tmp_path: Path) -> None:
-    """SPEC OPS-2."""
     async with a_service(tmp_path, ScriptedAgent()) as running:
         await running.until(lambda: running.said)
         await running.until(lambda: running.channel.receiving)

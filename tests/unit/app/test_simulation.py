@@ -1,4 +1,4 @@
-"""A simulation against numbers that were worked out by hand (SPEC OPS-6).
+"""A simulation against numbers that were worked out by hand (SPEC OPS-6, CRON-6, CRON-10, LANE-1).
 
 It is Monday, 16 March 2026, 00:00 UTC; 30 days later it is Wednesday, 15 April. Clocks in Berlin
 are put forward on 29 March.
@@ -140,7 +140,6 @@ def test_what_comes_due_during_a_run_is_coalesced(tmp_path: Path) -> None:
 
 
 def test_in_a_lane_of_one_jobs_wait_for_each_other(tmp_path: Path) -> None:
-    """SPEC LANE-1."""
     played = case(tmp_path, "[lanes]\ncron = 1\n")
     for number in range(3):
         played.add(HOURLY, f"job-{number}", 10 * MINUTE)
@@ -165,7 +164,6 @@ def test_an_agent_that_may_do_one_thing_at_a_time_lets_its_jobs_wait(tmp_path: P
 
 
 def test_a_busy_agent_lets_jobs_be_skipped_if_they_say_so(tmp_path: Path) -> None:
-    """SPEC CRON-10."""
     played = case(tmp_path)
     policy = {"on_busy": "skip", "max_per_agent": 1}
     for number in range(2):
@@ -198,7 +196,6 @@ def test_what_is_overdue_runs_once_at_the_beginning(tmp_path: Path) -> None:
 
 
 def test_what_is_overdue_is_left_out_if_its_policy_says_so(tmp_path: Path) -> None:
-    """SPEC CRON-6."""
     played = case(tmp_path)
     played.add(Cron("0 7 * * *"), policy={"misfire": "skip"})
     played.overdue(by=2 * DAY - 6 * HOUR)

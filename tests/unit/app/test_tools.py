@@ -126,15 +126,12 @@ def test_an_unknown_key_is_answered_with_those_there_are(tmp_path: Path) -> None
         tools_of(tmp_path, '[agents.main.tools]\ndelegate = ["helper"]\n')
 
 
-@pytest.mark.parametrize(
-    ("value", "allowed"),
-    [
-        ('"AGENTS.md"', "must be a list of texts"),
-        ('["../AGENTS.md"]', "a path must not have .. in it"),
-        ('["/etc/passwd"]', "this one is absolute"),
-        ('["notes/"]', "must name a file"),
-    ],
-)
+@pytest.mark.parametrize(("value", "allowed"), [
+    ('"AGENTS.md"', "must be a list of texts"),
+    ('["../AGENTS.md"]', "a path must not have .. in it"),
+    ('["/etc/passwd"]', "this one is absolute"),
+    ('["notes/"]', "must name a file"),
+])  # fmt: skip
 def test_instructions_are_files_of_the_workspace(tmp_path: Path, value: str, allowed: str) -> None:
     with pytest.raises(SettingError) as caught:
         tools_of(tmp_path, f"[agents.main]\ninstructions = {value}\n")

@@ -76,20 +76,17 @@ def work(spans: Tracer) -> None:
     spans.ended(Ending(RUN.id, Outcome.COMPLETED), RunRecorder(), None)
 
 
-@pytest.mark.parametrize(
-    ("asked", "environ"),
-    [
-        (False, {}),
-        (False, {"OTEL_SERVICE_NAME": "mine"}),
-        (False, {"OTEL_EXPORTER_OTLP_ENDPOINT": " "}),
-        (True, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
-        (True, {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"}),
-        (True, {"OTEL_TRACES_EXPORTER": "console"}),
-        (False, {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
-        (False, {"OTEL_SDK_DISABLED": "True", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
-        (True, {"OTEL_SDK_DISABLED": "false", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
-    ],
-)
+@pytest.mark.parametrize(("asked", "environ"), [
+    (False, {}),
+    (False, {"OTEL_SERVICE_NAME": "mine"}),
+    (False, {"OTEL_EXPORTER_OTLP_ENDPOINT": " "}),
+    (True, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
+    (True, {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"}),
+    (True, {"OTEL_TRACES_EXPORTER": "console"}),
+    (False, {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
+    (False, {"OTEL_SDK_DISABLED": "True", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
+    (True, {"OTEL_SDK_DISABLED": "false", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
+])  # fmt: skip
 def test_runs_are_traced_where_the_variables_ask_for_it(
     asked: bool, environ: dict[str, str]
 ) -> None:
@@ -215,16 +212,13 @@ async def test_what_is_not_installed_is_a_warning_that_says_what_to_install(
     assert "pip install 'goclaw_py[otel]'" in str(vars(record))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("OTEL_TRACES_EXPORTER", "carrier-pigeon"),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
-        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
-        ("OTEL_BSP_MAX_QUEUE_SIZE", "-1"),
-        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value"), [
+    ("OTEL_TRACES_EXPORTER", "carrier-pigeon"),
+    ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+    ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
+    ("OTEL_BSP_MAX_QUEUE_SIZE", "-1"),
+    ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many"),
+])  # fmt: skip
 async def test_what_cannot_be_used_is_a_warning_and_the_gateway_starts(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, value: str
 ) -> None:

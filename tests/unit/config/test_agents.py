@@ -1,4 +1,7 @@
-"""``[agents.NAME]``: models, those that stand in for them, and servers of tools."""
+"""``[agents.NAME]``: models, those that stand in for them, and servers of tools.
+
+SPEC AGENT-6, SEC-2.
+"""
 
 from __future__ import annotations
 
@@ -57,26 +60,23 @@ def test_the_environment_can_say_all_of_it(tmp_path: Path) -> None:
     assert (got.fallback, got.temperature, got.thinking) == (("openai:a", "openai:b"), 0.25, "off")
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("temperature = 2.1", "agents.main.temperature = 2.1: must be a number from 0 to 2"),
-        ("temperature = -0.1", "must be a number from 0 to 2"),
-        ("temperature = nan", "must be a number from 0 to 2"),
-        ("temperature = inf", "must be a number from 0 to 2"),
-        ("temperature = true", "must be a number from 0 to 2"),
-        ("temperature = '1'", "must be a number from 0 to 2"),
-        ("thinking = 'much'", "must be 'off', 'low', 'medium' or 'high'"),
-        ("thinking = true", "must be 'off', 'low', 'medium' or 'high'"),
-        ("fallback = 'openai:a'", "must be a list of texts"),
-        ("fallback = ['']", "must be a list of texts"),
-        ("fallback = [3]", "must be a list of texts"),
-        ("headers = { 'X Team' = 'a' }", "must be the name of an HTTP header"),
-        ('headers = { X-Team = "a\\nb" }', "must be ASCII text without line breaks"),
-        ("headers = { X-Team = 'größe' }", "must be ASCII text without line breaks"),
-        ("headers = { X-Team = 3 }", "must be ASCII text without line breaks"),
-    ],
-)
+@pytest.mark.parametrize(("line", "expected"), [
+    ("temperature = 2.1", "agents.main.temperature = 2.1: must be a number from 0 to 2"),
+    ("temperature = -0.1", "must be a number from 0 to 2"),
+    ("temperature = nan", "must be a number from 0 to 2"),
+    ("temperature = inf", "must be a number from 0 to 2"),
+    ("temperature = true", "must be a number from 0 to 2"),
+    ("temperature = '1'", "must be a number from 0 to 2"),
+    ("thinking = 'much'", "must be 'off', 'low', 'medium' or 'high'"),
+    ("thinking = true", "must be 'off', 'low', 'medium' or 'high'"),
+    ("fallback = 'openai:a'", "must be a list of texts"),
+    ("fallback = ['']", "must be a list of texts"),
+    ("fallback = [3]", "must be a list of texts"),
+    ("headers = { 'X Team' = 'a' }", "must be the name of an HTTP header"),
+    ('headers = { X-Team = "a\\nb" }', "must be ASCII text without line breaks"),
+    ("headers = { X-Team = 'größe' }", "must be ASCII text without line breaks"),
+    ("headers = { X-Team = 3 }", "must be ASCII text without line breaks"),
+])  # fmt: skip
 def test_a_wrong_value_is_an_error_that_says_what_is_allowed(
     tmp_path: Path, line: str, expected: str
 ) -> None:
@@ -114,7 +114,6 @@ headers = { Authorization = "Bearer hunter2" }
 
 
 def test_a_server_of_tools_is_a_program_or_an_address(tmp_path: Path) -> None:
-    """SPEC AGENT-6."""
     servers = settings(tmp_path, SERVERS).agents["main"].mcp
     files, tickets = servers["files"], servers["tickets"]
     assert files.command == ("files", "--stdio")
@@ -125,7 +124,6 @@ def test_a_server_of_tools_is_a_program_or_an_address(tmp_path: Path) -> None:
 
 
 def test_printed_servers_hold_no_secret(tmp_path: Path) -> None:
-    """SPEC SEC-2."""
     assert "hunter2" not in repr(settings(tmp_path, SERVERS))
 
 
@@ -156,5 +154,4 @@ def test_a_wrong_server_is_an_error_that_says_what_is_allowed(
     "env = 'hunter2'", "env = { A = 'hunter2' }", "evn = { A = 'hunter2' }", "evn = 'hunter2'",
 ])  # fmt: skip
 def test_a_secret_of_a_server_is_never_shown(tmp_path: Path, text: str) -> None:
-    """SPEC SEC-2."""
     assert "hunter2" not in refused(tmp_path, f"[agents.main.mcp.x]\n{text}\n")

@@ -1,4 +1,4 @@
-"""``[heartbeat]`` and ``[agents.NAME.heartbeat]`` (SPEC HB-1, HB-2, HB-8, HB-12)."""
+"""``[heartbeat]`` and ``[agents.NAME.heartbeat]`` (SPEC HB-1, HB-2, HB-8, HB-12, HB-6)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def refused(folder: Path, text: str, **env: str) -> str:
 
 
 def test_without_anything_a_heartbeat_is_as_by_default(tmp_path: Path) -> None:
-    """SPEC HB-1, HB-6, HB-8, HB-12."""
     got = policy(tmp_path)
     assert got == HeartbeatPolicy() == heartbeat_policy(Settings(), MAIN_AGENT, {})
     assert (got.interval, got.hours, got.target) == (timedelta(minutes=30), None, LastChat())
@@ -175,7 +174,6 @@ target = "last"
     "interval = '0s'", "interval = '0m'", "enabled = true\ninterval = '0h'",
 ])  # fmt: skip
 def test_a_heartbeat_is_switched_off_in_either_way(tmp_path: Path, line: str) -> None:
-    """SPEC HB-1."""
     assert policy(tmp_path, f"[heartbeat]\n{line}\n").interval is None
 
 
@@ -214,23 +212,19 @@ def test_the_zone_of_the_machine_is_taken_where_the_profile_says_so(tmp_path: Pa
 # ---------------------------------------------------------------------------- targets
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("last", LastChat()),
-        ("none", NoTarget.NONE),
-        ("telegram", LastChat("telegram")),
-        ("telegram.work", LastChat("telegram", "work")),
-        ("telegram.default", LastChat("telegram", "default")),
-        ("console", LastChat("console")),
-        ("telegram:12345", Target("telegram", "default", "12345")),
-        ("telegram:-100123:7", Target("telegram", "default", "-100123", "7")),
-        ("telegram.work:12345", Target("telegram", "work", "12345")),
-        ("console:here", Target("console", "default", "here")),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("last", LastChat()),
+    ("none", NoTarget.NONE),
+    ("telegram", LastChat("telegram")),
+    ("telegram.work", LastChat("telegram", "work")),
+    ("telegram.default", LastChat("telegram", "default")),
+    ("console", LastChat("console")),
+    ("telegram:12345", Target("telegram", "default", "12345")),
+    ("telegram:-100123:7", Target("telegram", "default", "-100123", "7")),
+    ("telegram.work:12345", Target("telegram", "work", "12345")),
+    ("console:here", Target("console", "default", "here")),
+])  # fmt: skip
 def test_a_target_is_read(tmp_path: Path, text: str, expected: HeartbeatTarget) -> None:
-    """SPEC HB-8."""
     assert policy(tmp_path, f"{TELEGRAM}[heartbeat]\ntarget = '{text}'\n").target == expected
     assert parse_heartbeat_target(heartbeat_target_text(expected)) == expected
 
@@ -273,7 +267,6 @@ accounts.work.token = "u"
 
 
 def test_every_agent_has_a_plan(tmp_path: Path) -> None:
-    """SPEC HB-1."""
     text = """
 [heartbeat]
 interval = "1h"
@@ -430,17 +423,14 @@ def test_a_wrong_value_is_told_with_its_key_and_an_example(
     assert len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("INTERVAL", "soon", f"heartbeat.interval = 'soon': {WAYS}"),
-        ("ACTIVE_HOURS__START", "8:00", f"heartbeat.active_hours.start = '8:00': {START}"),
-        ("ACTIVE_HOURS__START", "08:00", "heartbeat.active_hours = (a table): must have start and"),
-        ("TARGET", "slack:1", "heartbeat.target = 'slack:1': this channel is not configured"),
-        ("ENABLED", "maybe", "heartbeat.enabled = 'maybe': must be true or false"),
-        ("BUDGET__DAY__TOKENS", "x", f"heartbeat.budget.day.tokens = 'x': {COUNT}"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "expected"), [
+    ("INTERVAL", "soon", f"heartbeat.interval = 'soon': {WAYS}"),
+    ("ACTIVE_HOURS__START", "8:00", f"heartbeat.active_hours.start = '8:00': {START}"),
+    ("ACTIVE_HOURS__START", "08:00", "heartbeat.active_hours = (a table): must have start and"),
+    ("TARGET", "slack:1", "heartbeat.target = 'slack:1': this channel is not configured"),
+    ("ENABLED", "maybe", "heartbeat.enabled = 'maybe': must be true or false"),
+    ("BUDGET__DAY__TOKENS", "x", f"heartbeat.budget.day.tokens = 'x': {COUNT}"),
+])  # fmt: skip
 def test_a_wrong_variable_is_named(tmp_path: Path, key: str, value: str, expected: str) -> None:
     variable = f"GOCLAW_HEARTBEAT__{key}"
     said = refused(tmp_path, "", **{variable: value})

@@ -23,7 +23,6 @@ def refused(folder: Path, text: str, **env: str) -> str:
 
 
 def test_jobs_count_on_all_nodes_together_and_everything_else_on_each(tmp_path: Path) -> None:
-    """SPEC NODE-2."""
     assert settings(tmp_path, "").shared_lanes == Settings().shared_lanes == {CRON_LANE}
 
 

@@ -1,4 +1,4 @@
-"""Settings from file and environment, and every way to get one wrong."""
+"""Settings from file and environment, and every way to get one wrong (SPEC LANE-1, SEC-2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def refused(folder: Path, text: str | None = None, **env: str) -> list[str]:
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
-    """SPEC LANE-1."""
     got = settings(tmp_path)
     assert got.lane_sizes == {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
     assert list(got.agents) == ["main"]
@@ -52,7 +51,6 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(tmp_p
 
 @pytest.mark.parametrize("lane", ["main", "subagent", "delegate", "cron"])
 def test_each_default_lane_has_its_variable(tmp_path: Path, lane: str) -> None:
-    """SPEC LANE-1."""
     got = settings(tmp_path, **{f"GOCLAW_LANE_{lane.upper()}": "12"})
     assert got.lanes[lane].size == 12
 
@@ -238,7 +236,6 @@ def test_a_wrong_setting_is_told_with_file_key_value_and_what_is_allowed(
 
 @pytest.mark.parametrize("value", ["0", "-1", "two", "", "1.5", "1e3", "9" * 30])
 def test_a_bad_lane_variable_is_an_error_that_names_it(tmp_path: Path, value: str) -> None:
-    """SPEC LANE-1."""
     (line,) = refused(tmp_path, GOCLAW_LANE_MAIN=value)
     assert line == (
         f"environment variable GOCLAW_LANE_MAIN: lanes.main.size = {value!r}: "
@@ -294,7 +291,6 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     "agents = [{ main = { api_key = 'hunter2' } }]",
 ])  # fmt: skip
 def test_a_secret_is_never_shown(tmp_path: Path, text: str) -> None:
-    """SPEC SEC-2."""
     with pytest.raises(SettingError) as caught:
         settings(tmp_path, text)
     shown = "".join((str(caught.value), repr(caught.value), repr(caught.value.__cause__)))
@@ -302,7 +298,6 @@ def test_a_secret_is_never_shown(tmp_path: Path, text: str) -> None:
 
 
 def test_printed_settings_hold_no_secret(tmp_path: Path) -> None:
-    """SPEC SEC-2."""
     text = """
 [database]
 url = "postgresql://u:hunter2@h/d"

@@ -1,4 +1,4 @@
-"""What follows from the settings."""
+"""What follows from the settings (SPEC CMD-2, QUEUE-1, QUEUE-3, QUEUE-4, QUEUE-5, QUEUE-6)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def settings(folder: Path, text: str, **env: str) -> Settings:
 
 
 def test_a_direct_chat_works_one_run_at_a_time_and_a_group_three() -> None:
-    """SPEC QUEUE-1, QUEUE-5, QUEUE-6."""
     direct = queue_policy(Settings(), MAIN, "telegram", "default", PeerKind.DIRECT)
     group = queue_policy(Settings(), MAIN, "telegram", "default", PeerKind.GROUP)
     assert direct == QueuePolicy(Mode.QUEUE, 10, Drop.OLD, 0.8, 1)
@@ -41,7 +40,6 @@ def test_a_direct_chat_works_one_run_at_a_time_and_a_group_three() -> None:
 
 
 def test_a_session_that_is_no_chat_has_neither_debounce_nor_parallel_runs(tmp_path: Path) -> None:
-    """SPEC QUEUE-1."""
     got = settings(tmp_path, "[queue]\nmax_concurrent = 5\ndebounce_ms = 900\ncapacity = 3\n")
     assert queue_policy(got, MAIN) == QueuePolicy(Mode.QUEUE, 3, Drop.OLD, 0.0, 1)
 
@@ -50,22 +48,17 @@ def test_a_session_that_is_no_chat_has_neither_debounce_nor_parallel_runs(tmp_pa
 def test_every_mode_can_be_set_and_its_setting_says_what_it_does(
     tmp_path: Path, mode: Mode
 ) -> None:
-    """SPEC QUEUE-3, QUEUE-4."""
     got = settings(tmp_path, f'[queue]\nmode = "{mode.value}"\n')
     assert queue_policy(got, MAIN).mode is mode
     assert f"{mode.value}" in str(Queue.model_fields["mode"].description)
 
 
-@pytest.mark.parametrize(
-    ("text", "knows"),
-    [
-        ("", True),
-        ("[queue]\nstop_words = false\n", False),
-        ("[queue]\nstop_words = false\n[channels.telegram.queue]\nstop_words = true\n", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "knows"), [
+    ("", True),
+    ("[queue]\nstop_words = false\n", False),
+    ("[queue]\nstop_words = false\n[channels.telegram.queue]\nstop_words = true\n", True),
+])  # fmt: skip
 def test_stop_words_are_on_unless_a_level_says_no(tmp_path: Path, text: str, knows: bool) -> None:
-    """SPEC CMD-2."""
     assert knows_stop_words(settings(tmp_path, text), MAIN, "telegram", "default") is knows
 
 
@@ -89,17 +82,14 @@ debounce_ms = 0
 """
 
 
-@pytest.mark.parametrize(
-    ("agent", "channel", "account", "expected"),
-    [
-        ("other", None, "default", (1, Mode.FOLLOWUP, 9, 0.1)),
-        ("main", None, "default", (2, Mode.INTERRUPT, 8, 0.1)),
-        ("main", "console", "default", (2, Mode.INTERRUPT, 8, 0.1)),
-        ("main", "telegram", "default", (3, Mode.INTERRUPT, 7, 0.1)),
-        ("main", "telegram", "work", (4, Mode.INTERRUPT, 7, 0.0)),
-        ("main", "telegram", "gone", (3, Mode.INTERRUPT, 7, 0.1)),
-    ],
-)
+@pytest.mark.parametrize(("agent", "channel", "account", "expected"), [
+    ("other", None, "default", (1, Mode.FOLLOWUP, 9, 0.1)),
+    ("main", None, "default", (2, Mode.INTERRUPT, 8, 0.1)),
+    ("main", "console", "default", (2, Mode.INTERRUPT, 8, 0.1)),
+    ("main", "telegram", "default", (3, Mode.INTERRUPT, 7, 0.1)),
+    ("main", "telegram", "work", (4, Mode.INTERRUPT, 7, 0.0)),
+    ("main", "telegram", "gone", (3, Mode.INTERRUPT, 7, 0.1)),
+])  # fmt: skip
 def test_the_more_special_level_wins_key_by_key(
     tmp_path: Path,
     agent: str,
@@ -202,15 +192,12 @@ api_key_env = "MY_KEY"
     assert shown == {"main": None, "direct": "given", "file": "from-file", "env": "from-env"}
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("api_key_env = 'NOT_SET'", "agents.main.api_key_env = 'NOT_SET': this variable is not"),
-        ("api_key_file = 'none'", "cannot be read: No such file"),
-        ("api_key_file = 'empty'", "the file is empty"),
-        ("api_key_file = 'binary'", "cannot be read: not UTF-8 text"),
-    ],
-)
+@pytest.mark.parametrize(("line", "expected"), [
+    ("api_key_env = 'NOT_SET'", "agents.main.api_key_env = 'NOT_SET': this variable is not"),
+    ("api_key_file = 'none'", "cannot be read: No such file"),
+    ("api_key_file = 'empty'", "the file is empty"),
+    ("api_key_file = 'binary'", "cannot be read: not UTF-8 text"),
+])  # fmt: skip
 def test_a_key_that_is_not_there_is_a_setting_error(
     tmp_path: Path, line: str, expected: str
 ) -> None:

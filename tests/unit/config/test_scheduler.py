@@ -1,4 +1,7 @@
-"""``[scheduler]``: profiles, and what is set beside them (SPEC CRON-4, CRON-15, CRON-17)."""
+"""``[scheduler]``: profiles, and what is set beside them.
+
+SPEC CRON-4, CRON-15, CRON-17, CRON-10.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,6 @@ def test_without_anything_jobs_are_as_in_the_profile_goclaw(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_profile_is_taken_over_as_a_whole(tmp_path: Path, name: str) -> None:
-    """SPEC CRON-17."""
     got = settings(tmp_path, f"[scheduler]\nprofile = '{name}'\ntimezone = 'Asia/Tokyo'\n")
     profile = job_profile(got)
     known = PROFILES[name]
@@ -84,7 +86,6 @@ def test_settings_made_in_code_follow_their_profile_too() -> None:
 def test_the_scheduler_is_switched_on_and_off_in_any_profile(
     tmp_path: Path, name: str, *, enabled: bool
 ) -> None:
-    """SPEC CRON-4."""
     text = f"[scheduler]\nprofile = '{name}'\nenabled = {str(enabled).lower()}\n"
     assert job_profile(settings(tmp_path, text)).enabled is enabled
 
@@ -177,19 +178,15 @@ def test_nought_is_no_limit(tmp_path: Path, key: str) -> None:
     assert getattr(policy(tmp_path, **variable), key) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("queue", (Busy.QUEUE, 3600.0)),
-        ("skip", (Busy.SKIP, 3600.0)),
-        ("delay", (Busy.DELAY, 3600.0)),
-        ("delay:90", (Busy.DELAY, 90.0)),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("queue", (Busy.QUEUE, 3600.0)),
+    ("skip", (Busy.SKIP, 3600.0)),
+    ("delay", (Busy.DELAY, 3600.0)),
+    ("delay:90", (Busy.DELAY, 90.0)),
+])  # fmt: skip
 def test_a_busy_job_does_what_is_set(
     tmp_path: Path, text: str, expected: tuple[Busy, float]
 ) -> None:
-    """SPEC CRON-10."""
     got = policy(tmp_path, f"on_busy = '{text}'")
     assert (got.on_busy, got.busy_delay_s) == expected
     by_variable = policy(tmp_path, GOCLAW_SCHEDULER__ON_BUSY=text)
@@ -262,16 +259,13 @@ def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None
     assert str(caught.value).startswith(f"{tmp_path / 'goclaw.toml'}:2: scheduler")
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("PROFILE", "", "must be one of goclaw, caco, oxydra, halo, herdctl"),
-        ("MAX_JOBS", "many", "must be a whole number"),
-        ("JITTER", "11", "must be a number from 0 to 10"),
-        ("BACKOFF", "30s,soon", WAYS),
-        ("TIMEZONE", "Mars/Olympus", "must be an IANA time zone"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "expected"), [
+    ("PROFILE", "", "must be one of goclaw, caco, oxydra, halo, herdctl"),
+    ("MAX_JOBS", "many", "must be a whole number"),
+    ("JITTER", "11", "must be a number from 0 to 10"),
+    ("BACKOFF", "30s,soon", WAYS),
+    ("TIMEZONE", "Mars/Olympus", "must be an IANA time zone"),
+])  # fmt: skip
 def test_a_wrong_variable_is_named(tmp_path: Path, key: str, value: str, expected: str) -> None:
     variable = f"GOCLAW_SCHEDULER__{key}"
     with pytest.raises(SettingError) as caught:
@@ -329,7 +323,6 @@ def test_a_machine_that_says_nothing_is_in_utc(tmp_path: Path) -> None:
 
 
 def test_jobs_of_the_profile_halo_are_in_the_zone_of_the_machine(tmp_path: Path) -> None:
-    """SPEC CRON-17."""
     got = settings(tmp_path, "[scheduler]\nprofile = 'halo'\n")
     assert job_profile(got, {"TZ": "Asia/Kathmandu"}).zone == "Asia/Kathmandu"
     named = settings(tmp_path, "[scheduler]\nprofile = 'halo'\ntimezone = 'Asia/Tokyo'\n")

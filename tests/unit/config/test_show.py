@@ -1,4 +1,4 @@
-"""The settings as operators see them (SPEC OPS-1, SEC-2)."""
+"""The settings as operators see them (SPEC OPS-1, SEC-2, CRON-17)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,6 @@ agent = "main"
 
 
 def test_what_a_profile_sets_is_its_default(tmp_path: Path) -> None:
-    """SPEC CRON-17."""
     assert view(tmp_path, "")["shutdown.wait"].origin == "default"
     found = view(tmp_path, '[scheduler]\nprofile = "caco"\n')
     assert found["shutdown.wait"].origin == "default of profile caco"
@@ -109,7 +108,6 @@ token = "{SECRET}"
 
 
 def test_no_secret_is_ever_shown_nor_a_part_of_it(tmp_path: Path) -> None:
-    """SPEC SEC-2."""
     found = view(tmp_path, SECRETS)
     assert "hush" not in repr(found)
     masked = {path for path, one in found.items() if one.value == MASK}
@@ -140,13 +138,10 @@ def test_settings_made_in_code_show_no_secret_either() -> None:
     assert "hush" not in repr(shown(made))
 
 
-@pytest.mark.parametrize(
-    ("key", "kind", "origin"),
-    [
-        ('token_file = "/run/token"', OriginKind.SECRET_FILE, "file /run/token"),
-        ('token_env = "TOKEN"', OriginKind.ENVIRONMENT, "environment variable TOKEN"),
-    ],
-)
+@pytest.mark.parametrize(("key", "kind", "origin"), [
+    ('token_file = "/run/token"', OriginKind.SECRET_FILE, "file /run/token"),
+    ('token_env = "TOKEN"', OriginKind.ENVIRONMENT, "environment variable TOKEN"),
+])  # fmt: skip
 def test_a_secret_that_is_kept_elsewhere_says_where_and_is_not_read(
     tmp_path: Path, key: str, kind: OriginKind, origin: str
 ) -> None:

@@ -17,7 +17,6 @@ def settings(folder: Path, text: str = "", **env: str) -> Settings:
 
 
 def test_nobody_else_reaches_the_hooks_unless_it_is_set(tmp_path: Path) -> None:
-    """SPEC SEC-1."""
     web = settings(tmp_path).web
     assert (web.host, web.port) == ("127.0.0.1", 8420)
 
@@ -82,7 +81,6 @@ def test_whether_the_api_is_on_tcp_can_be_left_open(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "LOCALHOST"])
 def test_on_loopback_the_api_needs_no_token(tmp_path: Path, host: str) -> None:
-    """SPEC OPS-2."""
     assert settings(tmp_path, f"[web]\napi = true\nhost = '{host}'\n").web.is_loopback
 
 
@@ -133,7 +131,6 @@ def test_the_token_is_found_wherever_it_stands(tmp_path: Path) -> None:
 def test_a_token_that_is_not_there_or_too_weak_is_told(
     tmp_path: Path, line: str, expected: str
 ) -> None:
-    """SPEC SEC-1, SEC-2."""
     (tmp_path / "empty").write_text(" \n")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     (tmp_path / "short").write_text("tooshort")
@@ -152,7 +149,6 @@ def test_one_token_only(tmp_path: Path) -> None:
 
 
 def test_the_token_is_shown_nowhere(tmp_path: Path) -> None:
-    """SPEC SEC-2."""
     assert SECRET not in repr(settings(tmp_path, f"[web]\ntoken = '{SECRET}'\n"))
     assert SECRET not in refused(tmp_path, f"tokn = '{SECRET}'")
     assert SECRET not in refused(tmp_path, f"token = '{SECRET} '")

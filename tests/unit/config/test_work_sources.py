@@ -83,32 +83,29 @@ def test_the_token_is_found_in_a_file_or_a_variable(tmp_path: Path) -> None:
         source_token(missing, "bugs", {})
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("queue = 'a'", "sources.bugs.kind = (missing): is required: table: rows"),
-        ("kind = 'jira'", "sources.bugs.kind = 'jira': must be 'table' or 'github'"),
-        ("kind = 'table'\nrepo = 'a/b'", 'must not have repo: only for kind = "github"'),
-        ("kind = 'table'\nclose = true\nlabel = 'x'", "must not have close, label: only for"),
-        ("kind = 'table'\nqueue = ''", "must be the queue of the rows, a text of up to 200"),
-        ("kind = 'table'\nforgotten_after = '59s'", '"30m", at least 60s'),
-        (f"{GITHUB}queue = 'a'", 'must not have queue: only for kind = "table"'),
-        ("kind = 'github'\ntoken = 'x'", 'must have a repo, such as repo = "OWNER/NAME"'),
-        ("kind = 'github'\nrepo = 'a/b'", "must have a token: token_file, token_env or token"),
-        ("kind = 'github'\nrepo = 'shop'", "repo = 'shop': must be OWNER/NAME"),
-        ("kind = 'github'\nrepo = 'https://github.com/a/b'", "must be OWNER/NAME"),
-        ("kind = 'github'\nrepo = 'a/..'", "repo = 'a/..': must be OWNER/NAME"),
-        ("kind = 'github'\nrepo = 'a/b?c'", "repo = 'a/b?c': must be OWNER/NAME"),
-        (f"{GITHUB}token_env = 'T'", "sources.bugs.token_env = 'T': token is also set"),
-        (f"{GITHUB}label = 'a,b'", "label = 'a,b': must be a label of up to 50 characters"),
-        (f"{GITHUB}label = ''", "label = '': must be a label of up to 50 characters"),
-        (f"{GITHUB}label = '{'x' * 51}'", "must be a label of up to 50 characters"),
-        (f"{GITHUB}label = 'Failed'", "must be different"),
-        (f"{GITHUB}claim_label = 'GOCLAW'", "must be different"),
-        (f"{GITHUB}base_url = 'ftp://x'", "must be an address that starts with http://"),
-        (f"{GITHUB}labels = 'x'", "did you mean label?"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("queue = 'a'", "sources.bugs.kind = (missing): is required: table: rows"),
+    ("kind = 'jira'", "sources.bugs.kind = 'jira': must be 'table' or 'github'"),
+    ("kind = 'table'\nrepo = 'a/b'", 'must not have repo: only for kind = "github"'),
+    ("kind = 'table'\nclose = true\nlabel = 'x'", "must not have close, label: only for"),
+    ("kind = 'table'\nqueue = ''", "must be the queue of the rows, a text of up to 200"),
+    ("kind = 'table'\nforgotten_after = '59s'", '"30m", at least 60s'),
+    (f"{GITHUB}queue = 'a'", 'must not have queue: only for kind = "table"'),
+    ("kind = 'github'\ntoken = 'x'", 'must have a repo, such as repo = "OWNER/NAME"'),
+    ("kind = 'github'\nrepo = 'a/b'", "must have a token: token_file, token_env or token"),
+    ("kind = 'github'\nrepo = 'shop'", "repo = 'shop': must be OWNER/NAME"),
+    ("kind = 'github'\nrepo = 'https://github.com/a/b'", "must be OWNER/NAME"),
+    ("kind = 'github'\nrepo = 'a/..'", "repo = 'a/..': must be OWNER/NAME"),
+    ("kind = 'github'\nrepo = 'a/b?c'", "repo = 'a/b?c': must be OWNER/NAME"),
+    (f"{GITHUB}token_env = 'T'", "sources.bugs.token_env = 'T': token is also set"),
+    (f"{GITHUB}label = 'a,b'", "label = 'a,b': must be a label of up to 50 characters"),
+    (f"{GITHUB}label = ''", "label = '': must be a label of up to 50 characters"),
+    (f"{GITHUB}label = '{'x' * 51}'", "must be a label of up to 50 characters"),
+    (f"{GITHUB}label = 'Failed'", "must be different"),
+    (f"{GITHUB}claim_label = 'GOCLAW'", "must be different"),
+    (f"{GITHUB}base_url = 'ftp://x'", "must be an address that starts with http://"),
+    (f"{GITHUB}labels = 'x'", "did you mean label?"),
+])  # fmt: skip
 def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None:
     said = refused(tmp_path, text)
     assert expected in said

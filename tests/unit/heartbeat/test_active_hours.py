@@ -19,18 +19,15 @@ def utc(text: str) -> datetime:
 # ---------------------------------------------------------------------------- what is read
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
-    [
-        ("08:00", "22:00", (480, 1320)),
-        ("00:00", "24:00", (0, 1440)),
-        ("22:00", "24:00", (1320, 1440)),
-        ("22:00", "00:00", (1320, 1440)),
-        ("22:00", "06:00", (1320, 360)),
-        ("23:59", "00:01", (1439, 1)),
-        ("00:00", "00:01", (0, 1)),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "expected"), [
+    ("08:00", "22:00", (480, 1320)),
+    ("00:00", "24:00", (0, 1440)),
+    ("22:00", "24:00", (1320, 1440)),
+    ("22:00", "00:00", (1320, 1440)),
+    ("22:00", "06:00", (1320, 360)),
+    ("23:59", "00:01", (1439, 1)),
+    ("00:00", "00:01", (0, 1)),
+])  # fmt: skip
 def test_two_times_are_a_window(start: str, end: str, expected: tuple[int, int]) -> None:
     assert read_hours(start, end, "Europe/Berlin") == ActiveHours(*expected, "Europe/Berlin")
 
@@ -74,14 +71,11 @@ def test_a_zone_that_does_not_exist_is_refused(zone: str) -> None:
         read_hours("08:00", "22:00", zone)
 
 
-@pytest.mark.parametrize(
-    ("hours", "text"),
-    [
-        (ActiveHours(480, 1320, "Europe/Berlin"), "08:00\u201322:00 Europe/Berlin"),
-        (ActiveHours(0, 1440, "UTC"), "00:00\u201324:00 UTC"),
-        (ActiveHours(1439, 1, "Asia/Kolkata"), "23:59\u201300:01 Asia/Kolkata"),
-    ],
-)
+@pytest.mark.parametrize(("hours", "text"), [
+    (ActiveHours(480, 1320, "Europe/Berlin"), "08:00\u201322:00 Europe/Berlin"),
+    (ActiveHours(0, 1440, "UTC"), "00:00\u201324:00 UTC"),
+    (ActiveHours(1439, 1, "Asia/Kolkata"), "23:59\u201300:01 Asia/Kolkata"),
+])  # fmt: skip
 def test_people_read_times_and_zone(hours: ActiveHours, text: str) -> None:
     assert str(hours) == text
     start, _, rest = text.partition("\u2013")

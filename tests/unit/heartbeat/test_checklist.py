@@ -51,50 +51,44 @@ def carried(file: str, now: datetime = NOON) -> str:
     "- daily 09:00:\n  - [x] done", "```\n\n```\n~~~\n> \n~~~", "```\n<!-- a -->\n~~~~",
 ])  # fmt: skip
 def test_a_file_in_which_nothing_is_to_be_done_is_empty(file: str) -> None:
-    """SPEC HB-3."""
     checklist = parse(file)
     assert checklist.is_empty
     assert checklist.items == ()
     assert checklist.due({}, now=NOON, zone="UTC") == DueItems("")
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("Look at my mail", "Look at my mail"),
-        ("#hashtag", "#hashtag"),
-        ("####### seven", "####### seven"),
-        ("-no bullet", "-no bullet"),
-        ("**bold**", "**bold**"),
-        ("> look", "> look"),
-        ("...", "..."),
-        ("làm ơn xem thư", "làm ơn xem thư"),
-        ("看日历", "看日历"),
-        ("🔥", "🔥"),
-        ("<!-- unclosed\nlook", "look"),
-        ("look <!-- unclosed", "look"),
-        ("<!-- a --> look", "look"),
-        ("one\ntwo\n---", "one\ntwo"),
-        ("one\n\n---", "one"),
-        ("- one\n---", "- one"),
-        ("> one\n---", "> one"),
-        ("one\n-", "one"),
-        ("```\n<!-- code -->\n```", "```\n<!-- code -->\n```"),
-        ("~~~~ sh\n~~~\n<!--\n~~~~", "~~~~ sh\n~~~\n<!--\n~~~~"),
-        ("see `<!--` and\nwork `-->`", "see `<!--` and\nwork `-->`"),
-        (r"see \<!-- it", r"see \<!-- it"),
-        ("- [x](https://example.com)", "- [x](https://example.com)"),
-        ("[x] no bullet", "[x] no bullet"),
-    ],
-)
+@pytest.mark.parametrize(("file", "text"), [
+    ("Look at my mail", "Look at my mail"),
+    ("#hashtag", "#hashtag"),
+    ("####### seven", "####### seven"),
+    ("-no bullet", "-no bullet"),
+    ("**bold**", "**bold**"),
+    ("> look", "> look"),
+    ("...", "..."),
+    ("làm ơn xem thư", "làm ơn xem thư"),
+    ("看日历", "看日历"),
+    ("🔥", "🔥"),
+    ("<!-- unclosed\nlook", "look"),
+    ("look <!-- unclosed", "look"),
+    ("<!-- a --> look", "look"),
+    ("one\ntwo\n---", "one\ntwo"),
+    ("one\n\n---", "one"),
+    ("- one\n---", "- one"),
+    ("> one\n---", "> one"),
+    ("one\n-", "one"),
+    ("```\n<!-- code -->\n```", "```\n<!-- code -->\n```"),
+    ("~~~~ sh\n~~~\n<!--\n~~~~", "~~~~ sh\n~~~\n<!--\n~~~~"),
+    ("see `<!--` and\nwork `-->`", "see `<!--` and\nwork `-->`"),
+    (r"see \<!-- it", r"see \<!-- it"),
+    ("- [x](https://example.com)", "- [x](https://example.com)"),
+    ("[x] no bullet", "[x] no bullet"),
+])  # fmt: skip
 def test_whatever_says_something_is_carried_as_it_stands(file: str, text: str) -> None:
-    """SPEC HB-3."""
     assert not parse(file).is_empty
     assert carried(file).strip() == text
 
 
 def test_what_an_example_explains_costs_nothing_until_a_line_is_written() -> None:
-    """SPEC HB-3."""
     example = heartbeat_example()
     assert parse(example).is_empty
     for words in ("every 2h:", "weekdays", "monday, thursday 18:30:", "- [ ] "):
@@ -186,23 +180,20 @@ def test_a_heading_with_nothing_below_it_is_left_out() -> None:
 # ---------------------------------------------------------------------------- intervals
 
 
-@pytest.mark.parametrize(
-    ("words", "length"),
-    [
-        ("every 2h", 2 * HOUR),
-        ("Every 30 Minutes", 30 * MINUTE),
-        ("EVERY 1 MINUTE", MINUTE),
-        ("every 90 s", 90 * MINUTE / 60),
-        ("every 1h30m", 90 * MINUTE),
-        ("every 2 days and 6 hours", 54 * HOUR),
-        ("every 2 weeks", 14 * DAY),
-        ("every hour", HOUR),
-        ("every day", DAY),
-        ("hourly", HOUR),
-        ("Daily", DAY),
-        ("weekly", 7 * DAY),
-    ],
-)
+@pytest.mark.parametrize(("words", "length"), [
+    ("every 2h", 2 * HOUR),
+    ("Every 30 Minutes", 30 * MINUTE),
+    ("EVERY 1 MINUTE", MINUTE),
+    ("every 90 s", 90 * MINUTE / 60),
+    ("every 1h30m", 90 * MINUTE),
+    ("every 2 days and 6 hours", 54 * HOUR),
+    ("every 2 weeks", 14 * DAY),
+    ("every hour", HOUR),
+    ("every day", DAY),
+    ("hourly", HOUR),
+    ("Daily", DAY),
+    ("weekly", 7 * DAY),
+])  # fmt: skip
 def test_an_item_says_after_what_time_it_is_looked_at_again(words: str, length: timedelta) -> None:
     for bullet in ("-", "- [ ]", "3.", "* []"):
         (item,) = parse(f"{bullet} {words}: look at mail").items
@@ -213,23 +204,20 @@ def test_an_item_says_after_what_time_it_is_looked_at_again(words: str, length: 
     assert (read.interval, read.rest) == (FixedInterval(length), "look")
 
 
-@pytest.mark.parametrize(
-    ("words", "days", "times"),
-    [
-        ("daily 09:00", "0123456", ["09:00"]),
-        ("Daily at 9:05", "0123456", ["09:05"]),
-        ("every day 00:00", "0123456", ["00:00"]),
-        ("weekdays 09:00", "01234", ["09:00"]),
-        ("every weekday at 9:00", "01234", ["09:00"]),
-        ("WEEKENDS 10:00", "56", ["10:00"]),
-        ("mondays 9:00", "0", ["09:00"]),
-        ("on sunday 23:59", "6", ["23:59"]),
-        ("monday, thursday 18:30", "03", ["18:30"]),
-        ("mon,wed and fri 18:30", "024", ["18:30"]),
-        ("weekends & Tuesdays 8:00", "156", ["08:00"]),
-        ("daily 9:00, 18:30 and 12:00", "0123456", ["18:30", "12:00", "09:00"]),
-    ],
-)
+@pytest.mark.parametrize(("words", "days", "times"), [
+    ("daily 09:00", "0123456", ["09:00"]),
+    ("Daily at 9:05", "0123456", ["09:05"]),
+    ("every day 00:00", "0123456", ["00:00"]),
+    ("weekdays 09:00", "01234", ["09:00"]),
+    ("every weekday at 9:00", "01234", ["09:00"]),
+    ("WEEKENDS 10:00", "56", ["10:00"]),
+    ("mondays 9:00", "0", ["09:00"]),
+    ("on sunday 23:59", "6", ["23:59"]),
+    ("monday, thursday 18:30", "03", ["18:30"]),
+    ("mon,wed and fri 18:30", "024", ["18:30"]),
+    ("weekends & Tuesdays 8:00", "156", ["08:00"]),
+    ("daily 9:00, 18:30 and 12:00", "0123456", ["18:30", "12:00", "09:00"]),
+])  # fmt: skip
 def test_an_item_says_at_what_time_it_is_looked_at(words: str, days: str, times: list[str]) -> None:
     (item,) = parse(f"- [ ] {words}: look at mail").items
     assert (item.text, item.every) == (f"{words}: look at mail", words)
@@ -275,24 +263,21 @@ def test_a_key_stays_while_the_words_do_and_goes_with_them() -> None:
 # ---------------------------------------------------------------------------- what is due
 
 
-@pytest.mark.parametrize(
-    ("words", "ago", "is_due"),
-    [
-        ("every 2h", 2 * HOUR, True),
-        ("every 2h", 2 * HOUR - 5 * MINUTE, True),
-        ("every 2h", 2 * HOUR - 6 * MINUTE, False),
-        ("every 30 minutes", 27 * MINUTE, True),
-        ("every 30 minutes", 26 * MINUTE, False),
-        ("every 10s", timedelta(seconds=9), True),
-        ("every 10s", timedelta(seconds=8), False),
-        ("daily", 23 * HOUR + 55 * MINUTE, True),
-        ("daily", 23 * HOUR, False),
-        ("weekly", timedelta(), False),
-        ("weekly", 400 * DAY, True),
-        ("hourly", -10 * MINUTE, False),
-        ("hourly", -2 * DAY, True),
-    ],
-)
+@pytest.mark.parametrize(("words", "ago", "is_due"), [
+    ("every 2h", 2 * HOUR, True),
+    ("every 2h", 2 * HOUR - 5 * MINUTE, True),
+    ("every 2h", 2 * HOUR - 6 * MINUTE, False),
+    ("every 30 minutes", 27 * MINUTE, True),
+    ("every 30 minutes", 26 * MINUTE, False),
+    ("every 10s", timedelta(seconds=9), True),
+    ("every 10s", timedelta(seconds=8), False),
+    ("daily", 23 * HOUR + 55 * MINUTE, True),
+    ("daily", 23 * HOUR, False),
+    ("weekly", timedelta(), False),
+    ("weekly", 400 * DAY, True),
+    ("hourly", -10 * MINUTE, False),
+    ("hourly", -2 * DAY, True),
+])  # fmt: skip
 def test_an_item_is_due_when_its_interval_is_over_or_nearly(
     words: str, ago: timedelta, is_due: bool
 ) -> None:
@@ -305,26 +290,23 @@ def test_an_item_is_due_when_its_interval_is_over_or_nearly(
     assert parse(file).due({}, now=NOON, zone="UTC") == DueItems(file, (item.key,))
 
 
-@pytest.mark.parametrize(
-    ("words", "noted", "is_due"),
-    [
-        ("daily 12:00", NOON - timedelta(seconds=1), True),
-        ("daily 12:00", NOON, False),
-        ("daily 12:01", NOON - DAY + 2 * MINUTE, False),
-        ("daily 12:01", NOON - DAY, True),
-        ("daily 11:00", NOON - 2 * HOUR, True),
-        ("daily 11:00", NOON - HOUR / 2, False),
-        ("daily 6:00, 11:00", NOON - 2 * HOUR, True),
-        ("daily 6:00, 13:00", NOON - 2 * HOUR, False),
-        ("mondays 12:00", NOON - 6 * DAY, True),
-        ("tuesdays 12:00", NOON - 6 * DAY, False),
-        ("tuesdays 12:00", NOON - 7 * DAY, True),
-        ("weekends 12:00", NOON - DAY - HOUR, True),
-        ("weekends 12:00", NOON - DAY + HOUR, False),
-        ("weekdays 13:00", NOON - 2 * DAY, False),
-        ("daily 11:00", NOON + HOUR, False),
-    ],
-)
+@pytest.mark.parametrize(("words", "noted", "is_due"), [
+    ("daily 12:00", NOON - timedelta(seconds=1), True),
+    ("daily 12:00", NOON, False),
+    ("daily 12:01", NOON - DAY + 2 * MINUTE, False),
+    ("daily 12:01", NOON - DAY, True),
+    ("daily 11:00", NOON - 2 * HOUR, True),
+    ("daily 11:00", NOON - HOUR / 2, False),
+    ("daily 6:00, 11:00", NOON - 2 * HOUR, True),
+    ("daily 6:00, 13:00", NOON - 2 * HOUR, False),
+    ("mondays 12:00", NOON - 6 * DAY, True),
+    ("tuesdays 12:00", NOON - 6 * DAY, False),
+    ("tuesdays 12:00", NOON - 7 * DAY, True),
+    ("weekends 12:00", NOON - DAY - HOUR, True),
+    ("weekends 12:00", NOON - DAY + HOUR, False),
+    ("weekdays 13:00", NOON - 2 * DAY, False),
+    ("daily 11:00", NOON + HOUR, False),
+])  # fmt: skip
 def test_an_item_with_a_time_is_due_once_after_it(
     words: str, noted: datetime, is_due: bool
 ) -> None:
@@ -439,51 +421,45 @@ def test_nothing_due_is_not_an_empty_list() -> None:
 # ---------------------------------------------------------------------------- edits
 
 
-@pytest.mark.parametrize(
-    ("file", "changed"),
-    [
-        ("", "- [ ] b\n"),
-        ("\ufeff", "\ufeff- [ ] b\n"),
-        ("- a\n", "- a\n- [ ] b\n"),
-        ("- a", "- a\n- [ ] b"),
-        ("- a\r\n- c\r\n", "- a\r\n- c\r\n- [ ] b\r\n"),
-        ("- a\r\n- c", "- a\r\n- c\r\n- [ ] b"),
-        ("- a\r", "- a\r- [ ] b\r"),
-        ("1. a\n   - c\n", "1. a\n   - c\n- [ ] b\n"),
-        ("```\n", "```\n- [ ] b\n"),
-        ("<!-- a\n", "<!-- a\n- [ ] b\n"),
-        ("- every 2h:\n", "- every 2h:\n- [ ] b\n"),
-        ("-\n", "-\n- [ ] b\n"),
-        ("prose\n", "prose\n- [ ] b\n"),
-    ],
-)
+@pytest.mark.parametrize(("file", "changed"), [
+    ("", "- [ ] b\n"),
+    ("\ufeff", "\ufeff- [ ] b\n"),
+    ("- a\n", "- a\n- [ ] b\n"),
+    ("- a", "- a\n- [ ] b"),
+    ("- a\r\n- c\r\n", "- a\r\n- c\r\n- [ ] b\r\n"),
+    ("- a\r\n- c", "- a\r\n- c\r\n- [ ] b"),
+    ("- a\r", "- a\r- [ ] b\r"),
+    ("1. a\n   - c\n", "1. a\n   - c\n- [ ] b\n"),
+    ("```\n", "```\n- [ ] b\n"),
+    ("<!-- a\n", "<!-- a\n- [ ] b\n"),
+    ("- every 2h:\n", "- every 2h:\n- [ ] b\n"),
+    ("-\n", "-\n- [ ] b\n"),
+    ("prose\n", "prose\n- [ ] b\n"),
+])  # fmt: skip
 def test_an_item_is_written_at_the_end_in_the_manner_of_the_file(file: str, changed: str) -> None:
     assert with_item(file, "b") == changed
     assert texts(changed)[-1] == "b"
 
 
-@pytest.mark.parametrize(
-    ("item", "line"),
-    [
-        ("  buy\n\n milk \t", "- [ ] buy milk"),
-        ("buy\r\nmilk\x00\x07 \x1b[31mnow\u2028ok\x85", "- [ ] buy milk [31mnow ok"),
-        ("# Title", "- [ ] # Title"),
-        ("- [x] a", "- [ ] - [x] a"),
-        ("1. a", "- [ ] 1. a"),
-        ("> a", "- [ ] > a"),
-        ("[x] a", "- [ ] [x] a"),
-        ("```a", "- [ ] ```a"),
-        ("<!-- a", r"- [ ] \<!-- a"),
-        ("a <!-- b --> c", r"- [ ] a \<!-- b --\> c"),
-        ("see `<!--`", "- [ ] see `<!--`"),
-        ("a --> b", "- [ ] a --> b"),
-        (r"a \<!-- b", r"- [ ] a \\<!-- b"),
-        ("every 2h: a", "- [ ] every 2h: a"),
-        ("\ud83d\ude00 a\ud800", "- [ ] \U0001f600 a\ufffd"),
-        ("👩‍👩‍👧 a", "- [ ] 👩‍👩‍👧 a"),
-        ("x" * ITEM_CHARS, "- [ ] " + "x" * ITEM_CHARS),
-    ],
-)
+@pytest.mark.parametrize(("item", "line"), [
+    ("  buy\n\n milk \t", "- [ ] buy milk"),
+    ("buy\r\nmilk\x00\x07 \x1b[31mnow\u2028ok\x85", "- [ ] buy milk [31mnow ok"),
+    ("# Title", "- [ ] # Title"),
+    ("- [x] a", "- [ ] - [x] a"),
+    ("1. a", "- [ ] 1. a"),
+    ("> a", "- [ ] > a"),
+    ("[x] a", "- [ ] [x] a"),
+    ("```a", "- [ ] ```a"),
+    ("<!-- a", r"- [ ] \<!-- a"),
+    ("a <!-- b --> c", r"- [ ] a \<!-- b --\> c"),
+    ("see `<!--`", "- [ ] see `<!--`"),
+    ("a --> b", "- [ ] a --> b"),
+    (r"a \<!-- b", r"- [ ] a \\<!-- b"),
+    ("every 2h: a", "- [ ] every 2h: a"),
+    ("\ud83d\ude00 a\ud800", "- [ ] \U0001f600 a\ufffd"),
+    ("👩‍👩‍👧 a", "- [ ] 👩‍👩‍👧 a"),
+    ("x" * ITEM_CHARS, "- [ ] " + "x" * ITEM_CHARS),
+])  # fmt: skip
 def test_an_item_is_text_whatever_it_says(item: str, line: str) -> None:
     assert with_item("- a\n", item) == f"- a\n{line}\n"
 
@@ -494,49 +470,43 @@ def test_an_item_does_not_end_a_comment_that_was_never_closed() -> None:
     assert texts(with_item(file, "b --> c")) == ["a", "b --> c"]
 
 
-@pytest.mark.parametrize(
-    ("item", "why"),
-    [
-        ("", "says nothing"),
-        (" \n\t", "says nothing"),
-        ("\x00\x1b", "says nothing"),
-        ("\u200b\ufeff", "says nothing"),
-        ("- [ ]", "says nothing"),
-        ("---", "says nothing"),
-        ("##", "says nothing"),
-        ("```", "says nothing"),
-        ("every 2h:", "'every 2h:' does not"),
-        ("x" * (ITEM_CHARS + 1), "at most 500 characters, this one 501"),
-    ],
-)
+@pytest.mark.parametrize(("item", "why"), [
+    ("", "says nothing"),
+    (" \n\t", "says nothing"),
+    ("\x00\x1b", "says nothing"),
+    ("\u200b\ufeff", "says nothing"),
+    ("- [ ]", "says nothing"),
+    ("---", "says nothing"),
+    ("##", "says nothing"),
+    ("```", "says nothing"),
+    ("every 2h:", "'every 2h:' does not"),
+    ("x" * (ITEM_CHARS + 1), "at most 500 characters, this one 501"),
+])  # fmt: skip
 def test_an_item_that_says_nothing_or_too_much_is_refused(item: str, why: str) -> None:
     with pytest.raises(BadChecklist, match=why):
         with_item("- a\n", item)
 
 
-@pytest.mark.parametrize(
-    ("file", "number", "changed"),
-    [
-        ("- a\n- b\n", 2, "- a\n- [x] b\n"),
-        ("- [ ] a\r\n- b", 1, "- [x] a\r\n- b"),
-        ("* [] a", 1, "* [x] a"),
-        ("1. a", 1, "1. [x] a"),
-        ("  10)   [ ]   a", 1, "  10)   [x]   a"),
-        ("- [x] a\n- [ ] b", 1, "- [x] a\n- [x] b"),
-        ("> - a", 1, "> - [x] a"),
-        ("-\ta", 1, "-\t[x] a"),
-        ("-\n  a", 1, "- [x]\n  a"),
-        ("- [ ]\n  a", 1, "- [x]\n  a"),
-        ("<!-- - a -->\n- b", 1, "<!-- - a -->\n- [x] b"),
-        ("<!-- a\n--> - b <!-- c -->", 1, "<!-- a\n--> - [x] b <!-- c -->"),
-        ("- <!-- a --> b", 1, "- <!-- a --> [x] b"),
-        ("-<!-- a --> b <!-- c\n- d -->", 1, "-<!-- a --> [x] b <!-- c\n- d -->"),
-        ("```\n- a\n```\n- b", 1, "```\n- a\n```\n- [x] b"),
-        ("- every 2h: a", 1, "- [x] every 2h: a"),
-        ("\ufeff- a", 1, "\ufeff- [x] a"),
-        ("- a\n  - b", 2, "- a\n  - [x] b"),
-    ],
-)
+@pytest.mark.parametrize(("file", "number", "changed"), [
+    ("- a\n- b\n", 2, "- a\n- [x] b\n"),
+    ("- [ ] a\r\n- b", 1, "- [x] a\r\n- b"),
+    ("* [] a", 1, "* [x] a"),
+    ("1. a", 1, "1. [x] a"),
+    ("  10)   [ ]   a", 1, "  10)   [x]   a"),
+    ("- [x] a\n- [ ] b", 1, "- [x] a\n- [x] b"),
+    ("> - a", 1, "> - [x] a"),
+    ("-\ta", 1, "-\t[x] a"),
+    ("-\n  a", 1, "- [x]\n  a"),
+    ("- [ ]\n  a", 1, "- [x]\n  a"),
+    ("<!-- - a -->\n- b", 1, "<!-- - a -->\n- [x] b"),
+    ("<!-- a\n--> - b <!-- c -->", 1, "<!-- a\n--> - [x] b <!-- c -->"),
+    ("- <!-- a --> b", 1, "- <!-- a --> [x] b"),
+    ("-<!-- a --> b <!-- c\n- d -->", 1, "-<!-- a --> [x] b <!-- c\n- d -->"),
+    ("```\n- a\n```\n- b", 1, "```\n- a\n```\n- [x] b"),
+    ("- every 2h: a", 1, "- [x] every 2h: a"),
+    ("\ufeff- a", 1, "\ufeff- [x] a"),
+    ("- a\n  - b", 2, "- a\n  - [x] b"),
+])  # fmt: skip
 def test_an_item_is_ticked_off_by_its_number_and_nothing_else_changes(
     file: str, number: int, changed: str
 ) -> None:
@@ -544,16 +514,13 @@ def test_an_item_is_ticked_off_by_its_number_and_nothing_else_changes(
     assert len(parse(changed).items) == len(parse(file).items) - 1
 
 
-@pytest.mark.parametrize(
-    ("file", "number", "why"),
-    [
-        ("", 1, "there is no item 1: the list has none"),
-        ("- [x] a\nprose", 1, "there is no item 1: the list has none"),
-        ("- a\n- b", 0, "there is no item 0: there are 1 to 2"),
-        ("- a\n- b", 3, "there is no item 3: there are 1 to 2"),
-        ("- a", -1, "there is no item -1"),
-    ],
-)
+@pytest.mark.parametrize(("file", "number", "why"), [
+    ("", 1, "there is no item 1: the list has none"),
+    ("- [x] a\nprose", 1, "there is no item 1: the list has none"),
+    ("- a\n- b", 0, "there is no item 0: there are 1 to 2"),
+    ("- a\n- b", 3, "there is no item 3: there are 1 to 2"),
+    ("- a", -1, "there is no item -1"),
+])  # fmt: skip
 def test_a_number_that_no_item_has_is_refused(file: str, number: int, why: str) -> None:
     with pytest.raises(BadChecklist, match=why):
         with_done(file, number)

@@ -297,7 +297,6 @@ async def test_the_first_item_makes_the_workspace_too(tmp_path: Path) -> None:
 async def test_of_two_who_have_read_the_same_version_the_second_changes_nothing(
     file: Path,
 ) -> None:
-    """SPEC HB-3."""
     checklists = of(file)
     file.write_text("- [ ] a\n- [ ] b\n", "utf-8")
     seen = parse("- [ ] a\n- [ ] b\n").version
@@ -361,14 +360,11 @@ async def test_a_change_by_somebody_else_meanwhile_is_not_overwritten(
     assert file.read_text() == "- somebody else's\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("x" * (MAX_BYTES + 1), "262,145 bytes are too many"),
-        ("ä" * (MAX_BYTES // 2) + "x", "262,145 bytes are too many"),
-        ("- a\0", "there is a NUL in it"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), [
+    ("x" * (MAX_BYTES + 1), "262,145 bytes are too many"),
+    ("ä" * (MAX_BYTES // 2) + "x", "262,145 bytes are too many"),
+    ("- a\0", "there is a NUL in it"),
+])  # fmt: skip
 async def test_what_could_not_be_read_is_not_written(file: Path, text: str, why: str) -> None:
     file.write_text("- a\n")
     with pytest.raises(BadChecklist, match=why):

@@ -1,4 +1,4 @@
-"""Whether a heartbeat run comes to its agent (SPEC HB-1 to HB-4, HB-12)."""
+"""Whether a heartbeat run comes to its agent (SPEC HB-1 to HB-4, HB-12, AGENT-5, HB-11, HB-13)."""
 
 from __future__ import annotations
 
@@ -48,22 +48,18 @@ def test_a_heartbeat_run_with_something_to_do_comes_to_its_agent() -> None:
     assert decided == AskAgent(DueItems("- [ ] look at the calendar"), ())
 
 
-@pytest.mark.parametrize(
-    ("change", "skip"),
-    [
-        ({"is_on": False}, Skip.DISABLED),
-        ({"muted_until": NOON + timedelta(seconds=1)}, Skip.MUTED),
-        ({"policy": replace(POLICY, hours=NIGHT)}, Skip.QUIET_HOURS),
-        ({"checklist": Skip.NO_FILE}, Skip.NO_FILE),
-        ({"checklist": Skip.UNREADABLE}, Skip.UNREADABLE),
-        ({"checklist": EMPTY}, Skip.EMPTY),
-        ({"checklist": LATER}, Skip.NOTHING_DUE),
-        ({"looks": PreconditionQuery(spent=DEAR)}, Skip.BUDGET),
-        ({"looks": PreconditionQuery(spent=LONG)}, Skip.BUDGET),
-    ],
-)
+@pytest.mark.parametrize(("change", "skip"), [
+    ({"is_on": False}, Skip.DISABLED),
+    ({"muted_until": NOON + timedelta(seconds=1)}, Skip.MUTED),
+    ({"policy": replace(POLICY, hours=NIGHT)}, Skip.QUIET_HOURS),
+    ({"checklist": Skip.NO_FILE}, Skip.NO_FILE),
+    ({"checklist": Skip.UNREADABLE}, Skip.UNREADABLE),
+    ({"checklist": EMPTY}, Skip.EMPTY),
+    ({"checklist": LATER}, Skip.NOTHING_DUE),
+    ({"looks": PreconditionQuery(spent=DEAR)}, Skip.BUDGET),
+    ({"looks": PreconditionQuery(spent=LONG)}, Skip.BUDGET),
+])  # fmt: skip
 def test_each_check_alone_stops_a_heartbeat_run(change: dict[str, object], skip: Skip) -> None:
-    """SPEC HB-1."""
     decided = decide(replace(ALL_WELL, **change))  # type: ignore[arg-type]
     assert isinstance(decided, Skipped)
     assert decided.skip is skip
@@ -100,7 +96,6 @@ def test_nothing_is_found_out_for_a_heartbeat_run_that_is_stopped_before() -> No
 
 @pytest.mark.parametrize("checklist", [Skip.NO_FILE, Skip.UNREADABLE, EMPTY, LATER])
 def test_events_are_told_without_any_checklist(checklist: object) -> None:
-    """SPEC HB-1, HB-13."""
     facts = replace(ALL_WELL, checklist=checklist, looks=PreconditionQuery(events=(EVENT,)))  # type: ignore[arg-type]
     decided = decide(facts)
     assert isinstance(decided, AskAgent)
@@ -114,7 +109,6 @@ def test_an_item_that_is_seen_for_the_first_time_is_noted_though_nothing_is_due(
 
 
 def test_a_heartbeat_run_by_hand_heeds_neither_mute_nor_quiet_hours() -> None:
-    """SPEC HB-11."""
     facts = replace(
         ALL_WELL,
         kind=HeartbeatRunKind.MANUAL,
@@ -128,13 +122,11 @@ def test_a_heartbeat_run_by_hand_heeds_neither_mute_nor_quiet_hours() -> None:
 
 @pytest.mark.parametrize("kind", [HeartbeatRunKind.EVENT, HeartbeatRunKind.JOB])
 def test_wakes_heed_quiet_hours(kind: HeartbeatRunKind) -> None:
-    """SPEC HB-11."""
     facts = replace(ALL_WELL, kind=kind, policy=replace(POLICY, hours=NIGHT))
     assert decide(facts) == Skipped(Skip.QUIET_HOURS)
 
 
 def test_a_busy_agent_is_waited_for_until_the_next_heartbeat_run_is_due() -> None:
-    """SPEC HB-4."""
     busy = replace(
         ALL_WELL, looks=PreconditionQuery(is_busy=True), next_at=NOON + timedelta(minutes=1)
     )
@@ -152,20 +144,16 @@ def test_a_mute_ends_at_its_time() -> None:
     assert isinstance(decide(replace(ALL_WELL, muted_until=NOON)), AskAgent)
 
 
-@pytest.mark.parametrize(
-    ("spent", "is_over"),
-    [
-        (None, False),
-        (Usage(), False),
-        (DEAR, True),
-        (replace(DEAR, cost_usd=Decimal("0.999999")), False),
-        (replace(DEAR, cost_usd=Decimal(0), input_tokens=900_000), False),
-        (LONG, True),
-        (replace(LONG, input_tokens=149_999), False),
-    ],
-)
+@pytest.mark.parametrize(("spent", "is_over"), [
+    (None, False),
+    (Usage(), False),
+    (DEAR, True),
+    (replace(DEAR, cost_usd=Decimal("0.999999")), False),
+    (replace(DEAR, cost_usd=Decimal(0), input_tokens=900_000), False),
+    (LONG, True),
+    (replace(LONG, input_tokens=149_999), False),
+])  # fmt: skip
 def test_money_counts_where_it_is_known_and_else_tokens(spent: Usage, *, is_over: bool) -> None:
-    """SPEC HB-12."""
     assert is_used_up(POLICY.day, spent) is is_over
 
 
@@ -175,7 +163,6 @@ def test_without_limits_a_day_is_never_used_up(spent: Usage | None) -> None:
 
 
 def test_a_heartbeat_run_may_use_what_is_left_of_the_day() -> None:
-    """SPEC HB-12, AGENT-5."""
     assert for_one(POLICY, None) == Budget(turns=10, tokens=200_000, usd=Decimal("0.50"))
     cheap = replace(DEAR, cost_usd=Decimal("0.8"))
     assert for_one(POLICY, cheap) == Budget(turns=10, tokens=None, usd=Decimal("0.2"))

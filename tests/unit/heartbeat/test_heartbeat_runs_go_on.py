@@ -1,4 +1,4 @@
-"""Whatever happens, the next heartbeat run comes (SPEC HB-1, HB-10, HB-12)."""
+"""Whatever happens, the next heartbeat run comes (SPEC HB-1, HB-10, HB-12, DB-4, HB-11)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ BROKEN = Fail(AgentError("Sorry.", "503", retryable=True))
 
 
 async def test_a_claim_whose_answer_was_lost_is_given_back_however_long_the_outage() -> None:
-    """SPEC HB-12, DB-4."""
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(30)
@@ -42,7 +41,6 @@ async def test_a_claim_whose_answer_was_lost_is_given_back_however_long_the_outa
 
 
 async def test_a_heartbeat_run_by_hand_is_carried_out_though_nobody_waits_for_it_any_more() -> None:
-    """SPEC HB-11."""
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
@@ -55,7 +53,6 @@ async def test_a_heartbeat_run_by_hand_is_carried_out_though_nobody_waits_for_it
 
 
 async def test_an_attempt_whose_end_cannot_be_stored_is_followed_by_the_next() -> None:
-    """SPEC HB-10."""
     async with a_process(saying(BROKEN, "HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         gateway.store.errors["finish_run"] = ValueError("a bug")
@@ -64,7 +61,6 @@ async def test_an_attempt_whose_end_cannot_be_stored_is_followed_by_the_next() -
 
 
 async def test_a_heartbeat_run_that_waits_for_its_lane_heeds_what_people_say_meanwhile() -> None:
-    """SPEC HB-1."""
     other = AgentName("other")
     blocker = saying(Block("done"))
     async with a_process(
@@ -115,7 +111,6 @@ async def test_owners_are_told_of_each_series_of_failures() -> None:
 
 
 async def test_a_clock_that_was_wrong_for_a_moment_stops_no_heart_for_years() -> None:
-    """SPEC HB-1."""
     database = MemoryDatabase()
     wrong = timedelta(days=2000)
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as first:
@@ -133,7 +128,6 @@ async def test_a_clock_that_was_wrong_for_a_moment_stops_no_heart_for_years() ->
 
 
 async def test_heartbeat_runs_that_others_had_begun_make_no_debt_of_wakes() -> None:
-    """SPEC HB-11."""
     limit = WakeLimit()
     limit.take(WAKES - 1)
     assert limit.left() == 1

@@ -1,4 +1,7 @@
-"""Heartbeat runs in a gateway, from the clock to the line in the chat (SPEC section 7)."""
+"""Heartbeat runs in a gateway, from the clock to the line in the chat.
+
+SPEC section 7, CHAN-6, CMD-5, HB-1, HB-3, HB-4, HB-6, HB-7, HB-8, HB-9, HB-10, HB-11, HB-12.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,6 @@ async def test_an_alert_comes_once_where_the_agent_was_spoken_to_last() -> None:
 
 
 async def test_nothing_of_a_heartbeat_run_is_streamed() -> None:
-    """SPEC HB-6."""
     pieces = ("HEART", "BEAT_OK ", "all is well")
     channel = RecordingChannel(drafting=True)
     agent = saying(Stream(pieces, every_s=5))
@@ -86,7 +88,6 @@ async def test_nothing_of_a_heartbeat_run_is_streamed() -> None:
 
 
 async def test_the_token_never_reaches_a_chat() -> None:
-    """SPEC HB-6."""
     async with a_process(saying(f"HEARTBEAT_OK but {ALERT * 8}"), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
@@ -132,7 +133,6 @@ async def test_what_was_told_before_is_not_told_again_for_a_day() -> None:
 
 
 async def test_what_waits_to_be_sent_is_not_said_again_and_was_not_told() -> None:
-    """SPEC HB-7, HB-9."""
     async with a_process(saying("Alert A."), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello")
@@ -150,19 +150,14 @@ async def test_what_waits_to_be_sent_is_not_said_again_and_was_not_told() -> Non
         assert (third.outcome, third.detail) == ("duplicate", "it was told before")
 
 
-@pytest.mark.parametrize(
-    ("done", "reply", "sent"),
-    [
-        ((True, "The pump leaks."), "HEARTBEAT_OK", ["The pump leaks."]),
-        ((True, "The pump leaks. HEARTBEAT_OK"), "", ["The pump leaks."]),
-        ((False, ""), "x" * 400, []),
-    ],
-)
+@pytest.mark.parametrize(("done", "reply", "sent"), [
+    ((True, "The pump leaks."), "HEARTBEAT_OK", ["The pump leaks."]),
+    ((True, "The pump leaks. HEARTBEAT_OK"), "", ["The pump leaks."]),
+    ((False, ""), "x" * 400, []),
+])  # fmt: skip
 async def test_what_an_agent_says_with_its_tool_wins_over_its_words(
     done: tuple[bool, str], reply: str, sent: list[str]
 ) -> None:
-    """SPEC HB-6."""
-
     async def heartbeat_run(request: RunRequest, emit: Emit) -> str:
         end = here(request).heartbeat_run_done
         assert end is not None
@@ -227,7 +222,6 @@ async def test_an_alert_is_known_in_its_chat() -> None:
     [(None, "skipped:no_file"), ("# Only a title\n", "skipped:empty")],
 )
 async def test_without_anything_to_do_no_model_is_asked(text: str | None, outcome: str) -> None:
-    """SPEC HB-3."""
     async with a_process(saying("oh"), heartbeat_gateway()) as gateway:
         if text is not None:
             write(gateway, text)
@@ -247,7 +241,6 @@ async def test_a_folder_in_the_place_of_the_checklist_is_a_reason() -> None:
 
 
 async def test_a_muted_heartbeat_is_silent_until_its_time() -> None:
-    """SPEC CMD-5."""
     async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(1)
@@ -259,7 +252,6 @@ async def test_a_muted_heartbeat_is_silent_until_its_time() -> None:
 async def test_a_heartbeat_that_is_switched_off_does_not_heartbeat_and_comes_back_on_its_grid() -> (
     None
 ):
-    """SPEC HB-1, CMD-5."""
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(100)
@@ -301,7 +293,6 @@ async def test_a_heartbeat_run_waits_while_somebody_talks_to_the_agent() -> None
 
 
 async def test_at_the_next_due_time_it_runs_beside_the_chat() -> None:
-    """SPEC HB-4."""
     agent = saying("HEARTBEAT_OK")
     agent.script = (Block("done"),)
     async with a_process(agent, heartbeat_gateway()) as gateway:
@@ -317,7 +308,6 @@ async def test_at_the_next_due_time_it_runs_beside_the_chat() -> None:
 
 
 async def test_a_heartbeat_run_by_hand_comes_at_once_and_moves_nothing() -> None:
-    """SPEC HB-11."""
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(10)
@@ -335,7 +325,6 @@ async def test_a_heartbeat_run_by_hand_comes_at_once_and_moves_nothing() -> None
 
 
 async def test_only_one_heartbeat_run_of_an_agent_is_under_way() -> None:
-    """SPEC HB-12."""
     agent = saying(Block("HEARTBEAT_OK"))
     async with a_process(agent, heartbeat_gateway()) as gateway:
         write(gateway)
@@ -388,7 +377,6 @@ async def test_events_of_a_failed_heartbeat_run_are_told_again() -> None:
 
 
 async def test_nobody_to_tell_is_a_problem_that_is_seen() -> None:
-    """SPEC HB-8."""
     async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
         write(gateway)
         (heartbeat_run,) = await until_ended(gateway, 1)
@@ -397,7 +385,6 @@ async def test_nobody_to_tell_is_a_problem_that_is_seen() -> None:
 
 
 async def test_files_of_an_alert_are_an_album() -> None:
-    """SPEC CHAN-6."""
     channel = RecordingChannel(albums=True)
 
     def files(request: RunRequest) -> AgentResult:
@@ -422,7 +409,6 @@ async def test_files_of_an_alert_are_an_album() -> None:
 
 
 async def test_a_target_of_none_only_logs() -> None:
-    """SPEC HB-8."""
     ways = heartbeat_gateway(HeartbeatPolicy(target=NoTarget.NONE))
     async with a_process(saying(ALERT), ways) as gateway:
         write(gateway)
@@ -487,7 +473,6 @@ async def test_an_alert_that_is_refused_is_tried_again_with_the_next_heartbeat_r
 
 
 async def test_a_failing_heartbeat_run_is_tried_twice_more() -> None:
-    """SPEC HB-10."""
     flaky = Fail(AgentError("Sorry.", "503", retryable=True))
     async with a_process(saying(flaky, flaky, "HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
@@ -500,7 +485,6 @@ async def test_a_failing_heartbeat_run_is_tried_twice_more() -> None:
 
 
 async def test_owners_are_told_of_the_third_failure_in_a_row_once() -> None:
-    """SPEC HB-10."""
     async with a_process(saying(Fail(OSError("no disk"))), heartbeat_gateway()) as gateway:
         write(gateway)
         await gateway.ask("hello", chat="ann")
@@ -513,7 +497,6 @@ async def test_owners_are_told_of_the_third_failure_in_a_row_once() -> None:
 
 
 async def test_the_budget_of_a_day_ends_with_the_day() -> None:
-    """SPEC HB-12."""
     dear = Return(AgentResult("HEARTBEAT_OK", usage=Usage(requests=1, cost_usd=Decimal("0.5"))))
     async with a_process(saying(dear), heartbeat_gateway()) as gateway:
         write(gateway)

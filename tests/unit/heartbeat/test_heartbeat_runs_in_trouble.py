@@ -1,4 +1,7 @@
-"""Heartbeat runs of processes that die, end, or work beside each other (SPEC HB-1, HB-9, HB-12)."""
+"""Heartbeat runs of processes that die, end, or work beside each other.
+
+SPEC HB-1, HB-9, HB-12, CRON-20, HB-7, HB-11, IO-2, QUEUE-11.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,6 @@ ALERT = "The meeting with Ann begins in ten minutes."
 
 
 async def test_one_heartbeat_run_over_any_number_of_processes() -> None:
-    """SPEC HB-12."""
     database = MemoryDatabase()
     async with (
         a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as first,
@@ -48,7 +50,6 @@ async def test_one_heartbeat_run_over_any_number_of_processes() -> None:
 
 
 async def test_what_one_process_has_told_the_others_do_not_tell_again() -> None:
-    """SPEC HB-7."""
     database = MemoryDatabase()
     channel = RecordingChannel()
     async with a_process(saying(ALERT), heartbeat_gateway(), database=database) as first:
@@ -67,7 +68,6 @@ async def test_what_one_process_has_told_the_others_do_not_tell_again() -> None:
 
 
 async def test_a_restart_keeps_the_grid() -> None:
-    """SPEC HB-1."""
     database = MemoryDatabase()
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(), database=database) as first:
         write(first)
@@ -122,7 +122,6 @@ async def test_a_heartbeat_run_that_waited_for_its_agent_goes_to_the_next_proces
 
 
 async def test_an_alert_whose_process_dies_before_it_is_sent_is_sent_once() -> None:
-    """SPEC IO-2, HB-7."""
     database = MemoryDatabase()
     channel = RecordingChannel()
     async with a_process(saying(ALERT), heartbeat_gateway(), database=database) as first:
@@ -142,7 +141,6 @@ async def test_an_alert_whose_process_dies_before_it_is_sent_is_sent_once() -> N
 
 
 async def test_a_shutdown_gives_a_heartbeat_run_to_the_next_process() -> None:
-    """SPEC QUEUE-11, HB-9."""
     database = MemoryDatabase()
     async with a_process(saying(Block()), heartbeat_gateway(), database=database) as first:
         write(first)
@@ -157,7 +155,6 @@ async def test_a_shutdown_gives_a_heartbeat_run_to_the_next_process() -> None:
 
 
 async def test_a_shutdown_does_not_wait_for_a_busy_agent() -> None:
-    """SPEC QUEUE-11."""
     agent = saying("HEARTBEAT_OK")
     agent.script = (Ignore(for_s=2),)
     async with a_process(agent, heartbeat_gateway()) as gateway:
@@ -198,7 +195,6 @@ async def test_a_stopped_heartbeat_run_is_cancelled_and_not_tried_again() -> Non
 
 
 async def test_a_process_leaves_agents_alone_that_it_does_not_know() -> None:
-    """SPEC HB-12."""
     database = MemoryDatabase()
     other = AgentName("other")
     ways = heartbeat_gateway(None, other)
@@ -219,7 +215,6 @@ async def test_a_process_leaves_agents_alone_that_it_does_not_know() -> None:
 
 
 async def test_a_job_that_says_so_wakes_the_heart() -> None:
-    """SPEC CRON-20, HB-11."""
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         write(gateway)
         await asyncio.sleep(1)

@@ -1,4 +1,7 @@
-"""Why a heartbeat was silent, and when it speaks next, as people read it (SPEC HB-9, OPS-4)."""
+"""Why a heartbeat was silent, and when it speaks next, as people read it.
+
+SPEC HB-9, OPS-4, HB-4, HB-8, HB-11, HB-12.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +119,6 @@ def last(status: HeartbeatRunStatus, skip: Skip | None = None, **facts: Any) -> 
 def test_the_first_line_says_what_came_of_the_last_heartbeat_run(
     status: HeartbeatRunStatus, facts: dict[str, Any], words: str
 ) -> None:
-    """SPEC HB-9."""
     assert last(status, **facts) == f"Last heartbeat run, today 08:30 (Europe/Berlin): {words}"
 
 
@@ -142,7 +144,6 @@ ADD = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
 def test_the_first_line_says_why_a_heartbeat_run_was_skipped_and_what_to_do(
     skip: Skip, detail: str, words: str
 ) -> None:
-    """SPEC HB-9."""
     found = last(HeartbeatRunStatus.SKIPPED, skip, detail=detail)
     assert found == f"Last heartbeat run, today 08:30 (Europe/Berlin): {words}"
 
@@ -172,14 +173,11 @@ def test_without_a_heartbeat_run_the_first_line_says_so() -> None:
     assert why(view(last=None))[0] == "There has been no heartbeat run yet."
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        (HeartbeatRunKind.MANUAL, ", by hand: "),
-        (HeartbeatRunKind.EVENT, ", for an event: "),
-        (HeartbeatRunKind.JOB, ", after a job: "),
-    ],
-)
+@pytest.mark.parametrize(("kind", "words"), [
+    (HeartbeatRunKind.MANUAL, ", by hand: "),
+    (HeartbeatRunKind.EVENT, ", for an event: "),
+    (HeartbeatRunKind.JOB, ", after a job: "),
+])  # fmt: skip
 def test_the_first_line_says_who_asked_for_the_heartbeat(
     kind: HeartbeatRunKind, words: str
 ) -> None:
@@ -203,96 +201,46 @@ def test_a_long_cause_is_cut() -> None:
 # ---------------------------------------------------------------------------- the next run
 
 
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ({}, "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
-        ({"zone": "UTC"}, "The next run is due today 08:30 (UTC), in 30 minutes."),
-        ({"next_at": NINE}, "The next run is due today 09:00 (Europe/Berlin), now."),
-        (
-            {"next_at": NINE - timedelta(hours=1)},
-            (
-                "The next run was due today 08:00 (Europe/Berlin), but no gateway has "
-                "started it. Is a gateway running? Start one with: goclaw run."
-            ),
-        ),
-        (
-            {"interval": None, "next_at": None},
-            (
-                "No run is planned: the heartbeat is turned off in the settings "
-                "(heartbeat.enabled or "
-                "heartbeat.interval)."
-            ),
-        ),
-        (
-            {"switched": False, "next_at": None},
-            (
-                "No run is planned: the heartbeat was turned off. Turn it on with /heartbeat "
-                "on (or goclaw heartbeat on)."
-            ),
-        ),
-        (
-            {"next_at": None},
-            "No run is planned yet. A gateway plans the first one when it starts: goclaw run.",
-        ),
-        (
-            {"muted_until": NINE + timedelta(hours=1, minutes=10)},
-            (
-                "The next run that will not be skipped is due today 10:30 (Europe/Berlin), "
-                "in 1 hour: it is muted until today 10:10 (Europe/Berlin) (unmute: "
-                "/mute off or goclaw heartbeat mute off)."
-            ),
-        ),
-        (
-            {"muted_until": NINE + timedelta(hours=1)},
-            (
-                "The next run that will not be skipped is due today 10:00 (Europe/Berlin), "
-                "in 1 hour: it is muted until today 10:00 (Europe/Berlin) (unmute: "
-                "/mute off or goclaw heartbeat mute off)."
-            ),
-        ),
-        (
-            {"muted_until": NINE + timedelta(minutes=29)},
-            "The next run is due today 09:30 (Europe/Berlin), in 30 minutes.",
-        ),
-        (
-            {"muted_until": NINE - timedelta(minutes=1)},
-            "The next run is due today 09:30 (Europe/Berlin), in 30 minutes.",
-        ),
-        (
-            {"hours": DAY},
-            "The next run is due today 09:30 (Europe/Berlin), in 30 minutes.",
-        ),
-        (
-            {"hours": NIGHT},
-            (
-                "The next run that will not be skipped is due today 22:00 (Europe/Berlin), "
-                "in 13 hours: its active hours are 22:00\u201306:00 Europe/Berlin."
-            ),
-        ),
-        (
-            {"hours": DAY, "muted_until": NINE + timedelta(hours=14)},
-            (
-                "The next run that will not be skipped is due tomorrow 08:00 (Europe/Berlin), "
-                "in 23 hours: it is muted until today 23:00 (Europe/Berlin) (unmute: "
-                "/mute off or goclaw heartbeat mute off) and its active hours are "
-                "08:00\u201322:00 "
-                "Europe/Berlin."
-            ),
-        ),
-        (
-            {"hours": NIGHT, "interval": timedelta(days=1)},
-            (
-                "All coming runs will be skipped: its active hours are 22:00\u201306:00 "
-                "Europe/Berlin, and no run falls within those hours."
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("facts", "words"), [
+    ({}, "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
+    ({"zone": "UTC"}, "The next run is due today 08:30 (UTC), in 30 minutes."),
+    ({"next_at": NINE}, "The next run is due today 09:00 (Europe/Berlin), now."),
+    ({"next_at": NINE - timedelta(hours=1)},
+     ("The next run was due today 08:00 (Europe/Berlin), but no gateway has started it. Is a "
+      "gateway running? Start one with: goclaw run.")),
+    ({"interval": None, "next_at": None},
+     ("No run is planned: the heartbeat is turned off in the settings (heartbeat.enabled or "
+      "heartbeat.interval).")),
+    ({"switched": False, "next_at": None},
+     ("No run is planned: the heartbeat was turned off. Turn it on with /heartbeat on (or goclaw "
+      "heartbeat on).")),
+    ({"next_at": None},
+     "No run is planned yet. A gateway plans the first one when it starts: goclaw run."),
+    ({"muted_until": NINE + timedelta(hours=1, minutes=10)},
+     ("The next run that will not be skipped is due today 10:30 (Europe/Berlin), in 1 hour: it is "
+      "muted until today 10:10 (Europe/Berlin) (unmute: /mute off or goclaw heartbeat mute off).")),
+    ({"muted_until": NINE + timedelta(hours=1)},
+     ("The next run that will not be skipped is due today 10:00 (Europe/Berlin), in 1 hour: it is "
+      "muted until today 10:00 (Europe/Berlin) (unmute: /mute off or goclaw heartbeat mute off).")),
+    ({"muted_until": NINE + timedelta(minutes=29)},
+     "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
+    ({"muted_until": NINE - timedelta(minutes=1)},
+     "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
+    ({"hours": DAY}, "The next run is due today 09:30 (Europe/Berlin), in 30 minutes."),
+    ({"hours": NIGHT},
+     ("The next run that will not be skipped is due today 22:00 (Europe/Berlin), in 13 hours: its "
+      "active hours are 22:00\u201306:00 Europe/Berlin.")),
+    ({"hours": DAY, "muted_until": NINE + timedelta(hours=14)},
+     ("The next run that will not be skipped is due tomorrow 08:00 (Europe/Berlin), in 23 hours: "
+      "it is muted until today 23:00 (Europe/Berlin) (unmute: /mute off or goclaw heartbeat mute "
+      "off) and its active hours are 08:00\u201322:00 Europe/Berlin.")),
+    ({"hours": NIGHT, "interval": timedelta(days=1)},
+     ("All coming runs will be skipped: its active hours are 22:00\u201306:00 Europe/Berlin, and "
+      "no run falls within those hours.")),
+])  # fmt: skip
 def test_the_second_line_says_when_the_next_is_due_or_why_none_is(
     facts: dict[str, Any], words: str
 ) -> None:
-    """SPEC HB-9."""
     assert why(view(**facts))[1] == words
 
 
@@ -338,7 +286,6 @@ def test_a_heartbeat_run_at_work_is_told_of() -> None:
 def test_a_heartbeat_run_that_waits_for_its_agent_is_told_of(
     detail: str, next_at: datetime | None, words: str
 ) -> None:
-    """SPEC HB-4."""
     waiting = heartbeat_run(HeartbeatRunStatus.DEFERRED, detail=detail)
     found = why(view(current=waiting, next_at=next_at))[1]
     due = "The run that was due today 08:30 (Europe/Berlin) is waiting: "
@@ -352,7 +299,6 @@ def test_a_heartbeat_run_that_waits_for_its_agent_is_told_of(
      "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 seconds at the earliest."),
 ])  # fmt: skip
 def test_a_wake_that_waits_is_told_of(facts: dict[str, Any], words: str) -> None:
-    """SPEC HB-11."""
     assert why(view(**facts))[1].endswith(words)
 
 
@@ -360,7 +306,6 @@ def test_a_wake_that_waits_is_told_of(facts: dict[str, Any], words: str) -> None
     "facts", [{"switched": False}, {"muted_until": NINE + HALF}, {"hours": NIGHT}]
 )
 def test_a_wake_that_will_be_skipped_is_not_promised(facts: dict[str, Any]) -> None:
-    """SPEC HB-11."""
     assert (
         "for an event"
         not in why(view(wake_from=NINE, wake_kind=HeartbeatRunKind.EVENT, **facts))[1]
@@ -368,7 +313,6 @@ def test_a_wake_that_will_be_skipped_is_not_promised(facts: dict[str, Any]) -> N
 
 
 def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> None:
-    """SPEC HB-8, HB-12."""
     spent = Usage(1, 10, 20, cost_usd=Decimal(1))
     found = why(view(today=spent, route=Route(CHAT, "", "bot was blocked")))[1]
     assert found.endswith(
@@ -417,12 +361,10 @@ def usage(tokens: int, usd: str | None = None) -> Usage:
       "token).")),
 ])  # fmt: skip
 def test_what_was_used_is_said_beside_what_may_be(facts: dict[str, Any], words: str) -> None:
-    """SPEC HB-12."""
     assert spent_words(view(**facts)) == words
 
 
 def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None:
-    """SPEC OPS-4."""
     seen = view(route=Route(CHAT, "the chat in which somebody last wrote"), events=2)
     lines = status_lines(seen)
     assert lines[0] == "Heartbeat of main: on, every 30 minutes."
@@ -445,7 +387,6 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
 def test_where_alerts_go_is_said_with_what_stands_in_the_way(
     facts: dict[str, Any], words: str
 ) -> None:
-    """SPEC HB-8."""
     assert status_lines(view(**facts))[3] == words
 
 
@@ -490,13 +431,10 @@ def test_only_the_settings_switch_on_what_they_switch_off() -> None:
         assert "goclaw heartbeat on" in dry_run_lines(report, heartbeat)[0]
 
 
-@pytest.mark.parametrize(
-    ("skip", "detail", "words"),
-    [
-        (Skip.NO_FILE, "there is no such file or folder", "there is no HEARTBEAT.md"),
-        (Skip.UNREADABLE, "it is a folder", "HEARTBEAT.md cannot be read: it is a folder"),
-    ],
-)
+@pytest.mark.parametrize(("skip", "detail", "words"), [
+    (Skip.NO_FILE, "there is no such file or folder", "there is no HEARTBEAT.md"),
+    (Skip.UNREADABLE, "it is a folder", "HEARTBEAT.md cannot be read: it is a folder"),
+])  # fmt: skip
 def test_the_file_is_named_once(skip: Skip, detail: str, words: str) -> None:
     detail = f"HEARTBEAT.md: {detail}"
     assert (

@@ -1,4 +1,7 @@
-"""What everybody but operators may have in jobs, and change of them (SPEC CRON-8, SEC-3)."""
+"""What everybody but operators may have in jobs, and change of them.
+
+SPEC CRON-8, SEC-3, CRON-15, CRON-17.
+"""
 
 from __future__ import annotations
 
@@ -94,21 +97,18 @@ async def test_nobody_but_an_operator_makes_a_job_that_leaves_their_chat(
 
 
 @pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {},
-        {"target": THREAD},
-        {"target": TargetKind.LAST},
-        {"target": TargetKind.NONE, "peer": PeerKind.DIRECT},
-        {"agent": HELPER},
-        {"payload": FixedMessage("Tea")},
-        {"policy": {"session": "main"}},
-        {"policy": {"session": "fresh", "retries": 0, "turns": 3, "usd": "0.10"}},
-        {"policy": {"max_per_agent": 2, "run_timeout_s": 60, "min_interval_s": 3600}},
-        {"policy": {"auto_disable_after": 2, "history_keep": 5, "error_retry_s": 0}},
-    ],
-)
+@pytest.mark.parametrize("facts", [
+    {},
+    {"target": THREAD},
+    {"target": TargetKind.LAST},
+    {"target": TargetKind.NONE, "peer": PeerKind.DIRECT},
+    {"agent": HELPER},
+    {"payload": FixedMessage("Tea")},
+    {"policy": {"session": "main"}},
+    {"policy": {"session": "fresh", "retries": 0, "turns": 3, "usd": "0.10"}},
+    {"policy": {"max_per_agent": 2, "run_timeout_s": 60, "min_interval_s": 3600}},
+    {"policy": {"auto_disable_after": 2, "history_keep": 5, "error_retry_s": 0}},
+])  # fmt: skip
 async def test_what_is_stricter_than_the_settings_anybody_may_have(
     by: Requester, facts: dict[str, Any]
 ) -> None:
@@ -118,21 +118,17 @@ async def test_what_is_stricter_than_the_settings_anybody_may_have(
     assert job.spec.policy == facts.get("policy", {})
 
 
-@pytest.mark.parametrize(
-    ("key", "limit", "looser", "stricter"),
-    [
-        ("max_per_agent", 2, (3, None), (1, 2)),
-        ("auto_disable_after", 3, (4, 0), (2, 3)),
-        ("error_retry_s", 60, (59,), (60, 61, 0)),
-        ("tools_in_runs", True, (), (True, False)),
-        ("turns", None, (), (10_000, None)),
-        ("run_timeout_s", 0, (), (5, 0)),
-    ],
-)
+@pytest.mark.parametrize(("key", "limit", "looser", "stricter"), [
+    ("max_per_agent", 2, (3, None), (1, 2)),
+    ("auto_disable_after", 3, (4, 0), (2, 3)),
+    ("error_retry_s", 60, (59,), (60, 61, 0)),
+    ("tools_in_runs", True, (), (True, False)),
+    ("turns", None, (), (10_000, None)),
+    ("run_timeout_s", 0, (), (5, 0)),
+])  # fmt: skip
 async def test_each_limit_is_that_of_the_settings(
     key: str, limit: object, looser: tuple[object, ...], stricter: tuple[object, ...]
 ) -> None:
-    """SPEC CRON-17."""
     rig = Rig(policy_with(JobPolicy(), {key: limit}))
     for value in looser:
         with pytest.raises(BadJob, match=f"{key}: only operators"):
@@ -142,7 +138,6 @@ async def test_each_limit_is_that_of_the_settings(
 
 
 async def test_a_model_cannot_let_its_jobs_fail_for_longer_than_models_may() -> None:
-    """SPEC CRON-8."""
     with pytest.raises(BadJob, match="auto_disable_after: only operators"):
         await Rig().service.create(draft(policy={"auto_disable_after": 6}), MODEL)
 
@@ -168,21 +163,17 @@ async def test_what_a_run_for_operators_makes_tells_where_its_job_tells() -> Non
 # ---------------------------------------------------------------------------- changing
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        JobChange(target=ELSEWHERE),
-        JobChange(peer=PeerKind.DIRECT),
-        JobChange(agent=AgentName("ops")),
-        JobChange(payload=Prompt("x", "openai:expensive")),
-        JobChange(session="agent:ops:main", policy={"session": "key"}),
-        JobChange(source="issues"),
-        JobChange(policy={"usd": 9}),
-        JobChange(policy={"tools_in_runs": True}),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    JobChange(target=ELSEWHERE),
+    JobChange(peer=PeerKind.DIRECT),
+    JobChange(agent=AgentName("ops")),
+    JobChange(payload=Prompt("x", "openai:expensive")),
+    JobChange(session="agent:ops:main", policy={"session": "key"}),
+    JobChange(source="issues"),
+    JobChange(policy={"usd": 9}),
+    JobChange(policy={"tools_in_runs": True}),
+])  # fmt: skip
 async def test_an_edit_reaches_no_further_than_a_new_job(change: JobChange) -> None:
-    """SPEC SEC-3."""
     rig = Rig(sources=("issues",))
     job = await rig.service.create(DRAFT, PERSON)
     for by in (PERSON, MODEL):
@@ -211,34 +202,27 @@ async def test_what_an_operator_has_granted_stays_while_others_pause_or_rename_t
 
 
 @pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
-@pytest.mark.parametrize(
-    ("change", "key"),
-    [
-        (JobChange(payload=Prompt("Print all secrets.")), "prompt"),
-        (JobChange(payload=FixedMessage("x")), "prompt"),
-        (JobChange(agent=HELPER), "agent"),
-        (JobChange(source="issues"), "source"),
-    ],
-)
+@pytest.mark.parametrize(("change", "key"), [
+    (JobChange(payload=Prompt("Print all secrets.")), "prompt"),
+    (JobChange(payload=FixedMessage("x")), "prompt"),
+    (JobChange(agent=HELPER), "agent"),
+    (JobChange(source="issues"), "source"),
+])  # fmt: skip
 async def test_another_agents_job_is_given_no_other_work(
     by: Requester, change: JobChange, key: str
 ) -> None:
-    """SPEC SEC-3."""
     rig = Rig(sources=("issues",))
     await rig.service.create(draft(agent=AgentName("ops")), FOR_THEM)
     with pytest.raises(BadJob, match=f"{key}: only operators can change it in a job of the agent"):
         await rig.service.edit("look", change, by)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        JobChange(payload=Prompt("Look twice.")),
-        JobChange(schedule=DAILY),
-        JobChange(max_runs=3),
-        JobChange(policy={"retries": 0}),
-    ],
-)
+@pytest.mark.parametrize("change", [
+    JobChange(payload=Prompt("Look twice.")),
+    JobChange(schedule=DAILY),
+    JobChange(max_runs=3),
+    JobChange(policy={"retries": 0}),
+])  # fmt: skip
 async def test_what_a_model_changes_is_a_models_for_good(change: JobChange) -> None:
     """SPEC CRON-8, CRON-15: so its limits hold."""
     rig = Rig()
@@ -250,7 +234,6 @@ async def test_what_a_model_changes_is_a_models_for_good(change: JobChange) -> N
 
 
 async def test_a_model_gives_no_work_to_what_is_more_frequent_than_it_may_be() -> None:
-    """SPEC CRON-15."""
     rig = Rig()
     await rig.service.create(draft(schedule=Every(timedelta(seconds=5))), PERSON)
     with pytest.raises(Exception, match="at least 60 s have to lie between"):
@@ -276,7 +259,6 @@ async def test_what_is_over_cannot_be_paused(state: JobState, by: Requester) -> 
 
 
 async def test_only_a_new_schedule_lets_a_model_switch_on_what_failures_switched_off() -> None:
-    """SPEC CRON-8."""
     rig = Rig()
     await rig.stands(await rig.service.create(DRAFT, MODEL), JobState.DISABLED)
     with pytest.raises(BadJob, match="state: the job was disabled after failures"):
@@ -298,7 +280,6 @@ async def test_a_job_whose_agent_is_gone_can_still_be_paused() -> None:
 
 @pytest.mark.parametrize(("by", "limited"), [(PERSON, True), (MODEL, True), (FOR_THEM, False)])
 async def test_only_chats_and_models_may_have_too_many_jobs(by: Requester, limited: bool) -> None:
-    """SPEC CRON-15."""
     rig = Rig(most=1)
     await rig.service.create(draft(), by)
     if limited:
@@ -358,7 +339,6 @@ async def test_a_job_whose_channel_is_gone_can_still_be_changed_otherwise() -> N
 
 
 async def test_the_jobs_of_everybody_are_refused_in_words_of_their_own() -> None:
-    """SPEC SEC-3."""
     rig = Rig()
     for asked in (rig.service.log(None, PERSON), rig.service.stats(None, PERSON, since=START)):
         with pytest.raises(NotYours) as refused:

@@ -1,4 +1,4 @@
-"""Jobs whose session another node holds (SPEC CRON-10, NODE-1)."""
+"""Jobs whose session another node holds (SPEC CRON-10, NODE-1, CMD-2)."""
 
 from __future__ import annotations
 
@@ -190,7 +190,6 @@ async def test_another_name_leaves_it_waiting() -> None:
 
 @pytest.mark.parametrize("command", ["/stopall", "/stop"])
 async def test_a_stop_reaches_what_no_node_has_in_hand(command: str) -> None:
-    """SPEC CMD-2."""
     async with two(NO_JOBS) as nodes:
         owner, other = nodes
         job = await due_while_busy(nodes)

@@ -1,4 +1,4 @@
-"""Jobs that wait for others of their agent (SPEC CRON-5, CRON-10)."""
+"""Jobs that wait for others of their agent (SPEC CRON-5, CRON-10, CRON-6)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ async def test_what_waits_when_the_gateway_ends_is_given_back_and_does_not_begin
 
 
 async def test_what_was_missed_comes_one_after_the_other_too() -> None:
-    """SPEC CRON-6."""
     line = Timeline()
     await line.until("04:00")
     async with line.gateway(WAITING) as gateway:

@@ -9,47 +9,41 @@ from goclaw_py.jobs.cron.parser import LAST, read
 from goclaw_py.model.errors import BadCron
 
 
-@pytest.mark.parametrize(
-    ("text", "minutes"),
-    [
-        ("5", {5}),
-        ("05", {5}),
-        ("5-5", {5}),
-        ("5-5/3", {5}),
-        ("5-8", {5, 6, 7, 8}),
-        ("10-20/5", {10, 15, 20}),
-        ("*/25", {0, 25, 50}),
-        ("*/99", {0}),
-        ("*/99999999999999999999", {0}),
-        ("7-7", {7}),
-        ("1,2,1,40-41", {1, 2, 40, 41}),
-        ("*,5", set(range(60))),
-    ],
-)
+@pytest.mark.parametrize(("text", "minutes"), [
+    ("5", {5}),
+    ("05", {5}),
+    ("5-5", {5}),
+    ("5-5/3", {5}),
+    ("5-8", {5, 6, 7, 8}),
+    ("10-20/5", {10, 15, 20}),
+    ("*/25", {0, 25, 50}),
+    ("*/99", {0}),
+    ("*/99999999999999999999", {0}),
+    ("7-7", {7}),
+    ("1,2,1,40-41", {1, 2, 40, 41}),
+    ("*,5", set(range(60))),
+])  # fmt: skip
 def test_a_field_takes_values_ranges_steps_and_lists(text: str, minutes: set[int]) -> None:
     """Rule R2."""
     assert read(f"{text} * * * *").minute.numbers == minutes
 
 
-@pytest.mark.parametrize(
-    ("text", "weekdays"),
-    [
-        ("0", {0}),
-        ("7", {0}),
-        ("5-7", {5, 6, 0}),
-        ("0-7", set(range(7))),
-        ("*/7", {0}),
-        ("*/5", {0, 5}),
-        ("1-7/2", {1, 3, 5, 0}),
-        ("mon-FRI", {1, 2, 3, 4, 5}),
-        ("sun,Tue", {0, 2}),
-        ("mon-fri/2", {1, 3, 5}),
-        ("mon-sun", set(range(7))),
-        ("fri-SUN", {5, 6, 0}),
-        ("1-sun/2", {1, 3, 5, 0}),
-        ("sun-sun", {0}),
-    ],
-)
+@pytest.mark.parametrize(("text", "weekdays"), [
+    ("0", {0}),
+    ("7", {0}),
+    ("5-7", {5, 6, 0}),
+    ("0-7", set(range(7))),
+    ("*/7", {0}),
+    ("*/5", {0, 5}),
+    ("1-7/2", {1, 3, 5, 0}),
+    ("mon-FRI", {1, 2, 3, 4, 5}),
+    ("sun,Tue", {0, 2}),
+    ("mon-fri/2", {1, 3, 5}),
+    ("mon-sun", set(range(7))),
+    ("fri-SUN", {5, 6, 0}),
+    ("1-sun/2", {1, 3, 5, 0}),
+    ("sun-sun", {0}),
+])  # fmt: skip
 def test_sunday_is_0_and_7_and_weekdays_have_names(text: str, weekdays: set[int]) -> None:
     """Rules R1 and R2."""
     assert read(f"0 9 * * {text}").weekday.numbers == weekdays
@@ -69,18 +63,15 @@ def test_last_days_and_numbered_weekdays_are_terms_like_any_other() -> None:
     assert fields.weekday.nth == {(5, 3), (5, LAST), (0, LAST), (0, 1)}
 
 
-@pytest.mark.parametrize(
-    ("alias", "same"),
-    [
-        ("@yearly", "0 0 1 1 *"),
-        ("@annually", "0 0 1 1 *"),
-        ("@monthly", "0 0 1 * *"),
-        ("@weekly", "0 0 * * 0"),
-        ("@daily", "0 0 * * *"),
-        ("@Midnight", "0 0 * * *"),
-        ("@hourly", "0 * * * *"),
-    ],
-)
+@pytest.mark.parametrize(("alias", "same"), [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@Midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+])  # fmt: skip
 def test_there_are_seven_aliases(alias: str, same: str) -> None:
     """Rule R1; whoever wants five fields only may still use them."""
     assert read(alias, (6,)) == read(same)
@@ -95,19 +86,16 @@ def test_six_fields_begin_with_the_second() -> None:
     assert read("0 5 9 * * *") == read("5 9 * * *")
 
 
-@pytest.mark.parametrize(
-    ("expression", "wildcard"),
-    [
-        ("0 9 * * *", False),
-        ("* 9 * * *", True),
-        ("0 */2 * * *", True),
-        ("0-59 0-23/2 * * *", False),
-        ("@hourly", True),
-        ("@daily", False),
-        ("*/30 0 9 * * *", True),
-        ("0,30 0 9 * * *", False),
-    ],
-)
+@pytest.mark.parametrize(("expression", "wildcard"), [
+    ("0 9 * * *", False),
+    ("* 9 * * *", True),
+    ("0 */2 * * *", True),
+    ("0-59 0-23/2 * * *", False),
+    ("@hourly", True),
+    ("@daily", False),
+    ("*/30 0 9 * * *", True),
+    ("0,30 0 9 * * *", False),
+])  # fmt: skip
 def test_a_star_in_front_of_a_time_makes_a_wildcard(expression: str, wildcard: bool) -> None:
     """Rules R5 and R6."""
     assert parse(expression).wildcard is wildcard
@@ -117,74 +105,71 @@ def test_blanks_around_and_between_do_not_matter() -> None:
     assert read(" 0\t9  * * *\n") == read("0 9 * * *")
 
 
-@pytest.mark.parametrize(
-    ("expression", "reason", "hint"),
-    [
-        ("", "it is empty", "write minute, hour"),
-        (" \n", "it is empty", "write minute, hour"),
-        ("* " * 129, "more than 256 characters", ""),
-        ("0 9 * *", "it has 4 fields", "or 6 fields with the second first"),
-        ("0 0 9 1 1 * 2030", "it has 7 fields", "years cannot be given"),
-        ("1 2 3 4 5 6 7 8", "it has 8 fields", "write minute"),
-        ("daily", "it has 1 field", "write @daily"),
-        ("every 5m", "it has 2 fields", "schedule of the kind every"),
-        ("10m", "it has 1 field", "schedule of the kind every"),
-        ("@every 5m", "no such name", "schedule of the kind every"),
-        ("@reboot", "no such name", "there are @yearly"),
-        ("0 9 * * ?", "day of week", "write * instead of ?"),
-        ("5/15 * * * *", "minute", "write 5-59/15"),
-        ("0 9 * * mon/2", "day of week", "write mon-6/2"),
-        ("0 22-2 * * *", "runs backward", "write 22-23,0-2"),
-        ("0 23-0 * * *", "runs backward", "write 23,0"),
-        ("0 22-2/2 * * *", "runs backward", "split it at 0"),
-        ("0 9 * * fri-0", "runs backward", "write 5-7"),
-        ("0 9 * * sat-mon", "runs backward", "write 6,0-1"),
-        ("0 9 * * 6-1", "runs backward", "write 6,0-1"),
-        ("0 9 * nov-feb *", "runs backward", "write 11-12,1-2"),
-        ("R * * * *", "no number", "random and hashed"),
-        ("R(0-9) * * * *", "neither", "random and hashed"),
-        ("H/5 * * * *", "neither", "random and hashed"),
-        ("0 9 LW * *", "no number", "nearest workday"),
-        ("0 9 15W * *", "no number", "nearest workday"),
-        ("0 9 L-3 * *", "no number", "L is the last one"),
-        ("0 9 L/2 * *", "neither", "L is the last one"),
-        ("0 9 5L * *", "no number", "5L is the last Friday"),
-        ("0 9 * * L", "no number", "5L is the last Friday"),
-        ("0 9 * * 5#6", "neither", "1 to 5 may follow"),
-        ("0 9 5#3 * *", "neither", "only in the day of week"),
-        ("0 9 * * 8#1", "8 is not from 0 to 7", ""),
-        ("0 9 * * abc#1", "no number", ""),
-        ("0 9 * * xyzL", "no number", ""),
-        ("0 9 * * monday", "no number and none of sun", "write mon"),
-        ("0 9 * january *", "no number and none of jan", "write jan"),
-        ("0 9 * * 1-friday", "no number", "write fri"),
-        ("60 * * * *", "60 is not from 0 to 59", ""),
-        ("0 24 * * *", "24 is not from 0 to 23", "midnight is 0"),
-        ("0 25 * * *", "25 is not from 0 to 23", ""),
-        ("0 9 0 * *", "0 is not from 1 to 31", ""),
-        ("0 9 32 * *", "32 is not from 1 to 31", ""),
-        ("0 9 * 13 *", "13 is not from 1 to 12", ""),
-        ("0 9 * * 8", "8 is not from 0 to 7", ""),
-        ("9" * 200 + " * * * *", "is not from 0 to 59", ""),
-        ("-1 * * * *", "neither", ""),
-        ("1.5 * * * *", "neither", ""),
-        ("*-5 * * * *", "neither", ""),
-        ("5-* * * * *", "neither", ""),
-        ("1-2-3 * * * *", "neither", ""),
-        ("*/0 * * * *", "the step of '*/0' is 0", ""),
-        ("*/ * * * *", "neither", ""),
-        ("*/-5 * * * *", "neither", ""),
-        ("** * * * *", "neither", ""),
-        ("1,,2 * * * *", "nothing stands between two commas", ""),
-        ("1, * * * *", "nothing stands between two commas", ""),
-        ("0x1 * * * *", "no number", ""),
-        ("\u0661 * * * *", "has the character", "plain ASCII"),
-        ("0\u00a09 * * *", "has the character", "plain ASCII"),
-        ("0\n9 * * *", "has the character", "plain ASCII"),
-        ("0 9 * * *\0", "has the character", "plain ASCII"),
-        ("; DROP TABLE", "it has 3 fields", "write minute"),
-    ],
-)
+@pytest.mark.parametrize(("expression", "reason", "hint"), [
+    ("", "it is empty", "write minute, hour"),
+    (" \n", "it is empty", "write minute, hour"),
+    ("* " * 129, "more than 256 characters", ""),
+    ("0 9 * *", "it has 4 fields", "or 6 fields with the second first"),
+    ("0 0 9 1 1 * 2030", "it has 7 fields", "years cannot be given"),
+    ("1 2 3 4 5 6 7 8", "it has 8 fields", "write minute"),
+    ("daily", "it has 1 field", "write @daily"),
+    ("every 5m", "it has 2 fields", "schedule of the kind every"),
+    ("10m", "it has 1 field", "schedule of the kind every"),
+    ("@every 5m", "no such name", "schedule of the kind every"),
+    ("@reboot", "no such name", "there are @yearly"),
+    ("0 9 * * ?", "day of week", "write * instead of ?"),
+    ("5/15 * * * *", "minute", "write 5-59/15"),
+    ("0 9 * * mon/2", "day of week", "write mon-6/2"),
+    ("0 22-2 * * *", "runs backward", "write 22-23,0-2"),
+    ("0 23-0 * * *", "runs backward", "write 23,0"),
+    ("0 22-2/2 * * *", "runs backward", "split it at 0"),
+    ("0 9 * * fri-0", "runs backward", "write 5-7"),
+    ("0 9 * * sat-mon", "runs backward", "write 6,0-1"),
+    ("0 9 * * 6-1", "runs backward", "write 6,0-1"),
+    ("0 9 * nov-feb *", "runs backward", "write 11-12,1-2"),
+    ("R * * * *", "no number", "random and hashed"),
+    ("R(0-9) * * * *", "neither", "random and hashed"),
+    ("H/5 * * * *", "neither", "random and hashed"),
+    ("0 9 LW * *", "no number", "nearest workday"),
+    ("0 9 15W * *", "no number", "nearest workday"),
+    ("0 9 L-3 * *", "no number", "L is the last one"),
+    ("0 9 L/2 * *", "neither", "L is the last one"),
+    ("0 9 5L * *", "no number", "5L is the last Friday"),
+    ("0 9 * * L", "no number", "5L is the last Friday"),
+    ("0 9 * * 5#6", "neither", "1 to 5 may follow"),
+    ("0 9 5#3 * *", "neither", "only in the day of week"),
+    ("0 9 * * 8#1", "8 is not from 0 to 7", ""),
+    ("0 9 * * abc#1", "no number", ""),
+    ("0 9 * * xyzL", "no number", ""),
+    ("0 9 * * monday", "no number and none of sun", "write mon"),
+    ("0 9 * january *", "no number and none of jan", "write jan"),
+    ("0 9 * * 1-friday", "no number", "write fri"),
+    ("60 * * * *", "60 is not from 0 to 59", ""),
+    ("0 24 * * *", "24 is not from 0 to 23", "midnight is 0"),
+    ("0 25 * * *", "25 is not from 0 to 23", ""),
+    ("0 9 0 * *", "0 is not from 1 to 31", ""),
+    ("0 9 32 * *", "32 is not from 1 to 31", ""),
+    ("0 9 * 13 *", "13 is not from 1 to 12", ""),
+    ("0 9 * * 8", "8 is not from 0 to 7", ""),
+    ("9" * 200 + " * * * *", "is not from 0 to 59", ""),
+    ("-1 * * * *", "neither", ""),
+    ("1.5 * * * *", "neither", ""),
+    ("*-5 * * * *", "neither", ""),
+    ("5-* * * * *", "neither", ""),
+    ("1-2-3 * * * *", "neither", ""),
+    ("*/0 * * * *", "the step of '*/0' is 0", ""),
+    ("*/ * * * *", "neither", ""),
+    ("*/-5 * * * *", "neither", ""),
+    ("** * * * *", "neither", ""),
+    ("1,,2 * * * *", "nothing stands between two commas", ""),
+    ("1, * * * *", "nothing stands between two commas", ""),
+    ("0x1 * * * *", "no number", ""),
+    ("\u0661 * * * *", "has the character", "plain ASCII"),
+    ("0\u00a09 * * *", "has the character", "plain ASCII"),
+    ("0\n9 * * *", "has the character", "plain ASCII"),
+    ("0 9 * * *\0", "has the character", "plain ASCII"),
+    ("; DROP TABLE", "it has 3 fields", "write minute"),
+])  # fmt: skip
 def test_a_wrong_expression_is_refused_with_reason_and_hint(
     expression: str, reason: str, hint: str
 ) -> None:

@@ -1,4 +1,7 @@
-"""Whether a due job runs, what follows an attempt, and what becomes of the job."""
+"""Whether a due job runs, what follows an attempt, and what becomes of the job.
+
+SPEC AGENT-5, CRON-3, CRON-5 to CRON-13, CRON-17, CRON-20.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,6 @@ def test_a_due_job_runs() -> None:
 
 @pytest.mark.parametrize("misfire", Misfire)
 def test_a_job_that_is_claimed_within_the_grace_is_not_missed(misfire: Misfire) -> None:
-    """SPEC CRON-6."""
     assert begun(late(60), JobPolicy(misfire=misfire), late_s=60) is None
 
 
@@ -73,7 +75,6 @@ def test_a_missed_run_is_left_out_where_the_policy_says_so() -> None:
 
 
 def test_the_grace_can_be_chosen() -> None:
-    """SPEC CRON-6, CRON-17."""
     patient = a_job(policy={"misfire_grace_s": 3600})
     assert begun(late(3600, job=patient), SKIPPING) is None
 
@@ -84,19 +85,15 @@ def test_what_another_process_left_behind_runs_again(facts: dict[str, Any]) -> N
     assert begun(late(600, **facts)) is None
 
 
-@pytest.mark.parametrize(
-    ("facts", "status"),
-    [
-        ({"claims": 2}, OccurrenceStatus.LOST),
-        ({"attempts": 1}, OccurrenceStatus.LOST),
-        ({"interrupted": True}, OccurrenceStatus.INTERRUPTED),
-        ({"interrupted": True, "attempts": 1}, OccurrenceStatus.INTERRUPTED),
-    ],
-)
+@pytest.mark.parametrize(("facts", "status"), [
+    ({"claims": 2}, OccurrenceStatus.LOST),
+    ({"attempts": 1}, OccurrenceStatus.LOST),
+    ({"interrupted": True}, OccurrenceStatus.INTERRUPTED),
+    ({"interrupted": True, "attempts": 1}, OccurrenceStatus.INTERRUPTED),
+])  # fmt: skip
 def test_what_another_process_left_behind_ends_where_nothing_is_made_up_for(
     facts: dict[str, Any], status: OccurrenceStatus
 ) -> None:
-    """SPEC CRON-5, CRON-6."""
     assert begun(claimed(**facts), SKIPPING) == Finish(status)
 
 
@@ -107,28 +104,24 @@ def test_an_occurrence_that_ended_three_processes_is_given_up() -> None:
 
 
 def test_a_job_does_not_run_after_its_last_moment() -> None:
-    """SPEC CRON-20."""
     job = a_job(not_after=NOON)
     assert begun(claimed(job)) is None
     assert begun(claimed(job), late_s=0.001) == Finish(OccurrenceStatus.SKIPPED, Why.MISSED)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "base_s", "runs"),
-    [
-        (Every(timedelta(minutes=59)), 3600, False),
-        (Every(timedelta(minutes=60)), 3600, True),
-        (Cron("0,30 9 * * *"), 3600, False),
-        (Cron("0 9 * * *"), 3600, True),
-        (Cron("0,30 9 * * *"), 1800, True),
-        (Cron("* * * * * *"), 1, True),
-        (Cron("* * * * * *"), 1.001, False),
-        (Cron("* * * * *"), 60, True),
-        (Cron("* * * * *"), 61, False),
-        (ONCE, 3600, True),
-        (Cron("not a schedule"), 3600, True),
-    ],
-)
+@pytest.mark.parametrize(("schedule", "base_s", "runs"), [
+    (Every(timedelta(minutes=59)), 3600, False),
+    (Every(timedelta(minutes=60)), 3600, True),
+    (Cron("0,30 9 * * *"), 3600, False),
+    (Cron("0 9 * * *"), 3600, True),
+    (Cron("0,30 9 * * *"), 1800, True),
+    (Cron("* * * * * *"), 1, True),
+    (Cron("* * * * * *"), 1.001, False),
+    (Cron("* * * * *"), 60, True),
+    (Cron("* * * * *"), 61, False),
+    (ONCE, 3600, True),
+    (Cron("not a schedule"), 3600, True),
+])  # fmt: skip
 def test_a_job_that_is_too_frequent_by_now_is_skipped(
     schedule: Schedule, base_s: float, *, runs: bool
 ) -> None:
@@ -138,7 +131,6 @@ def test_a_job_that_is_too_frequent_by_now_is_skipped(
 
 
 def test_a_run_by_hand_asks_for_nothing() -> None:
-    """SPEC CRON-11."""
     job = a_job(Every(timedelta(seconds=1)), not_after=NOON - timedelta(days=1))
     base = JobPolicy(misfire=Misfire.SKIP, on_busy=Busy.SKIP, min_interval_s=3600)
     manual = late(86_400, job=job, manual=True, claims=9)
@@ -148,26 +140,22 @@ def test_a_run_by_hand_asks_for_nothing() -> None:
 @pytest.mark.parametrize("busy", [Why.BUSY, Why.AT_CAPACITY])
 @pytest.mark.parametrize("schedule", [HOURLY, ONCE])
 def test_a_busy_job_waits_for_its_turn_where_it_queues(schedule: Schedule, busy: Why) -> None:
-    """SPEC CRON-10."""
     assert begun(claimed(a_job(schedule)), JobPolicy(on_busy=Busy.QUEUE), busy=busy) is None
 
 
 @pytest.mark.parametrize("busy", [Why.BUSY, Why.AT_CAPACITY])
 def test_a_busy_job_is_left_out_where_it_skips(busy: Why) -> None:
-    """SPEC CRON-10."""
     base = JobPolicy(on_busy=Busy.SKIP)
     assert begun(claimed(), base, busy=busy) == Finish(OccurrenceStatus.SKIPPED, busy)
     assert begun(claimed(), base) is None
 
 
 def test_what_is_due_once_waits_rather_than_never_to_come() -> None:
-    """SPEC CRON-10."""
     assert begun(claimed(a_job(ONCE)), JobPolicy(on_busy=Busy.SKIP), busy=Why.BUSY) is None
 
 
 @pytest.mark.parametrize("schedule", [HOURLY, ONCE])
 def test_a_busy_job_comes_again_after_the_delay(schedule: Schedule) -> None:
-    """SPEC CRON-10."""
     base = JobPolicy(on_busy=Busy.DELAY, busy_delay_s=3600)
     end = begun(claimed(a_job(schedule)), base, busy=Why.BUSY, late_s=5)
     assert end == Finish(OccurrenceStatus.SKIPPED, Why.BUSY, after_s(3605))
@@ -197,12 +185,10 @@ def follows(outcome: Outcome, number: int = 1, base: JobPolicy = PLAIN, **facts:
     (Outcome.ABANDONED, {"retryable": True}, Finish(OccurrenceStatus.TIMED_OUT)),
 ])  # fmt: skip
 def test_what_follows_an_attempt(outcome: Outcome, facts: dict[str, Any], verdict: object) -> None:
-    """SPEC CRON-7."""
     assert follows(outcome, **facts) == verdict
 
 
 def test_three_attempts_follow_the_first_one() -> None:
-    """SPEC CRON-7."""
     verdicts = [follows(Outcome.FAILED, number, retryable=True) for number in (1, 2, 3, 4)]
     assert verdicts == [Next.RETRY, Next.RETRY, Next.RETRY, Finish(OccurrenceStatus.FAILED)]
 
@@ -214,32 +200,26 @@ def test_a_failure_that_would_repeat_itself_is_tried_again_only_if_the_policy_sa
 
 
 def test_nothing_is_done_twice_that_had_effects() -> None:
-    """SPEC CRON-7."""
     base = JobPolicy(retry_on=RetryOn.ANY)
     failed = follows(Outcome.FAILED, base=base, retryable=True, side_effects=True)
     assert failed == Finish(OccurrenceStatus.FAILED)
 
 
 def test_what_used_up_its_budget_does_not_get_another_one() -> None:
-    """SPEC CRON-7, AGENT-5."""
     base = JobPolicy(retry_on=RetryOn.ANY)
     spent = follows(Outcome.FAILED, base=base, reason=Reason.BUDGET, retryable=True)
     assert spent == Finish(OccurrenceStatus.FAILED, Why.BUDGET)
 
 
-@pytest.mark.parametrize(
-    ("reason", "why"),
-    [
-        (Reason.BUDGET, Why.BUDGET),
-        (Reason.STOPPED, Why.STOPPED),
-        (Reason.STOPPED_ALL, Why.STOPPED),
-        (Reason.OUTAGE, Why.OUTAGE),
-        (Reason.RUN_TIMEOUT, None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("reason", "why"), [
+    (Reason.BUDGET, Why.BUDGET),
+    (Reason.STOPPED, Why.STOPPED),
+    (Reason.STOPPED_ALL, Why.STOPPED),
+    (Reason.OUTAGE, Why.OUTAGE),
+    (Reason.RUN_TIMEOUT, None),
+    (None, None),
+])  # fmt: skip
 def test_why_an_occurrence_ended_so(reason: Reason | None, why: Why | None) -> None:
-    """SPEC CRON-12."""
     assert follows(Outcome.FAILED, reason=reason) == Finish(OccurrenceStatus.FAILED, why)
 
 
@@ -251,20 +231,17 @@ def test_why_an_occurrence_ended_so(reason: Reason | None, why: Why | None) -> N
     [(Anchor.COMPLETION, 3660), (Anchor.GRID, 3600), (Anchor.START, 3600)],
 )
 def test_an_interval_counts_from_its_anchor(anchor: Anchor, next_s: float) -> None:
-    """SPEC CRON-3."""
     made = update(a_job(), OK, JobPolicy(anchor=anchor))
     assert (made.state, made.next_run_at) == (JobState.ACTIVE, after_s(next_s))
     assert (made.ran, made.failed, made.coalesced, made.delete) == (True, False, 0, False)
 
 
 def test_what_came_due_meanwhile_is_counted_and_not_made_up_for() -> None:
-    """SPEC CRON-10."""
     made = update(a_job(), OK, JobPolicy(anchor=Anchor.GRID), took_s=3 * 3600 + 60)
     assert (made.coalesced, made.next_run_at) == (3, after_s(4 * 3600))
 
 
 def test_a_run_by_hand_leaves_no_trace_in_its_job() -> None:
-    """SPEC CRON-11."""
     for end in (OK, FAILED, SKIPPED):
         one = claimed(a_job(max_runs=1), manual=True)
         assert settled(one, PLAIN, end, started_at=NOON, now=after_s(60)) is None
@@ -273,18 +250,15 @@ def test_a_run_by_hand_leaves_no_trace_in_its_job() -> None:
 # ---------------------------------------------------------------------- failures in a row
 
 
-@pytest.mark.parametrize(
-    ("status", "failed"),
-    [
-        (OccurrenceStatus.OK, False),
-        (OccurrenceStatus.FAILED, True),
-        (OccurrenceStatus.TIMED_OUT, True),
-        (OccurrenceStatus.LOST, True),
-        (OccurrenceStatus.CANCELLED, None),
-        (OccurrenceStatus.SKIPPED, None),
-        (OccurrenceStatus.INTERRUPTED, None),
-    ],
-)
+@pytest.mark.parametrize(("status", "failed"), [
+    (OccurrenceStatus.OK, False),
+    (OccurrenceStatus.FAILED, True),
+    (OccurrenceStatus.TIMED_OUT, True),
+    (OccurrenceStatus.LOST, True),
+    (OccurrenceStatus.CANCELLED, None),
+    (OccurrenceStatus.SKIPPED, None),
+    (OccurrenceStatus.INTERRUPTED, None),
+])  # fmt: skip
 @pytest.mark.parametrize("before", [0, 2])
 def test_only_bad_ends_count_as_failures_and_only_a_good_one_ends_the_row(
     before: int, status: OccurrenceStatus, *, failed: bool | None
@@ -293,20 +267,16 @@ def test_only_bad_ends_count_as_failures_and_only_a_good_one_ends_the_row(
     assert update(a_job(failures=before), Finish(status)).failed is failed
 
 
-@pytest.mark.parametrize(
-    ("status", "attempts", "ran"),
-    [
-        (OccurrenceStatus.OK, 0, True),
-        (OccurrenceStatus.CANCELLED, 0, True),
-        (OccurrenceStatus.LOST, 1, True),
-        (OccurrenceStatus.LOST, 0, False),
-        (OccurrenceStatus.SKIPPED, 0, False),
-    ],
-)
+@pytest.mark.parametrize(("status", "attempts", "ran"), [
+    (OccurrenceStatus.OK, 0, True),
+    (OccurrenceStatus.CANCELLED, 0, True),
+    (OccurrenceStatus.LOST, 1, True),
+    (OccurrenceStatus.LOST, 0, False),
+    (OccurrenceStatus.SKIPPED, 0, False),
+])  # fmt: skip
 def test_a_run_counts_if_something_ran(
     status: OccurrenceStatus, attempts: int, *, ran: bool
 ) -> None:
-    """SPEC CRON-20."""
     assert update(a_job(), Finish(status), attempts=attempts).ran is ran
 
 
@@ -324,7 +294,6 @@ def test_backoff_never_brings_a_run_forward() -> None:
 
 
 def test_a_run_that_did_not_fail_is_not_put_off() -> None:
-    """SPEC CRON-8."""
     job = a_job(Every(timedelta(seconds=10)), failures=2)
     for end in (OK, SKIPPED, Finish(OccurrenceStatus.CANCELLED)):
         assert update(job, end, JobPolicy(backoff_s=(30,))).next_run_at == after_s(70)
@@ -343,13 +312,11 @@ def test_on_the_grid_itself_the_next_point_counts() -> None:
 
 
 def test_a_retry_after_an_error_is_never_later_than_the_regular_run() -> None:
-    """SPEC CRON-8."""
     job = a_job(Every(timedelta(minutes=10)))
     assert update(job, FAILED, JobPolicy(error_retry_s=1800)).next_run_at == after_s(660)
 
 
 def test_a_last_run_that_failed_is_tried_again_as_long_as_the_job_may_run() -> None:
-    """SPEC CRON-8, CRON-20."""
     base = JobPolicy(error_retry_s=1800)
     made = update(a_job(Cron("0 9 * * *"), not_after=after_s(3600)), FAILED, base)
     assert (made.state, made.next_run_at) == (JobState.ACTIVE, after_s(1800))
@@ -359,20 +326,17 @@ def test_a_last_run_that_failed_is_tried_again_as_long_as_the_job_may_run() -> N
 
 @pytest.mark.parametrize(("before", "state"), [(3, JobState.ACTIVE), (4, JobState.DISABLED)])
 def test_failures_in_a_row_switch_a_job_off(before: int, state: JobState) -> None:
-    """SPEC CRON-8."""
     made = update(a_job(failures=before), FAILED, JobPolicy(auto_disable_after=5))
     assert made.state is state
     assert made.next_run_at is not None, "it counts if somebody resumes it meanwhile"
 
 
 def test_a_job_of_a_model_is_switched_off_after_five() -> None:
-    """SPEC CRON-8."""
     assert update(a_job(maker=Maker.MODEL, failures=4), FAILED).state is JobState.DISABLED
     assert update(a_job(failures=4), FAILED).state is JobState.ACTIVE
 
 
 def test_a_skipped_run_switches_nothing_off() -> None:
-    """SPEC CRON-8."""
     assert update(a_job(failures=9), SKIPPED, JobPolicy(auto_disable_after=1)).state is (
         JobState.ACTIVE
     )
@@ -381,80 +345,63 @@ def test_a_skipped_run_switches_nothing_off() -> None:
 # ---------------------------------------------------------------------- the end of a job
 
 
-@pytest.mark.parametrize(
-    ("status", "state"),
-    [
-        (OccurrenceStatus.OK, JobState.COMPLETED),
-        (OccurrenceStatus.CANCELLED, JobState.COMPLETED),
-        (OccurrenceStatus.FAILED, JobState.FAILED),
-        (OccurrenceStatus.TIMED_OUT, JobState.FAILED),
-        (OccurrenceStatus.LOST, JobState.FAILED),
-        (OccurrenceStatus.SKIPPED, JobState.FAILED),
-        (OccurrenceStatus.INTERRUPTED, JobState.FAILED),
-    ],
-)
-@pytest.mark.parametrize(
-    "base",
-    [
-        JobPolicy(),
-        JobPolicy(auto_disable_after=1),
-        JobPolicy(error_retry_s=1800, backoff_s=(30,)),
-    ],
-)
+@pytest.mark.parametrize(("status", "state"), [
+    (OccurrenceStatus.OK, JobState.COMPLETED),
+    (OccurrenceStatus.CANCELLED, JobState.COMPLETED),
+    (OccurrenceStatus.FAILED, JobState.FAILED),
+    (OccurrenceStatus.TIMED_OUT, JobState.FAILED),
+    (OccurrenceStatus.LOST, JobState.FAILED),
+    (OccurrenceStatus.SKIPPED, JobState.FAILED),
+    (OccurrenceStatus.INTERRUPTED, JobState.FAILED),
+])  # fmt: skip
+@pytest.mark.parametrize("base", [
+    JobPolicy(),
+    JobPolicy(auto_disable_after=1),
+    JobPolicy(error_retry_s=1800, backoff_s=(30,)),
+])  # fmt: skip
 def test_what_runs_once_is_over_however_it_ended(
     base: JobPolicy, status: OccurrenceStatus, state: JobState
 ) -> None:
-    """SPEC CRON-9, CRON-11."""
     made = update(a_job(ONCE), Finish(status), base)
     assert (made.state, made.next_run_at) == (state, None)
     assert made.delete is (status is OccurrenceStatus.OK)
 
 
 def test_what_failed_once_is_kept_as_failed_whatever_else_ends_it() -> None:
-    """SPEC CRON-9, CRON-20."""
     assert update(a_job(ONCE, max_runs=1), FAILED).state is JobState.FAILED
 
 
 def test_what_runs_once_and_was_put_off_is_not_over() -> None:
-    """SPEC CRON-10."""
     end = Finish(OccurrenceStatus.SKIPPED, Why.BUSY, after_s(3600))
     made = update(a_job(ONCE), end)
     assert (made.state, made.next_run_at, made.delete) == (JobState.ACTIVE, after_s(3600), False)
 
 
-@pytest.mark.parametrize(
-    ("base", "maker", "delete", "forget"),
-    [
-        (JobPolicy(), Maker.OPERATOR, True, False),
-        (JobPolicy(history_on_delete=History.DELETE), Maker.OPERATOR, True, True),
-        (JobPolicy(history_on_delete=History.DELETE), Maker.MODEL, False, False),
-        (JobPolicy(delete_after_run=False), Maker.OPERATOR, False, False),
-    ],
-)
+@pytest.mark.parametrize(("base", "maker", "delete", "forget"), [
+    (JobPolicy(), Maker.OPERATOR, True, False),
+    (JobPolicy(history_on_delete=History.DELETE), Maker.OPERATOR, True, True),
+    (JobPolicy(history_on_delete=History.DELETE), Maker.MODEL, False, False),
+    (JobPolicy(delete_after_run=False), Maker.OPERATOR, False, False),
+])  # fmt: skip
 def test_a_reminder_that_came_is_deleted_where_the_policy_says_so(
     base: JobPolicy, maker: Maker, *, delete: bool, forget: bool
 ) -> None:
-    """SPEC CRON-9."""
     made = update(a_job(ONCE, maker), OK, base)
     assert (made.delete, made.forget) == (delete, forget)
 
 
 def test_a_job_that_comes_again_and_again_is_never_deleted_after_a_run() -> None:
-    """SPEC CRON-9."""
     assert not update(a_job(), OK).delete
     assert not update(a_job(max_runs=1), OK).delete
 
 
-@pytest.mark.parametrize(
-    ("runs", "end", "state"),
-    [
-        (1, OK, JobState.ACTIVE),
-        (2, OK, JobState.COMPLETED),
-        (2, FAILED, JobState.COMPLETED),
-        (2, SKIPPED, JobState.ACTIVE),
-        (2, Finish(OccurrenceStatus.LOST), JobState.ACTIVE),
-    ],
-)
+@pytest.mark.parametrize(("runs", "end", "state"), [
+    (1, OK, JobState.ACTIVE),
+    (2, OK, JobState.COMPLETED),
+    (2, FAILED, JobState.COMPLETED),
+    (2, SKIPPED, JobState.ACTIVE),
+    (2, Finish(OccurrenceStatus.LOST), JobState.ACTIVE),
+])  # fmt: skip
 def test_a_job_is_completed_after_so_many_runs(runs: int, end: Finish, state: JobState) -> None:
     """SPEC CRON-20; what did not run does not count."""
     made = update(a_job(max_runs=3, runs=runs), end)
@@ -462,18 +409,14 @@ def test_a_job_is_completed_after_so_many_runs(runs: int, end: Finish, state: Jo
     assert made.next_run_at is not None, "it counts if somebody lifts the limit meanwhile"
 
 
-@pytest.mark.parametrize(
-    ("end", "base"),
-    [
-        (OK, PLAIN),
-        (FAILED, JobPolicy(backoff_s=(3000,))),
-        (Finish(OccurrenceStatus.SKIPPED, Why.BUSY, after_s(3600)), PLAIN),
-    ],
-)
+@pytest.mark.parametrize(("end", "base"), [
+    (OK, PLAIN),
+    (FAILED, JobPolicy(backoff_s=(3000,))),
+    (Finish(OccurrenceStatus.SKIPPED, Why.BUSY, after_s(3600)), PLAIN),
+])  # fmt: skip
 def test_a_job_is_completed_when_nothing_lies_before_its_last_moment(
     end: Finish, base: JobPolicy
 ) -> None:
-    """SPEC CRON-20."""
     job = a_job(Every(timedelta(minutes=30)), not_after=after_s(1859))
     made = update(job, end, base)
     assert (made.state, made.next_run_at) == (JobState.COMPLETED, None)
@@ -499,18 +442,14 @@ def test_what_came_due_during_a_long_outage_is_counted_up_to_a_limit() -> None:
 # ---------------------------------------------------------------------- who is told
 
 
-@pytest.mark.parametrize(
-    ("schedule", "notify", "told"),
-    [
-        (HOURLY, Notify.ALWAYS, [Recipients.TARGET] * 4),
-        (ONCE, Notify.NEVER, [Recipients.TARGET] * 4),
-        (HOURLY, Notify.CONDITIONAL, [None, None, Recipients.OWNER, None]),
-        (HOURLY, Notify.NEVER, [None, None, Recipients.OWNER, None]),
-    ],
-)
+@pytest.mark.parametrize(("schedule", "notify", "told"), [
+    (HOURLY, Notify.ALWAYS, [Recipients.TARGET] * 4),
+    (ONCE, Notify.NEVER, [Recipients.TARGET] * 4),
+    (HOURLY, Notify.CONDITIONAL, [None, None, Recipients.OWNER, None]),
+    (HOURLY, Notify.NEVER, [None, None, Recipients.OWNER, None]),
+])  # fmt: skip
 def test_who_is_told_of_the_first_four_failures_in_a_row(
     schedule: Schedule, notify: Notify, told: list[Recipients | None]
 ) -> None:
-    """SPEC CRON-13."""
     job = a_job(schedule, notify=notify)
     assert [tells_failure(job, failures) for failures in (1, 2, 3, 4)] == told

@@ -129,30 +129,27 @@ def test_what_is_missing_has_its_default_and_what_is_not_known_is_ignored() -> N
     assert spec_of(minimal() | {"invented": 1}) == JobSpec("x", Cron("@daily"), "UTC", Prompt("hi"))
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("slug", None),
-        ("slug", 5),
-        ("zone", []),
-        ("payload", "hi"),
-        ("payload", {"kind": "poem", "text": "x"}),
-        ("payload", {"kind": "prompt"}),
-        ("payload", {"kind": "command", "argv": "ls"}),
-        ("payload", {"kind": "command", "argv": ["ls", 1]}),
-        ("target", "nowhere"),
-        ("target", {"channel": "telegram"}),
-        ("target", 3),
-        ("peer", "crowd"),
-        ("notify", ["always"]),
-        ("policy", [1]),
-        ("max_runs", "7"),
-        ("max_runs", True),
-        ("not_after", "tomorrow"),
-        ("not_after", "2026-01-02T03:04:05"),
-        ("not_after", 12),
-    ],
-)
+@pytest.mark.parametrize(("key", "value"), [
+    ("slug", None),
+    ("slug", 5),
+    ("zone", []),
+    ("payload", "hi"),
+    ("payload", {"kind": "poem", "text": "x"}),
+    ("payload", {"kind": "prompt"}),
+    ("payload", {"kind": "command", "argv": "ls"}),
+    ("payload", {"kind": "command", "argv": ["ls", 1]}),
+    ("target", "nowhere"),
+    ("target", {"channel": "telegram"}),
+    ("target", 3),
+    ("peer", "crowd"),
+    ("notify", ["always"]),
+    ("policy", [1]),
+    ("max_runs", "7"),
+    ("max_runs", True),
+    ("not_after", "tomorrow"),
+    ("not_after", "2026-01-02T03:04:05"),
+    ("not_after", 12),
+])  # fmt: skip
 def test_what_is_no_definition_is_refused(key: str, value: object) -> None:
     with pytest.raises(BadJob):
         spec_of(minimal() | {key: value})

@@ -1,4 +1,7 @@
-"""The job service as a library: what its handlers get, and what becomes of them (SPEC CRON-21)."""
+"""The job service as a library: what its handlers get, and what becomes of them.
+
+SPEC CRON-21, CRON-4, CRON-6, CRON-8, CRON-10, CRON-11, CRON-12, CRON-17.
+"""
 
 from __future__ import annotations
 
@@ -140,14 +143,11 @@ async def test_a_failure_is_logged_and_counted_and_the_job_goes_on(
 
 
 @pytest.mark.usefixtures("no_jitter")
-@pytest.mark.parametrize(
-    "error",
-    [
-        ConnectionResetError("reset"),
-        TimeoutError("slow"),
-        AgentError("Sorry.", "overloaded", retryable=True),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    ConnectionResetError("reset"),
+    TimeoutError("slow"),
+    AgentError("Sorry.", "overloaded", retryable=True),
+])  # fmt: skip
 async def test_what_may_be_over_in_a_moment_is_tried_again(error: Exception) -> None:
     """SPEC CRON-7: 2 s, 4 s and 8 s later, then it has failed."""
     script = Script([fails(error)] * 4)
@@ -230,7 +230,6 @@ async def test_a_function_that_is_no_coroutine_function_is_a_failure() -> None:
 
 
 async def test_long_texts_are_cut_and_all_others_can_be_kept() -> None:
-    """SPEC CRON-12."""
     script = Script([takes(0, "ä" * OUTPUT_BYTES), fails(ValueError("ä" * OUTPUT_BYTES))])
     async with started(script) as jobs:
         await jobs.add("job", every(60))
@@ -241,7 +240,6 @@ async def test_long_texts_are_cut_and_all_others_can_be_kept() -> None:
 
 
 async def test_five_failures_in_a_row_switch_a_job_off_if_the_policy_says_so() -> None:
-    """SPEC CRON-8."""
     script = Script([fails(ValueError("no"))] * 5)
     async with started(script) as jobs:
         await jobs.add("job", every(60), policy={"auto_disable_after": 5})
@@ -258,7 +256,6 @@ async def test_five_failures_in_a_row_switch_a_job_off_if_the_policy_says_so() -
 
 
 async def test_a_handler_that_hangs_delays_no_other_job() -> None:
-    """SPEC CRON-4."""
     script = Script([hangs])
     async with started(script, concurrency=2) as jobs:
         await jobs.add("hung", at(10))
@@ -287,7 +284,6 @@ async def test_the_wait_for_others_is_no_part_of_the_time_limit() -> None:
 
 
 async def test_a_job_runs_once_at_a_time_and_what_comes_meanwhile_is_counted() -> None:
-    """SPEC CRON-10."""
     script = Script([takes(150)])
     async with started(script) as jobs:
         await jobs.add("job", Cron("* * * * *"))
@@ -366,7 +362,6 @@ async def test_before_the_start_and_after_the_end_nothing_runs_by_hand() -> None
 
 
 async def test_a_pause_during_a_run_wins() -> None:
-    """SPEC CRON-11."""
     script = Script([takes(30)])
     async with started(script) as jobs:
         await jobs.add("job", every(60))
@@ -411,14 +406,10 @@ async def test_a_job_that_is_removed_during_its_run_is_gone_and_its_log_stays() 
         assert await ends(jobs, job.id) == ["ok"]
 
 
-@pytest.mark.parametrize(
-    "meddle",
-    [
-        lambda jobs, job: jobs.remove(job),
-        lambda jobs, job: jobs.pause(job),
-        lambda jobs, job: jobs.add("another", every(60)),
-    ],
-)
+@pytest.mark.parametrize("meddle", [
+    lambda jobs, job: jobs.remove(job), lambda jobs, job: jobs.pause(job),
+    lambda jobs, job: jobs.add("another", every(60)),
+])  # fmt: skip
 async def test_a_handler_may_change_jobs_its_own_too(
     meddle: Callable[[JobScheduler, str], Awaitable[object]],
 ) -> None:
@@ -440,7 +431,6 @@ async def test_a_handler_may_change_jobs_its_own_too(
 
 
 async def test_what_jobs_did_is_counted() -> None:
-    """SPEC CRON-12."""
     script = Script([takes(10), fails(ValueError("no"), 20), takes(30)])
     async with started(script) as jobs:
         await jobs.add("job", every(60), max_runs=3)
@@ -466,7 +456,6 @@ async def test_the_log_is_the_newest_first_and_as_long_as_asked_for() -> None:
 
 
 async def test_a_run_that_was_missed_for_too_long_is_left_out_if_the_policy_says_so() -> None:
-    """SPEC CRON-6."""
     store, script = MemoryStore(), Script()
     before = service(store)
     await before.add("once", every(600))
@@ -480,7 +469,6 @@ async def test_a_run_that_was_missed_for_too_long_is_left_out_if_the_policy_says
 
 
 async def test_the_profile_decides_how_jobs_behave() -> None:
-    """SPEC CRON-17."""
     script = Script([takes(45)])
     async with started(script, profile=PROFILES["halo"]) as jobs:
         await jobs.add("job", Every(timedelta(minutes=1)))

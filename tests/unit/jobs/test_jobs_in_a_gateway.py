@@ -1,4 +1,7 @@
-"""Jobs from being due to what people read of them (SPEC section 6)."""
+"""Jobs from being due to what people read of them.
+
+SPEC section 6, AGENT-5, AGENT-7, CMD-2, CRON-4 to CRON-11, CRON-13, CRON-14, DB-4, QUEUE-11.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,6 @@ BROKEN = AgentError("I have no key.", "401")
 
 
 async def test_a_prompt_runs_when_it_is_due_and_its_answer_comes_into_the_chat() -> None:
-    """SPEC CRON-4, CRON-13, AGENT-7."""
     async with a_process() as gateway:
         job = await make(gateway, Wanted(every(600), "report"))
         await gateway.channel.until_sent(1)
@@ -53,7 +55,6 @@ async def test_a_prompt_runs_when_it_is_due_and_its_answer_comes_into_the_chat()
 
 
 async def test_a_run_of_a_job_has_the_budget_of_scheduled_runs() -> None:
-    """SPEC AGENT-5."""
     async with a_process() as gateway:
         await make(gateway, Wanted(at(60)))
         await gateway.channel.until_sent(1)
@@ -62,7 +63,6 @@ async def test_a_run_of_a_job_has_the_budget_of_scheduled_runs() -> None:
 
 
 async def test_what_a_job_says_is_known_in_the_chat() -> None:
-    """SPEC AGENT-7."""
     async with a_process() as gateway:
         await gateway.ask("hello")
         await make(gateway, Wanted(at(60)))
@@ -84,7 +84,6 @@ async def test_a_message_is_delivered_without_any_run() -> None:
 
 
 async def test_a_job_that_ran_once_is_deleted_and_its_log_stays() -> None:
-    """SPEC CRON-9."""
     async with a_process() as gateway:
         job = await make(gateway, Wanted(at(60)))
         await gateway.channel.until_sent(1)
@@ -96,7 +95,6 @@ async def test_a_job_that_ran_once_is_deleted_and_its_log_stays() -> None:
 
 
 async def test_a_job_of_the_models_is_kept_as_completed() -> None:
-    """SPEC CRON-9."""
     async with a_process() as gateway:
         job = await make(gateway, Wanted(at(60)), IN_CHAT)
         await gateway.channel.until_sent(1)
@@ -110,7 +108,6 @@ async def test_a_job_of_the_models_is_kept_as_completed() -> None:
 
 
 async def test_a_transient_failure_is_tried_again_as_another_run() -> None:
-    """SPEC CRON-7."""
     agent = ScriptedAgent(Fail(BUSY), Fail(BUSY))
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(every(600)))
@@ -124,8 +121,6 @@ async def test_a_transient_failure_is_tried_again_as_another_run() -> None:
 
 
 async def test_between_attempts_the_lane_is_free() -> None:
-    """SPEC CRON-7."""
-
     def answer(request: RunRequest) -> Step:
         return Say("fine") if request.prompt == "other" else Fail(BUSY)
 
@@ -152,7 +147,6 @@ async def test_permanent_failures_are_not_tried_again(error: Exception, tries: i
 
 
 async def test_nothing_is_tried_again_after_a_tool_with_side_effects() -> None:
-    """SPEC CRON-7."""
     calls = (ToolStarted("1", "send", "{}", side_effects=True), ToolEnded("1", "send", ok=True))
     agent = ScriptedAgent(otherwise=lambda _: Emitting(calls, Fail(BUSY)))
     async with a_process(agent) as gateway:
@@ -166,7 +160,6 @@ async def test_nothing_is_tried_again_after_a_tool_with_side_effects() -> None:
 
 
 async def test_a_failure_is_told_in_one_line() -> None:
-    """SPEC CRON-13."""
     async with a_process(ScriptedAgent(otherwise=lambda _: Fail(BROKEN))) as gateway:
         await make(gateway, Wanted(every(600)))
         await gateway.channel.until_sent(1)
@@ -177,7 +170,6 @@ async def test_a_failure_is_told_in_one_line() -> None:
 
 
 async def test_a_quiet_job_tells_only_of_the_third_failure_in_a_row() -> None:
-    """SPEC CRON-13."""
     agent = ScriptedAgent(otherwise=lambda _: Fail(BROKEN))
     async with a_process(agent) as gateway:
         await make(gateway, Wanted(every(600), notify=Notify.CONDITIONAL))
@@ -191,7 +183,6 @@ async def test_a_quiet_job_tells_only_of_the_third_failure_in_a_row() -> None:
     ("reply", "told"), [(" [NOTIFY] Rain!", "Rain!"), ("all dry", None), ("so [NOTIFY]", None)]
 )
 async def test_a_conditional_job_speaks_only_if_it_says_so(reply: str, told: str | None) -> None:
-    """SPEC CRON-13."""
     async with a_process(ScriptedAgent(otherwise=lambda _: Say(reply))) as gateway:
         job = await make(gateway, Wanted(at(60), notify=Notify.CONDITIONAL))
         await asyncio.sleep(100)
@@ -210,7 +201,6 @@ async def test_a_reply_that_is_no_reply_is_silent() -> None:
 
 
 async def test_the_last_chat_is_where_somebody_spoke_last() -> None:
-    """SPEC CRON-13."""
     async with a_process() as gateway:
         await make(gateway, Wanted(at(600), target=TargetKind.LAST))
         await gateway.ask("hello", chat="ann")
@@ -225,7 +215,6 @@ async def test_the_last_chat_is_where_somebody_spoke_last() -> None:
 
 
 async def test_a_pause_during_a_run_wins() -> None:
-    """SPEC CRON-11."""
     agent = ScriptedAgent(Block())
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(every(600)))
@@ -257,7 +246,6 @@ async def test_an_edit_during_a_run_wins_over_its_rescheduling() -> None:
 
 
 async def test_a_job_that_is_deleted_during_its_run_ends_in_peace() -> None:
-    """SPEC CRON-11."""
     agent = ScriptedAgent(Block("done"))
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(every(600)))
@@ -272,7 +260,6 @@ async def test_a_job_that_is_deleted_during_its_run_ends_in_peace() -> None:
 
 
 async def test_what_comes_due_during_a_run_is_counted_and_not_caught_up() -> None:
-    """SPEC CRON-10."""
     agent = ScriptedAgent(Say("slow", after_s=1900))
     async with a_process(agent, Ways(jobs=setup(anchor="grid", run_timeout_s=7200))) as gateway:
         job = await make(gateway, Wanted(every(600)))
@@ -287,7 +274,6 @@ async def test_what_comes_due_during_a_run_is_counted_and_not_caught_up() -> Non
 
 
 async def test_a_run_by_hand_changes_nothing_of_the_job() -> None:
-    """SPEC CRON-11."""
     agent = ScriptedAgent(Block())
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(at(5000)))
@@ -310,7 +296,6 @@ async def test_a_run_by_hand_changes_nothing_of_the_job() -> None:
 
 
 async def test_a_hung_job_delays_no_other_one() -> None:
-    """SPEC CRON-4."""
     agent = ScriptedAgent(Block())
     async with a_process(agent, Ways(cron_lane=5)) as gateway:
         await make(gateway, Wanted(at(60), "hangs", slug="a"))
@@ -321,7 +306,6 @@ async def test_a_hung_job_delays_no_other_one() -> None:
 
 @pytest.mark.parametrize("on_busy", ["queue", "skip", "delay"])
 async def test_a_busy_conversation_is_respected(on_busy: str) -> None:
-    """SPEC CRON-10, CRON-14."""
     agent = ScriptedAgent(Say("talked", after_s=30))
     policy = (("session", "main"), ("on_busy", on_busy), ("busy_delay_s", 100.0))
     async with a_process(agent) as gateway:
@@ -346,7 +330,6 @@ async def test_a_busy_conversation_is_respected(on_busy: str) -> None:
 
 
 async def test_a_stop_in_its_chat_stops_a_job() -> None:
-    """SPEC CMD-2, CRON-8."""
     agent = ScriptedAgent(Block())
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(every(600)))
@@ -377,7 +360,6 @@ async def test_a_shutdown_gives_a_run_back_and_it_runs_again() -> None:
 
 
 async def test_a_crash_runs_an_occurrence_again_and_shows_it() -> None:
-    """SPEC CRON-5."""
     database, agent = MemoryDatabase(), ScriptedAgent(Block())
     async with a_process(agent, database=database) as first:
         job = await make(first, Wanted(at(60)))
@@ -392,7 +374,6 @@ async def test_a_crash_runs_an_occurrence_again_and_shows_it() -> None:
 
 
 async def test_an_occurrence_that_kills_every_process_is_given_up() -> None:
-    """SPEC CRON-5."""
     database = MemoryDatabase()
     async with a_process(database=database) as maker:
         job = await make(maker, Wanted(at(60)))
@@ -416,7 +397,6 @@ async def _run_and_die(database: MemoryDatabase) -> None:
 
 
 async def test_two_processes_run_each_occurrence_once() -> None:
-    """SPEC CRON-5."""
     database = MemoryDatabase()
     one, two = ScriptedAgent(), ScriptedAgent()
     async with a_process(one, database=database) as a, a_process(two, database=database):
@@ -432,7 +412,6 @@ async def test_two_processes_run_each_occurrence_once() -> None:
 
 
 async def test_what_was_missed_runs_once_and_says_that_it_is_late() -> None:
-    """SPEC CRON-6."""
     database = MemoryDatabase()
     async with a_process(database=database) as first:
         reminder = await make(first, Wanted(at(60), "tea", slug="tea", message=True))
@@ -448,7 +427,6 @@ async def test_what_was_missed_runs_once_and_says_that_it_is_late() -> None:
 
 
 async def test_what_was_missed_can_be_skipped() -> None:
-    """SPEC CRON-6."""
     database, ways = MemoryDatabase(), Ways(jobs=setup(misfire="skip"))
     async with a_process(ways=ways, database=database) as first:
         job = await make(first, Wanted(every(100)))
@@ -475,7 +453,6 @@ async def test_a_restart_after_a_long_time_is_no_stampede() -> None:
 
 
 async def test_jobs_go_on_when_the_database_is_back() -> None:
-    """SPEC DB-4."""
     async with a_process() as gateway:
         job = await make(gateway, Wanted(every(60), target=TargetKind.NONE))
         await asyncio.sleep(50)
@@ -511,7 +488,6 @@ async def test_a_crowd_is_claimed_before_its_time_and_runs_at_it() -> None:
 
 
 async def test_what_is_changed_in_the_last_moment_does_not_run() -> None:
-    """SPEC CRON-11."""
     async with a_process(ways=Ways(cron_lane=CROWD)) as gateway:
         jobs = [
             await make(gateway, Wanted(every(60), "x", f"j{n}", message=n % 2 == 0))
@@ -534,7 +510,6 @@ async def test_what_is_changed_in_the_last_moment_does_not_run() -> None:
 
 
 async def test_a_shutdown_before_their_time_gives_a_crowd_back() -> None:
-    """SPEC QUEUE-11."""
     database, ways = MemoryDatabase(), Ways(cron_lane=CROWD)
     async with a_process(ways=ways, database=database) as first:
         for n in range(CROWD):

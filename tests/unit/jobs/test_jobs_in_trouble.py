@@ -1,4 +1,7 @@
-"""What one bad job, a blinking database or a dying process do to the others: nothing."""
+"""What one bad job, a blinking database or a dying process do to the others: nothing.
+
+SPEC AGENT-7, CMD-2, CRON-7, CRON-11.
+"""
 
 from __future__ import annotations
 
@@ -186,7 +189,6 @@ async def test_a_begin_that_cannot_be_settled_keeps_no_end_from_being_stored(
 
 
 async def test_a_job_that_is_stopped_just_before_its_next_attempt_ends() -> None:
-    """SPEC CRON-7."""
     agent = ScriptedAgent(Fail(BUSY))
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(at(60)))
@@ -204,7 +206,6 @@ async def test_a_job_that_is_stopped_just_before_its_next_attempt_ends() -> None
 
 @pytest.mark.parametrize("how", ["delete", "pause", "later"])
 async def test_what_is_changed_while_it_waits_for_its_lane_does_not_run(how: str) -> None:
-    """SPEC CRON-11."""
     agent = ScriptedAgent(Block())
     async with a_process(agent) as gateway:
         await make(gateway, Wanted(at(60), "long", slug="long"))
@@ -234,7 +235,6 @@ async def test_no_attempt_follows_when_a_job_is_deleted_meanwhile() -> None:
 
 
 async def test_a_stop_between_two_attempts_is_the_end() -> None:
-    """SPEC CRON-7, CMD-2."""
     agent = ScriptedAgent(otherwise=lambda _: Fail(BUSY))
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(every(60)))
@@ -276,7 +276,6 @@ async def test_a_stop_takes_what_waits_for_room_at_its_agent() -> None:
 
 
 async def test_a_run_by_hand_that_ends_when_it_is_due_makes_it_skip_nothing() -> None:
-    """SPEC CRON-11."""
     agent = ScriptedAgent(Say("by hand", after_s=100))
     async with a_process(agent, Ways(cron_lane=5, jobs=setup(on_busy="skip"))) as gateway:
         job = await make(gateway, Wanted(every(60)))
@@ -405,7 +404,6 @@ async def test_a_shutdown_while_the_database_is_away_gets_on() -> None:
 
 
 async def test_the_prompt_of_work_is_the_users_message() -> None:
-    """SPEC AGENT-7."""
     async with a_process(ways=with_source(Slow())) as gateway:
         job = await _with_work(gateway)
         assert isinstance(job.spec.payload, Prompt)

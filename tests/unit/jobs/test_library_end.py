@@ -1,4 +1,7 @@
-"""How services of the library begin and end, alone and several of them (SPEC CRON-5, CRON-21)."""
+"""How services of the library begin and end, alone and several of them.
+
+SPEC CRON-5, CRON-21, CRON-2, CRON-11, NODE-1.
+"""
 
 from __future__ import annotations
 
@@ -272,7 +275,6 @@ async def test_a_restart_keeps_the_schedule() -> None:
 
 
 async def test_two_services_run_each_occurrence_once() -> None:
-    """SPEC CRON-5."""
     database, one, other = MemoryDatabase(), Script([takes(5)] * 500), Script([takes(5)] * 500)
     async with started(one, database) as jobs, started(other, database):
         for number in range(20):
@@ -288,7 +290,6 @@ async def test_two_services_run_each_occurrence_once() -> None:
 
 
 async def test_a_run_by_hand_that_a_crash_cut_does_not_run_again() -> None:
-    """SPEC CRON-11."""
     database, script = MemoryDatabase(), Script()
     async with process(database, hangs) as (dead, store):
         job = await dead.add("job", at(20))
@@ -331,7 +332,6 @@ async def test_an_occurrence_that_kills_each_process_is_given_up() -> None:
 
 
 async def test_a_service_that_was_declared_dead_writes_nothing_late_and_works_on() -> None:
-    """SPEC CRON-5, NODE-1."""
     database, late, script = MemoryDatabase(), Script([ignores(40)]), Script([takes(60)])
     async with process(database, late) as (frozen, store):
         job = await frozen.add("job", at(10))
@@ -421,7 +421,6 @@ async def test_a_bug_below_ends_no_duty(caplog: pytest.LogCaptureFixture) -> Non
 async def test_a_job_that_cannot_be_is_refused_and_nothing_is_stored(
     schedule: Any, options: dict[str, Any], error: type[Exception]
 ) -> None:
-    """SPEC CRON-2."""
     jobs = service()
     with pytest.raises(error):
         await jobs.add("job", schedule, **options)

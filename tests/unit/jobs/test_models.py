@@ -1,4 +1,7 @@
-"""What people decide of a job, and what no job may have (SPEC CRON-0)."""
+"""What people decide of a job, and what no job may have.
+
+SPEC CRON-0, CRON-13, CRON-14, CRON-15, CRON-17, SEC-3.
+"""
 
 from __future__ import annotations
 
@@ -90,18 +93,14 @@ def test_any_text_gives_a_slug_that_is_allowed_and_free(text: str, taken: set[st
 # ---------------------------------------------------------------------- owners
 
 
-@pytest.mark.parametrize(
-    ("target", "peer", "owner"),
-    [
-        (Target("telegram", "default", "42"), PeerKind.DIRECT, "telegram:direct:42"),
-        (Target("telegram", "default", "-7", "9"), PeerKind.GROUP, "telegram:group:-7"),
-        (Target("telegram", "work", "42"), PeerKind.DIRECT, "telegram.work:direct:42"),
-    ],
-)
+@pytest.mark.parametrize(("target", "peer", "owner"), [
+    (Target("telegram", "default", "42"), PeerKind.DIRECT, "telegram:direct:42"),
+    (Target("telegram", "default", "-7", "9"), PeerKind.GROUP, "telegram:group:-7"),
+    (Target("telegram", "work", "42"), PeerKind.DIRECT, "telegram.work:direct:42"),
+])  # fmt: skip
 def test_jobs_belong_to_the_chat_they_are_made_in(
     target: Target, peer: PeerKind, owner: str
 ) -> None:
-    """SPEC CRON-0, SEC-3."""
     assert owner_of(target, peer) == owner
 
 
@@ -114,7 +113,6 @@ def test_all_threads_of_a_chat_share_their_jobs() -> None:
 @pytest.mark.parametrize("peer", PeerKind)
 @pytest.mark.parametrize("chat", ["42", "-7", "a:b", ".", "direct:1"])
 def test_an_owner_tells_the_chat_that_it_is(account: str, peer: PeerKind, chat: str) -> None:
-    """SPEC CRON-13."""
     target = Target("telegram", account, chat)
     assert chat_of(owner_of(target, peer)) == (target, peer)
     assert chat_of(owner_of(replace(target, thread="9"), peer)) == (target, peer)
@@ -177,39 +175,33 @@ def test_a_payload_is_kept_as_it_is_written(payload: Payload) -> None:
     assert checked(spec(payload=payload)).payload == payload
 
 
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
-        ({"name": "x" * (MAX_NAME_CHARS + 1)}, "name: may have at most 200 characters"),
-        ({"max_runs": 0}, "max_runs: must be at least 1"),
-        ({"max_runs": 10**10}, "max_runs: must be at least 1"),
-        ({"session": "agent:main:x"}, 'session: a session key needs the policy session = "key"'),
-        ({"policy": {"session": "key"}}, 'session: a session key needs the policy session = "key"'),
-        ({"policy": {"retries": 99}}, "retries: must be a whole number from 0 to 10"),
-        ({"policy": {"retry": 1}}, "retry: no such key"),
-    ],
-)
+@pytest.mark.parametrize(("facts", "said"), [
+    ({"name": "x" * (MAX_NAME_CHARS + 1)}, "name: may have at most 200 characters"),
+    ({"max_runs": 0}, "max_runs: must be at least 1"),
+    ({"max_runs": 10**10}, "max_runs: must be at least 1"),
+    ({"session": "agent:main:x"}, 'session: a session key needs the policy session = "key"'),
+    ({"policy": {"session": "key"}}, 'session: a session key needs the policy session = "key"'),
+    ({"policy": {"retries": 99}}, "retries: must be a whole number from 0 to 10"),
+    ({"policy": {"retry": 1}}, "retry: no such key"),
+])  # fmt: skip
 def test_what_makes_no_sense_is_refused(facts: Mapping[str, object], said: str) -> None:
     with pytest.raises(BadJob, match=re.escape(said)):
         checked(spec(**facts))
 
 
 @pytest.mark.parametrize("bad", ["\0", "\x1b", "\x7f", "\x9b", "\ud800"])
-@pytest.mark.parametrize(
-    ("key", "facts"),
-    [
-        ("name", lambda bad: {"name": f"a{bad}b"}),
-        ("zone", lambda bad: {"zone": f"UTC{bad}"}),
-        ("agent", lambda bad: {"agent": AgentName(f"a{bad}")}),
-        ("source", lambda bad: {"source": f"a{bad}"}),
-        ("session", lambda bad: {"session": f"{bad}a", "policy": {"session": "key"}}),
-        ("model", lambda bad: {"payload": Prompt("x", f"openai:{bad}")}),
-        ("target", lambda bad: {"target": Target(f"a{bad}", "b", "c")}),
-        ("target", lambda bad: {"target": Target("a", f"b{bad}", "c")}),
-        ("target", lambda bad: {"target": Target("a", "b", f"c{bad}", "d")}),
-        ("target", lambda bad: {"target": Target("a", "b", "c", f"{bad}")}),
-    ],
-)
+@pytest.mark.parametrize(("key", "facts"), [
+    ("name", lambda bad: {"name": f"a{bad}b"}),
+    ("zone", lambda bad: {"zone": f"UTC{bad}"}),
+    ("agent", lambda bad: {"agent": AgentName(f"a{bad}")}),
+    ("source", lambda bad: {"source": f"a{bad}"}),
+    ("session", lambda bad: {"session": f"{bad}a", "policy": {"session": "key"}}),
+    ("model", lambda bad: {"payload": Prompt("x", f"openai:{bad}")}),
+    ("target", lambda bad: {"target": Target(f"a{bad}", "b", "c")}),
+    ("target", lambda bad: {"target": Target("a", f"b{bad}", "c")}),
+    ("target", lambda bad: {"target": Target("a", "b", f"c{bad}", "d")}),
+    ("target", lambda bad: {"target": Target("a", "b", "c", f"{bad}")}),
+])  # fmt: skip
 def test_no_name_in_a_job_has_control_characters(
     bad: str, key: str, facts: Callable[[str], dict[str, Any]]
 ) -> None:
@@ -230,15 +222,12 @@ def test_names_have_all_other_characters() -> None:
     assert checked(named) == named
 
 
-@pytest.mark.parametrize(
-    ("allowed", "item", "payload", "expected"),
-    [
-        (True, False, Prompt("x"), True),
-        (False, False, Prompt("x"), False),
-        (True, True, Prompt("x"), False),
-        (True, False, Program(("ls",)), False),
-    ],
-)
+@pytest.mark.parametrize(("allowed", "item", "payload", "expected"), [
+    (True, False, Prompt("x"), True),
+    (False, False, Prompt("x"), False),
+    (True, True, Prompt("x"), False),
+    (True, False, Program(("ls",)), False),
+])  # fmt: skip
 @pytest.mark.parametrize("maker", list(Maker))
 def test_a_scheduled_run_schedules_if_it_may_and_no_stranger_says_what_to_do(
     maker: Maker, *, allowed: bool, item: bool, payload: Payload, expected: bool
@@ -249,7 +238,6 @@ def test_a_scheduled_run_schedules_if_it_may_and_no_stranger_says_what_to_do(
 
 
 def test_a_job_may_name_the_conversation_it_works_in() -> None:
-    """SPEC CRON-14."""
     named = spec(session="agent:main:x", policy={"session": "key"}, max_runs=1)
     assert checked(named) == named
 
@@ -258,14 +246,12 @@ def test_a_job_may_name_the_conversation_it_works_in() -> None:
 
 
 def test_a_job_behaves_as_the_settings_say_but_for_its_own_keys() -> None:
-    """SPEC CRON-17."""
     base = PROFILES["halo"].policy
     assert job().policy(base) == base
     assert job(policy={"retries": 2}).policy(base) == replace(base, retries=2)
 
 
 def test_the_rules_for_models_hold_whatever_the_job_says() -> None:
-    """SPEC CRON-15."""
     own = {"min_interval_s": 1, "delete_after_run": True, "auto_disable_after": 0}
     policy = job(Maker.MODEL, policy=own).policy(JobPolicy())
     assert (policy.min_interval_s, policy.delete_after_run) == (60, False)
@@ -273,23 +259,20 @@ def test_the_rules_for_models_hold_whatever_the_job_says() -> None:
     assert job(Maker.PERSON, policy=own).policy(JobPolicy()).min_interval_s == 1
 
 
-@pytest.mark.parametrize(
-    ("maker", "base_s", "own_s", "least_s"),
-    [
-        (Maker.OPERATOR, 3600, None, 3600),
-        (Maker.OPERATOR, 3600, 30, 30),
-        (Maker.OPERATOR, 3600, 0, 1),
-        (Maker.OPERATOR, 0, None, 1),
-        (Maker.PERSON, 3600, None, 3600),
-        (Maker.PERSON, 3600, 30, 3600),
-        (Maker.PERSON, 3600, 7200, 7200),
-        (Maker.PERSON, 0.25, 0, 1),
-        (Maker.MODEL, 3600, 1, 3600),
-        (Maker.MODEL, 3600, 7200, 7200),
-        (Maker.MODEL, 1, 1, 60),
-        (Maker.MODEL, 1, 90, 90),
-    ],
-)
+@pytest.mark.parametrize(("maker", "base_s", "own_s", "least_s"), [
+    (Maker.OPERATOR, 3600, None, 3600),
+    (Maker.OPERATOR, 3600, 30, 30),
+    (Maker.OPERATOR, 3600, 0, 1),
+    (Maker.OPERATOR, 0, None, 1),
+    (Maker.PERSON, 3600, None, 3600),
+    (Maker.PERSON, 3600, 30, 3600),
+    (Maker.PERSON, 3600, 7200, 7200),
+    (Maker.PERSON, 0.25, 0, 1),
+    (Maker.MODEL, 3600, 1, 3600),
+    (Maker.MODEL, 3600, 7200, 7200),
+    (Maker.MODEL, 1, 1, 60),
+    (Maker.MODEL, 1, 90, 90),
+])  # fmt: skip
 def test_only_operators_allow_a_job_to_be_more_frequent_than_the_settings_do(
     maker: Maker, base_s: float, own_s: float | None, least_s: float
 ) -> None:

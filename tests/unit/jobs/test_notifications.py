@@ -1,4 +1,7 @@
-"""Who reads what a job says, and who reads that it has failed (SPEC CRON-13, SEC-3)."""
+"""Who reads what a job says, and who reads that it has failed.
+
+SPEC CRON-13, SEC-3, CRON-8, CRON-9.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,6 @@ async def test_a_persons_result_never_goes_to_who_spoke_last() -> None:
 
 
 async def test_a_person_who_never_spoke_to_the_agent_gets_the_result_all_the_same() -> None:
-    """SPEC CRON-13."""
     async with a_process() as gateway:
         await gateway.ask("hello", chat="bob")
         await make(gateway, wanted(at(600), TargetKind.LAST), BY_ANN)
@@ -83,7 +85,6 @@ async def test_a_person_who_never_spoke_to_the_agent_gets_the_result_all_the_sam
 
 
 async def test_a_groups_result_goes_to_its_thread_that_was_used_last() -> None:
-    """SPEC CRON-13."""
     async with a_process() as gateway:
         await make(gateway, wanted(at(600), TargetKind.LAST), BY_CREW)
         for thread, chat in (("1", "-7"), ("2", "-7"), ("3", "-8")):
@@ -93,7 +94,6 @@ async def test_a_groups_result_goes_to_its_thread_that_was_used_last() -> None:
 
 
 async def test_the_result_of_an_owner_that_is_no_chat_goes_nowhere() -> None:
-    """SPEC SEC-3."""
     async with a_process() as gateway:
         await gateway.ask("hello", chat="bob")
         by = Requester(Owner("elsewhere"), Maker.PERSON)
@@ -118,7 +118,6 @@ async def log_row(gateway: GatewayProcess, job: Job) -> LoggedOccurrence:
 
 @pytest.mark.parametrize("message", [True, False])
 async def test_a_result_without_a_chat_is_kept_until_there_is_one(*, message: bool) -> None:
-    """SPEC CRON-9, CRON-13."""
     async with a_process(ScriptedAgent(otherwise=lambda _: Say("Tea!"))) as gateway:
         wish = Wanted(at(60), "Tea!", message=message, target=TargetKind.LAST)
         job = await make(gateway, wish)
@@ -212,7 +211,6 @@ async def test_a_result_that_nobody_can_be_told_of_stays_a_warning() -> None:
     ("said", "why"), [("all is well", Why.NO_NOTIFY), ("NO_REPLY", Why.NO_REPLY)]
 )
 async def test_a_conditional_job_that_says_nothing_tells_why(said: str, why: Why) -> None:
-    """SPEC CRON-13."""
     async with a_process(ScriptedAgent(Say(said))) as gateway:
         job = await make(gateway, wanted(at(60), ANN, Notify.CONDITIONAL))
         await asyncio.sleep(70)
@@ -224,19 +222,15 @@ async def test_a_conditional_job_that_says_nothing_tells_why(said: str, why: Why
 
 
 @pytest.mark.parametrize("target", NOWHERE)
-@pytest.mark.parametrize(
-    ("notify", "schedule", "after_s"),
-    [
-        (Notify.ALWAYS, every(600), 700),
-        (Notify.NEVER, at(600), 700),
-        (Notify.NEVER, every(600), 1900),
-        (Notify.CONDITIONAL, every(600), 1900),
-    ],
-)
+@pytest.mark.parametrize(("notify", "schedule", "after_s"), [
+    (Notify.ALWAYS, every(600), 700),
+    (Notify.NEVER, at(600), 700),
+    (Notify.NEVER, every(600), 1900),
+    (Notify.CONDITIONAL, every(600), 1900),
+])  # fmt: skip
 async def test_a_persons_failure_is_told_to_that_person_and_to_nobody_else(
     target: JobTarget, notify: Notify, schedule: Schedule, after_s: float
 ) -> None:
-    """SPEC CRON-13, SEC-3."""
     async with a_process(broken()) as gateway:
         await make(gateway, wanted(schedule, target, notify), BY_ANN)
         await asyncio.sleep(10)
@@ -251,7 +245,6 @@ async def test_a_persons_failure_is_told_to_that_person_and_to_nobody_else(
 async def test_the_failure_of_an_operators_job_is_told_in_its_chat_or_the_last_one(
     target: JobTarget,
 ) -> None:
-    """SPEC CRON-13."""
     async with a_process(broken()) as gateway:
         await gateway.ask("hello", chat="bob")
         await make(gateway, wanted(every(600), target), OPERATOR)
@@ -261,7 +254,6 @@ async def test_the_failure_of_an_operators_job_is_told_in_its_chat_or_the_last_o
 
 
 async def test_where_nobody_can_be_told_it_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """SPEC CRON-13, SEC-3."""
     async with a_process(broken()) as gateway:
         await gateway.ask("hello", chat="bob")
         by = Requester(Owner("elsewhere"), Maker.PERSON)
@@ -279,7 +271,6 @@ async def test_where_nobody_can_be_told_it_is_logged(caplog: pytest.LogCaptureFi
 async def test_a_job_that_is_switched_off_is_told_to_its_owner_whatever_else_is_told(
     notify: Notify,
 ) -> None:
-    """SPEC CRON-8, CRON-13."""
     async with a_process(broken()) as gateway:
         await make(
             gateway, wanted(every(600), TargetKind.NONE, notify, auto_disable_after=2), BY_ANN

@@ -1,4 +1,7 @@
-"""The policies of jobs: the five profiles, and keys that settings and jobs change."""
+"""The policies of jobs: the five profiles, and keys that settings and jobs change.
+
+SPEC AGENT-5, CRON-8, CRON-9, CRON-15, CRON-17.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,6 @@ def test_every_key_of_a_policy_is_tried_here() -> None:
 
 @pytest.mark.parametrize("key", CHANGES)
 def test_any_key_can_be_changed_alone(key: str) -> None:
-    """SPEC CRON-17."""
     given, read = CHANGES[key]
     changed = policy_with(PLAIN, {key: given})
     assert getattr(changed, key) == read
@@ -89,46 +91,43 @@ def test_a_key_that_does_not_exist_is_named_with_those_that_do() -> None:
     assert refusal.value.key == "min_interval"
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "allowed"),
-    [
-        ("on_short", "shrink", "must be one of reject, clamp"),
-        ("anchor", None, "must be one of completion, grid, start"),
-        ("session", "JOB", "must be one of job, fresh, main, key"),
-        ("misfire", ["once"], "must be one of once, skip"),
-        ("stagger", "yes", "must be true or false"),
-        ("tools_in_runs", 1, "must be true or false"),
-        ("delete_after_run", None, "must be true or false"),
-        ("retries", 11, "must be a whole number from 0 to 10"),
-        ("retries", -1, "must be a whole number from 0 to 10"),
-        ("retries", 1.0, "must be a whole number from 0 to 10"),
-        ("retries", True, "must be a whole number from 0 to 10"),
-        ("retries", None, "must be a whole number from 0 to 10"),
-        ("turns", 0, "must be a whole number from 1 to 10000"),
-        ("max_per_agent", "1", "must be a whole number from 1 to 10000"),
-        ("history_keep", 0, "must be a whole number from 1 to 10000"),
-        ("backoff_s", 30, "must be a list of at most 32 times in seconds"),
-        ("backoff_s", "30", "must be a list of at most 32 times in seconds"),
-        ("backoff_s", [1] * 33, "must be a list of at most 32 times in seconds"),
-        ("backoff_s", [30, -1], f"must be a number from 0 to {YEAR_S:g}"),
-        ("backoff_s", [None], f"must be a number from 0 to {YEAR_S:g}"),
-        ("run_timeout_s", YEAR_S + 1, f"must be a number from 0 to {YEAR_S:g}"),
-        ("run_timeout_s", 10**400, f"must be a number from 0 to {YEAR_S:g}"),
-        ("run_timeout_s", "1e400", f"must be a number from 0 to {YEAR_S:g}"),
-        ("run_timeout_s", "nan", f"must be a number from 0 to {YEAR_S:g}"),
-        ("run_timeout_s", "30m", f"must be a number from 0 to {YEAR_S:g}"),
-        ("run_timeout_s", False, f"must be a number from 0 to {YEAR_S:g}"),
-        ("min_interval_s", None, f"must be a number from 0 to {YEAR_S:g}"),
-        ("jitter", 0.11, "must be a number from 0 to 0.1"),
-        ("usd", -0.01, "must be a number from 0 to 1e+06"),
-        ("usd", Decimal("NaN"), "must be a number from 0 to 1e+06"),
-        ("usd", Decimal("sNaN"), "must be a number from 0 to 1e+06"),
-        ("usd", [1], "must be a number from 0 to 1e+06"),
-        ("busy_delay_s", 0, f"must be a number from 1 to {YEAR_S:g}"),
-        ("busy_delay_s", 0.5, f"must be a number from 1 to {YEAR_S:g}"),
-        ("error_retry_s", 1e-9, f"must be a number from 1 to {YEAR_S:g}"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "allowed"), [
+    ("on_short", "shrink", "must be one of reject, clamp"),
+    ("anchor", None, "must be one of completion, grid, start"),
+    ("session", "JOB", "must be one of job, fresh, main, key"),
+    ("misfire", ["once"], "must be one of once, skip"),
+    ("stagger", "yes", "must be true or false"),
+    ("tools_in_runs", 1, "must be true or false"),
+    ("delete_after_run", None, "must be true or false"),
+    ("retries", 11, "must be a whole number from 0 to 10"),
+    ("retries", -1, "must be a whole number from 0 to 10"),
+    ("retries", 1.0, "must be a whole number from 0 to 10"),
+    ("retries", True, "must be a whole number from 0 to 10"),
+    ("retries", None, "must be a whole number from 0 to 10"),
+    ("turns", 0, "must be a whole number from 1 to 10000"),
+    ("max_per_agent", "1", "must be a whole number from 1 to 10000"),
+    ("history_keep", 0, "must be a whole number from 1 to 10000"),
+    ("backoff_s", 30, "must be a list of at most 32 times in seconds"),
+    ("backoff_s", "30", "must be a list of at most 32 times in seconds"),
+    ("backoff_s", [1] * 33, "must be a list of at most 32 times in seconds"),
+    ("backoff_s", [30, -1], f"must be a number from 0 to {YEAR_S:g}"),
+    ("backoff_s", [None], f"must be a number from 0 to {YEAR_S:g}"),
+    ("run_timeout_s", YEAR_S + 1, f"must be a number from 0 to {YEAR_S:g}"),
+    ("run_timeout_s", 10**400, f"must be a number from 0 to {YEAR_S:g}"),
+    ("run_timeout_s", "1e400", f"must be a number from 0 to {YEAR_S:g}"),
+    ("run_timeout_s", "nan", f"must be a number from 0 to {YEAR_S:g}"),
+    ("run_timeout_s", "30m", f"must be a number from 0 to {YEAR_S:g}"),
+    ("run_timeout_s", False, f"must be a number from 0 to {YEAR_S:g}"),
+    ("min_interval_s", None, f"must be a number from 0 to {YEAR_S:g}"),
+    ("jitter", 0.11, "must be a number from 0 to 0.1"),
+    ("usd", -0.01, "must be a number from 0 to 1e+06"),
+    ("usd", Decimal("NaN"), "must be a number from 0 to 1e+06"),
+    ("usd", Decimal("sNaN"), "must be a number from 0 to 1e+06"),
+    ("usd", [1], "must be a number from 0 to 1e+06"),
+    ("busy_delay_s", 0, f"must be a number from 1 to {YEAR_S:g}"),
+    ("busy_delay_s", 0.5, f"must be a number from 1 to {YEAR_S:g}"),
+    ("error_retry_s", 1e-9, f"must be a number from 1 to {YEAR_S:g}"),
+])  # fmt: skip
 def test_a_bad_value_is_refused_with_its_key(key: str, value: object, allowed: str) -> None:
     with pytest.raises(BadJob) as refusal:
         policy_with(PLAIN, {key: value})
@@ -149,7 +148,6 @@ def test_the_retry_after_an_error_can_be_switched_off() -> None:
 
 
 def test_a_scheduled_run_has_ten_turns_and_half_a_dollar() -> None:
-    """SPEC AGENT-5."""
     budget = PLAIN.budget
     assert (budget.turns, budget.usd, budget.seconds) == (10, Decimal("0.50"), 1800.0)
     assert budget.tokens is None
@@ -163,19 +161,16 @@ def test_a_run_without_a_time_limit_has_no_seconds_to_use_up() -> None:
 
 
 def test_a_model_may_not_ask_for_more_than_one_run_a_minute() -> None:
-    """SPEC CRON-15."""
     assert for_model(PLAIN).min_interval_s == MODEL_MIN_INTERVAL_S == 60
     assert for_model(PROFILES["caco"].policy).min_interval_s == 3600
 
 
 def test_what_a_model_made_is_switched_off_after_five_failures() -> None:
-    """SPEC CRON-8."""
     assert for_model(PLAIN).auto_disable_after == MODEL_AUTO_DISABLE == 5
     assert for_model(replace(PLAIN, auto_disable_after=3)).auto_disable_after == 3
 
 
 def test_what_a_model_made_is_kept_after_its_run() -> None:
-    """SPEC CRON-9."""
     assert PLAIN.delete_after_run
     assert not for_model(PLAIN).delete_after_run
 
@@ -184,7 +179,6 @@ def test_what_a_model_made_is_kept_after_its_run() -> None:
 
 
 def test_there_are_five_profiles_and_goclaw_is_the_default() -> None:
-    """SPEC CRON-17."""
     assert list(PROFILES) == ["goclaw", "caco", "oxydra", "halo", "herdctl"]
     assert DEFAULT_PROFILE is PROFILES["goclaw"]
     assert all(name == profile.name for name, profile in PROFILES.items())

@@ -1,4 +1,4 @@
-"""When a reminder comes again."""
+"""When a reminder comes again (SPEC CRON-13)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,12 @@ def utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[arg-type, misc]  # as many as are needed
 
 
-@pytest.mark.parametrize(
-    ("action", "after"),
-    [
-        (JobAction.SNOOZE_10M, timedelta(minutes=10)),
-        (JobAction.SNOOZE_1H, timedelta(hours=1)),
-        (JobAction.AGAIN, timedelta(seconds=1)),
-    ],
-)
+@pytest.mark.parametrize(("action", "after"), [
+    (JobAction.SNOOZE_10M, timedelta(minutes=10)),
+    (JobAction.SNOOZE_1H, timedelta(hours=1)),
+    (JobAction.AGAIN, timedelta(seconds=1)),
+])  # fmt: skip
 def test_a_snooze_counts_from_the_press(action: JobAction, after: timedelta) -> None:
-    """SPEC CRON-13."""
     now = utc(2026, 3, 3, 9, 7)
     assert again_at(action, due=now - timedelta(days=3), now=now, zone=BERLIN) == now + after
 
@@ -59,7 +55,6 @@ def test_a_snooze_counts_from_the_press(action: JobAction, after: timedelta) -> 
 def test_tomorrow_is_the_same_time_on_the_clock_of_the_zone(
     due: datetime, now: datetime, again: datetime
 ) -> None:
-    """SPEC CRON-13."""
     assert again_at(TOMORROW, due=due, now=now, zone=BERLIN) == again
 
 
@@ -81,7 +76,6 @@ def test_it_always_comes_after_the_press_and_within_two_days(
 def test_tomorrow_shows_the_same_clock_unless_that_time_is_left_out(
     due: datetime, zone: str
 ) -> None:
-    """SPEC CRON-13."""
     here = zone_named(zone)
     again = again_at(TOMORROW, due=due, now=due, zone=zone).astimezone(here)
     wanted = due.astimezone(here).replace(tzinfo=None, fold=0) + timedelta(days=1)
