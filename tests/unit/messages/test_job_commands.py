@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -38,12 +40,11 @@ from goclaw_py.model.chat_commands import (
     JobButton,
     command_of,
     job_buttons,
-    job_data,
     our_command,
 )
 from goclaw_py.model.errors import UnknownJob
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId, NodeId, OccurrenceId, Owner, RunId
-from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Target
+from goclaw_py.model.messages import Button, InboundMessage, OutboundMessage, PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.model.run_events import ButtonsUsed
 from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
@@ -54,9 +55,12 @@ from tests.support.harness import GatewayProcess, a_process, message, session_of
 
 ANN = Target("telegram", "default", "ann")
 BOB = Target("telegram", "default", "bob")
+ANNS, BOBS = owner_of(ANN, PeerKind.DIRECT), owner_of(BOB, PeerKind.DIRECT)
 NODE = NodeId("a")
 UNKNOWN = OccurrenceId("019b7ca9-8c88-71d9-baa8-d70b2c79b8e7")
 PROFILE = PROFILES["goclaw"]
+
+WATER = Every(timedelta(hours=2))
 
 _rows = count(1)
 
@@ -86,9 +90,8 @@ class Chats:
         self.store = MemoryStore()
         self.clock = LoopClock()
         self.hand = Hand(self.store)
-        self.service = GatewayJobService(
-            self.store, self.clock, rules or JobCreationRules(PROFILE), self.hand
-        )
+        self.rules = rules or JobCreationRules(PROFILE)
+        self.service = GatewayJobService(self.store, self.clock, self.rules, self.hand)
         self.commands = JobCommands(self.service, self.store)
 
     async def ask(self, said: str | InboundMessage, target: Target = ANN) -> str:
@@ -103,13 +106,7 @@ class Chats:
 
     async def press(self, action: JobAction, occurrence: OccurrenceId, target: Target = ANN) -> str:
         """Press a button as the chat shows it."""
-        (data,) = [
-            button.data
-            for line in job_buttons(occurrence)
-            for button in line
-            if f":{action}:" in button.data
-        ]
-        return await self.ask(replace(message("label"), target=target, press=data), target)
+        return await self.ask(pressed(action, job_buttons(occurrence), target))
 
     async def make(
         self,
@@ -139,20 +136,30 @@ class Chats:
         """Let a job become due, run and end; it tells its ``output`` where it says, or ``told``."""
         assert job.next_run_at is not None
         await asyncio.sleep((job.next_run_at - self.clock.now()).total_seconds())
+        now = self.clock.now()
         if not await self.store.nodes():
-            now = self.clock.now()
             await self.store.join(Node(NODE, "host", 1, "1.0", now, now + timedelta(days=9)))
         fresh = [OccurrenceId(new_id(self.clock)) for _ in range(9)]
-        claims = await self.store.claim_due(NODE, now=self.clock.now(), ids=fresh)
+        claims = await self.store.claim_due(NODE, now=now, ids=fresh)
         (claimed,) = [one for one in claims if one.job.id == job.id]
         state = JobState.COMPLETED if status is OccurrenceStatus.OK else JobState.FAILED
         update = JobUpdate(None, state, ran=True, delete=deleted)
-        now = self.clock.now()
         end = OccurrenceEnd(claimed.id, job.id, job.revision, status, now, update, output=output)
         target = told or job.spec.target
         say = (OutboundMessage(target, "⏰ …"),) if isinstance(target, Target) else ()
         await self.store.end_occurrence(end, say, node=NODE)
         return claimed
+
+    async def reminded(self, *, deleted: bool = True, **more: Any) -> OccurrenceId:
+        """Let a reminder come that is made as ``make`` makes it."""
+        return (await self.happened(await self.make(self.soon(), **more), deleted=deleted)).id
+
+    async def snoozed(self, occurrence: OccurrenceId) -> Job:
+        """Snooze it for ten minutes; the only job that ann has then."""
+        answer = await self.press(JobAction.SNOOZE_10M, occurrence)
+        assert answer.startswith("💤 I will remind you of ")
+        (again,) = await self.all(ANNS)
+        return again
 
     async def all(self, owner: Owner | None = None) -> list[Job]:
         """Every job there is, of one owner or of all."""
@@ -170,6 +177,19 @@ def row(asked: InboundMessage) -> InboxRow:
     )
 
 
+def pressed(
+    action: JobAction, buttons: Sequence[Sequence[Button]], target: Target = ANN
+) -> InboundMessage:
+    """A press of the button with an action among those below a message."""
+    (button,) = [one for line in buttons for one in line if f":{action}:" in one.data]
+    return replace(message(button.text), target=target, press=button.data)
+
+
+@pytest.fixture
+async def chats() -> Chats:
+    return Chats()
+
+
 def test_who_speaks_in_a_chat_asks_as_that_chat() -> None:
     """SPEC SEC-3: whatever thread and whoever it is."""
     asked = replace(
@@ -185,11 +205,10 @@ def test_who_speaks_in_a_chat_asks_as_that_chat() -> None:
 # ---------------------------------------------------------------------------- /jobs
 
 
-async def test_jobs_lists_what_is_the_chats_own_and_nothing_else() -> None:
+async def test_jobs_lists_what_is_the_chats_own_and_nothing_else(chats: Chats) -> None:
     """SPEC CMD-5, SEC-3."""
-    chats = Chats()
     assert await chats.ask("/jobs") == texts.NO_JOBS
-    await chats.make(Every(timedelta(hours=2)), "water")
+    await chats.make(WATER, "water")
     await chats.make(Cron("0 9 * * 1-5"), "news")
     await chats.make(Cron("0 9 * * 1-5"), "secret", target=BOB)
     await chats.make(Cron("0 9 * * 1-5"), "backup", by=Requester(None))
@@ -199,9 +218,7 @@ async def test_jobs_lists_what_is_the_chats_own_and_nothing_else() -> None:
     assert how == texts.HOW
 
 
-async def test_at_most_twenty_are_shown_and_the_others_counted() -> None:
-    """SPEC CMD-5."""
-    chats = Chats()
+async def test_at_most_twenty_are_shown_and_the_others_counted(chats: Chats) -> None:
     for number in range(23):
         await chats.make(Every(timedelta(hours=2 + number)), f"n{number}")
     lines = (await chats.ask("/jobs")).splitlines()
@@ -209,23 +226,20 @@ async def test_at_most_twenty_are_shown_and_the_others_counted() -> None:
     assert lines[20] == "… and 3 more."
 
 
-async def test_what_is_done_is_not_listed_but_what_has_failed_is() -> None:
+async def test_what_is_done_is_not_listed_but_what_has_failed_is(chats: Chats) -> None:
     """SPEC CRON-9: both are kept."""
-    chats = Chats()
-    await chats.happened(await chats.make(chats.soon(), "done"), deleted=False)
+    await chats.reminded(name="done", deleted=False)
     assert await chats.ask("/jobs") == texts.NO_JOBS
-    await chats.happened(
-        await chats.make(chats.soon(), "broken"), deleted=False, status=OccurrenceStatus.FAILED
-    )
+    broken = await chats.make(chats.soon(), "broken")
+    await chats.happened(broken, deleted=False, status=OccurrenceStatus.FAILED)
     first, _ = (await chats.ask("/jobs")).splitlines()
     assert first.startswith("1. broken: ")
     assert "; failed" in first
 
 
-async def test_a_number_pauses_resumes_runs_and_deletes() -> None:
+async def test_a_number_pauses_resumes_runs_and_deletes(chats: Chats) -> None:
     """SPEC CRON-11."""
-    chats = Chats()
-    job = await chats.make(Every(timedelta(hours=2)), "water")
+    job = await chats.make(WATER, "water")
     await chats.ask("/jobs")
     assert await chats.ask("/jobs pause 1") == "“water” is paused."
     assert (await chats.service.get("water", Requester(None))).state is JobState.PAUSED
@@ -237,68 +251,51 @@ async def test_a_number_pauses_resumes_runs_and_deletes() -> None:
     assert await chats.all() == []
 
 
-async def test_a_number_means_what_it_meant_in_the_list_that_was_shown() -> None:
+async def test_a_number_means_what_it_meant_in_the_list_that_was_shown(chats: Chats) -> None:
     """Else a job that has come or gone since would let the wrong one be deleted."""
-    chats = Chats()
-    await chats.make(Every(timedelta(hours=2)), "water")
+    water = await chats.make(WATER, "water")
     await chats.make(Every(timedelta(hours=3)), "news")
     await chats.ask("/jobs")
     await chats.make(Every(timedelta(hours=1)), "first now")
     assert await chats.ask("/jobs delete 1") == "Deleted “water”."
-    assert await chats.ask("/jobs delete 1") == (f"There is no job “{(await deleted_id(chats))}”.")
+    assert await chats.ask("/jobs delete 1") == f"There is no job “{water.id}”."
     assert await chats.ask("/jobs delete 2") == "Deleted “news”."
     assert [job.spec.name for job in await chats.all()] == ["first now"]
 
 
-async def deleted_id(chats: Chats) -> JobId:
-    return chats.commands._lists[ANN][0]
-
-
-async def test_a_number_without_a_list_is_answered_with_the_list() -> None:
+async def test_a_number_without_a_list_is_answered_with_the_list(chats: Chats) -> None:
     """After a restart nobody knows which list somebody has before them."""
-    chats = Chats()
-    await chats.make(Every(timedelta(hours=2)), "water")
+    await chats.make(WATER, "water")
     answer = await chats.ask("/jobs delete 1")
     assert answer.splitlines()[1].startswith("1. water: ")
+    assert (await chats.ask("/jobs delete 1", BOB)).endswith(texts.NO_JOBS), "each chat has its own"
     assert len(await chats.all()) == 1
     assert await chats.ask("/jobs delete 1") == "Deleted “water”."
 
 
-async def test_each_chat_has_its_own_numbers() -> None:
-    """SPEC SEC-3."""
-    chats = Chats()
-    await chats.make(Every(timedelta(hours=2)), "water")
-    await chats.ask("/jobs")
-    assert (await chats.ask("/jobs delete 1", BOB)).endswith(texts.NO_JOBS)
-    assert len(await chats.all()) == 1
-
-
 @pytest.mark.parametrize("number", ["0", "2", "21", "9" * 5000, "00"])
-async def test_a_number_that_is_not_in_the_list_changes_nothing(number: str) -> None:
-    chats = Chats()
-    await chats.make(Every(timedelta(hours=2)), "water")
+async def test_a_number_that_is_not_in_the_list_changes_nothing(chats: Chats, number: str) -> None:
+    await chats.make(WATER, "water")
     await chats.ask("/jobs")
     assert (await chats.ask(f"/jobs delete {number}")).startswith("There is no number ")
     assert len(await chats.all()) == 1
 
 
-@pytest.mark.parametrize("word", ["water", "WATER", "-1", "²", "٣", "../x", "%", "x" * 5000])
-async def test_another_word_is_a_name_and_finds_only_what_is_called_so(word: str) -> None:
-    chats = Chats()
-    await chats.make(Every(timedelta(hours=2)), "water")
+@pytest.mark.parametrize("word", ["WATER", "-1", "²", "٣", "../x", "%", "x" * 5000])
+async def test_another_word_is_a_name_and_finds_only_what_is_called_so(
+    chats: Chats, word: str
+) -> None:
+    await chats.make(WATER, "water")
     await chats.ask("/jobs")
     answer = await chats.ask(f"/jobs delete {word}")
-    if word == "water":
-        assert answer == "Deleted “water”."
-    else:
-        assert answer.startswith("There is no job “")
-        assert len(answer) < 100
+    assert answer.startswith("There is no job “")
+    assert len(answer) < 100
+    assert await chats.ask("/jobs delete water") == "Deleted “water”."
 
 
-async def test_a_foreign_job_is_no_job_by_name_or_by_id() -> None:
+async def test_a_foreign_job_is_no_job_by_name_or_by_id(chats: Chats) -> None:
     """SPEC SEC-3."""
-    chats = Chats()
-    secret = await chats.make(Every(timedelta(hours=2)), "secret", target=BOB)
+    secret = await chats.make(WATER, "secret", target=BOB)
     for asked in (secret.spec.slug, secret.id, secret.id[:13]):
         for action in ("pause", "resume", "run", "delete"):
             answer = await chats.ask(f"/jobs {action} {asked}")
@@ -315,8 +312,8 @@ async def test_a_foreign_job_is_no_job_by_name_or_by_id() -> None:
         ("/jobs pause", texts.HOW),
     ],
 )
-async def test_half_a_command_tells_how_it_goes(text: str, words: str) -> None:
-    assert (await Chats().ask(text)).startswith(words)
+async def test_half_a_command_tells_how_it_goes(chats: Chats, text: str, words: str) -> None:
+    assert (await chats.ask(text)).startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -328,27 +325,22 @@ async def test_half_a_command_tells_how_it_goes(text: str, words: str) -> None:
         (RunNow.OFF, texts.NOT_CARRIED_OUT),
     ],
 )
-async def test_a_run_that_does_not_begin_says_why(answer: RunNow, words: str) -> None:
+async def test_a_run_that_does_not_begin_says_why(chats: Chats, answer: RunNow, words: str) -> None:
     """SPEC CRON-11."""
-    chats = Chats()
-    await chats.make(Every(timedelta(hours=2)), "water")
+    await chats.make(WATER, "water")
     chats.hand.answer = answer
     assert await chats.ask("/jobs run water") == words
 
 
-async def test_what_cannot_be_resumed_says_why() -> None:
+async def test_what_cannot_be_resumed_says_why(chats: Chats) -> None:
     """SPEC CRON-2."""
-    chats = Chats()
     reminder = await chats.make(chats.soon())
     await chats.happened(reminder, deleted=False)
-    answer = await chats.ask(f"/jobs resume {reminder.spec.slug}")
-    assert answer.endswith(".")
+    assert (await chats.ask(f"/jobs resume {reminder.spec.slug}")).endswith(".")
     assert (await chats.service.get(reminder.id, Requester(None))).state is JobState.COMPLETED
 
 
-async def test_the_status_names_the_three_jobs_that_run_next() -> None:
-    """SPEC CMD-5."""
-    chats = Chats()
+async def test_the_status_names_the_three_jobs_that_run_next(chats: Chats) -> None:
     asked = row(message("/status"))
     assert await chats.commands.coming(asked) == []
     for number in (4, 2, 3, 1):
@@ -363,27 +355,20 @@ async def test_the_status_names_the_three_jobs_that_run_next() -> None:
 # ---------------------------------------------------------------------------- /timezone
 
 
-async def test_a_chat_chooses_its_time_zone_and_reads_its_clock() -> None:
+async def test_a_chat_chooses_its_time_zone_and_reads_its_clock(chats: Chats) -> None:
     """SPEC CMD-5, CRON-1."""
-    chats = Chats()
     assert (await chats.ask("/timezone")).startswith("Your time zone is UTC, where it is ")
     answer = await chats.ask("/timezone Asia/Kolkata")
     assert answer.startswith("Your time zone is now Asia/Kolkata, where it is Fri 08:34.")
     assert (await chats.ask("/timezone")).startswith("Your time zone is Asia/Kolkata, ")
     assert (await chats.ask("/timezone", BOB)).startswith("Your time zone is UTC, ")
     assert (await chats.make(Cron("0 9 * * *"))).spec.zone == "Asia/Kolkata"
-
-
-async def test_default_goes_back_to_the_zone_of_the_settings() -> None:
-    chats = Chats()
-    await chats.ask("/timezone Asia/Kolkata")
     assert (await chats.ask("/timezone Default")).startswith("Your time zone is now UTC, ")
 
 
 @pytest.mark.parametrize("zone", ["Berlin", "CEST", "+02:00", "../etc/passwd", "x" * 3000])
-async def test_what_is_no_zone_is_refused_with_a_hint(zone: str) -> None:
+async def test_what_is_no_zone_is_refused_with_a_hint(chats: Chats, zone: str) -> None:
     """SPEC CRON-2."""
-    chats = Chats()
     answer = await chats.ask(f"/timezone {zone}")
     assert answer.startswith("Unknown time zone ")
     assert "(" in answer
@@ -391,27 +376,18 @@ async def test_what_is_no_zone_is_refused_with_a_hint(zone: str) -> None:
     assert (await chats.ask("/timezone")).startswith("Your time zone is UTC, ")
 
 
-# ---------------------------------------------------------------------------- switched off
-
-
-async def test_where_jobs_are_switched_off_the_chat_says_so_and_nothing_is_made() -> None:
+async def test_where_jobs_are_switched_off_they_are_neither_run_nor_made_but_edited() -> None:
     """SPEC CRON-4."""
     chats = Chats(JobCreationRules(PROFILE, enabled=False))
     assert await chats.ask("/jobs") == texts.OFF
-    ran = await chats.happened(await chats.make(chats.soon()))
-    await chats.make(Every(timedelta(hours=2)), "water")
+    ran = await chats.reminded()
+    await chats.make(WATER, "water")
     assert (await chats.ask("/jobs")).splitlines()[0] == texts.OFF
     assert await chats.ask("/jobs run water") == texts.OFF
     assert await chats.commands.coming(row(message("/status"))) == [texts.OFF]
     for action in (JobAction.SNOOZE_10M, JobAction.AGAIN):
-        assert await chats.press(action, ran.id) == texts.OFF
+        assert await chats.press(action, ran) == texts.OFF
     assert [job.spec.name for job in await chats.all()] == ["water"]
-
-
-async def test_where_jobs_are_switched_off_they_can_still_be_edited() -> None:
-    """SPEC CRON-4."""
-    chats = Chats(JobCreationRules(PROFILE, enabled=False))
-    await chats.make(Every(timedelta(hours=2)), "water")
     assert await chats.ask("/jobs pause water") == "“water” is paused."
     assert await chats.ask("/jobs delete water") == "Deleted “water”."
 
@@ -419,128 +395,98 @@ async def test_where_jobs_are_switched_off_they_can_still_be_edited() -> None:
 # ---------------------------------------------------------------------------- buttons
 
 
-async def test_done_is_only_an_answer() -> None:
-    """SPEC CRON-13."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon(), "Tea time"))
-    assert await chats.press(JobAction.DONE, ran.id) == "✅ Done: Tea time"
-    assert await chats.all() == []
-
-
 @pytest.mark.parametrize(
-    ("action", "after"),
+    ("action", "after", "day"),
     [
-        (JobAction.SNOOZE_10M, timedelta(minutes=10)),
-        (JobAction.SNOOZE_1H, timedelta(hours=1)),
-        (JobAction.SNOOZE_TOMORROW, timedelta(days=1)),
+        (JobAction.SNOOZE_10M, timedelta(minutes=10), "today"),
+        (JobAction.SNOOZE_1H, timedelta(hours=1), "today"),
+        (JobAction.SNOOZE_TOMORROW, timedelta(days=1), "tomorrow"),
     ],
 )
-async def test_a_snooze_makes_the_same_reminder_again(action: JobAction, after: timedelta) -> None:
-    """SPEC CRON-13."""
-    chats = Chats()
+async def test_a_snooze_makes_the_same_reminder_again_where_its_button_was_pressed(
+    chats: Chats, action: JobAction, after: timedelta, day: str
+) -> None:
+    """SPEC CRON-13, CRON-14, CRON-17: the thread is the one in which somebody is."""
     await chats.ask("/timezone Asia/Kolkata")
-    ran = await chats.happened(await chats.make(chats.soon(), "Tea time", Prompt("Say tea")))
+    policy = {"session": "fresh", "retries": 1}
+    ran = await chats.reminded(name="Tea time", payload=Prompt("Say tea"), policy=policy)
+    thread = replace(ANN, thread="7")
     before = chats.clock.now()
-    answer = await chats.press(action, ran.id)
-    assert answer.startswith("💤 I will remind you of “Tea time” again today ") or (
-        action is JobAction.SNOOZE_TOMORROW and "again tomorrow " in answer
-    )
+    answer = await chats.press(action, ran, thread)
+    assert answer.startswith(f"💤 I will remind you of “Tea time” again {day} ")
     (again,) = await chats.all()
+    spec = again.spec
     assert again.next_run_at == before + after
-    assert again.spec.payload == Prompt("Say tea")
-    assert (again.spec.title, again.spec.zone) == ("Tea time", "Asia/Kolkata")
-    assert (again.owner, again.maker) == (owner_of(ANN, PeerKind.DIRECT), Maker.PERSON)
-    assert again.spec.target == ANN
+    assert (spec.title, spec.payload, spec.policy) == ("Tea time", Prompt("Say tea"), policy)
+    assert (spec.zone, spec.target) == ("Asia/Kolkata", thread)
+    assert (again.owner, again.maker) == (ANNS, Maker.PERSON)
 
 
 @pytest.mark.parametrize("action", [a for a in JobAction if a is not JobAction.DONE])
-async def test_a_second_press_makes_no_second_reminder(action: JobAction) -> None:
-    """SPEC CRON-13."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon()))
-    await chats.press(action, ran.id)
+async def test_a_second_press_makes_no_second_reminder(chats: Chats, action: JobAction) -> None:
+    """SPEC CRON-13, NODE-1: also to another process."""
+    ran = await chats.reminded()
+    await chats.press(action, ran)
     (once,) = await chats.all()
     await asyncio.sleep(0.5)
-    answer = await chats.press(action, ran.id)
-    assert "already" in answer
+    assert "already" in await chats.press(action, ran)
+    elsewhere = GatewayJobService(chats.store, chats.clock, JobCreationRules(PROFILE))
+    chats.commands = JobCommands(elsewhere, chats.store)
+    assert "already" in await chats.press(action, ran)
     assert await chats.all() == [once]
 
 
 @pytest.mark.parametrize("second", [JobAction.SNOOZE_TOMORROW, JobAction.AGAIN, JobAction.DONE])
-async def test_the_buttons_of_a_reminder_act_once(second: JobAction) -> None:
-    """SPEC CRON-13."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon()))
-    await chats.press(JobAction.SNOOZE_10M, ran.id)
-    assert await chats.press(second, ran.id) == texts.ANSWERED
+async def test_the_buttons_of_a_reminder_act_once(chats: Chats, second: JobAction) -> None:
+    ran = await chats.reminded()
+    await chats.press(JobAction.SNOOZE_10M, ran)
+    assert await chats.press(second, ran) == texts.ANSWERED
     assert len(await chats.all()) == 1
 
 
-async def test_a_press_that_a_crash_repeats_does_the_same() -> None:
+async def test_a_press_that_a_crash_repeats_does_the_same(chats: Chats) -> None:
     """SPEC IO-2."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon()))
-    data = job_data(JobAction.DONE, ran.id)
-    press = replace(message("label"), target=ANN, press=data)
+    press = pressed(JobAction.DONE, job_buttons(await chats.reminded()))
     assert await chats.ask(press) == await chats.ask(press) == "✅ Done: tea"
+    assert await chats.all() == []
 
 
 async def test_buttons_stay_when_a_press_could_not_be_carried_out() -> None:
+    """SPEC CRON-15."""
     chats = Chats(JobCreationRules(PROFILE, most=1))
-    ran = await chats.happened(await chats.make(chats.soon()))
-    await chats.make(Every(timedelta(hours=2)), "water")
-    data = job_data(JobAction.SNOOZE_10M, ran.id)
-    press = row(replace(message("label"), target=ANN, press=data))
-    button = JobButton(JobAction.SNOOZE_10M, ran.id)
-    assert not (await chats.commands.press(press, button)).is_used
-
-
-async def test_a_second_press_to_another_process_makes_no_second_one_either() -> None:
-    """SPEC CRON-13, NODE-1."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon()))
-    await chats.press(JobAction.SNOOZE_10M, ran.id)
-    chats.commands = JobCommands(
-        GatewayJobService(chats.store, chats.clock, JobCreationRules(PROFILE)), chats.store
-    )
-    answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
-    assert answer.startswith("💤 “tea” is already snoozed until today ")
-    assert len(await chats.all()) == 1
+    ran = await chats.reminded()
+    await chats.make(WATER, "water")
+    press = row(pressed(JobAction.SNOOZE_10M, job_buttons(ran)))
+    result = await chats.commands.press(press, JobButton(JobAction.SNOOZE_10M, ran))
+    assert result.answer == "The limit of 1 job is reached. Delete a job first."
+    assert not result.is_used
 
 
 @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.PAUSED])
-async def test_a_press_after_the_snoozed_one_is_over_snoozes_anew(state: JobState) -> None:
+async def test_a_press_after_the_snoozed_one_is_over_snoozes_anew(
+    chats: Chats, state: JobState
+) -> None:
     """SPEC CRON-13: oxydra and halo keep what has run."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon()))
-    await chats.press(JobAction.SNOOZE_10M, ran.id)
-    (once,) = await chats.all()
+    ran = await chats.reminded()
+    once = await chats.snoozed(ran)
     if state is JobState.PAUSED:
         await chats.ask(f"/jobs pause {once.spec.slug}")
     else:
         await chats.happened(once, deleted=False)
     before = chats.clock.now()
-    assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I will remind you of ")
-    (again,) = await chats.all()
+    again = await chats.snoozed(ran)
     assert again.id == once.id
     assert (again.state, again.next_run_at) == (JobState.ACTIVE, before + timedelta(minutes=10))
 
 
-async def test_a_snoozed_reminder_can_be_snoozed_in_its_turn() -> None:
-    """SPEC CRON-13."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon()))
-    await chats.press(JobAction.SNOOZE_10M, ran.id)
-    (first,) = await chats.all()
-    ran = await chats.happened(first)
-    await chats.press(JobAction.SNOOZE_10M, ran.id)
-    (second,) = await chats.all()
+async def test_a_snoozed_reminder_can_be_snoozed_in_its_turn(chats: Chats) -> None:
+    first = await chats.snoozed(await chats.reminded())
+    second = await chats.snoozed((await chats.happened(first)).id)
     assert (second.spec.title, second.spec.payload) == (first.spec.title, first.spec.payload)
 
 
-async def test_again_runs_the_job_itself_while_there_is_one() -> None:
+async def test_again_runs_the_job_itself_while_there_is_one(chats: Chats) -> None:
     """SPEC CRON-11, CRON-13."""
-    chats = Chats()
     job = await chats.make(chats.soon())
     ran = await chats.happened(job, deleted=False)
     chats.hand.at_once = True
@@ -549,173 +495,111 @@ async def test_again_runs_the_job_itself_while_there_is_one() -> None:
     assert len(await chats.all()) == 1
 
 
-async def test_again_makes_a_job_of_the_next_second_when_it_is_gone() -> None:
-    """SPEC CRON-13."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon()))
+async def test_again_makes_a_job_of_the_next_second_when_it_is_gone(chats: Chats) -> None:
+    ran = await chats.reminded()
     before = chats.clock.now()
-    assert await chats.press(JobAction.AGAIN, ran.id) == "Started “tea”."
+    assert await chats.press(JobAction.AGAIN, ran) == "Started “tea”."
     (again,) = await chats.all()
     assert again.next_run_at == before + timedelta(seconds=1)
     assert chats.hand.ran == []
-
-
-async def test_a_snooze_keeps_what_the_job_says_of_itself() -> None:
-    """SPEC CRON-14, CRON-17."""
-    chats = Chats()
-    policy = {"session": "fresh", "retries": 1}
-    ran = await chats.happened(await chats.make(chats.soon(), policy=policy))
-    await chats.press(JobAction.SNOOZE_10M, ran.id)
-    (again,) = await chats.all()
-    assert again.spec.policy == policy
-
-
-async def test_a_snoozed_reminder_comes_where_the_button_was_pressed() -> None:
-    """SPEC CRON-13: in the thread in which somebody is."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon()))
-    thread = replace(ANN, thread="7")
-    await chats.press(JobAction.SNOOZE_10M, ran.id, thread)
-    (again,) = await chats.all()
-    assert again.spec.target == thread
 
 
 # ---------------------------------------------------------------------------- whose button
 
 
 @pytest.mark.parametrize("action", list(JobAction))
-async def test_a_button_of_something_unknown_gets_one_polite_line(action: JobAction) -> None:
-    chats = Chats()
-    assert await chats.press(action, UNKNOWN) == texts.GONE
-    assert await chats.all() == []
-
-
-@pytest.mark.parametrize("action", list(JobAction))
-@pytest.mark.parametrize("deleted", [True, False])
-async def test_a_press_that_names_a_foreign_reminder_gets_the_same_line(
-    action: JobAction, deleted: bool
+async def test_a_button_of_something_unknown_or_foreign_gets_one_polite_line(
+    chats: Chats, action: JobAction
 ) -> None:
     """SPEC SEC-3: what a press brings can be made up."""
-    chats = Chats()
-    secret = await chats.make(chats.soon(), "secret", target=BOB)
-    ran = await chats.happened(secret, deleted=deleted)
-    assert await chats.press(action, ran.id) == texts.GONE
-    assert await chats.all(owner_of(ANN, PeerKind.DIRECT)) == []
+    bobs = [await chats.reminded(target=BOB, deleted=deleted) for deleted in (True, False)]
+    operators = await chats.reminded(target=BOB, by=Requester(None))
+    for ran in (UNKNOWN, *bobs, operators):
+        assert await chats.press(action, ran) == texts.GONE
+    assert await chats.all(ANNS) == []
     assert chats.hand.ran == []
 
 
-async def test_what_an_operators_job_has_said_here_can_be_snoozed_here() -> None:
+async def test_what_an_operators_job_has_said_here_can_be_snoozed_here(chats: Chats) -> None:
     """SPEC CRON-13: a button that is shown works."""
-    chats = Chats()
-    operators = await chats.make(
-        chats.soon(), "Standup", by=Requester(None), policy={"usd": 9, "retries": 0}
-    )
+    policy = {"usd": 9, "retries": 0}
+    operators = await chats.make(chats.soon(), "Standup", by=Requester(None), policy=policy)
     assert operators.owner == OPERATOR
-    ran = await chats.happened(operators, deleted=False)
-    assert (await chats.press(JobAction.SNOOZE_10M, ran.id)).startswith("💤 I will remind you of ")
-    (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
+    again = await chats.snoozed((await chats.happened(operators, deleted=False)).id)
     assert (again.maker, again.spec.payload) == (Maker.PERSON, FixedMessage("Drink tea"))
     assert again.spec.policy == {}, "what operators grant to their jobs is theirs"
 
 
-async def test_an_operators_job_is_not_run_by_a_button_but_what_it_said_comes_again() -> None:
+async def test_an_operators_job_is_not_run_by_a_button_but_what_it_said_comes_again(
+    chats: Chats,
+) -> None:
     """SPEC SEC-3."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon(), by=Requester(None)), deleted=False)
-    assert await chats.press(JobAction.AGAIN, ran.id) == "Started “tea”."
+    ran = await chats.reminded(by=Requester(None), deleted=False)
+    assert await chats.press(JobAction.AGAIN, ran) == "Started “tea”."
     assert chats.hand.ran == []
-    assert len(await chats.all(owner_of(ANN, PeerKind.DIRECT))) == 1
+    assert len(await chats.all(ANNS)) == 1
 
 
+FOR_ANN = Requester(ANNS)
+"""An operator who makes a job for a chat, with limits of its own."""
+
+
+@pytest.mark.parametrize(
+    ("job", "output", "says"),
+    [
+        ({"payload": Program(("backup", "--all"))}, "All is saved.", "All is saved."),
+        (
+            {"payload": Prompt("Fine?", "openai:expensive"), "agent": AgentName("ops")},
+            "It is fine.",
+            "It is fine.",
+        ),
+        (
+            {"payload": Prompt("Watch"), "notify": Notify.CONDITIONAL},
+            "[NOTIFY] It rains.",
+            "It rains.",
+        ),
+        (
+            {"payload": Prompt("Read all"), "policy": {"turns": 500}, "by": FOR_ANN},
+            "[NOTIFY] No news.",
+            "[NOTIFY] No news.",
+        ),
+    ],
+    ids=["program", "another agent and model", "conditional", "granted to the chat"],
+)
 @pytest.mark.parametrize("action", [JobAction.SNOOZE_10M, JobAction.AGAIN])
-async def test_a_program_of_an_operator_is_started_by_no_button(action: JobAction) -> None:
-    """SPEC CRON-0."""
-    chats = Chats()
-    program = Program(("backup", "--all"))
-    operators = await chats.make(chats.soon(), "Backup", program, by=Requester(None))
-    ran = await chats.happened(operators, deleted=False, output="All is saved.")
+async def test_of_what_a_chat_could_not_make_itself_only_the_words_come_again(
+    chats: Chats, action: JobAction, job: dict[str, Any], output: str, says: str
+) -> None:
+    """SPEC CRON-0, CRON-13, SEC-3."""
+    made = await chats.make(chats.soon(), **{"by": Requester(None), **job})
+    ran = await chats.happened(made, output=output)
     await chats.press(action, ran.id)
-    (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
-    assert again.spec.payload == FixedMessage("All is saved."), "what it said comes again"
+    (again,) = await chats.all(ANNS)
+    spec = again.spec
+    assert (spec.payload, spec.policy, spec.agent) == (FixedMessage(says), {}, MAIN_AGENT)
+    assert spec.notify is Notify.ALWAYS
+    assert "already" in await chats.press(action, ran.id)
     assert chats.hand.ran == []
-
-
-async def test_what_another_agent_said_comes_again_but_not_that_agent() -> None:
-    """SPEC SEC-3: nor the model that an operator has chosen for it."""
-    chats = Chats()
-    work = Prompt("Is the deploy fine?", "openai:expensive")
-    operators = await chats.make(
-        chats.soon(), "Deploy", work, by=Requester(None), agent=AgentName("ops")
-    )
-    ran = await chats.happened(operators, output="It is fine.")
-    await chats.press(JobAction.SNOOZE_10M, ran.id)
-    (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
-    assert (again.spec.payload, again.spec.agent) == (FixedMessage("It is fine."), MAIN_AGENT)
-
-
-async def test_of_a_chats_own_job_only_what_it_could_have_made_itself_works_again() -> None:
-    """SPEC SEC-3: an operator can make a job for a chat, with limits of its own."""
-    chats = Chats()
-    for_ann = Requester(owner_of(ANN, PeerKind.DIRECT))
-    granted = await chats.make(
-        chats.soon(), "News", Prompt("Read all of it"), by=for_ann, policy={"turns": 500}
-    )
-    ran = await chats.happened(granted, output="[NOTIFY] No news.")
-    await chats.press(JobAction.SNOOZE_10M, ran.id)
-    (again,) = await chats.all()
-    assert (again.spec.payload, again.spec.policy) == (FixedMessage("[NOTIFY] No news."), {})
-    answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
-    assert "already" in answer
-
-
-async def test_what_was_told_conditionally_comes_again_without_its_marker() -> None:
-    """SPEC CRON-13."""
-    chats = Chats()
-    operators = await chats.make(
-        chats.soon(), payload=Prompt("Watch"), by=Requester(None), notify=Notify.CONDITIONAL
-    )
-    ran = await chats.happened(operators, output="[NOTIFY] It rains.")
-    await chats.press(JobAction.SNOOZE_10M, ran.id)
-    (again,) = await chats.all(owner_of(ANN, PeerKind.DIRECT))
-    assert (again.spec.payload, again.spec.notify) == (FixedMessage("It rains."), Notify.ALWAYS)
 
 
 @pytest.mark.parametrize("action", list(JobAction))
 async def test_buttons_work_where_a_job_was_told_that_goes_to_whoever_spoke_last(
-    action: JobAction,
+    chats: Chats, action: JobAction
 ) -> None:
     """SPEC CRON-13: in a thread, too."""
-    chats = Chats()
     operators = await chats.make(chats.soon(), by=Requester(None), target=TargetKind.LAST)
     ran = await chats.happened(operators, deleted=False, told=replace(ANN, thread="7"))
     assert await chats.press(action, ran.id) != texts.GONE
     assert await chats.press(action, ran.id, BOB) == texts.GONE
-    assert await chats.all(owner_of(BOB, PeerKind.DIRECT)) == []
+    assert await chats.all(BOBS) == []
 
 
-async def test_an_operators_job_that_spoke_elsewhere_is_unknown_here() -> None:
-    """SPEC SEC-3."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon(), target=BOB, by=Requester(None)))
-    assert await chats.press(JobAction.SNOOZE_10M, ran.id) == texts.GONE
-
-
-async def test_a_chat_with_all_the_jobs_that_it_may_have_reads_so() -> None:
-    """SPEC CRON-15."""
-    chats = Chats(JobCreationRules(PROFILE, most=1))
-    ran = await chats.happened(await chats.make(chats.soon()))
-    await chats.make(Every(timedelta(hours=2)), "water")
-    answer = await chats.press(JobAction.SNOOZE_10M, ran.id)
-    assert answer == "The limit of 1 job is reached. Delete a job first."
-
-
-async def test_a_definition_that_cannot_be_read_is_unknown() -> None:
+async def test_a_definition_that_cannot_be_read_is_unknown(chats: Chats) -> None:
     """An older release may have written it."""
-    chats = Chats()
-    ran = await chats.happened(await chats.make(chats.soon()))
+    ran = await chats.reminded()
     logs = chats.store._db.cron.logs
-    logs[ran.id] = replace(logs[ran.id], definition={"spec": 7})
-    assert await chats.press(JobAction.SNOOZE_10M, ran.id) == texts.GONE
+    logs[ran] = replace(logs[ran], definition={"spec": 7})
+    assert await chats.press(JobAction.SNOOZE_10M, ran) == texts.GONE
 
 
 # ---------------------------------------------------------------------------- in a gateway
@@ -724,8 +608,8 @@ async def test_a_definition_that_cannot_be_read_is_unknown() -> None:
 async def reminded(gateway: GatewayProcess) -> OutboundMessage:
     """The message of a reminder, as it stands in the chat."""
     service = gateway.container.job_module.service
-    by = Requester(owner_of(ANN, PeerKind.DIRECT), Maker.MODEL, MAIN_AGENT, ANN)
     soon = At(service.now() + timedelta(seconds=5))
+    by = Requester(ANNS, Maker.MODEL, MAIN_AGENT, ANN)
     await service.create(JobDraft(soon, FixedMessage("Drink tea"), name="Tea time"), by)
     await gateway.channel.until_sent(len(gateway.channel.sent) + 1)
     return gateway.channel.sent[-1]
@@ -733,16 +617,14 @@ async def reminded(gateway: GatewayProcess) -> OutboundMessage:
 
 async def press(gateway: GatewayProcess, below: OutboundMessage, action: JobAction) -> str:
     """Press one of its buttons; what comes back."""
-    (button,) = [b for line in below.buttons for b in line if f":{action}:" in b.data]
-    pressed = replace(message(button.text), press=button.data, reply_to="7")
     known = len(gateway.channel.texts())
-    await gateway.gateway.accept([pressed])
+    await gateway.gateway.accept([replace(pressed(action, below.buttons), reply_to="7")])
     await until(lambda: len(gateway.channel.texts()) > known)
     return gateway.channel.texts()[known]
 
 
 async def test_a_reminder_is_snoozed_and_comes_again_with_buttons_of_its_own() -> None:
-    """SPEC CRON-13."""
+    """SPEC CRON-13: no press is a question for the agent."""
     async with a_process() as gateway:
         first = await reminded(gateway)
         assert first.text == "⏰ Drink tea"
@@ -758,24 +640,17 @@ async def test_a_reminder_is_snoozed_and_comes_again_with_buttons_of_its_own() -
         assert await press(gateway, first, JobAction.DONE) == texts.ANSWERED
         used = [one for one in gateway.channel.signals if isinstance(one, ButtonsUsed)]
         assert {(one.target, one.message) for one in used} == {(first.target, "7")}
-
-
-async def test_a_press_is_never_a_question_for_the_agent() -> None:
-    """SPEC CRON-13."""
-    async with a_process() as gateway:
-        below = await reminded(gateway)
         for action in JobAction:
-            await press(gateway, below, action)
+            await press(gateway, second, action)
         assert gateway.scripted.prompts == []
 
 
 async def test_the_same_press_that_comes_again_is_answered_once() -> None:
     """SPEC IO-1."""
     async with a_process() as gateway:
-        below = await reminded(gateway)
-        pressed = replace(message("Done"), press=below.buttons[0][0].data)
+        press = pressed(JobAction.DONE, (await reminded(gateway)).buttons)
         for _ in range(3):
-            await gateway.gateway.accept([pressed])
+            await gateway.gateway.accept([press])
         await asyncio.sleep(60)
         assert gateway.channel.texts() == ["⏰ Drink tea", "✅ Done: Tea time"]
 
@@ -788,9 +663,8 @@ async def test_while_the_database_is_away_a_press_waits_and_makes_one_reminder()
         answer = await press(gateway, below, JobAction.SNOOZE_1H)
         assert answer.startswith("💤 “Tea time” is already snoozed until ")
         coming = JobQuery(states=(JobState.ACTIVE,))
-        assert (
-            await gateway.container.job_module.service.search(coming, Requester(None))
-        ).total == 1
+        service = gateway.container.job_module.service
+        assert (await service.search(coming, Requester(None))).total == 1
 
 
 async def test_a_command_about_jobs_may_be_typed_by_whoever_may_talk() -> None:
