@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -14,8 +16,10 @@ from goclaw_py.jobs.schedule import At, Every, Schedule
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.ports.jobs import JobDraft, JobService, Requester
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.clock import START
-from tests.support.harness import GatewayProcess
+from tests.support.harness import GatewayProcess, a_process, until
 
 ANN = Target("telegram", "default", "ann")
 OPERATOR = Requester(owner=None)
@@ -86,3 +90,26 @@ async def ends(gateway: GatewayProcess, job: Job) -> list[str]:
         f"{row.status.value}{':' + row.why.value if row.why else ''}"
         for row in await log_of(gateway, job)
     ]
+
+
+async def stored(gateway: GatewayProcess, job: Job) -> Job:
+    """The job as the store has it now."""
+    found = await gateway.store.job(job.id)
+    assert found is not None
+    return found
+
+
+async def until_idle(gateway: GatewayProcess) -> None:
+    """Until no occurrence is at work."""
+    await until(lambda: not gateway.container.job_module.occurrences.load)
+
+
+@asynccontextmanager
+async def at_work(
+    agent: ScriptedAgent, wanted: Wanted, database: MemoryDatabase | None = None
+) -> AsyncIterator[tuple[GatewayProcess, Job]]:
+    """A gateway, and a job of the operator's whose run has begun and blocks."""
+    async with a_process(agent, database=database) as gateway:
+        job = await make(gateway, wanted)
+        await until(lambda: bool(agent.active), within_s=700)
+        yield gateway, job
