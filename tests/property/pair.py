@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +16,6 @@ from goclaw_py.scheduler import models as requests
 from goclaw_py.scheduler import scheduler
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import LaneView
-from tests.property.books import nothing_is_left
 from tests.property.histories import Dice, Setting
 from tests.property.naive import Halt, Naive
 from tests.property.naive_records import HOLDING, RUNNING, STOPPING, Told, Wish, Wrong
@@ -27,6 +26,9 @@ JITTER_S = 1 / 1024
 
 All other times are multiples of a quarter second, and all sums are exact.
 """
+
+POLICY = ("mode", "capacity", "drop", "debounce_s", "concurrency", "turn_messages", "turn_chars")
+"""What of a wish is its policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +46,9 @@ class Core:
 
     def request(self, wish: Wish) -> Any:
         """The request in this core's own types: those of a planted one are not the real ones."""
-        policy = self.requests.QueuePolicy(
-            mode=wish.mode,
-            capacity=wish.capacity,
-            drop=wish.drop,
-            debounce_s=wish.debounce_s,
-            concurrency=wish.concurrency,
-            turn_messages=wish.turn_messages,
-            turn_chars=wish.turn_chars,
-        )
-        return self.requests.Request(
-            id=wish.id,
-            session=wish.session,
-            lane=wish.lane,
-            agent=wish.agent,
-            sender=wish.sender,
-            policy=policy,
-            cut=wish.cut,
-            deadline_s=wish.deadline_s,
-            run_timeout_s=wish.run_timeout_s,
-            parent=wish.parent,
-            awaited=wish.awaited,
-            chars=wish.chars,
-        )
+        given = asdict(wish)
+        policy = self.requests.QueuePolicy(**{name: given.pop(name) for name in POLICY})
+        return self.requests.Request(policy=policy, **given)
 
 
 REAL = Core()
@@ -93,6 +75,8 @@ class Pair:
         self.submitted = 0
         self.taken_ids: list[str] = []
         self.offers: list[tuple[str, str]] = []
+        self.last: dict[str, str] = {}
+        """For each request that was let in whether it has started, joined another, or ended."""
         self.story: list[str] = []
         """Each input and its effects, for people."""
 
@@ -132,10 +116,7 @@ class Pair:
         if runs := self.runs_that_may_end():
             run_id = dice.pick(runs)
             outcome = dice.pick([Outcome.COMPLETED, Outcome.FAILED, Outcome.CANCELLED])
-            if dice.chance(3):
-                self.tell("finish", run_id, outcome)
-            else:
-                self.tell("finished", run_id, outcome)
+            self.tell("finish" if dice.chance(3) else "finished", run_id, outcome)
 
     def happens_store(self, dice: Dice) -> None:
         if runs := [r.id for r in self.naive.live if r.state in HOLDING and r.has_outcome]:
@@ -244,29 +225,45 @@ class Pair:
     def submit(self, wish: Wish) -> None:
         self.taken_ids.append(wish.id)
         now = self.now
-        self.both(
+        told = self.both(
             f"submit {wish}",
             lambda: self.real.submit(self.core.request(wish), now),
             lambda: self.naive.submit(wish, now),
         )
+        if told is not None:
+            self.last[wish.id] = ""
+            self.note(told)
 
     def tell(self, what: str, *words: object, **more: object) -> None:
         arguments = (*words, self.now)
-        self.both(
+        told = self.both(
             " ".join(map(str, (what, *arguments, *more.values()))),
             lambda: getattr(self.real, what)(*arguments, **more),
             lambda: getattr(self.naive, what)(*arguments, **more),
         )
+        self.note(told or [])
 
-    def both(self, line: str, real: Callable[[], Any], naive: Callable[[], object]) -> None:
+    def both(
+        self, line: str, real: Callable[[], Any], naive: Callable[[], object]
+    ) -> list[Told] | None:
+        """Their effects; nothing if it was an error."""
         self.story.append(line)
         expected, answer = answer_of(naive), answer_of(real)
         self.story.append(f"    {answer}")
         assert answer == expected, f"{self.told_so_far()}\nexpected {expected}"
         if isinstance(answer, Halt):
-            answer = answer.told
-        if isinstance(answer, list):
-            self.offers += [(str(e[1]), str(e[2])) for e in answer if e[0] == "offer"]
+            return answer.told
+        return answer if isinstance(answer, list) else None
+
+    def note(self, told: list[Told]) -> None:
+        """Whatever the naive one says: nobody starts or ends twice, or after it has ended."""
+        for kind, run_id, *more in told:
+            if kind == "offer":
+                self.offers.append((str(run_id), str(more[0])))
+            elif kind in ("start", "join", "ended"):
+                before = self.last[str(run_id)]
+                assert before in (("", "start") if kind == "ended" else ("",)), self.told_so_far()
+                self.last[str(run_id)] = str(kind)
 
     def time_passes(self, seconds: float) -> None:
         """Ring each timer at the instant that the scheduler asked for."""
@@ -302,6 +299,7 @@ class Pair:
                 assert ends, "deadlock\n" + self.told_so_far()
                 self.time_passes(max(0.0, min(ends) - self.now))
             self.compare()
+        assert set(self.last.values()) <= {"join", "ended"}, self.told_so_far()
         nothing_is_left(self.real)
 
     # ------------------------------------------------------------------ comparing
@@ -328,6 +326,11 @@ class Pair:
         at, expected_at = real.next_timer(), naive.next_timer()
         assert expected_at is None or (at is not None and at <= expected_at), self.told_so_far()
         assert real.idle == (not naive.live)
+        for lane in real.lanes():
+            assert lane.waiting == 0 or lane.active >= lane.concurrency, "it has room"
+        for session in real._machine.sessions.values():
+            assert session.active or session.waiting, "it should be forgotten"
+            assert len(session.waiting) <= max(self.setting.capacities)
 
     def expected_numbers(self, name: str) -> tuple[object, ...]:
         pool = self.naive.pools[name]
@@ -341,6 +344,18 @@ class Pair:
 
     def told_so_far(self) -> str:
         return "\n".join(self.story)
+
+
+def nothing_is_left(scheduler: RunScheduler) -> None:
+    """Hold that a scheduler remembers nothing of what it was told."""
+    machine = scheduler._machine
+    assert scheduler.next_timer() is None
+    assert (machine.sessions, machine.kin, machine.collector._sessions) == ({}, {}, {})
+    assert (len(machine.timers), len(machine.collector.timers)) == (0, 0)
+    for lane in machine.lanes.values():
+        assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
+    for agent in machine.agents.values():
+        assert (agent.active, agent.line) == (0, {})
 
 
 def numbers(lane: LaneView) -> tuple[object, ...]:
