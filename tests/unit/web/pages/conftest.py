@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import AsyncIterator
 from urllib.parse import urlencode
 
@@ -18,6 +19,7 @@ from tests.unit.web.fakes import NOW, FakeControl
 TOKEN = "0123456789abcdef"
 HTML = {"accept": "text/html,application/xhtml+xml"}
 ORIGIN = {"origin": "http://localhost:8420"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 class World:
@@ -51,8 +53,29 @@ class Browser(httpx.AsyncClient):
 
     async def send_form(self, path: str, **fields: object) -> httpx.Response:
         content = urlencode(fields).encode()
-        kind = {"content-type": "application/x-www-form-urlencoded"}
-        return await self.post(path, content=content, headers={**ORIGIN, **kind})
+        return await self.post(path, content=content, headers={**ORIGIN, **FORM})
+
+    async def says(self, path: str, *parts: str, status: int = 200) -> str:
+        """All that a page says, on one line, as people read it; these parts are in it."""
+        return _said(await self.get(path), status, parts)
+
+    async def leads(self, path: str, place: str, **fields: object) -> None:
+        """A form is accepted, and the browser goes on to that place."""
+        answer = await self.send_form(path, **fields)
+        assert (answer.status_code, answer.headers["location"]) == (303, place)
+
+    async def refuses(self, path: str, status: int, *parts: str, **fields: object) -> str:
+        """A form is refused with these words; the page as HTML."""
+        answer = await self.send_form(path, **fields)
+        _said(answer, status, parts)
+        return answer.text
+
+
+def _said(answer: httpx.Response, status: int, parts: tuple[str, ...]) -> str:
+    said = " ".join(html.unescape(answer.text).split())
+    assert answer.status_code == status, said
+    assert [part for part in parts if part not in said] == [], said
+    return said
 
 
 _world: World | None = None

@@ -6,7 +6,6 @@ import html
 from dataclasses import replace
 from datetime import timedelta
 
-import httpx
 import pytest
 
 from goclaw_py.heartbeat.checklist.checklist import parse
@@ -14,6 +13,7 @@ from goclaw_py.heartbeat.models import (
     EVENT_CHARS,
     MAX_EVENTS,
     HeartbeatEvent,
+    HeartbeatRun,
     HeartbeatRunStatus,
     Skip,
 )
@@ -25,8 +25,13 @@ from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.web.pages import heartbeats as page
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, FakeHeartbeats
 from tests.unit.web.fakes import FakeControl, unavailable
-from tests.unit.web.pages.conftest import Browser
-from tests.unit.web.pages.test_site import ATTACK, Reader
+from tests.unit.web.pages.conftest import ORIGIN, Browser
+from tests.unit.web.pages.test_site import ATTACK, check_that_nothing_runs
+
+ALERT = replace(OK, status=HeartbeatRunStatus.ALERTED, reply="Mail!", target=CHAT)
+SAVE = "/heartbeats/main/checklist/save"
+SAVED = "/heartbeats/main?notice=saved"
+CHANGED = "HEARTBEAT.md has changed meanwhile, so nothing was saved."
 
 
 class Files(FakeHeartbeats):
@@ -54,9 +59,14 @@ def hearts(control: FakeControl) -> FakeHeartbeats:
     return control.hearts
 
 
-def text_of(answer: httpx.Response) -> str:
-    """What a page says, on one line, as people read it."""
-    return " ".join(html.unescape(answer.text).split())
+LIST = "# Mine\n\n- [ ] mail\n- [x] build\n- [ ] every 2h: post\n"
+
+
+@pytest.fixture
+def file(control: FakeControl) -> Files:
+    """The checklist is a file that says ``LIST``."""
+    control.hearts = Files(LIST)
+    return control.hearts
 
 
 def seen(text: str) -> str:
@@ -64,9 +74,12 @@ def seen(text: str) -> str:
     return parse(text).version
 
 
-def file_of(control: FakeControl, text: str) -> Files:
-    control.hearts = Files(text)
-    return control.hearts
+def beats(count: int) -> list[HeartbeatRun]:
+    """One an hour, the newest first."""
+    return [
+        replace(OK, id=HeartbeatRunId(f"b-{number}"), claimed_at=AT - timedelta(hours=number))
+        for number in range(count)
+    ]
 
 
 # ---------------------------------------------------------------------------- looking
@@ -74,73 +87,46 @@ def file_of(control: FakeControl, text: str) -> Files:
 
 async def test_each_agent_has_a_card_in_words(browser: Browser) -> None:
     """SPEC HB-9."""
-    said = text_of(await browser.get("/heartbeats"))
-    for part in (
-        'href="/heartbeats/main"',
-        'href="/heartbeats/helper"',
-        ">on</span> every 30 minutes",
-        "Tue 3 Mar 2026, 09:27 (Europe/Berlin)",
-        "to telegram.work:-1005:7",
-        "reachable",
-        "$0.0123",
-        "this month: $0.0246",
+    await browser.says(
+        "/heartbeats",
+        *('href="/heartbeats/main"', 'href="/heartbeats/helper"', ">on</span> every 30 minutes"),
+        *("Tue 3 Mar 2026, 09:27 (Europe/Berlin)", "to telegram.work:-1005:7", "reachable"),
+        *("$0.0123", "this month: $0.0246", "could not be delivered"),
         "Nothing needed attention, so no message was sent.",
-        "could not be delivered",
-    ):
-        assert part in said, part
+    )
 
 
-async def test_without_agents_a_newcomer_is_told_what_to_do(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
-    hearts.views = {}
-    said = text_of(await browser.get("/heartbeats"))
-    assert "There are no agents." in said
-    assert "[agents.main]" in said
-
-
-async def test_a_heart_that_has_not_beaten_says_how_to_let_it(
+async def test_what_is_missing_is_said_with_what_to_do(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     hearts.heartbeat_runs = []
-    assert "There has been no heartbeat run yet." in text_of(await browser.get("/heartbeats"))
+    await browser.says("/heartbeats", "There has been no heartbeat run yet.")
     hearts.texts[MAIN] = []
-    said = text_of(await browser.get("/heartbeats/main"))
-    assert "“Run now” starts one immediately." in said
-    assert "Add what the agent should check." in said
-
-
-async def test_a_chat_that_cannot_be_reached_is_said_so(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+    told = ("“Run now” starts one immediately.", "Add what the agent should check.")
+    await browser.says("/heartbeats/main", *told)
     route = Route(CHAT, problem="the bot was blocked")
     hearts.views = {MAIN: replace(hearts.views[MAIN], route=route)}
-    said = text_of(await browser.get("/heartbeats"))
-    assert "not reachable" in said
-    assert "the bot was blocked" in said
+    await browser.says("/heartbeats", "not reachable", "the bot was blocked")
+    hearts.views = {}
+    await browser.says("/heartbeats", "There are no agents.", "[agents.main]")
 
 
 async def test_the_strip_names_each_heartbeat_run_and_does_not_tell_by_colour_alone(
-    browser: Browser,
+    browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     text = (await browser.get("/heartbeats")).text
     assert text.count('class="heartbeat-run ') == 3
-    told = text.partition('href="/heartbeats/helper?heartbeat_run=019b-dead#chosen"')[2].partition(
-        "</a>"
-    )[0]
+    dead = text.partition('href="/heartbeats/helper?heartbeat_run=019b-dead#chosen"')[2]
+    told = dead.partition("</a>")[0]
     assert 'title="Tue 3 Mar 2026, 08:30: delivery failed"' in told
     assert "✕" in told
     skipped = text.partition("heartbeat_run=019b-skipped#chosen")[0].rpartition("<a ")[2]
     assert 'class="heartbeat-run idle"' in skipped
-
-
-async def test_no_more_heartbeats_are_shown_than_fit(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
-    hearts.heartbeat_runs = [
-        replace(OK, id=HeartbeatRunId(f"b-{number}"), claimed_at=AT - timedelta(hours=number))
-        for number in range(120)
-    ]
+    chosen = (await browser.get(f"/heartbeats/main?heartbeat_run={OK.id}")).text
+    assert chosen.count('aria-current="true"') == 1
+    one = chosen.partition(f'id="heartbeat-run-{OK.id}"')[2].partition("</li>")[0]
+    assert 'aria-current="true"' in one
+    hearts.heartbeat_runs = beats(120)
     text = (await browser.get("/heartbeats")).text
     assert text.count('class="heartbeat-run ') == page.STRIP
     assert text.index("heartbeat_run=b-99#") < text.index("heartbeat_run=b-0#")
@@ -149,72 +135,49 @@ async def test_no_more_heartbeats_are_shown_than_fit(
 async def test_a_heartbeat_run_that_was_chosen_is_explained(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
-    said = text_of(await browser.get("/heartbeats/helper?heartbeat_run=019b-dead"))
+    said = await browser.says("/heartbeats/helper?heartbeat_run=019b-dead")
     chosen = said.partition("The selected heartbeat run")[2].partition("</section>")[0]
-    for part in (
-        "delivery failed",
-        "bot was blocked",
-        "$0.0123",
-        "1 min 00 s",
-        'href="/runs/run-1',
-    ):
+    told = ("delivery failed", "bot was blocked", "$0.0123", "1 min 00 s", 'href="/runs/run-1')
+    for part in (*told, "Write to the agent in that chat"):
         assert part in chosen, part
-    assert "Write to the agent in that chat" in chosen
-    alerted = replace(OK, status=HeartbeatRunStatus.ALERTED, reply="Mail!", target=CHAT)
-    hearts.heartbeat_runs = [alerted]
-    assert ">Mail!</pre>" in (await browser.get(f"/heartbeats/main?heartbeat_run={OK.id}")).text
+    hearts.heartbeat_runs = [ALERT]
+    await browser.says(f"/heartbeats/main?heartbeat_run={OK.id}", ">Mail!</pre>")
 
 
-@pytest.mark.parametrize("heartbeat_run", ["019b-dead", "none", "%00", "%3Cscript%3E"])
-async def test_a_heartbeat_that_this_agent_has_not_is_not_known(
-    heartbeat_run: str, browser: Browser
-) -> None:
-    answer = await browser.get(f"/heartbeats/main?heartbeat_run={heartbeat_run}")
-    assert answer.status_code == 200
-    assert "This heartbeat run is no longer stored." in answer.text
+async def test_a_heartbeat_that_this_agent_has_not_is_not_known(browser: Browser) -> None:
+    for one in ("019b-dead", "none", "%00", "%3Cscript%3E"):
+        gone = "This heartbeat run is no longer stored."
+        await browser.says(f"/heartbeats/main?heartbeat_run={one}", gone)
 
 
 async def test_the_log_has_pages_and_a_filter(
     browser: Browser, hearts: FakeHeartbeats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "SHOWN", 2)
-    hearts.heartbeat_runs = [
-        replace(OK, id=HeartbeatRunId(f"b-{number}"), claimed_at=AT - timedelta(hours=number))
-        for number in range(3)
-    ]
-    newest = html.unescape((await browser.get("/heartbeats/main?outcome=ok")).text)
+    hearts.heartbeat_runs = beats(3)
+    newest = await browser.says("/heartbeats/main?outcome=ok")
     assert newest.count('<tr id="row-') == 2
     older = newest.partition(">Older")[0].rpartition('href="')[2].partition("#")[0]
-    oldest = (await browser.get(older)).text
-    assert oldest.count('<tr id="row-') == 1
-    assert 'id="row-b-2"' in oldest
-    assert "Newest" in oldest
-    none = (await browser.get("/heartbeats/main?outcome=skipped:empty")).text
-    assert "No heartbeat run has this outcome." in none
-    assert (await browser.get("/heartbeats/main?outcome=bogus")).text.count('<tr id="row-') == 2
+    assert (await browser.says(older, 'id="row-b-2"', "Newest")).count('<tr id="row-') == 1
+    none = "No heartbeat run has this outcome."
+    await browser.says("/heartbeats/main?outcome=skipped:empty", none)
+    assert (await browser.says("/heartbeats/main?outcome=bogus")).count('<tr id="row-') == 2
     assert (await browser.get("/heartbeats/main?before=x")).status_code == 422
 
 
 async def test_nothing_that_agents_and_people_write_runs_in_the_browser(
-    browser: Browser, control: FakeControl
+    browser: Browser, file: Files
 ) -> None:
     """SPEC SEC-1."""
-    hearts = file_of(control, f"- [ ] {ATTACK}\n- [x] {ATTACK}\n")
-    bad = replace(OK, status=HeartbeatRunStatus.ALERTED, reply=ATTACK, detail=ATTACK, target=CHAT)
-    hearts.heartbeat_runs = [
-        bad,
-        replace(bad, id=HeartbeatRunId("b"), status=HeartbeatRunStatus.FAILED),
-    ]
-    hearts.views[MAIN] = replace(hearts.views[MAIN], last=bad, route=Route(CHAT, ATTACK, ATTACK))
-    hearts.told[MAIN] = [HeartbeatEvent(1, MAIN, ATTACK, AT)]
-    hearts.report = replace(hearts.report, prompt=ATTACK, detail=ATTACK)
-    paths = ("", "/main", f"/main?heartbeat_run={OK.id}", "/main/dry-run")
-    for path in paths:
-        read = Reader((await browser.get(f"/heartbeats{path}")).text)
-        assert len(read.scripts) == 1, path
-        assert not read.handlers, path
-        assert len(set(read.ids)) == len(read.ids), path
-        assert not read.open, path
+    file.text = f"- [ ] {ATTACK}\n- [x] {ATTACK}\n"
+    bad = replace(ALERT, reply=ATTACK, detail=ATTACK)
+    failed = replace(bad, id=HeartbeatRunId("b"), status=HeartbeatRunStatus.FAILED)
+    file.heartbeat_runs = [bad, failed]
+    file.views[MAIN] = replace(file.views[MAIN], last=bad, route=Route(CHAT, ATTACK, ATTACK))
+    file.told[MAIN] = [HeartbeatEvent(1, MAIN, ATTACK, AT)]
+    file.report = replace(file.report, prompt=ATTACK, detail=ATTACK)
+    for path in ("", "/main", f"/main?heartbeat_run={OK.id}", "/main/dry-run"):
+        check_that_nothing_runs((await browser.get(f"/heartbeats{path}")).text)
 
 
 # ---------------------------------------------------------------------------- whose
@@ -224,24 +187,20 @@ async def test_nothing_that_agents_and_people_write_runs_in_the_browser(
 async def test_an_agent_that_there_is_not_is_404(agent: str, browser: Browser) -> None:
     for path in (f"/heartbeats/{agent}", f"/heartbeats/{agent}/dry-run"):
         answer = await browser.get(path)
-        assert answer.status_code == 404
-        assert "<script>" not in answer.text
+        assert (answer.status_code, "<script>" in answer.text) == (404, False)
     for action in ("run", "switch", "mute", "events", "checklist/add", "checklist/save"):
-        assert (await browser.send_form(f"/heartbeats/{agent}/{action}")).status_code == 404
+        await browser.refuses(f"/heartbeats/{agent}/{action}", 404)
 
 
-async def test_an_action_that_there_is_not_is_404(browser: Browser) -> None:
-    assert (await browser.send_form("/heartbeats/main/explode")).status_code == 404
-    assert (await browser.send_form("/heartbeats/main/checklist/burn")).status_code == 404
-
-
-@pytest.mark.parametrize("action", ["run", "switch", "mute", "events", "checklist/save"])
-async def test_what_is_no_form_is_415(
-    action: str, browser: Browser, hearts: FakeHeartbeats
+async def test_what_is_no_action_or_no_form_is_refused(
+    browser: Browser, hearts: FakeHeartbeats
 ) -> None:
-    headers = {"origin": "http://localhost:8420", "content-type": "text/plain"}
-    answer = await browser.post(f"/heartbeats/main/{action}", content=b"on=no", headers=headers)
-    assert answer.status_code == 415
+    await browser.refuses("/heartbeats/main/explode", 404)
+    await browser.refuses("/heartbeats/main/checklist/burn", 404)
+    headers = {**ORIGIN, "content-type": "text/plain"}
+    for action in ("run", "switch", "mute", "events", "checklist/save"):
+        answer = await browser.post(f"/heartbeats/main/{action}", content=b"on=no", headers=headers)
+        assert answer.status_code == 415
     assert hearts.calls == []
 
 
@@ -252,109 +211,68 @@ async def test_a_heartbeat_run_by_hand_is_shown_once_it_has_begun(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     """SPEC HB-11."""
-    answer = await browser.send_form("/heartbeats/main/run")
-    assert answer.status_code == 303
-    assert answer.headers["location"] == "/heartbeats/main?heartbeat_run=019b-now&notice=asked"
+    place = "/heartbeats/main?heartbeat_run=019b-now&notice=asked"
+    await browser.leads("/heartbeats/main/run", place)
     assert ("run_now", MAIN) in hearts.calls
-    assert "it is running" in text_of(await browser.get(answer.headers["location"]))
+    await browser.says(place, "it is running")
+    for refused in NoHeartbeat:
+        hearts.hand = refused
+        await browser.refuses("/heartbeats/main/run", 409, page._REFUSED[refused])
 
 
-@pytest.mark.parametrize("refused", list(NoHeartbeat))
-async def test_a_heartbeat_run_that_is_refused_is_explained(
-    refused: NoHeartbeat, browser: Browser, hearts: FakeHeartbeats
-) -> None:
-    hearts.hand = refused
-    answer = await browser.send_form("/heartbeats/main/run")
-    assert answer.status_code == 409
-    assert page._REFUSED[refused] in text_of(answer)
-
-
-@pytest.mark.parametrize(("on", "switched"), [("yes", True), ("no", False), ("settings", None)])
-async def test_a_heartbeat_is_switched(
-    on: str, switched: bool | None, browser: Browser, hearts: FakeHeartbeats
-) -> None:
-    answer = await browser.send_form("/heartbeats/main/switch", on=on, back="all")
-    assert answer.headers["location"] == "/heartbeats?notice=saved"
-    assert hearts.views[MAIN].heartbeat.switched is switched
+async def test_a_heartbeat_is_switched(browser: Browser, hearts: FakeHeartbeats) -> None:
+    path = "/heartbeats/main/switch"
+    await browser.refuses(path, 422, "On must be yes, no, or settings.", on="maybe")
+    assert hearts.views[MAIN].heartbeat.switched is None
+    for on, switched in (("yes", True), ("no", False), ("settings", None)):
+        await browser.leads(path, "/heartbeats?notice=saved", on=on, back="all")
+        assert hearts.views[MAIN].heartbeat.switched is switched
 
 
 async def test_the_card_offers_only_what_makes_sense(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
-    assert "Turn off" in (await browser.get("/heartbeats/main")).text
+    await browser.says("/heartbeats/main", "Turn off")
     await hearts.switch(MAIN, on=False)
-    text = (await browser.get("/heartbeats/main")).text
-    assert "Turn on" in text
-    assert "Use the settings" in text
-    assert "Turn off" not in text
+    said = await browser.says("/heartbeats/main", "Turn on", "Use the settings")
+    assert "Turn off" not in said
     bare = hearts.views[MAIN]
     hearts.views[MAIN] = replace(bare, heartbeat=replace(bare.heartbeat, interval=None))
-    text = (await browser.get("/heartbeats/main")).text
-    assert "Turn on" not in text
-    assert "off in the settings" in text
-
-
-async def test_to_switch_it_needs_a_word(browser: Browser, hearts: FakeHeartbeats) -> None:
-    answer = await browser.send_form("/heartbeats/main/switch", on="maybe")
-    assert answer.status_code == 422
-    assert "On must be yes, no, or settings." in text_of(answer)
-    assert hearts.views[MAIN].heartbeat.switched is None
+    assert "Turn on" not in await browser.says("/heartbeats/main", "off in the settings")
 
 
 async def test_a_heartbeat_is_muted_and_unmuted(browser: Browser, hearts: FakeHeartbeats) -> None:
-    answer = await browser.send_form("/heartbeats/main/mute", **{"for": "until 18:00"})
-    assert answer.headers["location"] == "/heartbeats/main?notice=muted"
+    path = "/heartbeats/main/mute"
+    await browser.leads(path, "/heartbeats/main?notice=muted", **{"for": "until 18:00"})
     assert hearts.views[MAIN].heartbeat.muted_until == AT.replace(hour=17)
-    said = text_of(await browser.get("/heartbeats/main"))
-    assert "muted until today 18:00 (Europe/Berlin)" in said
-    assert "Unmute" in said
-    answer = await browser.send_form("/heartbeats/main/mute", **{"for": "off", "back": "all"})
-    assert answer.headers["location"] == "/heartbeats?notice=unmuted"
+    await browser.says("/heartbeats/main", "muted until today 18:00 (Europe/Berlin)", "Unmute")
+    await browser.leads(path, "/heartbeats?notice=unmuted", **{"for": "off", "back": "all"})
     assert hearts.views[MAIN].heartbeat.muted_until is None
-
-
-@pytest.mark.parametrize("how_long", ["", "soon", "500d", "<script>", "2h" * 500])
-async def test_what_is_no_duration_is_said_and_shown_again(
-    how_long: str, browser: Browser, hearts: FakeHeartbeats
-) -> None:
-    answer = await browser.send_form("/heartbeats/main/mute", **{"for": how_long})
-    assert answer.status_code == 422
-    assert 'role="alert"' in answer.text
-    assert hearts.views[MAIN].heartbeat.muted_until is None
-    if how_long:
-        field = answer.text.partition('name="for" value="')[2].partition('"')[0]
-        assert html.unescape(field) == how_long
+    for how_long in ("", "soon", "500d", "<script>", "2h" * 500):
+        text = await browser.refuses(path, 422, 'role="alert"', **{"for": how_long})
+        assert hearts.views[MAIN].heartbeat.muted_until is None
+        field = text.partition('name="for" value="')[2].partition('"')[0]
+        assert html.unescape(field) == how_long or not how_long
 
 
 async def test_an_agent_is_told_something(browser: Browser, hearts: FakeHeartbeats) -> None:
     """SPEC HB-13."""
-    answer = await browser.send_form("/heartbeats/main/events", text="The build is red.", now="yes")
-    assert answer.headers["location"] == "/heartbeats/main?notice=told"
-    assert ("add_event", MAIN, "The build is red.", True) in hearts.calls
-    assert "The build is red." in (await browser.get("/heartbeats/main")).text
-
-
-async def test_what_it_cannot_be_told_is_said(browser: Browser, hearts: FakeHeartbeats) -> None:
-    answer = await browser.send_form("/heartbeats/main/events", text=" ")
-    assert answer.status_code == 422
-    assert "An event needs a text." in text_of(answer)
+    path, text = "/heartbeats/main/events", "The build is red."
+    await browser.leads(path, "/heartbeats/main?notice=told", text=text, now="yes")
+    assert ("add_event", MAIN, text, True) in hearts.calls
+    await browser.says("/heartbeats/main", text)
+    await browser.refuses(path, 422, "An event needs a text.", text=" ")
     long = "x" * (EVENT_CHARS + 1)
-    answer = await browser.send_form("/heartbeats/main/events", text=long)
-    assert answer.status_code == 422
-    assert f'value="{long}"' in answer.text
+    await browser.refuses(path, 422, f'value="{long}"', text=long)
     hearts.told[MAIN] = [HeartbeatEvent(number, MAIN, "x", AT) for number in range(MAX_EVENTS)]
-    answer = await browser.send_form("/heartbeats/main/events", text="one more")
-    assert answer.status_code == 409
+    await browser.refuses(path, 409, text="one more")
 
 
 # ---------------------------------------------------------------------------- the checklist
 
-LIST = "# Mine\n\n- [ ] mail\n- [x] build\n- [ ] every 2h: post\n"
 
-
-async def test_the_checklist_shows_what_is_done_too(browser: Browser, control: FakeControl) -> None:
+async def test_the_checklist_shows_what_is_done_too(browser: Browser, file: Files) -> None:
     """SPEC HB-3."""
-    file_of(control, LIST)
     text = (await browser.get("/heartbeats/main")).text
     items = text.partition('<ul class="marks">')[2].partition("</ul>")[0].split("<li ")[1:]
     assert ["done" in item.partition(">")[0] for item in items] == [False, True, False]
@@ -363,90 +281,70 @@ async def test_the_checklist_shows_what_is_done_too(browser: Browser, control: F
     assert f'<textarea id="text" name="text" rows="12" spellcheck="false">\n{LIST}<' in text
 
 
-async def test_an_item_is_added(browser: Browser, hearts: FakeHeartbeats) -> None:
-    answer = await browser.send_form("/heartbeats/main/checklist/add", item="look at the news")
-    assert answer.headers["location"] == "/heartbeats/main?notice=saved"
-    assert hearts.texts[MAIN][-1] == "look at the news"
-    answer = await browser.send_form("/heartbeats/main/checklist/add", item=" ")
-    assert answer.status_code == 422
-    assert "An item needs a text." in text_of(answer)
-
-
-async def test_an_item_is_ticked_off_by_its_number(
+async def test_an_item_is_added_and_ticked_off_by_its_number(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
+    path = "/heartbeats/main/checklist"
     state = seen((await hearts.checklist(MAIN)).text)
-    answer = await browser.send_form("/heartbeats/main/checklist/done", number=1, seen=state)
-    assert answer.status_code == 303
+    await browser.leads(f"{path}/done", SAVED, number=1, seen=state)
     assert ("complete_item", MAIN, 1, state) in hearts.calls
+    await browser.leads(f"{path}/add", SAVED, item="look at the news")
+    assert hearts.texts[MAIN][-1] == "look at the news"
+    await browser.refuses(f"{path}/add", 422, "An item needs a text.", item=" ")
 
 
-async def test_an_item_is_deleted_with_what_is_in_it(
-    browser: Browser, control: FakeControl
-) -> None:
-    file = file_of(control, "- [ ] mail\n  - from Ann\n- [x] build\n")
+async def test_an_item_is_deleted_with_what_is_in_it(browser: Browser, file: Files) -> None:
+    file.text = "- [ ] mail\n  - from Ann\n- [x] build\n"
     fields = {"number": 0, "seen": seen(file.text)}
-    answer = await browser.send_form("/heartbeats/main/checklist/delete", **fields)
-    assert answer.status_code == 303
+    await browser.leads("/heartbeats/main/checklist/delete", SAVED, **fields)
     assert file.text == "- [x] build\n"
 
 
-@pytest.mark.parametrize("number", ["", "9", "-1", "x", "9" * 5000])
 @pytest.mark.parametrize("action", ["done", "delete"])
-async def test_an_item_that_there_is_not_is_said(
-    action: str, number: str, browser: Browser, control: FakeControl
+async def test_an_item_that_there_is_not_is_said_and_nothing_is_touched(
+    action: str, browser: Browser, hearts: FakeHeartbeats
 ) -> None:
-    file = control.hearts
-    state = seen((await file.checklist(MAIN)).text)
     path = f"/heartbeats/main/checklist/{action}"
-    answer = await browser.send_form(path, number=number, seen=state)
-    assert answer.status_code == 422
-    assert len(file.texts[MAIN]) == 1
+    state = seen((await hearts.checklist(MAIN)).text)
+    for number in ("", "9", "-1", "x", "9" * 5000):
+        await browser.refuses(path, 422, number=number, seen=state)
+    for other in ("", "ü", seen("another")):
+        await browser.refuses(path, 409, number=1, seen=other)
+    assert hearts.texts[MAIN] == ["look at the mail\x1b[2J"]
 
 
 async def test_the_whole_file_is_saved_with_its_own_ends_of_lines(
-    browser: Browser, control: FakeControl
+    browser: Browser, file: Files
 ) -> None:
-    file = file_of(control, LIST)
-    fields = {"text": "- [ ] a\r\n- [ ] b", "seen": seen(LIST)}
-    assert (await browser.send_form("/heartbeats/main/checklist/save", **fields)).status_code == 303
+    await browser.leads(SAVE, SAVED, text="- [ ] a\r\n- [ ] b", seen=seen(LIST))
     assert file.text == "- [ ] a\n- [ ] b"
     file.text = "- [ ] a\r\n"
-    fields = {"text": "- [ ] c\r\n- [ ] d\r\n", "seen": seen(file.text)}
-    await browser.send_form("/heartbeats/main/checklist/save", **fields)
+    await browser.leads(SAVE, SAVED, text="- [ ] c\r\n- [ ] d\r\n", seen=seen(file.text))
     assert file.text == "- [ ] c\r\n- [ ] d\r\n"
 
 
 async def test_a_file_that_has_changed_meanwhile_is_not_overwritten_unseen(
-    browser: Browser, control: FakeControl
+    browser: Browser, file: Files
 ) -> None:
-    file = file_of(control, LIST)
-    before = seen(LIST)
     file.text = "- [ ] theirs </textarea><script>\n"
     mine = "- [ ] mine\n"
-    path = "/heartbeats/main/checklist/save"
-    answer = await browser.send_form(path, text=mine, seen=before)
-    assert answer.status_code == 409
-    assert "HEARTBEAT.md has changed meanwhile, so nothing was saved." in text_of(answer)
-    assert "<script>" not in answer.text.replace("<script src", "")
+    text = await browser.refuses(SAVE, 409, CHANGED, text=mine, seen=seen(LIST))
+    assert "<script>" not in text.replace("<script src", "")
     assert file.text.startswith("- [ ] theirs")
-    field = answer.text.partition('<textarea id="text"')[2].partition("</textarea>")[0]
+    field = text.partition('<textarea id="text"')[2].partition("</textarea>")[0]
     attributes, _, shown = field.partition(">\n")
-    assert "autofocus" in attributes
-    assert shown == mine
-    assert "- [ ] theirs" in html.unescape(answer.text).partition('id="now"')[2]
-    again = answer.text.partition(f'action="{path}"')[2].partition('name="seen" value="')[2]
-    answer = await browser.send_form(path, text=mine, seen=again.partition('"')[0])
-    assert answer.status_code == 303
+    assert ("autofocus" in attributes, shown) == (True, mine)
+    assert "- [ ] theirs" in html.unescape(text).partition('id="now"')[2]
+    again = text.partition(f'action="{SAVE}"')[2].partition('name="seen" value="')[2]
+    await browser.leads(SAVE, SAVED, text=mine, seen=again.partition('"')[0])
     assert file.text == mine
 
 
 @pytest.mark.parametrize(("action", "fields"), [("save", {"text": "- [ ] mine"}), ("delete", {})])
 async def test_what_changes_between_look_and_write_is_not_overwritten_either(
-    action: str, fields: dict[str, str], browser: Browser, control: FakeControl
+    action: str, fields: dict[str, str], browser: Browser, file: Files
 ) -> None:
     """Somebody else may save in between; only the write itself can tell."""
-    file = file_of(control, LIST)
     write = file.write_checklist
 
     async def overtaken(agent: AgentName, text: str, *, expected: str | None = None) -> object:
@@ -455,20 +353,8 @@ async def test_what_changes_between_look_and_write_is_not_overwritten_either(
 
     file.write_checklist = overtaken  # type: ignore[method-assign]
     path = f"/heartbeats/main/checklist/{action}"
-    answer = await browser.send_form(path, number=0, seen=seen(LIST), **fields)
-    assert answer.status_code == 409
+    await browser.refuses(path, 409, number=0, seen=seen(LIST), **fields)
     assert file.text == "- [ ] theirs\n"
-
-
-@pytest.mark.parametrize("action", ["done", "delete"])
-async def test_a_number_of_another_list_touches_nothing(
-    action: str, browser: Browser, hearts: FakeHeartbeats
-) -> None:
-    for state in ("", "ü", seen("another")):
-        path = f"/heartbeats/main/checklist/{action}"
-        answer = await browser.send_form(path, number=1, seen=state)
-        assert answer.status_code == 409
-    assert hearts.texts[MAIN] == ["look at the mail\x1b[2J"]
 
 
 async def test_a_file_that_cannot_be_read_is_said_and_the_rest_is_shown(
@@ -478,15 +364,10 @@ async def test_a_file_that_cannot_be_read_is_said_and_the_rest_is_shown(
         raise BadChecklist("HEARTBEAT.md is a folder")
 
     monkeypatch.setattr(hearts, "checklist", unreadable)
-    answer = await browser.get("/heartbeats/main")
-    assert answer.status_code == 200
-    assert "HEARTBEAT.md is a folder" in answer.text
-    assert "every 30 minutes" in answer.text
-    assert "<textarea" not in answer.text
-    fields = {"text": "what I typed", "seen": seen("")}
-    answer = await browser.send_form("/heartbeats/main/checklist/save", **fields)
-    assert answer.status_code == 422
-    assert "\nwhat I typed</textarea>" in answer.text
+    told = ("HEARTBEAT.md is a folder", "every 30 minutes")
+    assert "<textarea" not in await browser.says("/heartbeats/main", *told)
+    text = await browser.refuses(SAVE, 422, text="what I typed", seen=seen(""))
+    assert "\nwhat I typed</textarea>" in text
 
 
 # ---------------------------------------------------------------------------- the dry run
@@ -496,9 +377,9 @@ async def test_the_dry_run_shows_each_check_and_asks_no_model(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
     """SPEC HB-11."""
-    said = text_of(await browser.get("/heartbeats/main/dry-run"))
+    asked = 'Would it ask the agent? <span class="badge good">yes'
+    said = await browser.says("/heartbeats/main/dry-run", asked)
     assert said.count('class="badge good">passed') == 4
-    assert 'Would it ask the agent? <span class="badge good">yes' in said
     assert "look at the mail" in said.partition("Prompt for the agent")[2]
     assert {call[0] for call in hearts.calls} == {"view", "dry_run"}
 
@@ -520,12 +401,11 @@ async def test_the_dry_run_says_which_check_it_ends_at(
 ) -> None:
     status = HeartbeatRunStatus.DEFERRED if skip is None else HeartbeatRunStatus.SKIPPED
     hearts.report = DryRunReport(status, skip, "", "", Route(None, problem="no chat is known"))
-    said = text_of(await browser.get("/heartbeats/main/dry-run"))
+    told = (words, "An alert goes nowhere: no chat is known.")
+    said = await browser.says("/heartbeats/main/dry-run", *told)
     assert said.count('class="badge good">passed') == passed
     assert said.count("skipped here") + said.count("waits here") == 1
     assert said.count("not reached") == 4 - passed
-    assert words in said
-    assert "An alert goes nowhere: no chat is known." in said
     assert "Prompt for the agent" not in said
 
 
@@ -535,9 +415,8 @@ async def test_the_dry_run_says_what_skips_regular_heartbeat_runs(
     night = replace(hearts.views[HELPER], now=AT.replace(hour=23))
     muted = replace(night.heartbeat, muted_until=night.now + timedelta(hours=1))
     hearts.views[HELPER] = replace(night, heartbeat=muted)
-    said = text_of(await browser.get("/heartbeats/helper/dry-run"))
+    said = await browser.says("/heartbeats/helper/dry-run", "ignored for manual runs")
     assert said.count("a scheduled run would be skipped now") == 2
-    assert "ignored for manual runs" in said
 
 
 # ---------------------------------------------------------------------------- without a database
@@ -552,48 +431,26 @@ class FilesOnly(Files):
             raise unavailable()
 
 
-@pytest.mark.parametrize("path", ["/heartbeats", "/heartbeats/main", "/heartbeats/main/dry-run"])
-async def test_a_page_without_its_database_says_so(
-    path: str, browser: Browser, control: FakeControl
-) -> None:
-    control.hearts = FilesOnly(LIST)
-    answer = await browser.get(path)
-    assert answer.status_code == 503
-    assert "database does not answer" in text_of(answer)
-
-
-async def test_the_checklist_is_edited_without_a_database_too(
+async def test_without_a_database_only_the_checklist_is_edited(
     browser: Browser, control: FakeControl
 ) -> None:
     control.hearts = file = FilesOnly(LIST)
-    answer = await browser.get("/heartbeats/main")
-    assert f'spellcheck="false">\n{LIST}<' in answer.text
+    for path in ("/heartbeats", "/heartbeats/main", "/heartbeats/main/dry-run"):
+        await browser.says(path, "database does not answer", status=503)
+    shown = (await browser.get("/heartbeats/main")).text
+    assert f'spellcheck="false">\n{LIST}<' in shown
     fields = {"text": "- [ ] mine", "seen": seen(LIST)}
-    answer = await browser.send_form("/heartbeats/main/checklist/save", **fields)
-    assert (answer.status_code, file.text) == (303, "- [ ] mine")
-    answer = await browser.send_form("/heartbeats/main/checklist/save", **fields)
-    assert answer.status_code == 503
-    assert "HEARTBEAT.md has changed meanwhile, so nothing was saved." in text_of(answer)
+    await browser.leads(SAVE, SAVED, **fields)
+    assert file.text == "- [ ] mine"
+    await browser.refuses(SAVE, 503, CHANGED, **fields)
 
 
-@pytest.mark.parametrize(
-    ("action", "field", "typed"), [("events", "text", "The build is red."), ("mute", "for", "3h")]
-)
 async def test_what_could_not_be_stored_is_still_in_its_form(
-    action: str, field: str, typed: str, browser: Browser, control: FakeControl
+    browser: Browser, control: FakeControl
 ) -> None:
     control.hearts = FilesOnly(LIST)
-    answer = await browser.send_form(f"/heartbeats/main/{action}", **{field: typed})
-    assert answer.status_code == 503
-    assert text_of(answer).count("The database does not answer.") == 1
-    if action == "events":
-        assert f'value="{typed}"' in answer.text
-
-
-async def test_the_chosen_heartbeat_run_is_marked_in_the_strip(browser: Browser) -> None:
-    text = (await browser.get(f"/heartbeats/main?heartbeat_run={OK.id}")).text
-    assert text.count('aria-current="true"') == 1
-    assert (
-        'aria-current="true"'
-        in text.partition(f'id="heartbeat-run-{OK.id}"')[2].partition("</li>")[0]
-    )
+    away, typed = "The database does not answer.", {"text": "The build is red."}
+    text = await browser.refuses("/heartbeats/main/events", 503, **typed)
+    assert (text.count(away), 'value="The build is red."' in text) == (1, True)
+    text = await browser.refuses("/heartbeats/main/mute", 503, **{"for": "3h"})
+    assert text.count(away) == 1

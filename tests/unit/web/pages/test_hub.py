@@ -28,8 +28,12 @@ class Page:
             raise self.failure
         return self.text
 
-    def part(self, *key: str) -> LivePart:
-        return LivePart(key or ("now",), self.make, every_s=1.0)
+    async def stream(self, seen: str = "", hub: Hub | None = None) -> AsyncGenerator[bytes]:
+        """What one who looks is sent, behind the beginning."""
+        hub = hub or Hub(asyncio.Event())
+        events = hub.stream(LivePart(("now",), self.make, every_s=1.0), seen)
+        assert (await anext(events)).startswith(b"retry: ")
+        return events
 
 
 @pytest.fixture
@@ -37,22 +41,13 @@ def page() -> Page:
     return Page()
 
 
-async def begun(events: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    assert (await anext(events)).startswith(b"retry: ")
-    return events
-
-
 def data(event: bytes) -> str:
     lines = event.decode().splitlines()
     return "\n".join(line.removeprefix("data: ") for line in lines if line.startswith("data: "))
 
 
-def id_of(event: bytes) -> str:
-    return event.decode().splitlines()[0].removeprefix("id: ")
-
-
 async def test_a_part_comes_at_once_and_then_only_when_it_has_changed(page: Page) -> None:
-    events = await begun(Hub(asyncio.Event()).stream(page.part()))
+    events = await page.stream()
     assert data(await anext(events)) == "one"
     waiting = asyncio.ensure_future(anext(events))
     await asyncio.sleep(5)
@@ -65,7 +60,7 @@ async def test_a_part_comes_at_once_and_then_only_when_it_has_changed(page: Page
 
 async def test_twenty_who_look_cost_one_rendering_a_tick(page: Page) -> None:
     hub = Hub(asyncio.Event())
-    streams = [await begun(hub.stream(page.part())) for _ in range(20)]
+    streams = [await page.stream(hub=hub) for _ in range(20)]
     assert {data(await anext(events)) for events in streams} == {"one"}
     page.made = 0
     await asyncio.sleep(10.5)
@@ -76,7 +71,7 @@ async def test_twenty_who_look_cost_one_rendering_a_tick(page: Page) -> None:
 
 async def test_nothing_is_made_for_nobody(page: Page) -> None:
     hub = Hub(asyncio.Event())
-    events = await begun(hub.stream(page.part()))
+    events = await page.stream(hub=hub)
     await anext(events)
     await events.aclose()
     assert hub.watched == 0
@@ -87,15 +82,15 @@ async def test_nothing_is_made_for_nobody(page: Page) -> None:
 
 async def test_whoever_comes_back_is_told_only_what_is_new(page: Page) -> None:
     hub = Hub(asyncio.Event())
-    first = await begun(hub.stream(page.part()))
-    seen = id_of(await anext(first))
-    again = await begun(hub.stream(page.part(), seen))
+    first = await page.stream(hub=hub)
+    seen = (await anext(first)).decode().splitlines()[0].removeprefix("id: ")
+    again = await page.stream(seen, hub)
     waiting = asyncio.ensure_future(anext(again))
     await asyncio.sleep(3)
     assert not waiting.done()
     page.text = "two"
     assert data(await waiting) == "two"
-    other = await begun(hub.stream(page.part(), "of another process"))
+    other = await page.stream("of another process", hub)
     assert data(await anext(other)) == "two"
     for events in (first, again, other):
         await events.aclose()
@@ -104,7 +99,7 @@ async def test_whoever_comes_back_is_told_only_what_is_new(page: Page) -> None:
 async def test_what_cannot_be_made_is_said_and_made_later(
     page: Page, caplog: pytest.LogCaptureFixture
 ) -> None:
-    events = await begun(Hub(asyncio.Event()).stream(page.part()))
+    events = await page.stream()
     await anext(events)
     page.failure = StoreUnavailable("the database is away")
     away = await anext(events)
@@ -119,7 +114,7 @@ async def test_what_cannot_be_made_is_said_and_made_later(
 
 
 async def test_an_idle_stream_says_that_it_lives(page: Page) -> None:
-    events = await begun(Hub(asyncio.Event()).stream(page.part()))
+    events = await page.stream()
     await anext(events)
     before = asyncio.get_running_loop().time()
     assert await anext(events) == PING
@@ -129,7 +124,7 @@ async def test_an_idle_stream_says_that_it_lives(page: Page) -> None:
 
 async def test_all_streams_end_with_the_gateway(page: Page) -> None:
     closing = asyncio.Event()
-    events = await begun(Hub(closing).stream(page.part()))
+    events = await page.stream(hub=Hub(closing))
     await anext(events)
     waiting = asyncio.ensure_future(anext(events, None))
     await asyncio.sleep(0)
@@ -141,7 +136,7 @@ async def test_all_streams_end_with_the_gateway(page: Page) -> None:
 async def test_whatever_a_part_says_it_is_one_event(text: str) -> None:
     page = Page()
     page.text = text
-    events = await begun(Hub(asyncio.Event()).stream(page.part()))
+    events = await page.stream()
     event = await anext(events)
     await events.aclose()
     head, *lines = event.split(b"\n")[1:-2]

@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.model.ids import LaneName, NodeId, RunId
 from goclaw_py.scheduler.views import LaneView, PeerView
 from goclaw_py.web.pages.rendering import pages_of
-from tests.unit.web import fakes
+from tests.unit.web import fake_nodes, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
 
@@ -22,14 +22,14 @@ async def test_now_shows_who_works_and_who_waits_for_what(
 ) -> None:
     runs = (fakes.RUNNING, fakes.WAITING)
     control.snapshot = replace(fakes.STATUS, lanes=(MAIN,), runs=runs)
-    text = (await browser.get("/")).text
-    assert "disk is nearly full" in text
-    assert 'aria-label="1 of 1 slots in use"' in text
-    assert "a slot of its lane" in text
-    assert "2 messages" in text
-    assert text.count('href="/runs/0190-aaaa"') == 2
-    assert 'href="/runs/0190-cccc"' not in text
+    lane = 'aria-label="1 of 1 slots in use"'
+    said = await browser.says("/", "disk is nearly full", lane, "a slot of its lane", "2 messages")
+    assert said.count('href="/runs/0190-aaaa"') == 2
+    assert 'href="/runs/0190-cccc"' not in said
     assert control.calls == [("status",)]
+    control.snapshot = replace(fakes.STATUS, runs=())
+    said = await browser.says("/", "Nothing is running.", "goclaw chat")
+    assert "Other gateways" not in said
 
 
 async def test_now_shows_what_other_gateways_do(browser: Browser, control: FakeControl) -> None:
@@ -37,17 +37,20 @@ async def test_now_shows_what_other_gateways_do(browser: Browser, control: FakeC
     peer = PeerView(NodeId("n2"), "beta", 42, "1.0", "draining", 3, 4, ("telegram/<b>",))
     lane = replace(MAIN, concurrency=4, shared=True, elsewhere=2)
     control.snapshot = replace(fakes.STATUS, lanes=(lane,), peers=(peer,))
-    text = (await browser.get("/")).text
-    assert 'aria-label="3 of 4 slots in use"' in text
-    assert "1 of 4 in use here, 2 on other nodes" in text
-    (row,) = re.findall(r'<tr id="peer-n2">.*?</tr>', text, re.DOTALL)
+    use = ('aria-label="3 of 4 slots in use"', "1 of 4 in use here, 2 on other nodes")
+    await browser.says("/", *use)
+    (row,) = re.findall(r'<tr id="peer-n2">.*?</tr>', (await browser.get("/")).text, re.DOTALL)
     for words in ("beta, pid 42", "draining", ">3<", ">4<", "telegram/&lt;b&gt;"):
         assert words in row
 
 
-async def test_who_is_alone_sees_no_others(browser: Browser, control: FakeControl) -> None:
-    control.snapshot = fakes.STATUS
-    assert "Other gateways" not in (await browser.get("/")).text
+async def test_health_tells_how_each_gateway_is(browser: Browser, control: FakeControl) -> None:
+    """SPEC OPS-2, NODE-1: one alone is not worth a table."""
+    said = await browser.says("/health", "telegram/default")
+    for node, state in (("0190-here", "live"), ("0191-drains", "draining"), ("0192-dead", "dead")):
+        assert state in said.partition(f'id="node-{node}"')[2].partition("</tr>")[0]
+    control.cluster.found = [fake_nodes.HERE]
+    assert 'id="nodes"' not in await browser.says("/health")
 
 
 async def test_a_lane_names_its_first_runs_and_how_many_more_there_are(
@@ -55,20 +58,8 @@ async def test_a_lane_names_its_first_runs_and_how_many_more_there_are(
 ) -> None:
     runs = tuple(replace(fakes.RUNNING, id=RunId(f"run-{n:03}")) for n in range(107))
     control.snapshot = replace(fakes.STATUS, runs=runs)
-    text = (await browser.get("/")).text
-    assert text.count('href="/runs/run-003"') == 2
-    assert text.count('href="/runs/run-004"') == 1
-    assert "and 103 more" in text
-    assert "7 more are not shown" in text
-
-
-async def test_where_nothing_happens_a_newcomer_is_told_what_to_do(
-    browser: Browser, control: FakeControl
-) -> None:
-    control.snapshot = replace(fakes.STATUS, runs=())
-    text = (await browser.get("/")).text
-    assert "Nothing is running." in text
-    assert "goclaw chat" in text
+    said = await browser.says("/", "and 103 more", "7 more are not shown")
+    assert [said.count(f'href="/runs/run-00{n}"') for n in (3, 4)] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +74,7 @@ async def test_where_nothing_happens_a_newcomer_is_told_what_to_do(
 async def test_a_stop_leads_back_to_the_page_of_its_button(
     browser: Browser, fields: dict[str, str], place: str
 ) -> None:
-    answer = await browser.send_form("/stop", session="s", **fields)
-    assert answer.headers["location"] == place
+    await browser.leads("/stop", place, session="s", **fields)
 
 
 @pytest.mark.parametrize(

@@ -13,28 +13,20 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.store import OutboxState, RunSpan
 from goclaw_py.scheduler.views import ChannelState, ChannelView
-from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import make_site
 from goclaw_py.web.pages.rendering import NAVIGATION, Assets
 from goclaw_py.web.pages.services import MAX_FORM_BYTES
+from tests.support.apps import lend_api
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
-from tests.unit.web.pages.conftest import ORIGIN, Browser
+from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
 
 ATTACK = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"</pre></textarea>"
-PAGES = [
-    *(path for path, _ in NAVIGATION),
-    "/sessions/view?key=local",
-    "/runs/0190-aaaa",
-    "/deliveries?show=sent",
-    "/timeline?span=24h",
-    "/jobs/new",
-    "/heartbeats/main",
-    "/heartbeats/main/dry-run",
-    "/why",
-    "/why?about=agent:main:console:direct:local",
-]
+PAGES = [path for path, _ in NAVIGATION]
+PAGES += ["/sessions/view?key=local", "/runs/0190-aaaa", "/deliveries?show=sent", "/jobs/new"]
+PAGES += ["/timeline?span=24h", "/heartbeats/main", "/heartbeats/main/dry-run"]
+PAGES += ["/why", "/why?about=agent:main:console:direct:local"]
 MAX_PAGE_BYTES = 250 * 1024
 
 
@@ -72,20 +64,23 @@ class Reader(HTMLParser):
             assert self.open.pop() == tag
 
 
+def check_that_nothing_runs(text: str) -> None:
+    """No script but ours and nothing from elsewhere; elements are closed and their ids differ."""
+    page = Reader(text)
+    assert all(source.startswith("/static/") for source in page.scripts)
+    assert (page.handlers, page.elsewhere, page.open) == ([], [], [])
+    assert len(set(page.ids)) == len(page.ids)
+
+
 @pytest.mark.parametrize("path", PAGES)
 async def test_a_page_is_whole_and_loads_nothing_from_elsewhere(
     browser: Browser, path: str
 ) -> None:
     answer = await browser.get(path)
     assert answer.status_code == 200
-    page = Reader(answer.text)
-    assert page.open == []
-    assert all(source.startswith("/static/") for source in page.scripts)
-    assert (page.handlers, page.elsewhere) == ([], [])
-    assert len(set(page.ids)) == len(page.ids)
+    check_that_nothing_runs(answer.text)
     policy = answer.headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
+    assert ("default-src 'none'" in policy, "unsafe" in policy) == (True, False)
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-store"
 
@@ -103,10 +98,8 @@ async def test_who_talks_under_open_policies_is_shown_with_a_button_to_deny(
     """CHAN-5: nobody is approved, and people and a group talk all the same."""
     group = replace(fake_post.FAMILY, allowed=None)
     control.known_chats = [fake_post.EVE, group]
-    control.spoke = [
-        fake_post.SPOKE,
-        replace(fake_post.SPOKE, target=replace(fake_post.SPOKE.target, chat=group.chat)),
-    ]
+    there = replace(fake_post.SPOKE.target, chat=group.chat)
+    control.spoke = [fake_post.SPOKE, replace(fake_post.SPOKE, target=there)]
     text = (await browser.get("/people")).text
     assert "Eve (@eve)" in text
     assert text.count("allowed by the settings") == 2
@@ -129,9 +122,7 @@ async def test_what_people_and_models_write_stays_text(
     monkeypatch.setattr(fakes, "ENDED", replace(fakes.ENDED, tools=(tool,), error=ATTACK))
     for path in ("/", "/deliveries", "/health", "/sessions/view?key=local", "/runs/0190-aaaa"):
         text = (await browser.get(path)).text
-        page = Reader(text)
-        assert (page.handlers, page.open) == ([], [])
-        assert "inline" not in page.scripts
+        check_that_nothing_runs(text)
         assert html.escape(ATTACK).replace("&#x27;", "&#39;").replace("&quot;", "&#34;") in text
 
 
@@ -146,13 +137,14 @@ async def test_an_address_can_make_a_page_say_nothing(browser: Browser) -> None:
 # ---------------------------------------------------------------------------- what is shown
 
 
-async def test_a_run_shows_what_was_asked_its_tools_its_cost_and_its_delivery(
-    browser: Browser,
-) -> None:
-    text = (await browser.get("/runs/0190-aaaa")).text
-    for part in ("Grüße", "read_file", "three lines", "no result", "$0.0123", "1 min 01 s"):
-        assert part in text
-    assert "chat not found" in text
+async def test_pages_tell_what_there_is(browser: Browser, control: FakeControl) -> None:
+    told = ("Grüße", "read_file", "three lines", "no result", "$0.0123", "1 min 01 s")
+    await browser.says("/runs/0190-aaaa", *told, "chat not found")
+    await browser.says("/deliveries", "chat not found", "possible duplicate", "Try all again")
+    sent = replace(fakes.DEAD, id=5, state=OutboxState.SENT, sent_at=fakes.NOW, error=None)
+    control.rows = [sent]
+    await browser.says("/deliveries?show=sent", 'id="out-5"')
+    assert 'id="out-5"' not in await browser.says("/deliveries?show=waiting")
 
 
 async def test_the_timeline_draws_each_run_and_tells_it_in_words(
@@ -199,15 +191,13 @@ async def test_a_long_text_is_shown_by_its_beginning_and_where_all_of_it_is(
 
 
 async def test_a_message_is_shown_as_it_is_read_in_its_chat(control: FakeControl) -> None:
-    control.rows = [
-        replace(fakes.DEAD, message=OutboundMessage(fakes.LOCAL, "<b>wet</b>", rich=True))
-    ]
-    site = make_site(
-        control,
-        make_api(control),
-        WebAccess("127.0.0.1"),
-        read=lambda message: message.text.replace("<b>", "").replace("</b>", ""),
-    )
+    rich = OutboundMessage(fakes.LOCAL, "<b>wet</b>", rich=True)
+    control.rows = [replace(fakes.DEAD, message=rich)]
+
+    def read(message: OutboundMessage) -> str:
+        return message.text.replace("<b>", "").replace("</b>", "")
+
+    site = make_site(control, lend_api(control), WebAccess("127.0.0.1"), read=read)
     async with Browser(site) as browser:
         text = (await browser.get("/deliveries")).text
     assert "<summary>wet</summary><pre>wet</pre>" in "".join(text.split("\n"))
@@ -220,13 +210,6 @@ async def test_health_tells_how_to_get_a_channel_where_there_is_none_but_its_own
     own = ChannelView("console", "default", ChannelState.CONNECTED, "")
     control.snapshot = replace(fakes.STATUS, channels=(own,))
     assert "@BotFather" in (await browser.get("/health")).text
-
-
-async def test_failures_come_first(browser: Browser) -> None:
-    text = (await browser.get("/deliveries")).text
-    assert "chat not found" in text
-    assert "possible duplicate" in text
-    assert "Try all again" in text
 
 
 async def test_what_is_gone_is_said_as_a_page_to_people_and_as_json_to_programs(
@@ -247,12 +230,13 @@ async def test_a_database_that_is_away_is_said_and_not_a_broken_page(
     browser: Browser, control: FakeControl
 ) -> None:
     control.failure = fakes.unavailable()
-    answer = await browser.get("/")
-    assert answer.status_code == 503
-    assert "the database does not answer" in answer.text
+    await browser.says("/", "the database does not answer", status=503)
 
 
 # ---------------------------------------------------------------------------- what buttons do
+
+
+PERSON = {"channel": "telegram", "account": "default", "sender": "42"}
 
 
 @pytest.mark.parametrize(
@@ -263,11 +247,7 @@ async def test_a_database_that_is_away_is_said_and_not_a_broken_page(
         ("/sessions/reset", {"key": "local"}, ("reset", fakes.SESSION)),
         ("/people/approve", {"code": " AB12 ", "role": "guest"}, ("approve", "AB12", True)),
         ("/people/approve", {"code": "AB12", "role": "owner"}, ("approve", "AB12", False)),
-        (
-            "/people/revoke",
-            {"channel": "telegram", "account": "default", "sender": "42"},
-            ("revoke", "telegram", "default", "42"),
-        ),
+        ("/people/revoke", PERSON, ("revoke", *PERSON.values())),
     ],
 )
 async def test_a_button_does_what_it_says(
@@ -301,8 +281,7 @@ async def test_messages_are_tried_again_or_given_up(
 
 async def test_all_failures_are_tried_again_at_once(browser: Browser, control: FakeControl) -> None:
     assert (await browser.send_form("/deliveries/all")).status_code == 303
-    called = [name for name, *_ in control.calls]
-    assert {"retry_outbox", "retry_dead_letters"} <= set(called)
+    assert {"retry_outbox", "retry_dead_letters"} <= {name for name, *_ in control.calls}
 
 
 @pytest.mark.parametrize(
@@ -322,21 +301,18 @@ async def test_all_failures_are_tried_again_at_once(browser: Browser, control: F
 async def test_a_form_that_lacks_something_changes_nothing(
     browser: Browser, control: FakeControl, path: str, fields: dict[str, str]
 ) -> None:
-    answer = await browser.send_form(path, **fields)
-    assert answer.status_code == 422
-    assert 'role="alert"' in answer.text
+    await browser.refuses(path, 422, 'role="alert"', **fields)
     assert control.calls == []
 
 
 async def test_what_no_browser_sends_is_refused(browser: Browser, control: FakeControl) -> None:
     wrong = {**ORIGIN, "content-type": "application/json"}
     assert (await browser.post("/stop", content=b"{}", headers=wrong)).status_code == 415
-    kind = {**ORIGIN, "content-type": "application/x-www-form-urlencoded"}
     long = b"session=" + b"x" * (MAX_FORM_BYTES + 1)
-    assert (await browser.post("/stop", content=long, headers=kind)).status_code == 413
     many = b"&".join(b"a=b" for _ in range(300))
-    assert (await browser.post("/stop", content=many, headers=kind)).status_code == 400
-    assert (await browser.post("/stop", content=b"a=%ff", headers=kind)).status_code == 400
+    for content, status in ((long, 413), (many, 400), (b"a=%ff", 400)):
+        answer = await browser.post("/stop", content=content, headers={**ORIGIN, **FORM})
+        assert answer.status_code == status
     assert (await browser.put("/stop", headers=ORIGIN)).status_code == 405
     assert (await browser.get("/stop")).status_code == 405
     assert (await browser.post("/stop", content=b"session=s", headers={})).status_code == 403
@@ -344,20 +320,18 @@ async def test_what_no_browser_sends_is_refused(browser: Browser, control: FakeC
 
 
 async def test_an_unknown_code_is_said_where_it_was_typed(browser: Browser) -> None:
-    answer = await browser.send_form("/people/approve", code="WRONG", role="guest")
-    assert answer.status_code == 404
-    assert 'role="alert">no pairing request has this code' in answer.text
-    assert 'value="WRONG" aria-invalid="true"' in answer.text
-    assert 'value="guest" selected' in answer.text
-    assert 'data-live="/live/people"' in answer.text
+    told = (
+        'role="alert">no pairing request has this code',
+        'value="WRONG" aria-invalid="true"',
+        'value="guest" selected',
+        'data-live="/live/people"',
+    )
+    await browser.refuses("/people/approve", 404, *told, code="WRONG", role="guest")
 
 
 async def test_who_was_forgotten_meanwhile_is_no_mistake(browser: Browser) -> None:
-    answer = await browser.send_form("/people/revoke", channel="t", account="a", sender="gone")
-    assert answer.headers["location"] == "/people?notice=nothing"
-
-
-# ---------------------------------------------------------------------------- files
+    gone = PERSON | {"sender": "gone"}
+    await browser.leads("/people/revoke", "/people?notice=nothing", **gone)
 
 
 async def test_files_are_kept_by_browsers_as_long_as_their_address_holds(browser: Browser) -> None:
@@ -370,10 +344,3 @@ async def test_files_are_kept_by_browsers_as_long_as_their_address_holds(browser
         assert other.headers["cache-control"] == "no-cache"
     for path in ("/static/none.css", "/static/../site.py", "/static/%2e%2e/site.py"):
         assert (await browser.get(path)).status_code == 404
-
-
-async def test_a_state_of_messages_can_be_chosen(browser: Browser, control: FakeControl) -> None:
-    sent = replace(fakes.DEAD, id=5, state=OutboxState.SENT, sent_at=fakes.NOW, error=None)
-    control.rows = [sent]
-    assert 'id="out-5"' in (await browser.get("/deliveries?show=sent")).text
-    assert 'id="out-5"' not in (await browser.get("/deliveries?show=waiting")).text
