@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,8 +48,16 @@ class Shell:
 
     def __call__(self, *arguments: str) -> Done:
         code = run(arguments)
-        out, err = self._capture.readouterr()
-        return Done(code, out, err)
+        return Done(code, *self._capture.readouterr())
+
+    def data(self, *arguments: str) -> Any:
+        """What a command prints for programs."""
+        return json.loads(self(*arguments, "--json").out)
+
+
+def lines(text: str) -> list[str]:
+    """Those of a table, with one blank between the cells."""
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 @pytest.fixture
@@ -125,17 +135,22 @@ def gateway(home: Path) -> Iterator[ThreadGateway]:
         yield made
 
 
-@pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
-    """No gateway: what commands get instead."""
-    control = FakeControl()
-    control.gateway = False
+def _open(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
+    """Where no gateway runs, commands get this one."""
 
     @asynccontextmanager
     async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
         yield control
 
     monkeypatch.setattr(composition, "open_control", open_control)
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
+    """No gateway: what commands get instead."""
+    control = FakeControl()
+    control.gateway = False
+    _open(monkeypatch, control)
     return control
 
 
@@ -143,10 +158,5 @@ def database(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
 def cron(monkeypatch: pytest.MonkeyPatch) -> JobControl:
     """No gateway, and a database with jobs."""
     control = JobControl()
-
-    @asynccontextmanager
-    async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
-        yield control
-
-    monkeypatch.setattr(composition, "open_control", open_control)
+    _open(monkeypatch, control)
     return control

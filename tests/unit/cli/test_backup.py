@@ -24,8 +24,6 @@ from goclaw_py.model.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
 from tests.unit.cli.conftest import Shell
 
-pytestmark = pytest.mark.real_time
-
 FILE = Path("/b/backup.tar.gz")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MANIFEST = Manifest("1.2", NOW, 160004, (Applied(1, "initial", "abc"),), {}, {}, {}, None, ())

@@ -22,8 +22,6 @@ from tests.unit.cli.cron_desk import JobControl
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
 GUIDE = (Path(__file__).parents[3] / "docs" / "guide" / "cli.md").read_text("utf-8")
 
 
@@ -187,7 +185,7 @@ JOBS = {
 DATABASE = {"migrate": "", "groups allow": "-1001", "groups deny": "-1001"}
 ELSEWHERE = {
     # What they need is more than a fake: see their own tests.
-    *("cron run", "runs follow", "usage", "backup", "restore", "doctor"),
+    *("cron run", "runs follow", "usage", "backup", "restore", "doctor")
 }
 
 

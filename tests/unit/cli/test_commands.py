@@ -24,9 +24,6 @@ from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
-
 # ---------------------------------------------------------------------------- the whole
 
 

@@ -12,8 +12,6 @@ import pytest
 
 from tests.unit.cli.conftest import Shell
 
-pytestmark = pytest.mark.real_time
-
 PATIENCE_S = 60
 
 

@@ -8,8 +8,6 @@ import pytest
 
 from tests.unit.cli.conftest import Shell
 
-pytestmark = pytest.mark.real_time
-
 TEXT = '[lanes]\nmain = 3\n[web]\ntoken = "hush-hush-hush-hush"\n[agents.main]\nmodel = "offline"\n'
 
 

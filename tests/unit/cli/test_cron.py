@@ -21,8 +21,6 @@ from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import ANN, NOW, JobControl
 from tests.unit.web import fakes
 
-pytestmark = pytest.mark.real_time
-
 STANDUP = JobDraft(
     Cron("0 9 * * 1-5"), Prompt("What is new?", "opus"), slug="standup", zone="Europe/Berlin"
 )
@@ -417,10 +415,7 @@ def test_without_a_gateway_nothing_can_be_run(goclaw: Shell, jobs: JobControl) -
     assert got.err == "goclaw: no gateway is running here\n"
     jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
     got = goclaw("cron", "run", "poll")
-    assert (got.code, got.err) == (
-        1,
-        "goclaw: jobs are turned off (scheduler.enabled = false)\n",
-    )
+    assert (got.code, got.err) == (1, "goclaw: jobs are turned off (scheduler.enabled = false)\n")
 
 
 # ---------------------------------------------------------------------------- rm

@@ -18,8 +18,6 @@ from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import NOW, OPERATOR, JobControl
 from tests.unit.web import fake_post
 
-pytestmark = pytest.mark.real_time
-
 EVERY = ("--every", "10m")
 WEEKDAYS = ("--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin")
 

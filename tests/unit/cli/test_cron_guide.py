@@ -16,8 +16,6 @@ from goclaw_py.jobs.policy import JobPolicy
 from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import JobControl
 
-pytestmark = pytest.mark.real_time
-
 GUIDE = (Path(__file__).parents[3] / "docs" / "guide" / "jobs.md").read_text("utf-8")
 
 

@@ -21,8 +21,6 @@ from goclaw_py.store.memory import MemoryStore
 from tests.unit.cli.conftest import Done, Shell
 from tests.unit.cli.cron_desk import ANN, NOW, OPERATOR, JobControl
 
-pytestmark = pytest.mark.real_time
-
 CACO = {
     "slug": "daily-standup",
     "prompt": "Generate daily standup summary from git commits",
@@ -111,18 +109,11 @@ def test_the_next_run_is_kept_and_one_that_is_overdue_runs_once(
     [
         ({"type": "interval", "intervalMinutes": 90}, Every(timedelta(minutes=90))),
         ({"type": "interval", "everyMs": 5_400_000}, Every(timedelta(minutes=90))),
-        (
-            {"type": "at", "at": "2026-05-01T09:00:00.000Z"},
-            At(datetime(2026, 5, 1, 9, tzinfo=UTC)),
-        ),
+        ({"type": "at", "at": "2026-05-01T09:00:00.000Z"}, At(datetime(2026, 5, 1, 9, tzinfo=UTC))),
     ],
 )
 def test_all_kinds_of_schedules_of_caco_are_known(
-    goclaw: Shell,
-    cron: JobControl,
-    tmp_path: Path,
-    schedule: dict[str, object],
-    read: At | Every,
+    goclaw: Shell, cron: JobControl, tmp_path: Path, schedule: dict[str, object], read: At | Every
 ) -> None:
     place = caco(tmp_path, {"schedule": {**schedule, "timezone": "Europe/Berlin"}})
     # The folder of one schedule, and its file, are as good as the folder of all.

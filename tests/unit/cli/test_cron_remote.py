@@ -16,8 +16,6 @@ from goclaw_py.store.memory import MemoryStore
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.cron_desk import ANN, OPERATOR, JobControl
 
-pytestmark = pytest.mark.real_time
-
 WEEKDAYS = ("--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin", "--", "What is new?")
 
 

@@ -24,8 +24,6 @@ from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
 FOLLOW = [sys.executable, "-m", "goclaw_py", "runs", "follow"]
 PATIENCE_S = 20
 AT = clock(fakes.NOW)

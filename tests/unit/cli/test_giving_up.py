@@ -18,8 +18,6 @@ from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
 DEAD = replace(fakes.DEAD, id=7)
 
 

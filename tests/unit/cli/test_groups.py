@@ -11,8 +11,6 @@ from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
 FULL_WIDTH = "\uff33\uff54\uff52"
 """The beginning of the name, as some keyboards write it."""
 

@@ -20,19 +20,8 @@ from goclaw_py.model.ids import AgentName
 from goclaw_py.model.routes import Route
 from goclaw_py.ports.heartbeat import NoHeartbeat
 from tests.unit.cli.conftest import Shell, ThreadGateway
-from tests.unit.web.fake_heartbeats import (
-    AT,
-    CHAT,
-    HELPER,
-    MAIN,
-    OK,
-    RUNNING,
-    FakeHeartbeats,
-    view,
-)
+from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, RUNNING, FakeHeartbeats, view
 from tests.unit.web.fakes import FakeControl
-
-pytestmark = pytest.mark.real_time
 
 NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one\n"
 

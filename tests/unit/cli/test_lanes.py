@@ -25,8 +25,6 @@ from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
 WATCH = [sys.executable, "-m", "goclaw_py", "lanes", "--watch"]
 PATIENCE_S = 20
 

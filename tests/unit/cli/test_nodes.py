@@ -13,8 +13,6 @@ from goclaw_py.ports.store import NodeState
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_nodes
 
-pytestmark = pytest.mark.real_time
-
 
 def test_nodes_are_listed_with_how_they_are(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("nodes", "list")

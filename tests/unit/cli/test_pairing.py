@@ -15,8 +15,6 @@ from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
 GUEST = Person("telegram", "work", Sender("7", fake_post.FOOL, "x\ny"), Standing.GUEST, fakes.NOW)
 
 

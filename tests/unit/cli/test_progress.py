@@ -12,8 +12,6 @@ from goclaw_py.config import Settings
 from tests.unit.cli.conftest import Shell
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:

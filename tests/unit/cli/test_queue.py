@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,8 +12,6 @@ from goclaw_py.scheduler.views import ActiveRuns
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
-
-pytestmark = pytest.mark.real_time
 
 
 def test_a_queue_says_what_runs_what_waits_and_for_what(
@@ -37,18 +34,16 @@ def test_a_queue_says_what_runs_what_waits_and_for_what(
     assert "0190-cccc" in waiting
     assert " 2 " in waiting  # messages that it answers
     assert "gateway" not in got.out
-
-
-def test_a_queue_says_which_messages_got_no_answer_and_why(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
-    """SPEC QUEUE-5."""
-    out = goclaw("queue", "console").out
-    _, _, unanswered = out.partition("UNANSWERED")
-    _, dropped, failed = unanswered.splitlines()
+    assert "\x1b" not in got.out  # SPEC SEC-1
+    # SPEC QUEUE-5: which messages got no answer, and why.
+    _, dropped, failed = got.out.partition("UNANSWERED")[2].splitlines()
     assert "dropped: the queue was full, so the oldest message was dropped" in dropped
     assert "too much" in dropped
     assert f"its run failed; see: goclaw runs show {fakes.RUN_ID}" in failed
+    found = goclaw.data("queue", "console")
+    assert found["policy"]["capacity"] == 10
+    assert [row["reason"] for row in found["unanswered"]] == ["queue_dropped", None]
+    assert found["waiting"][0]["waits_for"] == "lane"
 
 
 def test_the_queue_of_a_group_says_when_it_was_heard_last_without_a_mention(
@@ -60,22 +55,21 @@ def test_the_queue_of_a_group_says_when_it_was_heard_last_without_a_mention(
     assert "last message without a mention: 3m 0s ago" in goclaw("queue", "console").out
 
 
-def test_a_queue_cannot_take_over_the_terminal(goclaw: Shell, gateway: ThreadGateway) -> None:
-    """SPEC SEC-1."""
-    assert "\x1b" not in goclaw("queue", "console").out
-
-
-def test_an_idle_queue_says_so(
+def test_where_nothing_runs_or_waits_that_is_said(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    idle = replace(fakes.QUEUE, running=(), waiting=(), policy=None, messages=(), unanswered=())
-
     async def queue(key: str) -> QueueView:
-        return idle
+        queue = replace(fakes.QUEUE, running=(), waiting=(), policy=None)
+        return replace(queue, messages=(), unanswered=())
+
+    async def active() -> ActiveRuns:
+        return replace(fakes.ACTIVE_RUNS, runs=())
 
     monkeypatch.setattr(database, "queue", queue)
+    monkeypatch.setattr(database, "active", active)
     got = goclaw("queue", "console")
     assert got.out == f"session  {fakes.SESSION}\n\nnothing is running\n\nnothing is waiting\n"
+    assert goclaw("runs", "--active").out == "nothing is running or waiting\n"
 
 
 def test_without_a_gateway_a_queue_is_what_the_database_knows(
@@ -86,13 +80,6 @@ def test_without_a_gateway_a_queue_is_what_the_database_knows(
     assert "none is running here; showing the state in the database" in got.out
     assert "waiting runs are known only to a gateway" in got.out
     assert "too much" in got.out
-
-
-def test_a_queue_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
-    found = json.loads(goclaw("queue", "console", "--json").out)
-    assert found["policy"]["capacity"] == 10
-    assert [row["reason"] for row in found["unanswered"]] == ["queue_dropped", None]
-    assert found["waiting"][0]["waits_for"] == "lane"
 
 
 @pytest.mark.parametrize(
@@ -117,6 +104,9 @@ def test_active_runs_are_those_of_the_gateway_with_what_they_wait_for(
     assert "0190-cccc" in waiting
     assert waiting.endswith("lane main: no slot is free")
     assert gateway.control.calls == [("active",)]
+    found = goclaw.data("runs", "--active")
+    assert found["live"] is True
+    assert [run["state"] for run in found["runs"]] == ["running", "ready"]
 
 
 def test_without_a_gateway_active_runs_are_those_of_the_database(
@@ -126,23 +116,7 @@ def test_without_a_gateway_active_runs_are_those_of_the_database(
     assert got.code == 0
     assert fakes.RUN_ID in got.out
     assert got.err == "no gateway is running here; showing the state in the database\n"
-    assert json.loads(goclaw("runs", "--active", "--json").out)["live"] is False
-
-
-def test_nothing_active_says_so(
-    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def active() -> ActiveRuns:
-        return replace(fakes.ACTIVE_RUNS, runs=())
-
-    monkeypatch.setattr(database, "active", active)
-    assert goclaw("runs", "--active").out == "nothing is running or waiting\n"
-
-
-def test_active_runs_are_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
-    found = json.loads(goclaw("runs", "--active", "--json").out)
-    assert found["live"] is True
-    assert [run["state"] for run in found["runs"]] == ["running", "ready"]
+    assert goclaw.data("runs", "--active")["live"] is False
 
 
 def test_the_stored_runs_are_listed_as_before(goclaw: Shell, gateway: ThreadGateway) -> None:
@@ -156,6 +130,5 @@ def test_the_stored_runs_are_listed_as_before(goclaw: Shell, gateway: ThreadGate
 def test_what_to_show_of_runs_must_be_clear(
     goclaw: Shell, gateway: ThreadGateway, words: list[str]
 ) -> None:
-    got = goclaw("runs", *words)
-    assert got.code == 2
+    assert goclaw("runs", *words).code == 2
     assert gateway.control.calls == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tomllib
@@ -16,7 +15,7 @@ import pytest
 from goclaw_py.agents.models import catalog
 from goclaw_py.cli import composition, main
 from goclaw_py.cli.doctor import machine
-from goclaw_py.cli.doctor.agents import check_budgets, check_heartbeats
+from goclaw_py.cli.doctor.agents import check_heartbeats
 from goclaw_py.cli.entry import run
 from goclaw_py.cli.system import gateway as setup
 from goclaw_py.cli.system.gateway import SETTINGS_EXAMPLE
@@ -26,21 +25,16 @@ from goclaw_py.heartbeat.decisions import A_HEARTBEAT_RUN, HeartbeatPolicy
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.model.errors import (
     ChannelError,
-    ChannelRefused,
     GoclawError,
     NotSent,
     StoreUnavailable,
 )
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.control import Control
-from goclaw_py.store.migrate import SchemaStatus as Schema
 from goclaw_py.store.postgres.checkup import Checkup
 from tests.support.doctor import CHECKUP, Place
-from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import JobControl
-
-pytestmark = pytest.mark.real_time
-
 
 # ---------------------------------------------------------------------------- doctor
 
@@ -79,28 +73,21 @@ def test_the_doctor_is_content_with_a_fresh_installation(goclaw: Shell, healthy:
     assert "ok     database: embedded, schema 1" in got.out
 
 
-def test_the_doctor_sees_the_gateway(goclaw: Shell, healthy: None, gateway: ThreadGateway) -> None:
-    assert "ok     gateway: running" in goclaw("doctor").out
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("[lanes]\nmain = 0\n", "WRONG  settings: "),
-        ("[agents.main]\nmodel = 'openai:gpt-4o'\n", "set OPENAI_API_KEY, or agents.main.api_key_"),
-        ("[agents.main]\napi_key_env = 'NOT_THERE'\n", "this variable is not set"),
-        ("[agents.main]\nmodel = 'ollama:x'\n", "set OLLAMA_BASE_URL, or agents.main.base_url"),
-        ("[agents.main]\nmodel = 'openai:x'\napi_key = 'sk-ü'\n", ": the API key is malformed"),
-        (
-            "[agents.main]\nmodel = 'openai:x'\napi_key = 'k'\nfallback = ['deepseek:x']\n",
-            "agent main, fallback: deepseek:x: no API key is set\n       → set DEEPSEEK_API_KEY\n",
-        ),
+        ("[channels.nothing]\n", "WRONG  channels and agents: "),
         ("[state]\nfolder = 'goclaw.toml/x'\n", "make it writable, or set state.folder"),
     ],
 )
 def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
-    goclaw: Shell, healthy: None, text: str, expected: str
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch, text: str, expected: str
 ) -> None:
+    async def check_up(settings: Settings) -> Checkup:
+        raise StoreUnavailable("not asked here")
+
+    monkeypatch.setattr(composition, "check_up", check_up)
     (goclaw.home / "goclaw.toml").write_text(text)
     got = goclaw("doctor")
     assert got.code == 1
@@ -138,29 +125,6 @@ def test_the_doctor_says_how_an_agent_heartbeat_runs_and_where_no_alert_arrives(
     assert not finding.is_hint
 
 
-@pytest.mark.parametrize(
-    ("model", "more", "said"),
-    [
-        ("openai:gpt-4o", "", None),
-        ("openai:nobody-knows", "", "WRONG"),
-        ("openai:nobody-knows", "budget.tokens = 9", "hint"),
-        ("openai:gpt-4o", 'base_url = "http://127.0.0.1:9/v1"', "WRONG"),
-    ],
-)
-def test_the_doctor_says_where_a_budget_of_money_cannot_hold(
-    tmp_path: Path, model: str, more: str, said: str | None
-) -> None:
-    """SPEC AGENT-5."""
-    text = f'[agents.main]\nmodel = "{model}"\nbudget.day.usd = 1\n{more}\n'
-    (finding,) = check_budgets(Place(tmp_path).world(text))
-    if said is None:
-        assert finding.cure == ""
-    else:
-        assert "day.usd cannot be enforced" in finding.fact
-        assert finding.cure == "also set agents.main.budget.tokens"
-        assert finding.is_hint is (said == "hint")
-
-
 def test_the_doctor_knows_how_a_missing_library_is_installed(
     goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,109 +136,23 @@ def test_the_doctor_knows_how_a_missing_library_is_installed(
     assert "pip install 'pydantic-ai-slim[groq]'" in got.out
 
 
-def test_the_doctor_finds_a_database_that_is_away(
-    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def check_up(settings: Settings) -> Checkup:
-        raise StoreUnavailable("connection refused")
-
-    monkeypatch.setattr(composition, "check_up", check_up)
-    assert "embedded: connection refused" in goclaw("doctor").out
-    monkeypatch.setenv("GOCLAW_DATABASE_URL", "postgresql://u:hunter2@h/d")
-    got = goclaw("doctor")
-    assert (got.code, "start the database" in got.out) == (1, True)
-    assert "hunter2" not in got.out
-
-
-def test_the_doctor_only_mentions_what_run_does_by_itself(
-    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def check_up(settings: Settings) -> Checkup:
-        return replace(CHECKUP, schema=Schema(0, 1, ("0001_initial",)))
-
-    monkeypatch.setattr(composition, "check_up", check_up)
-    got = goclaw("doctor")
-    assert (got.code, "hint   migrations: 1 pending: 0001_initial" in got.out) == (0, True)
-
-
-def test_the_doctor_lets_channels_judge_their_own_settings(
-    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def check_up(settings: Settings) -> Checkup:
-        raise StoreUnavailable("not asked here")
-
-    monkeypatch.setattr(composition, "check_up", check_up)
-    (goclaw.home / "goclaw.toml").write_text("[channels.nothing]\n")
-    got = goclaw("doctor")
-    assert got.code == 1
-    assert "WRONG  channels and agents: " in got.out
-
-
-def test_the_doctor_accepts_a_telegram_account_and_a_model_with_its_key(
-    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GOCLAW_TELEGRAM_TOKEN", "1:a")
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    monkeypatch.setenv("GOCLAW_AGENTS__MAIN__MODEL", "openai:gpt-4o")
-    out = goclaw("doctor").out
-    assert "ok     channel telegram/default: @GoclawBot" in out
-    assert "ok     agent main: openai:gpt-4o" in out
-
-
-@pytest.mark.parametrize(
-    ("said", "cure"),
-    [
-        (
-            ChannelRefused("Telegram does not accept this bot token"),
-            "get a new token from @BotFather",
-        ),
-        (NotSent("no connection to the Bot API"), "check the network connection of this machine"),
-    ],
-)
 def test_the_doctor_asks_telegram_where_no_gateway_runs(
-    goclaw: Shell,
-    healthy: None,
-    monkeypatch: pytest.MonkeyPatch,
-    said: ChannelError,
-    cure: str,
+    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SPEC CHAN-8, OPS-4."""
 
     async def probe(settings: Settings, limit_s: float) -> list[tuple[str, str | ChannelError]]:
-        return [("telegram/default", said)]
+        return [("telegram/default", NotSent("no connection to the Bot API"))]
 
-    monkeypatch.setattr(composition, "probe_channels", probe)
     monkeypatch.setenv("GOCLAW_TELEGRAM_TOKEN", "1:a")
+    assert "ok     channel telegram/default: @GoclawBot" in goclaw("doctor").out
+    monkeypatch.setattr(composition, "probe_channels", probe)
     got = goclaw("doctor")
     assert got.code == 1
-    assert f"WRONG  channel telegram/default: {said}\n       → {cure}" in got.out
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "code"),
-    [
-        ("OPENAI_BASE_URL", "http://127.0.0.1:1/v1", 0),
-        ("OPENAI_API_KEY", " \n", 1),
-        ("ANTHROPIC_API_KEY", "k", 1),
-    ],
-)
-def test_the_doctor_asks_for_a_key_exactly_when_the_agent_does(
-    goclaw: Shell,
-    healthy: None,
-    monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    value: str,
-    code: int,
-) -> None:
-    monkeypatch.setenv(variable, value)
-    monkeypatch.setenv("GOCLAW_AGENTS__MAIN__MODEL", "openai:gpt-4o")
-    got = goclaw("doctor")
-    assert (got.code, "WRONG  agent main: " in got.out) == (code, bool(code))
-
-
-def test_the_doctor_speaks_json(goclaw: Shell, healthy: None) -> None:
-    findings = json.loads(goclaw("doctor", "--json").out)
-    assert {"id": "python", "level": "ok", "subject": "python"}.items() <= findings[0].items()
+    assert (
+        "WRONG  channel telegram/default: no connection to the Bot API\n"
+        "       → check the network connection of this machine" in got.out
+    )
 
 
 # ---------------------------------------------------------------------------- init

@@ -24,8 +24,6 @@ from goclaw_py.ports.jobs import JobDraft
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.cron_desk import JobControl
 
-pytestmark = pytest.mark.real_time
-
 STANDUP = JobDraft(Cron("0 9 * * 1-5"), Prompt("news?"), slug="standup", zone="Europe/Berlin")
 POLL = JobDraft(Every(timedelta(hours=6)), Prompt("poll"), slug="poll")
 GREETING = JobDraft(Cron("0 8 * * *"), FixedMessage("Hello!"), slug="greeting")

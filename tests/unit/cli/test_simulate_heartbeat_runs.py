@@ -25,8 +25,6 @@ from goclaw_py.ports.jobs import JobDraft
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.heart_control import HeartControl
 
-pytestmark = pytest.mark.real_time
-
 POLL = JobDraft(Every(timedelta(hours=6)), Prompt("poll"), slug="poll")
 ITEM = "- Look at the calendar.\n"
 

@@ -14,8 +14,6 @@ from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_post, fake_usage
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
 JOB = Grouping.JOB
 A_DAY = UsageReport((JOB,), date(2026, 1, 2), date(2026, 1, 2), "Europe/Berlin", (), Used())
 
@@ -111,10 +109,7 @@ def test_options_become_the_question(goclaw: Shell, gateway: ThreadGateway) -> N
     assert gateway.control.calls == [
         ("usage", UsageQuery((Grouping.AGENT,))),
         ("usage", UsageQuery((Grouping.AGENT, Grouping.DAY), days=90, zone="Europe/Berlin")),
-        (
-            "usage",
-            UsageQuery((Grouping.AGENT,), since=date(2025, 12, 1), until=date(2026, 1, 1)),
-        ),
+        ("usage", UsageQuery((Grouping.AGENT,), since=date(2025, 12, 1), until=date(2026, 1, 1))),
     ]
 
 

@@ -13,8 +13,6 @@ from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
-pytestmark = pytest.mark.real_time
-
 
 def test_the_answer_comes_first_then_the_way_to_it_then_the_cures(
     goclaw: Shell, gateway: ThreadGateway

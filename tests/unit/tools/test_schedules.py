@@ -165,9 +165,7 @@ def test_only_a_search_has_no_side_effects(world: Schedules) -> None:
     assert [spec.name for spec in specs if not spec.side_effects] == ["schedule_search"]
 
 
-def test_they_are_there_for_runs_that_may_use_the_desk_and_for_no_other(
-    world: Schedules,
-) -> None:
+def test_they_are_there_for_runs_that_may_use_the_desk_and_for_no_other(world: Schedules) -> None:
     """SPEC AGENT-6: scheduled runs have none unless allowed. CRON-4: nor has anybody if off."""
     place = world.place()
     assert {spec.name for spec in place.tools().specs} == SAFE - AT_DESKS | SCHEDULING
@@ -651,9 +649,7 @@ async def test_a_new_cadence_brings_new_times(world: Schedules) -> None:
     assert both["cadence"] == "cron: 0 9 * * * (US/Eastern)"
 
 
-async def test_a_pause_clears_the_next_run_and_resuming_counts_from_now(
-    world: Schedules,
-) -> None:
+async def test_a_pause_clears_the_next_run_and_resuming_counts_from_now(world: Schedules) -> None:
     """SPEC CRON-11."""
     made = await world.create(cadence_value="3600")
     paused = await world.call("edit", schedule_id=made["schedule_id"], status="paused")
