@@ -202,9 +202,6 @@ def test_who_speaks_in_a_chat_asks_as_that_chat() -> None:
     assert by.peer is PeerKind.GROUP
 
 
-# ---------------------------------------------------------------------------- /jobs
-
-
 async def test_jobs_lists_what_is_the_chats_own_and_nothing_else(chats: Chats) -> None:
     """SPEC CMD-5, SEC-3."""
     assert await chats.ask("/jobs") == texts.NO_JOBS
@@ -273,23 +270,15 @@ async def test_a_number_without_a_list_is_answered_with_the_list(chats: Chats) -
     assert await chats.ask("/jobs delete 1") == "Deleted “water”."
 
 
-@pytest.mark.parametrize("number", ["0", "2", "21", "9" * 5000, "00"])
-async def test_a_number_that_is_not_in_the_list_changes_nothing(chats: Chats, number: str) -> None:
+async def test_another_number_or_word_finds_nothing(chats: Chats) -> None:
     await chats.make(WATER, "water")
     await chats.ask("/jobs")
-    assert (await chats.ask(f"/jobs delete {number}")).startswith("There is no number ")
-    assert len(await chats.all()) == 1
-
-
-@pytest.mark.parametrize("word", ["WATER", "-1", "²", "٣", "../x", "%", "x" * 5000])
-async def test_another_word_is_a_name_and_finds_only_what_is_called_so(
-    chats: Chats, word: str
-) -> None:
-    await chats.make(WATER, "water")
-    await chats.ask("/jobs")
-    answer = await chats.ask(f"/jobs delete {word}")
-    assert answer.startswith("There is no job “")
-    assert len(answer) < 100
+    for number in ("0", "2", "21", "9" * 5000, "00"):
+        assert (await chats.ask(f"/jobs delete {number}")).startswith("There is no number ")
+    for word in ("WATER", "-1", "²", "٣", "../x", "%", "x" * 5000):
+        answer = await chats.ask(f"/jobs delete {word}")
+        assert answer.startswith("There is no job “")
+        assert len(answer) < 100
     assert await chats.ask("/jobs delete water") == "Deleted “water”."
 
 
@@ -304,32 +293,22 @@ async def test_a_foreign_job_is_no_job_by_name_or_by_id(chats: Chats) -> None:
     assert chats.hand.ran == []
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("/jobs burn 1", "There is no command “/jobs burn”. "),
-        ("/jobs 1", "There is no command “/jobs 1”. "),
-        ("/jobs pause", texts.HOW),
-    ],
-)
-async def test_half_a_command_tells_how_it_goes(chats: Chats, text: str, words: str) -> None:
-    assert (await chats.ask(text)).startswith(words)
+async def test_half_a_command_tells_how_it_goes(chats: Chats) -> None:
+    for text in ("/jobs burn", "/jobs 1"):
+        assert (await chats.ask(text)).startswith(f"There is no command “{text}”. ")
+    assert (await chats.ask("/jobs pause")).startswith(texts.HOW)
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
+async def test_a_run_that_does_not_begin_says_why(chats: Chats) -> None:
+    """SPEC CRON-11."""
+    await chats.make(WATER, "water")
+    for chats.hand.answer, words in (
         (RunNow.ALREADY_RUNNING, texts.IS_RUNNING),
         (RunNow.AT_CAPACITY, texts.NO_ROOM),
         (RunNow.NO_WORK, texts.NO_WORK),
         (RunNow.OFF, texts.NOT_CARRIED_OUT),
-    ],
-)
-async def test_a_run_that_does_not_begin_says_why(chats: Chats, answer: RunNow, words: str) -> None:
-    """SPEC CRON-11."""
-    await chats.make(WATER, "water")
-    chats.hand.answer = answer
-    assert await chats.ask("/jobs run water") == words
+    ):
+        assert await chats.ask("/jobs run water") == words
 
 
 async def test_what_cannot_be_resumed_says_why(chats: Chats) -> None:
@@ -352,9 +331,6 @@ async def test_the_status_names_the_three_jobs_that_run_next(chats: Chats) -> No
     assert [line.split(":")[0] for line in lines] == ["- n1", "- n2", "- n3"]
 
 
-# ---------------------------------------------------------------------------- /timezone
-
-
 async def test_a_chat_chooses_its_time_zone_and_reads_its_clock(chats: Chats) -> None:
     """SPEC CMD-5, CRON-1."""
     assert (await chats.ask("/timezone")).startswith("Your time zone is UTC, where it is ")
@@ -366,17 +342,17 @@ async def test_a_chat_chooses_its_time_zone_and_reads_its_clock(chats: Chats) ->
     assert (await chats.ask("/timezone Default")).startswith("Your time zone is now UTC, ")
 
 
-@pytest.mark.parametrize("zone", ["Berlin", "CEST", "+02:00", "../etc/passwd", "x" * 3000])
-async def test_what_is_no_zone_is_refused_with_a_hint(chats: Chats, zone: str) -> None:
+async def test_what_is_no_zone_is_refused_with_a_hint(chats: Chats) -> None:
     """SPEC CRON-2."""
-    answer = await chats.ask(f"/timezone {zone}")
-    assert answer.startswith("Unknown time zone ")
-    assert "(" in answer
-    assert len(answer) < 250
+    for zone in ("Berlin", "CEST", "+02:00", "../etc/passwd", "x" * 3000):
+        answer = await chats.ask(f"/timezone {zone}")
+        assert answer.startswith("Unknown time zone ")
+        assert "(" in answer
+        assert len(answer) < 250
     assert (await chats.ask("/timezone")).startswith("Your time zone is UTC, ")
 
 
-async def test_where_jobs_are_switched_off_they_are_neither_run_nor_made_but_edited() -> None:
+async def test_where_jobs_are_switched_off_they_can_only_be_edited() -> None:
     """SPEC CRON-4."""
     chats = Chats(JobCreationRules(PROFILE, enabled=False))
     assert await chats.ask("/jobs") == texts.OFF
@@ -392,9 +368,6 @@ async def test_where_jobs_are_switched_off_they_are_neither_run_nor_made_but_edi
     assert await chats.ask("/jobs delete water") == "Deleted “water”."
 
 
-# ---------------------------------------------------------------------------- buttons
-
-
 @pytest.mark.parametrize(
     ("action", "after", "day"),
     [
@@ -406,12 +379,11 @@ async def test_where_jobs_are_switched_off_they_are_neither_run_nor_made_but_edi
 async def test_a_snooze_makes_the_same_reminder_again_where_its_button_was_pressed(
     chats: Chats, action: JobAction, after: timedelta, day: str
 ) -> None:
-    """SPEC CRON-13, CRON-14, CRON-17: the thread is the one in which somebody is."""
+    """SPEC CRON-13, CRON-14, CRON-17."""
     await chats.ask("/timezone Asia/Kolkata")
     policy = {"session": "fresh", "retries": 1}
     ran = await chats.reminded(name="Tea time", payload=Prompt("Say tea"), policy=policy)
-    thread = replace(ANN, thread="7")
-    before = chats.clock.now()
+    thread, before = replace(ANN, thread="7"), chats.clock.now()
     answer = await chats.press(action, ran, thread)
     assert answer.startswith(f"💤 I will remind you of “Tea time” again {day} ")
     (again,) = await chats.all()
@@ -462,21 +434,18 @@ async def test_buttons_stay_when_a_press_could_not_be_carried_out() -> None:
     assert not result.is_used
 
 
-@pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.PAUSED])
-async def test_a_press_after_the_snoozed_one_is_over_snoozes_anew(
-    chats: Chats, state: JobState
-) -> None:
+async def test_a_press_after_the_snoozed_one_is_over_snoozes_anew(chats: Chats) -> None:
     """SPEC CRON-13: oxydra and halo keep what has run."""
     ran = await chats.reminded()
     once = await chats.snoozed(ran)
-    if state is JobState.PAUSED:
-        await chats.ask(f"/jobs pause {once.spec.slug}")
-    else:
-        await chats.happened(once, deleted=False)
-    before = chats.clock.now()
-    again = await chats.snoozed(ran)
-    assert again.id == once.id
-    assert (again.state, again.next_run_at) == (JobState.ACTIVE, before + timedelta(minutes=10))
+    for state in (JobState.COMPLETED, JobState.PAUSED):
+        if state is JobState.PAUSED:
+            await chats.ask(f"/jobs pause {once.spec.slug}")
+        else:
+            await chats.happened(once, deleted=False)
+        due = chats.clock.now() + timedelta(minutes=10)
+        again = await chats.snoozed(ran)
+        assert (again.id, again.state, again.next_run_at) == (once.id, JobState.ACTIVE, due)
 
 
 async def test_a_snoozed_reminder_can_be_snoozed_in_its_turn(chats: Chats) -> None:
@@ -496,26 +465,20 @@ async def test_again_runs_the_job_itself_while_there_is_one(chats: Chats) -> Non
 
 
 async def test_again_makes_a_job_of_the_next_second_when_it_is_gone(chats: Chats) -> None:
-    ran = await chats.reminded()
-    before = chats.clock.now()
+    ran, before = await chats.reminded(), chats.clock.now()
     assert await chats.press(JobAction.AGAIN, ran) == "Started “tea”."
     (again,) = await chats.all()
     assert again.next_run_at == before + timedelta(seconds=1)
     assert chats.hand.ran == []
 
 
-# ---------------------------------------------------------------------------- whose button
-
-
-@pytest.mark.parametrize("action", list(JobAction))
-async def test_a_button_of_something_unknown_or_foreign_gets_one_polite_line(
-    chats: Chats, action: JobAction
-) -> None:
+async def test_a_button_of_something_unknown_or_foreign_gets_one_polite_line(chats: Chats) -> None:
     """SPEC SEC-3: what a press brings can be made up."""
     bobs = [await chats.reminded(target=BOB, deleted=deleted) for deleted in (True, False)]
     operators = await chats.reminded(target=BOB, by=Requester(None))
-    for ran in (UNKNOWN, *bobs, operators):
-        assert await chats.press(action, ran) == texts.GONE
+    for action in JobAction:
+        for ran in (UNKNOWN, *bobs, operators):
+            assert await chats.press(action, ran) == texts.GONE
     assert await chats.all(ANNS) == []
     assert chats.hand.ran == []
 
@@ -530,9 +493,7 @@ async def test_what_an_operators_job_has_said_here_can_be_snoozed_here(chats: Ch
     assert again.spec.policy == {}, "what operators grant to their jobs is theirs"
 
 
-async def test_an_operators_job_is_not_run_by_a_button_but_what_it_said_comes_again(
-    chats: Chats,
-) -> None:
+async def test_an_operators_job_is_run_by_no_button_but_says_it_again(chats: Chats) -> None:
     """SPEC SEC-3."""
     ran = await chats.reminded(by=Requester(None), deleted=False)
     assert await chats.press(JobAction.AGAIN, ran) == "Started “tea”."
@@ -540,7 +501,6 @@ async def test_an_operators_job_is_not_run_by_a_button_but_what_it_said_comes_ag
     assert len(await chats.all(ANNS)) == 1
 
 
-FOR_ANN = Requester(ANNS)
 """An operator who makes a job for a chat, with limits of its own."""
 
 
@@ -548,21 +508,10 @@ FOR_ANN = Requester(ANNS)
     ("job", "output", "says"),
     [
         ({"payload": Program(("backup", "--all"))}, "All is saved.", "All is saved."),
-        (
-            {"payload": Prompt("Fine?", "openai:expensive"), "agent": AgentName("ops")},
-            "It is fine.",
-            "It is fine.",
-        ),
-        (
-            {"payload": Prompt("Watch"), "notify": Notify.CONDITIONAL},
-            "[NOTIFY] It rains.",
-            "It rains.",
-        ),
-        (
-            {"payload": Prompt("Read all"), "policy": {"turns": 500}, "by": FOR_ANN},
-            "[NOTIFY] No news.",
-            "[NOTIFY] No news.",
-        ),
+        ({"payload": Prompt("Fine?", "openai:best"), "agent": AgentName("ops")}, "Yes.", "Yes."),
+        ({"payload": Prompt("?"), "notify": Notify.CONDITIONAL}, "[NOTIFY] It rains.", "It rains."),
+        # An operator can make a job for a chat, with limits of its own.
+        ({"payload": Prompt("?"), "policy": {"turns": 500}, "by": Requester(ANNS)}, "No.", "No."),
     ],
     ids=["program", "another agent and model", "conditional", "granted to the chat"],
 )
@@ -582,15 +531,15 @@ async def test_of_what_a_chat_could_not_make_itself_only_the_words_come_again(
     assert chats.hand.ran == []
 
 
-@pytest.mark.parametrize("action", list(JobAction))
 async def test_buttons_work_where_a_job_was_told_that_goes_to_whoever_spoke_last(
-    chats: Chats, action: JobAction
+    chats: Chats,
 ) -> None:
     """SPEC CRON-13: in a thread, too."""
-    operators = await chats.make(chats.soon(), by=Requester(None), target=TargetKind.LAST)
-    ran = await chats.happened(operators, deleted=False, told=replace(ANN, thread="7"))
-    assert await chats.press(action, ran.id) != texts.GONE
-    assert await chats.press(action, ran.id, BOB) == texts.GONE
+    for action in JobAction:
+        job = await chats.make(chats.soon(), by=Requester(None), target=TargetKind.LAST)
+        ran = await chats.happened(job, deleted=False, told=replace(ANN, thread="7"))
+        assert await chats.press(action, ran.id) != texts.GONE
+        assert await chats.press(action, ran.id, BOB) == texts.GONE
     assert await chats.all(BOBS) == []
 
 
@@ -600,9 +549,6 @@ async def test_a_definition_that_cannot_be_read_is_unknown(chats: Chats) -> None
     logs = chats.store._db.cron.logs
     logs[ran] = replace(logs[ran], definition={"spec": 7})
     assert await chats.press(JobAction.SNOOZE_10M, ran) == texts.GONE
-
-
-# ---------------------------------------------------------------------------- in a gateway
 
 
 async def reminded(gateway: GatewayProcess) -> OutboundMessage:
@@ -624,8 +570,10 @@ async def press(gateway: GatewayProcess, below: OutboundMessage, action: JobActi
 
 
 async def test_a_reminder_is_snoozed_and_comes_again_with_buttons_of_its_own() -> None:
-    """SPEC CRON-13: no press is a question for the agent."""
+    """SPEC CMD-5, CRON-13: no press and no command is a question for the agent."""
     async with a_process() as gateway:
+        assert await gateway.ask("/jobs") == texts.NO_JOBS
+        assert (await gateway.ask("/timezone UTC")).startswith("Your time zone is now ")
         first = await reminded(gateway)
         assert first.text == "⏰ Drink tea"
         answer = await press(gateway, first, JobAction.SNOOZE_10M)
@@ -665,10 +613,3 @@ async def test_while_the_database_is_away_a_press_waits_and_makes_one_reminder()
         coming = JobQuery(states=(JobState.ACTIVE,))
         service = gateway.container.job_module.service
         assert (await service.search(coming, Requester(None))).total == 1
-
-
-async def test_a_command_about_jobs_may_be_typed_by_whoever_may_talk() -> None:
-    """SPEC CMD-5."""
-    async with a_process() as gateway:
-        assert await gateway.ask("/jobs") == texts.NO_JOBS
-        assert (await gateway.ask("/timezone Europe/Paris")).startswith("Your time zone is now ")
