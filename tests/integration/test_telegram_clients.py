@@ -7,7 +7,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
@@ -27,10 +27,8 @@ from goclaw_py.model.errors import (
     ChannelError,
     ChannelRefused,
     ChatGone,
-    ChatMoved,
     MaybeSent,
     NotSent,
-    RateLimited,
     TopicGone,
     Undeliverable,
 )
@@ -38,30 +36,13 @@ from tests.botapi import BotApi, Fault, FaultKind
 from tests.support.bot_clients import answering, connected
 
 pytestmark = pytest.mark.real_time
+pytest_plugins = ["tests.support.telegram_fixtures"]
 
 ANN = 7
 HERE = ChatPlace(ANN)
 HELLO = Text("hello")
 TOPIC = 55
 GROUP = -1001
-
-
-@pytest.fixture(params=list(Library))
-def library(request: pytest.FixtureRequest) -> Library:
-    return Library(request.param)
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[BotApi]:
-    async with BotApi() as api:
-        api.say(ANN, "hello")
-        yield api
-
-
-@pytest.fixture
-async def client(api: BotApi, library: Library) -> AsyncIterator[BotClient]:
-    async with connected(library, api.url) as client:
-        yield client
 
 
 def asked(api: BotApi, method: str) -> Mapping[str, object]:
@@ -116,13 +97,6 @@ async def test_html_is_read_by_the_server(api: BotApi, client: BotClient) -> Non
     assert api.texts(ANN) == ["a bold <move>"]
 
 
-async def test_a_message_to_reply_to_that_is_gone_is_no_error(
-    api: BotApi, client: BotClient
-) -> None:
-    await client.send_message(HERE, HELLO, reply_to=99)
-    assert api.texts(ANN) == ["hello"]
-
-
 async def test_a_text_goes_into_its_topic(api: BotApi, client: BotClient) -> None:
     """SPEC CHAN-6."""
     api.add_group(GROUP, "Team", topics=[TOPIC])
@@ -148,7 +122,7 @@ async def test_buttons_are_shown_in_rows(api: BotApi, client: BotClient) -> None
     assert "reply_markup" not in api.world.chats[ANN].messages[number]
 
 
-async def test_an_edit_can_be_repeated(api: BotApi, client: BotClient) -> None:
+async def test_an_edit_and_a_deletion_can_be_repeated(api: BotApi, client: BotClient) -> None:
     """SPEC IO-5."""
     number = await client.send_message(HERE, HELLO)
     for _ in range(2):
@@ -156,24 +130,16 @@ async def test_an_edit_can_be_repeated(api: BotApi, client: BotClient) -> None:
     assert api.texts(ANN) == ["bye"]
     assert asked(api, "editMessageText")["link_preview_options"] == {"is_disabled": True}
     assert [call.status for call in api.transcript("editMessageText")] == [200, 400]
-
-
-async def test_an_edit_of_what_is_not_there_says_so(api: BotApi, client: BotClient) -> None:
-    for gone in (99, 1):  # not there; not ours
-        with pytest.raises(MessageGone):
-            await client.edit_message(ANN, gone, Text("bye"))
-    number = await client.send_message(HERE, HELLO)
     with pytest.raises(MarkupRefused):
         await client.edit_message(ANN, number, Text("<b>", html=True))
-
-
-async def test_a_deletion_can_be_repeated(api: BotApi, client: BotClient) -> None:
-    number = await client.send_message(HERE, HELLO)
     for _ in range(2):
         await client.delete_message(ANN, number)
     assert api.texts(ANN) == []
     api.fault(Fault("deleteMessage", FaultKind.ERROR, status=400, words="MESSAGE_ID_INVALID"))
     await client.delete_message(ANN, number)
+    for gone in (99, 1):  # not there; not ours
+        with pytest.raises(MessageGone):
+            await client.edit_message(ANN, gone, Text("bye"))
 
 
 async def test_a_draft_has_a_stop_button(api: BotApi, client: BotClient) -> None:
@@ -188,12 +154,6 @@ async def test_a_draft_has_a_stop_button(api: BotApi, client: BotClient) -> None
         "can_stop": True,
     }
     assert second == {"chat_id": ANN, "draft_id": 5, "text": "growing on", "can_stop": True}
-
-
-async def test_a_text_without_utf8_never_leaves(api: BotApi, client: BotClient) -> None:
-    with pytest.raises(Undeliverable):
-        await client.send_message(HERE, Text("lone \ud83d"))
-    assert api.transcript("sendMessage") == []
 
 
 # ---------------------------------------------------------------------------- signs
@@ -331,40 +291,8 @@ async def test_a_webhook_is_set_shown_and_removed(api: BotApi, client: BotClient
     assert await client.webhook() == WebhookState("", pending=1)
 
 
-async def test_why_the_server_could_not_deliver_is_shown(library: Library) -> None:
-    info = {
-        "url": "https://bot.example/hook",
-        "has_custom_certificate": False,
-        "pending_update_count": 5,
-        "last_error_date": 1_760_000_000,
-        "last_error_message": "Connection refused",
-    }
-    async with answering(library, {"ok": True, "result": info}) as client:
-        assert await client.webhook() == WebhookState(
-            "https://bot.example/hook", 5, "Connection refused"
-        )
-
-
 # ---------------------------------------------------------------------------- errors
 
-Call = Callable[[BotClient], Awaitable[object]]
-REPEATABLE: Mapping[str, Call] = {
-    "getMe": lambda client: client.get_me(),
-    "getUpdates": lambda client: client.get_updates(offset=None, wait_s=0, kinds=["message"]),
-    "editMessageText": lambda client: client.edit_message(ANN, 2, Text("bye")),
-    "deleteMessage": lambda client: client.delete_message(ANN, 2),
-    "editMessageReplyMarkup": lambda client: client.remove_buttons(ANN, 2),
-    "sendMessageDraft": lambda client: client.send_draft(HERE, 5, HELLO),
-    "sendChatAction": lambda client: client.send_action(HERE, "typing"),
-    "setMessageReaction": lambda client: client.set_reaction(ANN, 1, "👀"),
-    "answerCallbackQuery": lambda client: client.answer_press("press-1"),
-    "setMyCommands": lambda client: client.set_commands({"stop": "Stop"}),
-    "getWebhookInfo": lambda client: client.webhook(),
-    "setWebhook": lambda client: client.set_webhook(
-        "https://bot.example/hook", secret="s" * 9, kinds=["message"], connections=2
-    ),
-    "deleteWebhook": lambda client: client.delete_webhook(),
-}
 LOSSES = [
     Fault("*", FaultKind.RESET),
     Fault("*", FaultKind.PAGE, status=502),
@@ -376,6 +304,7 @@ LOSSES = [
     Fault("*", FaultKind.BROKEN_AFTER),
     Fault("*", FaultKind.HANG),
     Fault("*", FaultKind.HANG_AFTER),
+    Fault("*", FaultKind.CUT),
 ]
 
 
@@ -390,17 +319,6 @@ async def test_without_an_answer_nobody_knows_whether_a_text_was_sent(
     assert len(api.texts(ANN)) == fault.kind.after
     await client.send_message(HERE, Text("again"))
     assert len(api.texts(ANN)) == fault.kind.after + 1
-
-
-@pytest.mark.parametrize("method", REPEATABLE)
-@pytest.mark.parametrize("kind", [FaultKind.RESET_AFTER, FaultKind.PAGE])
-async def test_without_an_answer_what_can_be_repeated_counts_as_not_sent(
-    api: BotApi, client: BotClient, method: str, kind: FaultKind
-) -> None:
-    """SPEC IO-5, CHAN-8: a proxy's 404 is no verdict on the token."""
-    api.fault(Fault(method, kind, status=404))
-    with pytest.raises(NotSent):
-        await REPEATABLE[method](client)
 
 
 @pytest.mark.parametrize(
@@ -428,45 +346,15 @@ async def test_a_refusal_is_told_apart(
     assert words in str(caught.value)
 
 
-async def test_a_flood_says_how_long_to_wait(api: BotApi, client: BotClient) -> None:
-    """SPEC IO-3."""
-    api.fault(Fault("sendMessage", FaultKind.FLOOD, seconds=7))
-    with pytest.raises(RateLimited) as caught:
-        await client.send_message(HERE, HELLO)
-    assert caught.value.retry_after_s == 7
-
-
-async def test_a_group_that_moved_tells_where(library: Library) -> None:
-    """SPEC CHAN-7."""
-    moved = {
-        "ok": False,
-        "error_code": 400,
-        "description": "Bad Request: group chat was upgraded to a supergroup chat",
-        "parameters": {"migrate_to_chat_id": -100200300},
-    }
-    async with answering(library, moved, 400) as client:
-        with pytest.raises(ChatMoved) as caught:
-            await client.send_message(ChatPlace(-5), HELLO)
-    assert caught.value.chat == "-100200300"
-
-
-async def test_a_wrong_token_is_refused(api: BotApi, library: Library) -> None:
-    """SPEC CHAN-8."""
-    for token in ("4242:AAanother-token-than-the-right-one", "1:" + "A" * 35):
-        async with connected(library, api.url, token=token) as client:
-            with pytest.raises(ChannelRefused, match="does not accept this bot token"):
-                await client.get_me()
-
-
 @pytest.mark.parametrize("result", [None, {}, [], "x", {"id": "five"}, {"message_id": "5"}])
 async def test_an_answer_that_makes_no_sense_is_no_answer(library: Library, result: object) -> None:
     """A server that says ok and then something else may have done what it was asked."""
     async with answering(library, {"ok": True, "result": result}) as client:
         with pytest.raises(MaybeSent, match="not understood"):
             await client.send_message(HERE, HELLO)
-        for call in (REPEATABLE["getMe"], REPEATABLE["getWebhookInfo"]):
+        for call in (client.get_me, client.webhook):
             with pytest.raises(NotSent, match="not understood"):
-                await call(client)
+                await call()
 
 
 async def test_a_sent_message_counts_however_it_is_described(library: Library) -> None:
@@ -475,23 +363,6 @@ async def test_a_sent_message_counts_however_it_is_described(library: Library) -
     async with answering(library, {"ok": True, "result": odd}) as client:
         assert await client.send_message(HERE, HELLO) == 5
         await client.edit_message(ANN, 5, Text("bye"))
-
-
-async def test_a_refused_connection_certainly_sent_nothing(library: Library) -> None:
-    """SPEC IO-5."""
-    async with BotApi() as gone:
-        pass
-    async with connected(library, gone.url) as client:
-        with pytest.raises(NotSent, match="no connection"):
-            await client.send_message(HERE, HELLO)
-
-
-async def test_a_closed_client_sends_nothing(api: BotApi, client: BotClient) -> None:
-    await client.close()
-    await client.close()
-    with pytest.raises(NotSent, match="closed"):
-        await client.send_message(HERE, HELLO)
-    assert api.texts(ANN) == []
 
 
 # ---------------------------------------------------------------------------- connections
@@ -505,6 +376,8 @@ async def hang(client: BotClient) -> None:
 
 
 async def test_hanging_texts_delay_neither_signs_nor_polls(api: BotApi, library: Library) -> None:
+    """SPEC IO-5: a text that waits too long for a connection was certainly not sent."""
+    api.say(ANN, "hello")
     api.fault(Fault("sendMessage", FaultKind.HANG, count=64))
     async with connected(library, api.url, send_timeout_s=600) as client:
         sends = [asyncio.create_task(hang(client)) for _ in range(64)]
@@ -514,26 +387,13 @@ async def test_hanging_texts_delay_neither_signs_nor_polls(api: BotApi, library:
             await client.send_action(HERE, "typing")
             await client.set_reaction(ANN, 1, "👀")
             await client.get_updates(offset=None, wait_s=0, kinds=["message"])
-        for send in sends:
-            send.cancel()
-        await asyncio.wait(sends)
-        await client.send_message(HERE, Text("through"))
-    assert api.texts(ANN) == ["through"]
-
-
-async def test_waiting_for_a_connection_too_long_means_not_sent(
-    api: BotApi, library: Library
-) -> None:
-    """SPEC IO-5."""
-    api.fault(Fault("sendMessage", FaultKind.HANG, count=64))
-    async with connected(library, api.url, send_timeout_s=600) as client:
-        sends = [asyncio.create_task(hang(client)) for _ in range(64)]
-        await api.wait_calls("sendMessage", 64, timeout_s=60)
         with pytest.raises(NotSent, match="no connection"):
             await client.send_message(HERE, Text("one too many"))
         for send in sends:
             send.cancel()
         await asyncio.wait(sends)
+        await client.send_message(HERE, Text("through"))
+    assert api.texts(ANN) == ["through"]
 
 
 async def test_hanging_signs_delay_no_text(api: BotApi, client: BotClient) -> None:

@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from channels.telegram.client import BotClient, ChatPlace, FileTooBig, MarkupRefused, Text, Upload
 from channels.telegram.http import UPLOAD_LIMIT
-from channels.telegram.settings import Library
-from goclaw_py.model.errors import ChatGone, MaybeSent, NotSent, RateLimited, Undeliverable
+from goclaw_py.model.errors import ChatGone, NotSent, RateLimited, Undeliverable
 from goclaw_py.model.messages import FileKind
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind
 from tests.botapi.files import png
-from tests.support.bot_clients import connected
 
 pytestmark = pytest.mark.real_time
+pytest_plugins = ["tests.support.telegram_fixtures"]
 
 ANN = 7
 HERE = ChatPlace(ANN)
 MB = 1 << 20
-
-
-@pytest.fixture(params=list(Library))
-def library(request: pytest.FixtureRequest) -> Library:
-    return Library(request.param)
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[BotApi]:
-    async with BotApi() as api:
-        api.say(ANN, "hello")
-        yield api
-
-
-@pytest.fixture
-async def client(api: BotApi, library: Library) -> AsyncIterator[BotClient]:
-    async with connected(library, api.url) as client:
-        yield client
 
 
 def upload(
@@ -170,21 +150,6 @@ async def test_what_cannot_be_sent_never_leaves(
     assert api.transcript() == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "arrived"),
-    [(FaultKind.RESET, 0), (FaultKind.RESET_AFTER, 1), (FaultKind.HANG_AFTER, 1)],
-)
-async def test_without_an_answer_nobody_knows_whether_a_file_was_sent(
-    api: BotApi, client: BotClient, tmp_path: Path, kind: FaultKind, arrived: int
-) -> None:
-    """SPEC IO-5."""
-    api.fault(Fault("sendDocument", kind))
-    with pytest.raises(MaybeSent):
-        await client.send_file(HERE, upload(tmp_path), reply_to=None)
-    messages = api.world.chats[ANN].messages.values()
-    assert len([message for message in messages if "document" in message]) == arrived
-
-
 async def test_an_upload_that_is_cancelled_closes_its_file_and_its_connection(
     api: BotApi, client: BotClient, tmp_path: Path
 ) -> None:
@@ -227,14 +192,6 @@ async def test_more_files_than_connections_wait_for_each_other(
 
 
 # ---------------------------------------------------------------------------- fetched
-
-
-async def test_a_file_is_fetched(api: BotApi, client: BotClient, tmp_path: Path) -> None:
-    content = bytes(range(256)) * 5000
-    to = tmp_path / "file"
-    assert await client.fetch_file(kept(api, content), to, limit_bytes=2 * MB) == len(content)
-    assert to.read_bytes() == content
-    assert names(tmp_path) == ["file"]
 
 
 async def test_a_path_that_exists_here_too_is_still_fetched_from_the_server(
@@ -291,11 +248,6 @@ async def test_a_file_that_does_not_come_can_be_asked_for_again(
         await client.fetch_file(file, tmp_path / "file", limit_bytes=2 * MB)
     assert names(tmp_path) == []
     assert await client.fetch_file(file, tmp_path / "file", limit_bytes=2 * MB) == MB
-
-
-async def test_an_unknown_file_is_undeliverable(client: BotClient, tmp_path: Path) -> None:
-    with pytest.raises(Undeliverable, match="invalid file_id"):
-        await client.fetch_file("nothing", tmp_path / "file", limit_bytes=MB)
 
 
 async def test_a_download_that_is_cancelled_leaves_nothing(

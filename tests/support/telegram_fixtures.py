@@ -11,9 +11,11 @@ from importlib import import_module
 
 import pytest
 
+from channels.telegram.client import BotClient
 from channels.telegram.settings import Library
 from goclaw_py.ports.channel import Channel
 from tests.botapi import BotApi
+from tests.support.bot_clients import connected as client_over
 from tests.support.telegram import ANN, Line, Mode, connected
 
 _CLIENTS: Mapping[Library, str] = {
@@ -67,3 +69,11 @@ async def channel(api: BotApi, library: Library) -> AsyncIterator[Channel]:
     api.say(ANN, "hello")
     async with connected(api, library) as line:
         yield line.channel
+
+
+@pytest.fixture
+async def client(api: BotApi, library: Library) -> AsyncIterator[BotClient]:
+    """Only the calls of the server; ann has written to the bot."""
+    api.say(ANN, "hello")
+    async with client_over(library, api.url) as client:
+        yield client
