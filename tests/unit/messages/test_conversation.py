@@ -28,14 +28,8 @@ async def test_a_message_is_answered_in_its_chat() -> None:
         assert agent.prompts == ["hello"]
         assert await gateway.history() == [(Role.USER, "hello"), (Role.ASSISTANT, "re: hello")]
         assert await gateway.outcomes() == [Outcome.COMPLETED]
-
-
-async def test_the_agent_gets_the_history_without_the_present_message() -> None:
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        await gateway.ask("one")
         await gateway.ask("two")
-        assert [entry.text for entry in agent.requests[1].history] == ["one", "re: one"]
+        assert [entry.text for entry in agent.requests[1].history] == ["hello", "re: hello"]
 
 
 async def test_entries_that_the_agent_made_go_into_the_history_as_they_are() -> None:
@@ -43,8 +37,7 @@ async def test_entries_that_the_agent_made_go_into_the_history_as_they_are() -> 
     agent = ScriptedAgent(Return(AgentResult("said", (native,), Usage(input_tokens=7))))
     async with a_process(agent) as gateway:
         assert await gateway.ask("hello") == "said"
-        stored = await gateway.store.history(session_of())
-        assert [s.entry for s in stored] == [native]
+        assert [s.entry for s in await gateway.store.history(session_of())] == [native]
         (run,) = await gateway.store.runs()
         assert run.usage == Usage(input_tokens=7)
 
@@ -77,14 +70,13 @@ async def test_an_answer_goes_to_the_thread_of_its_question() -> None:
 async def test_only_the_first_part_of_a_long_answer_replies_to_the_question_in_a_group() -> None:
     """SPEC CHAN-3."""
     channel = RecordingChannel(part_limit=10)
-    agent = ScriptedAgent(Say("one two three four"))
-    async with a_process(agent, channels=(channel,)) as gateway:
+    async with a_process(ScriptedAgent(Say("one two three four")), channels=(channel,)) as gateway:
         question = message("count", peer=PeerKind.GROUP)
         await gateway.gateway.accept([question])
         await channel.until_sent(2)
         await asyncio.sleep(5)
-        assert channel.texts() == ["one two", "three four"]
-        assert [m.reply_to for m in channel.sent] == [question.message_id, None]
+        sent = [(part.text, part.reply_to) for part in channel.sent]
+        assert sent == [("one two", question.message_id), ("three four", None)]
 
 
 async def test_a_group_works_on_three_messages_at_once() -> None:
@@ -96,9 +88,6 @@ async def test_a_group_works_on_three_messages_at_once() -> None:
         await agent.until_active(3)
         await asyncio.sleep(60)
         assert len(agent.active) == 3
-
-
-# ---------------------------------------------------------------------------- committed first
 
 
 async def test_nothing_is_submitted_before_the_commit() -> None:
@@ -114,9 +103,7 @@ async def test_nothing_is_submitted_before_the_commit() -> None:
         await agent.until_started(1)
 
 
-async def test_a_batch_that_was_not_committed_leaves_nothing_and_is_taken_when_it_comes_again() -> (
-    None
-):
+async def test_a_batch_that_was_not_committed_is_taken_when_it_comes_again() -> None:
     """SPEC IO-1, DB-4."""
     agent = ScriptedAgent()
     async with a_process(agent) as gateway:
@@ -126,39 +113,25 @@ async def test_a_batch_that_was_not_committed_leaves_nothing_and_is_taken_when_i
             await gateway.gateway.accept(batch)
         gateway.store.away = False
         await asyncio.sleep(60)
-        assert agent.requests == []
-        assert gateway.pending == []
+        assert (agent.requests, gateway.pending) == ([], [])
         await gateway.gateway.accept(batch)
         await gateway.channel.until_sent(2)
         assert sorted(agent.prompts) == ["one", "two"]
 
 
-async def test_a_message_that_is_offered_twice_is_answered_once() -> None:
-    """SPEC IO-1."""
+async def test_a_message_that_is_offered_again_is_answered_once() -> None:
+    """SPEC IO-1, DB-4: at first its commit lost its answer."""
     agent = ScriptedAgent()
     async with a_process(agent) as gateway:
-        twice = message("hello")
-        await gateway.gateway.accept([twice])
-        await gateway.gateway.accept([twice, twice])
-        await asyncio.sleep(60)
-        await gateway.gateway.accept([twice])
-        await asyncio.sleep(60)
-        assert agent.prompts == ["hello"]
-        assert gateway.channel.texts() == ["re: hello"]
-
-
-async def test_a_batch_whose_commit_lost_its_answer_is_worked_on_once() -> None:
-    """SPEC DB-4."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        batch = [message("one")]
+        again = message("hello")
         gateway.store.lose_answer["accept"] = 1
         with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept([again])
+        for batch in ([again], [again, again]):
             await gateway.gateway.accept(batch)
-        await gateway.gateway.accept(batch)
-        await asyncio.sleep(60)
-        assert agent.prompts == ["one"]
-        assert gateway.channel.texts() == ["re: one"]
+            await asyncio.sleep(60)
+        assert agent.prompts == ["hello"]
+        assert gateway.channel.texts() == ["re: hello"]
 
 
 async def test_a_channel_that_finds_the_database_away_offers_its_batch_until_it_is_back() -> None:
@@ -176,8 +149,7 @@ async def test_a_channel_that_finds_the_database_away_offers_its_batch_until_it_
 
 async def test_the_answer_enters_the_outbox_in_the_transaction_that_ends_the_run() -> None:
     """SPEC IO-3: while it is not committed, neither is there; afterwards both are."""
-    channel = RecordingChannel(unreachable={"ann"})
-    async with a_process(channels=(channel,)) as gateway:
+    async with a_process(channels=(RecordingChannel(unreachable={"ann"}),)) as gateway:
         gateway.store.slow_before_s["finish_run"] = 5.0
         await gateway.say("hello")
         await until(lambda: gateway.store.calls["finish_run"] == 1)
@@ -192,34 +164,20 @@ async def test_the_answer_enters_the_outbox_in_the_transaction_that_ends_the_run
         assert gateway.pending == []
 
 
-# ---------------------------------------------------------------------------- failures
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (AgentError("The model is busy.", "429"), "The model is busy."),
-        (ValueError("secret detail"), texts.FAILED),
-    ],
-)
-async def test_a_failed_run_is_told_in_one_sentence(error: Exception, told: str) -> None:
-    """SPEC QUEUE-10, AGENT-8."""
-    async with a_process(ScriptedAgent(Fail(error))) as gateway:
-        assert await gateway.ask("hello") == told
-        (run,) = await gateway.store.runs()
-        assert run.outcome is Outcome.FAILED
-        assert run.error == f"{type(error).__name__}: {error}"
-        assert await gateway.said_in_history() == ["hello", "[failed]"]
-        assert await gateway.ask("again") == "re: again"
-
-
-async def test_a_run_that_cannot_be_begun_fails_with_words() -> None:
-    """SPEC QUEUE-10."""
-    async with a_process() as gateway:
+async def test_a_failed_run_is_told_in_one_sentence() -> None:
+    """SPEC QUEUE-10, AGENT-8: also one that cannot be begun."""
+    busy, bug = AgentError("The model is busy.", "429"), ValueError("secret detail")
+    async with a_process(ScriptedAgent(Fail(busy), Fail(bug))) as gateway:
+        for error, told in ((busy, "The model is busy."), (bug, texts.FAILED)):
+            assert await gateway.ask("hello") == told
+            run, *_ = await gateway.store.runs()
+            assert run.outcome is Outcome.FAILED
+            assert run.error == f"{type(error).__name__}: {error}"
+            assert (await gateway.said_in_history())[-2:] == ["hello", "[failed]"]
         gateway.store.errors["begin_run"] = ValueError("a bug in the store")
         assert await gateway.ask("hello") == texts.FAILED
         assert gateway.pending == []
-        assert gateway.channel.ended()[0].outcome is Outcome.FAILED
+        assert [ended.outcome for ended in gateway.channel.ended()] == [Outcome.FAILED] * 3
         assert await gateway.ask("again") == "re: again"
 
 
@@ -232,31 +190,26 @@ async def test_an_answer_of_nothing_is_no_message() -> None:
         assert await gateway.store.outbox(state=OutboxState.PENDING) == []
 
 
-@pytest.mark.parametrize("text", ["", "  \n ", "\u200b"])
-async def test_a_message_without_text_gets_a_polite_line_and_no_run(text: str) -> None:
+async def test_a_message_without_text_gets_a_polite_line_and_no_run() -> None:
     """SPEC CHAN-6."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        assert await gateway.ask(text) == texts.EMPTY_MESSAGE
-        assert agent.requests == []
-        assert gateway.pending == []
+    async with a_process() as gateway:
+        for text in ("", "  \n ", "\u200b"):
+            assert await gateway.ask(text) == texts.EMPTY_MESSAGE
+        assert (gateway.scripted.requests, gateway.pending) == ([], [])
 
 
-# ---------------------------------------------------------------------------- commands
-
-
-async def test_start_greets() -> None:
-    """SPEC CMD-5."""
+async def test_commands_are_answered_without_a_run_if_they_are_ours() -> None:
+    """SPEC CMD-2, CMD-5."""
     async with a_process() as gateway:
         assert await gateway.ask("/start") == texts.GREETING
-
-
-async def test_help_lists_the_commands() -> None:
-    """SPEC CMD-5."""
-    async with a_process() as gateway:
         answer = await gateway.ask("/help")
         assert "/stop - " in answer
         assert "/new - " in answer
+        assert "Messages in this conversation: 0" in await gateway.ask("/status")
+        await gateway.say("/help@some_other_bot")
+        await asyncio.sleep(30)
+        assert len(gateway.channel.sent) == 3
+        assert gateway.scripted.requests == []
 
 
 async def test_status_counts_the_runs_of_this_chat_only() -> None:
@@ -271,32 +224,6 @@ async def test_status_counts_the_runs_of_this_chat_only() -> None:
             "Agent: main\nRunning: 1\n- “work”, for 1 minute\nWaiting: 1\n"
             "Messages in this conversation: 2"
         )
-
-
-async def test_status_of_a_chat_that_never_ran_is_all_nothing() -> None:
-    async with a_process() as gateway:
-        assert "Messages in this conversation: 0" in await gateway.ask("/status")
-
-
-async def test_a_command_for_another_bot_is_ignored() -> None:
-    """SPEC CMD-2."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        await gateway.say("/help@some_other_bot")
-        await asyncio.sleep(30)
-        assert gateway.channel.sent == []
-        assert agent.requests == []
-
-
-async def test_new_begins_a_fresh_history() -> None:
-    """SPEC CMD-5."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        await gateway.ask("one")
-        assert await gateway.ask("/new") == texts.NEW_SESSION
-        await gateway.ask("two")
-        assert agent.requests[1].history == ()
-        assert await gateway.said_in_history() == ["two", "re: two"]
 
 
 async def test_a_run_that_new_has_stopped_does_not_write_into_the_fresh_history() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +15,12 @@ from hypothesis import strategies as st
 from goclaw_py.delivery import texts
 from goclaw_py.messages.attachments import FOLDER, _safe
 from goclaw_py.model.errors import ChannelError, NotSent, RateLimited, Undeliverable
+from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, OutFile, PeerKind
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import AgentResult, FilePart, RunRequest, TextPart
 from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, Return, Say, ScriptedAgent
+from goclaw_py.testing.agents import Block, Return, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
 
@@ -44,9 +46,13 @@ class Downloads(RecordingChannel):
         await super().fetch(attachment, to)
 
 
-def downloads(gateway: GatewayProcess) -> Downloads:
-    assert isinstance(gateway.channel, Downloads)
-    return gateway.channel
+@asynccontextmanager
+async def with_downloads(
+    agent: ScriptedAgent | None = None, ways: Ways = AT_ONCE
+) -> AsyncIterator[tuple[GatewayProcess, Downloads]]:
+    channel = Downloads()
+    async with a_process(agent, ways, channels=(channel,)) as gateway:
+        yield gateway, channel
 
 
 def with_files(text: str, *files: Attachment) -> InboundMessage:
@@ -62,26 +68,35 @@ async def parts_of(
     return gateway.scripted.requests[0].parts
 
 
-# ---------------------------------------------------------------------------- from people
+def files_of(request: RunRequest) -> list[FilePart]:
+    return [part for part in request.parts if isinstance(part, FilePart)]
+
+
+def put(gateway: GatewayProcess, *names: str) -> None:
+    """Let there be files in the workspace."""
+    for name in names:
+        path = gateway.workspace / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
 
 
 async def test_a_file_is_in_the_workspace_when_the_agent_begins() -> None:
-    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+    async with with_downloads() as (gateway, _):
         text, file = await parts_of(gateway, with_files("look", PAPER))
         assert text == TextPart("look")
         assert isinstance(file, FilePart)
         assert file.path.parent == gateway.workspace / FOLDER
         assert file.path.name.endswith("-tax_return.pdf")
         assert file.path.read_bytes() == b"pdf"
-        assert (file.kind, file.name) == (FileKind.DOCUMENT, "tax return.pdf")
-        assert file.mime == "application/pdf"
+        meant = (FileKind.DOCUMENT, "tax return.pdf", "application/pdf")
+        assert (file.kind, file.name, file.mime) == meant
         request = gateway.scripted.requests[0]
         assert request.workspace == gateway.workspace
         assert str(file.path) in request.prompt
 
 
 async def test_a_file_without_a_word_is_a_message() -> None:
-    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
+    async with with_downloads() as (gateway, _):
         (file,) = await parts_of(gateway, with_files("", PHOTO))
         assert isinstance(file, FilePart)
         assert (file.name, file.path.suffix) == ("photo.jpg", ".jpg")
@@ -91,25 +106,25 @@ async def test_a_file_without_a_word_is_a_message() -> None:
 
 async def test_an_album_is_one_turn_with_its_files_in_order() -> None:
     """SPEC CHAN-6, QUEUE-6: albums are one message, also without any debounce."""
-    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
-        pieces = [
-            replace(with_files(text, file), album="7")
-            for text, file in (("our trip", PHOTO), ("", PAPER), ("", PHOTO))
-        ]
-        for piece in pieces:
-            await gateway.gateway.accept([piece])
+    async with with_downloads() as (gateway, _):
+        for text, file in (("our trip", PHOTO), ("", PAPER), ("", PHOTO)):
+            await gateway.gateway.accept([replace(with_files(text, file), album="7")])
             await asyncio.sleep(0.1)
         await gateway.channel.until_sent(1)
         await asyncio.sleep(30)
         (request,) = gateway.scripted.requests
         assert [type(part) for part in request.parts] == [TextPart, FilePart, FilePart, FilePart]
-        names = [part.name for part in request.parts if isinstance(part, FilePart)]
+        names = [part.name for part in files_of(request)]
         assert names == ["photo.jpg", "tax return.pdf", "photo.jpg"]
         assert (await gateway.said_in_history())[0].startswith("our trip\n[photo]\n[document")
 
 
 async def test_a_quoted_message_becomes_context() -> None:
-    """SPEC CHAN-6."""
+    """SPEC CHAN-6: also with nothing but a file below it."""
+    async with with_downloads() as (gateway, _):
+        text, file = await parts_of(gateway, replace(with_files("", PHOTO), quote="show me"))
+        assert text == TextPart("> show me")
+        assert isinstance(file, FilePart)
     async with a_process(ways=AT_ONCE) as gateway:
         asked = replace(message("and now?"), quote="line one\nline two", reply_to="5")
         await gateway.gateway.accept([asked])
@@ -118,66 +133,51 @@ async def test_a_quoted_message_becomes_context() -> None:
         assert (await gateway.said_in_history())[0] == gateway.scripted.prompts[0]
 
 
-async def test_a_quote_with_nothing_but_a_file_below_it_is_context_too() -> None:
-    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
-        text, file = await parts_of(gateway, replace(with_files("", PHOTO), quote="show me"))
-        assert text == TextPart("> show me")
-        assert isinstance(file, FilePart)
-
-
-async def test_messages_are_taken_in_while_a_file_is_downloaded() -> None:
-    """SPEC TRAPS: nothing that receives may wait for it."""
-    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
-        downloads(gateway).takes_s = 600.0
+async def test_messages_and_stops_are_taken_in_while_a_file_is_downloaded() -> None:
+    """SPEC TRAPS, CMD-1: nothing that receives may wait for it; a stop takes 200 ms."""
+    async with with_downloads() as (gateway, channel):
+        channel.takes_s = 600.0
         before = asyncio.get_running_loop().time()
         await gateway.gateway.accept([with_files("look", PHOTO)])
         await gateway.ask("hello", chat="bob")
         assert asyncio.get_running_loop().time() - before < 0.5
-
-
-async def test_a_stop_works_during_a_download() -> None:
-    """SPEC CMD-1: within 200 ms."""
-    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
-        downloads(gateway).takes_s = 600.0
-        await gateway.gateway.accept([with_files("look", PHOTO)])
-        await until(lambda: bool(downloads(gateway).fetched))
+        assert channel.fetched == ["photo"]
         await gateway.say("/stop")
-        await until(lambda: gateway.channel.texts() == ["Stopped."], within_s=0.2)
+        await until(lambda: gateway.channel.texts("ann") == ["Stopped."], within_s=0.2)
         await until(lambda: not gateway.dispatcher.runs(), within_s=0.2)
-        assert gateway.scripted.requests == []
-        assert await gateway.outcomes() == [Outcome.CANCELLED]
+        assert gateway.scripted.said == ["hello"]
+        assert await gateway.outcomes() == [Outcome.CANCELLED, Outcome.COMPLETED]
         assert list((gateway.workspace / FOLDER).iterdir()) == []
 
 
-@pytest.mark.parametrize("error", [NotSent("reset"), RateLimited("slow down", 5.0)])
-async def test_a_download_that_fails_is_tried_again(error: ChannelError) -> None:
-    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
-        downloads(gateway).refusals = [error, error]
-        before = asyncio.get_running_loop().time()
-        (file,) = await parts_of(gateway, with_files("", PHOTO))
-        assert isinstance(file, FilePart)
-        waited_s = asyncio.get_running_loop().time() - before
-        assert waited_s >= 2 * (error.retry_after_s or 1.0)
+NO_ROUTE, SLOW = NotSent("reset"), RateLimited("slow down", 5.0)
+BIG = "larger than 20 MB"
 
 
 @pytest.mark.parametrize(
-    ("refusals", "tries"),
-    [([Undeliverable("larger than 20 MB")], 1), ([NotSent("larger than 20 MB")] * 3, 3)],
+    ("refusals", "tries", "waits_s", "got"),
+    [
+        ([NO_ROUTE] * 2, 3, 2.0, FilePart),
+        ([SLOW] * 2, 3, 10.0, FilePart),
+        ([Undeliverable(BIG)], 1, 0.0, TextPart),
+        ([NotSent(BIG)] * 3, 3, 2.0, TextPart),
+    ],
 )
-async def test_the_agent_is_told_of_a_file_that_cannot_be_had(
-    refusals: list[ChannelError], tries: int
+async def test_a_download_that_fails_is_tried_again_or_told(
+    refusals: list[ChannelError], tries: int, waits_s: float, got: type
 ) -> None:
-    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
-        downloads(gateway).refusals = list(refusals)
-        text, missing = await parts_of(gateway, with_files("look", PAPER))
-        assert text == TextPart("look")
-        assert missing == TextPart(texts.file_missing(PAPER, "larger than 20 MB"))
-        assert len(downloads(gateway).fetched) == tries
+    async with with_downloads() as (gateway, channel):
+        channel.refusals = list(refusals)
+        before = asyncio.get_running_loop().time()
+        text, file = await parts_of(gateway, with_files("look", PAPER))
+        assert asyncio.get_running_loop().time() - before >= waits_s
+        assert (text, type(file), len(channel.fetched)) == (TextPart("look"), got, tries)
+        assert got is FilePart or file == TextPart(texts.file_missing(PAPER, BIG))
 
 
 async def test_a_workspace_that_cannot_be_written_to_is_told_too() -> None:
-    async with a_process(ways=AT_ONCE, channels=(Downloads(),)) as gateway:
-        (gateway.workspace / FOLDER).write_text("in the way")
+    async with with_downloads() as (gateway, _):
+        put(gateway, FOLDER)
         (missing,) = await parts_of(gateway, with_files("", PHOTO))
         assert isinstance(missing, TextPart)
         assert "could not be loaded" in missing.text
@@ -185,35 +185,31 @@ async def test_a_workspace_that_cannot_be_written_to_is_told_too() -> None:
 
 async def test_the_same_file_is_not_downloaded_twice_after_a_crash() -> None:
     """SPEC IO-2."""
-    database = MemoryDatabase()
-    async with a_process(
-        ScriptedAgent(Block()), AT_ONCE, database=database, channels=(Downloads(),)
-    ) as first:
+    async with with_downloads(ScriptedAgent(Block())) as (first, _):
         await first.gateway.accept([with_files("look", PHOTO, PAPER)])
         await first.scripted.until_active(1)
         first.kill()
         await asyncio.sleep(20)
         channel = Downloads()
-        async with a_process(database=database, channels=(channel,)) as second:
-            second.runner._received._workspaces = {"main": first.workspace}  # type: ignore[dict-item]  # its name
+        async with a_process(database=first.database, channels=(channel,)) as second:
+            second.runner._received._workspaces = {MAIN_AGENT: first.workspace}
             await second.channel.until_sent(1)
-            files = [p for p in second.scripted.requests[0].parts if isinstance(p, FilePart)]
+            files = files_of(second.scripted.requests[0])
             assert [file.path.read_bytes() for file in files] == [b"jpeg", b"pdf"]
             assert channel.fetched == []
 
 
 async def test_a_message_with_a_file_is_not_taken_in_by_a_run_that_works() -> None:
     """SPEC QUEUE-4: it gets a run of its own, in which the file is there."""
-    ways = Ways(QueuePolicy(mode=Mode.STEER))
     agent = ScriptedAgent(Block())
-    async with a_process(agent, ways, channels=(Downloads(),)) as gateway:
+    async with with_downloads(agent, Ways(QueuePolicy(mode=Mode.STEER))) as (gateway, _):
         await gateway.say("works")
         await agent.until_active(1)
         await gateway.gateway.accept([with_files("look", PHOTO)])
         assert agent.requests[0].take_messages() == ()
         agent.release()
         await agent.until_started(2)
-        assert any(isinstance(part, FilePart) for part in agent.requests[1].parts)
+        assert files_of(agent.requests[1])
 
 
 @pytest.mark.parametrize(
@@ -242,9 +238,6 @@ def test_no_name_leaves_its_folder_or_is_too_long_for_it(name: str) -> None:
     assert ".." not in path.parts
 
 
-# ---------------------------------------------------------------------------- from agents
-
-
 def sends(*names: str, text: str = "here") -> ScriptedAgent:
     """An agent that sends files by their names in its workspace."""
 
@@ -256,86 +249,55 @@ def sends(*names: str, text: str = "here") -> ScriptedAgent:
     return ScriptedAgent(otherwise=step)
 
 
-async def test_files_of_the_agent_follow_its_text() -> None:
-    async with a_process(sends("a.txt", "sub/b.txt"), AT_ONCE) as gateway:
-        (gateway.workspace / "sub").mkdir()
-        for name in ("a.txt", "sub/b.txt"):
-            (gateway.workspace / name).write_text("x")
-        await gateway.say("hello")
-        await gateway.channel.until_sent(3)
-        text, *files = gateway.channel.sent
-        assert (text.text, text.file) == ("here", None)
-        assert [file.file.name for file in files if file.file] == ["a.txt", "b.txt"]
-
-
-async def test_files_of_the_agent_are_an_album_below_its_text() -> None:
-    """SPEC CHAN-6: without a text the album is the reply to the question."""
-    for text, before in (("here", 1), ("", 0)):
-        channel = RecordingChannel(albums=True)
-        agent = sends("a.txt", "b.txt", text=text)
-        async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
-            for name in ("a.txt", "b.txt"):
-                (gateway.workspace / name).write_text("x")
-            asked = message("hello", peer=PeerKind.GROUP)
-            await gateway.gateway.accept([asked])
-            await channel.until_sent(before + 2)
-            (album,) = channel.sent_albums
-            assert [one.file.name for one in album if one.file] == ["a.txt", "b.txt"]
-            replies = [one.reply_to for one in channel.sent]
-            assert replies == [asked.message_id, *[None] * (before + 1)]
-
-
-async def test_a_file_alone_is_the_reply_to_the_question() -> None:
-    """SPEC CHAN-3: only the first part is a reply."""
-    async with a_process(sends("a.txt", "a.txt", text=""), AT_ONCE) as gateway:
-        (gateway.workspace / "a.txt").write_text("x")
+@pytest.mark.parametrize("albums", [True, False])
+@pytest.mark.parametrize(("text", "before"), [("here", 1), ("", 0)])
+async def test_files_of_the_agent_follow_its_text(text: str, before: int, *, albums: bool) -> None:
+    """SPEC CHAN-3, CHAN-6: only the first part is a reply; without a text that is a file."""
+    channel = RecordingChannel(albums=albums)
+    agent = sends("a.txt", "sub/b.txt", text=text)
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+        put(gateway, "a.txt", "sub/b.txt")
         asked = message("hello", peer=PeerKind.GROUP)
         await gateway.gateway.accept([asked])
-        await gateway.channel.until_sent(2)
-        assert [sent.reply_to for sent in gateway.channel.sent] == [asked.message_id, None]
+        await channel.until_sent(before + 2)
+        assert [one.file.name for one in channel.sent if one.file] == ["a.txt", "b.txt"]
+        assert [one.text for one in channel.sent[:before]] == ["here"] * before
+        assert channel.sent_albums == ([tuple(channel.sent[before:])] if albums else [])
+        replies = [one.reply_to for one in channel.sent]
+        assert replies == [asked.message_id, *[None] * (before + 1)]
+
+
+OUTSIDE, GONE = "it is not in the workspace", "there is no such file"
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
+    ("names", "reason"),
     [
-        ("../outside.txt", "it is not in the workspace"),
-        ("/etc/passwd", "it is not in the workspace"),
-        ("link", "it is not in the workspace"),
-        ("folder/escape/passwd", "it is not in the workspace"),
-        ("gone.txt", "there is no such file"),
-        ("folder", "there is no such file"),
-        ("zero\0byte", "there is no such file"),
-        ("circle", "there is no such file"),
-        ("x" * 5000, "there is no such file"),
+        (["../outside.txt", "/etc/passwd", "link", "folder/escape/passwd"], OUTSIDE),
+        (["gone.txt", "folder", "zero\0byte", "circle", "x" * 5000], GONE),
     ],
 )
-async def test_a_file_that_may_not_or_cannot_be_sent_is_told(name: str, reason: str) -> None:
+async def test_a_file_that_may_not_or_cannot_be_sent_is_told(names: list[str], reason: str) -> None:
     """SPEC SEC-4: workspace paths cannot escape by .. or symlink."""
-    async with a_process(sends(name), AT_ONCE) as gateway:
-        folder = gateway.workspace / "folder"
-        folder.mkdir()
-        (gateway.workspace / "link").symlink_to("/etc/passwd")
-        (folder / "escape").symlink_to("/etc")
-        (gateway.workspace / "circle").symlink_to(gateway.workspace / "circle")
-        reply = await gateway.ask("hello")
-        assert reply.startswith("here\n\n(The file “")
-        assert reply.endswith(f"” could not be sent: {reason}.)")
-        assert len(reply) < 120
-        await asyncio.sleep(5)
-        assert len(gateway.channel.sent) == 1
-        assert await gateway.outcomes() == [Outcome.COMPLETED]
-
-
-async def test_files_of_a_run_that_failed_are_not_sent() -> None:
-    async with a_process(ScriptedAgent(Say("x")), AT_ONCE) as gateway:
-        gateway.store.errors["finish_run"] = RuntimeError("a bug")
-        assert await gateway.ask("hello") == texts.FAILED
+    for name in names:
+        async with a_process(sends(name), AT_ONCE) as gateway:
+            put(gateway, "folder/file")
+            (gateway.workspace / "link").symlink_to("/etc/passwd")
+            (gateway.workspace / "folder/escape").symlink_to("/etc")
+            (gateway.workspace / "circle").symlink_to(gateway.workspace / "circle")
+            reply = await gateway.ask("hello")
+            assert reply.startswith("here\n\n(The file “")
+            assert reply.endswith(f"” could not be sent: {reason}.)")
+            assert len(reply) < 120
+            await asyncio.sleep(5)
+            assert len(gateway.channel.sent) == 1
+            assert await gateway.outcomes() == [Outcome.COMPLETED]
 
 
 async def test_a_file_that_vanishes_before_it_is_sent_is_a_dead_letter() -> None:
     """SPEC IO-3: the channel reads it when it sends it; the answer has arrived."""
     async with a_process(sends("a.txt"), AT_ONCE) as gateway:
-        (gateway.workspace / "a.txt").write_text("x")
+        put(gateway, "a.txt")
         gateway.channel.slow_s["ann"] = 1.0
         await gateway.say("hello")
         await gateway.channel.until_sent(1)

@@ -11,7 +11,7 @@ from goclaw_py.delivery import texts as wording
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Fail, ScriptedAgent
-from tests.support.harness import Ways, a_process, message, session_of, until
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(direct=QueuePolicy())
 
@@ -21,101 +21,83 @@ def blocking() -> ScriptedAgent:
     return ScriptedAgent(otherwise=lambda _: Block())
 
 
-# ---------------------------------------------------------------------------- its place in a batch
+async def said(gateway: GatewayProcess, texts: str, *, together: bool, again: bool = False) -> None:
+    """Words said in one batch or each in its own; a channel has cut those that end in ``+``."""
+    batch = [message(one, cut=one.endswith("+"), redelivered=again) for one in texts.split()]
+    for part in [batch] if together else [[one] for one in batch]:
+        await gateway.gateway.accept(part)
+    await asyncio.sleep(60)
 
 
-async def test_stop_covers_what_came_before_it_in_its_batch_and_nothing_after() -> None:
-    """SPEC CMD-1."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        await gateway.gateway.accept([message("before"), message("/stop"), message("after")])
-        await gateway.channel.until_sent(2)
-        await asyncio.sleep(60)
-        assert agent.prompts == ["after"]
-        assert gateway.channel.texts() == ["Dropped 1 waiting message.", "re: after"]
+@pytest.mark.parametrize(
+    ("texts", "dropped", "left"),
+    [
+        ("before /stop after", "Dropped 1 waiting message.", ["after"]),
+        ("one two three /stop", "Dropped 3 waiting messages.", []),
+        ("a+ b+ c /stop", "Dropped 1 waiting message.", []),
+        ("a+ /stop", "Dropped 1 waiting message.", []),
+    ],
+    ids=["what came before", "a whole burst", "a text that was cut", "the beginning of one"],
+)
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("redelivered", [True, False])
+async def test_stop_covers_the_burst_that_came_before_it_and_counts_its_messages(
+    texts: str, dropped: str, left: list[str], *, together: bool, redelivered: bool
+) -> None:
+    """SPEC CMD-1, QUEUE-6: a burst is one turn, but people count messages."""
+    async with a_process() as gateway:
+        await said(gateway, texts, together=together, again=redelivered)
+        assert gateway.scripted.prompts == left
+        assert gateway.channel.texts() == [dropped, *(f"re: {text}" for text in left)]
         assert gateway.pending == []
 
 
-async def test_stop_covers_a_whole_burst_that_came_before_it() -> None:
-    """SPEC CMD-1, QUEUE-6: a burst is one turn."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        await gateway.gateway.accept([message("one"), message("two"), message("/stop")])
-        await asyncio.sleep(60)
-        assert agent.prompts == []
+@pytest.mark.parametrize(
+    ("texts", "dropped", "left"),
+    [
+        ("one two three /stop", "Dropped 1 waiting message.", ["two", "three"]),
+        ("a+ b+ c other /stop", "Dropped 1 waiting message.", ["other"]),
+        ("one two /stopall three", "Dropped 2 waiting messages.", ["three"]),
+    ],
+)
+async def test_where_messages_are_no_burst_stop_covers_the_oldest_and_stopall_each(
+    texts: str, dropped: str, left: list[str]
+) -> None:
+    """SPEC CMD-1, QUEUE-8."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        await said(gateway, texts, together=True)
+        assert gateway.scripted.prompts == left
+        assert dropped in gateway.channel.texts()
 
 
-async def test_stop_covers_one_turn_only_where_messages_are_no_burst() -> None:
-    """SPEC CMD-1, QUEUE-8: the oldest that waits, not everything."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
-        batch = [message("one"), message("two"), message("three"), message("/stop")]
-        await gateway.gateway.accept(batch)
-        await gateway.channel.until_sent(3)
-        await asyncio.sleep(60)
-        assert agent.prompts == ["two", "three"]
-        assert "Dropped 1 waiting message." in gateway.channel.texts()
-
-
-async def test_stop_covers_all_pieces_of_a_text_that_the_channel_cut() -> None:
-    """SPEC CMD-1, QUEUE-6."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
-        pieces = [message("a", cut=True), message("b", cut=True), message("c")]
-        await gateway.gateway.accept([*pieces, message("other"), message("/stop")])
-        await asyncio.sleep(60)
-        assert agent.prompts == ["other"]
-
-
-async def test_stopall_covers_everything_that_came_before_it_in_its_batch() -> None:
-    """SPEC CMD-1."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
-        batch = [message("one"), message("two"), message("/stopall"), message("three")]
-        await gateway.gateway.accept(batch)
-        await asyncio.sleep(60)
-        assert agent.prompts == ["three"]
-        assert "Dropped 2 waiting messages." in gateway.channel.texts()
-
-
-async def test_stop_takes_the_run_and_leaves_what_waits_in_its_batch() -> None:
+async def test_stop_takes_the_run_and_leaves_what_waits_in_its_batch_and_other_chats() -> None:
     """SPEC QUEUE-8."""
     agent = ScriptedAgent(Block())
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.say("work")
         await agent.until_active(1)
-        await gateway.gateway.accept([message("next"), message("/stop")])
-        await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == ["Stopped.", "re: next"]
-
-
-async def test_stop_in_a_batch_leaves_other_chats_alone() -> None:
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        await gateway.gateway.accept([message("hi", chat="bob"), message("/stop")])
-        await gateway.channel.until_sent(2)
-        assert agent.prompts == ["hi"]
+        batch = [message("hi", chat="bob"), message("next"), message("/stop")]
+        await gateway.gateway.accept(batch)
+        await gateway.channel.until_sent(3)
+        assert gateway.channel.texts("ann") == ["Stopped.", "re: next"]
+        assert gateway.channel.texts("bob") == ["re: hi"]
 
 
 async def test_stop_covers_a_message_that_is_being_committed() -> None:
-    """SPEC CMD-1."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
+    async with a_process() as gateway:
         gateway.store.slow_before_s["accept"] = 5.0
         accepting = asyncio.create_task(gateway.say("work"))
         await asyncio.sleep(1)
         await gateway.say("/stop")
         await accepting
         await asyncio.sleep(60)
-        assert agent.prompts == []
-        assert gateway.pending == []
+        assert (gateway.scripted.prompts, gateway.pending) == ([], [])
         assert gateway.channel.texts() == ["Dropped 1 waiting message."]
 
 
 async def test_stop_still_covers_a_message_whose_commit_failed_and_is_repeated() -> None:
-    """SPEC CMD-1, DB-4."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
+    """SPEC DB-4."""
+    async with a_process() as gateway:
         batch = [message("work"), message("/stop")]
         gateway.store.away = True
         with pytest.raises(StoreUnavailable):
@@ -123,13 +105,12 @@ async def test_stop_still_covers_a_message_whose_commit_failed_and_is_repeated()
         gateway.store.away = False
         await gateway.gateway.accept([*batch, message("after")])
         await asyncio.sleep(60)
-        assert agent.prompts == ["after"]
+        assert gateway.scripted.prompts == ["after"]
 
 
 async def test_stop_covers_a_message_whose_commit_lost_its_answer() -> None:
-    """SPEC CMD-1, DB-4: it is in the database, but nobody here knows that yet."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
+    """SPEC DB-4: it is in the database, but nobody here knows that yet."""
+    async with a_process() as gateway:
         work = message("work")
         gateway.store.broken = {"claim_pending"}
         gateway.store.lose_answer["accept"] = 1
@@ -138,14 +119,12 @@ async def test_stop_covers_a_message_whose_commit_lost_its_answer() -> None:
         await gateway.gateway.accept([work, message("/stop")])
         gateway.store.broken = set()
         await asyncio.sleep(60)
-        assert agent.prompts == []
-        assert gateway.pending == []
+        assert (gateway.scripted.prompts, gateway.pending) == ([], [])
 
 
 async def test_a_covered_message_does_not_hold_up_the_channel_while_the_database_is_away() -> None:
-    """SPEC CMD-1: the next stop must get in."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
+    """The next stop must get in."""
+    async with a_process() as gateway:
         gateway.store.slow_before_s["accept"] = 5.0
         accepting = asyncio.create_task(gateway.say("work"))
         await asyncio.sleep(1)
@@ -157,12 +136,11 @@ async def test_a_covered_message_does_not_hold_up_the_channel_while_the_database
         assert gateway.pending == []  # its commit did it
         gateway.store.broken = set()
         await asyncio.sleep(60)
-        assert agent.prompts == []
+        assert gateway.scripted.prompts == []
 
 
 async def test_a_message_that_is_already_worked_on_is_not_counted_as_dropped() -> None:
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.slow_before_s["settle"] = 5.0
         accepting = asyncio.create_task(gateway.gateway.accept([message("hi"), message("/help")]))
         await gateway.channel.until_sent(1)
@@ -174,9 +152,7 @@ async def test_a_message_that_is_already_worked_on_is_not_counted_as_dropped() -
 
 
 @pytest.mark.parametrize("command", ["/stop", "/stopall"])
-async def test_a_message_that_comes_again_while_its_answer_is_stored_stays_answered(
-    command: str,
-) -> None:
+async def test_a_message_that_comes_again_while_it_is_answered_stays_so(command: str) -> None:
     agent = ScriptedAgent()
     async with a_process(agent, AT_ONCE) as gateway:
         asked = message("hi")
@@ -193,11 +169,8 @@ async def test_a_message_that_comes_again_while_its_answer_is_stored_stays_answe
         assert await gateway.store.unanswered(session_of(), ended=True) == []
 
 
-# ---------------------------------------------------------------------------- after a restart
-
-
 async def test_a_redelivered_stop_acts_only_after_its_commit() -> None:
-    """SPEC CMD-1: another process may have acted on it."""
+    """Another process may have acted on it."""
     agent = blocking()
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.say("work")
@@ -215,7 +188,6 @@ async def test_a_redelivered_stop_acts_only_after_its_commit() -> None:
 
 
 async def test_a_redelivered_stop_that_was_committed_before_does_not_act_again() -> None:
-    """SPEC CMD-1."""
     agent = blocking()
     async with a_process(agent, AT_ONCE) as gateway:
         stop = message("/stop")
@@ -228,19 +200,8 @@ async def test_a_redelivered_stop_that_was_committed_before_does_not_act_again()
         assert gateway.channel.texts() == [wording.NOTHING_RUNNING]
 
 
-async def test_a_redelivered_stop_covers_what_came_before_it_in_its_batch() -> None:
-    """SPEC CMD-1."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        texts = ("before", "/stop", "after")
-        await gateway.gateway.accept([message(text, redelivered=True) for text in texts])
-        await gateway.channel.until_sent(2)
-        await asyncio.sleep(60)
-        assert agent.prompts == ["after"]
-
-
 async def test_a_redelivered_stop_acts_once_although_its_end_must_be_stored_twice() -> None:
-    """SPEC CMD-1: what was said afterwards is not stopped by the second try."""
+    """What was said afterwards is not stopped by the second try."""
     agent = blocking()
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.say("one", "two")
@@ -255,21 +216,10 @@ async def test_a_redelivered_stop_acts_once_although_its_end_must_be_stored_twic
         assert gateway.channel.texts() == ["Stopped."]
 
 
-# ---------------------------------------------------------------------------- what was dropped
-
-
-async def test_stop_counts_every_message_of_a_burst() -> None:
-    """SPEC CMD-1: people count messages."""
-    async with a_process() as gateway:
-        await gateway.say("one", "two", "three")
-        assert await gateway.ask("/stop") == "Dropped 3 waiting messages."
-
-
 async def test_stopall_counts_messages_wherever_they_wait() -> None:
-    """SPEC CMD-1: one that is being committed, two in a burst, two that wait for a run."""
-    ways = Ways(direct=QueuePolicy(debounce_s=0.8))
+    """One that is being committed, two in a burst, two that wait for a run."""
     agent = blocking()
-    async with a_process(agent, ways) as gateway:
+    async with a_process(agent) as gateway:
         await gateway.say("work")
         await agent.until_active(1)
         await gateway.say("a", "b")  # they join, and wait
@@ -280,35 +230,6 @@ async def test_stopall_counts_messages_wherever_they_wait() -> None:
         await gateway.channel.until_sent(1)
         assert gateway.channel.texts() == ["Stopped 1 task and dropped 3 waiting messages."]
         await asyncio.gather(accepting, stopping)
-
-
-async def test_stop_counts_a_text_that_the_channel_cut_as_one_message() -> None:
-    """SPEC CMD-1, QUEUE-6."""
-    async with a_process() as gateway:
-        pieces = [message("a", cut=True), message("b", cut=True), message("c")]
-        await gateway.gateway.accept(pieces)
-        assert await gateway.ask("/stop") == "Dropped 1 waiting message."
-        pieces = [message("a", cut=True), message("b", cut=True), message("c"), message("d")]
-        await gateway.gateway.accept([*pieces, message("/stop")])
-        await gateway.channel.until_sent(2)
-        assert gateway.channel.texts()[1] == "Dropped 2 waiting messages."
-
-
-async def test_stop_counts_the_first_pieces_of_a_text_as_the_message_that_they_begin() -> None:
-    """SPEC CMD-1, QUEUE-6."""
-    async with a_process() as gateway:
-        await gateway.gateway.accept([message("a", cut=True), message("/stop")])
-        await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == ["Dropped 1 waiting message."]
-
-
-async def test_a_redelivered_stop_counts_messages_too() -> None:
-    """SPEC CMD-1."""
-    async with a_process() as gateway:
-        await gateway.say("one", "two", "three")
-        await gateway.gateway.accept([message("/stop", redelivered=True)])
-        await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == ["Dropped 3 waiting messages."]
 
 
 async def test_a_message_that_failed_and_comes_again_with_a_stop_can_be_tried_again() -> None:
