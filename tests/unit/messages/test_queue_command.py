@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-
-import pytest
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.delivery import texts
@@ -23,24 +23,18 @@ from tests.unit.chats.test_pairing import code_in
 
 AT_ONCE = Ways(direct=QueuePolicy())
 DUTIES = {
-    "asked",
-    "claim_pending",
-    "claim_waiting",
-    "ended",
-    "next_job_due",
-    "nodes",
-    "people",
-    "recover",
-    "release_sessions",
-    "renew",
-    "settle_results",
+    *("asked", "claim_pending", "claim_waiting", "ended", "next_job_due", "nodes", "people"),
+    *("recover", "release_sessions", "renew", "settle_results"),
 }
 """What a process asks the database now and then, whatever happens."""
 OWNERS_ONLY = texts.NOT_AN_OWNER
 
 
-def stuck_once() -> ScriptedAgent:
-    return ScriptedAgent(Block("first"))
+ANN = Target("telegram", "default", "ann")
+
+
+def with_strangers(ways: Ways | None = None) -> AbstractAsyncContextManager[GatewayProcess]:
+    return a_process(ways=ways, channels=(RecordingChannel(trusted=False),))
 
 
 async def collects(gateway: GatewayProcess) -> bool:
@@ -53,9 +47,6 @@ async def collects(gateway: GatewayProcess) -> bool:
     agent.release()
     await until(lambda: gateway.pending == [])
     return agent.prompts[before + 1 :] == ["x\ny"]
-
-
-# ---------------------------------------------------------------------------- asking
 
 
 async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> None:
@@ -76,45 +67,35 @@ async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> 
 
 async def test_it_tells_that_the_mode_was_chosen_here_and_that_the_context_is_full() -> None:
     """SPEC CMD-5, QUEUE-7."""
-    async with a_process(ways=Ways()) as gateway:
+    async with a_process() as gateway:
         await gateway.ask("/queue collect")
         gateway.gateway._policies.contexts.note(session_of(), MAIN_AGENT, 900)
-        lines = (await gateway.ask("/queue")).splitlines()
-        assert (
-            lines[0]
-            == "Mode: collect (chosen in this chat): waiting messages are merged into one turn"
-        )
-        assert lines[1] == "Running: 0 (at most 1 at a time, because this conversation is long)"
-        assert lines[3] == "Bursts: messages sent within 0.8 s are merged"
+        mode, running, _, bursts, *_ = (await gateway.ask("/queue")).splitlines()
+        chosen = "Mode: collect (chosen in this chat): waiting messages are merged into one turn"
+        assert mode == chosen
+        assert running == "Running: 0 (at most 1 at a time, because this conversation is long)"
+        assert bursts == "Bursts: messages sent within 0.8 s are merged"
 
 
-@pytest.mark.parametrize("word", ["fast", "colect", "mode", "queue,", "-"])
-async def test_an_unknown_word_gets_one_line_that_lists_the_modes(word: str) -> None:
-    """SPEC CMD-5."""
+async def test_an_unknown_word_gets_one_line_that_lists_the_modes() -> None:
     async with a_process() as gateway:
-        answer = await gateway.ask(f"/queue {word}")
-        assert answer == texts.unknown_mode(word)
-        assert len(answer.splitlines()) == 1
-        assert all(mode.value in answer for mode in Mode)
-        assert "default" in answer
+        for word in ("fast", "colect", "mode", "queue,", "-"):
+            answer = await gateway.ask(f"/queue {word}")
+            assert answer == texts.unknown_mode(word)
+            assert len(answer.splitlines()) == 1
+            assert all(mode in answer for mode in (*Mode, "default"))
 
 
-# ---------------------------------------------------------------------------- choosing
-
-
-async def test_a_chosen_mode_holds_for_the_messages_to_come() -> None:
-    """SPEC CMD-5, section 2: chat wins over channel."""
+async def test_a_chosen_mode_holds_for_the_messages_to_come_until_default_is_chosen() -> None:
+    """SPEC CMD-5, section 2: chat wins over channel; a fresh conversation keeps the mode."""
     async with a_process(ScriptedAgent(), AT_ONCE) as gateway:
+        assert await gateway.ask("/queue collect", chat="bob")
         assert not await collects(gateway)
         answer = await gateway.ask("/queue collect")
         assert answer == "Queue mode: collect, waiting messages are merged into one turn."
         assert await collects(gateway)
-
-
-async def test_default_goes_back_to_the_settings() -> None:
-    """SPEC CMD-5."""
-    async with a_process(ScriptedAgent(), AT_ONCE) as gateway:
-        await gateway.ask("/queue collect")
+        await gateway.ask("/new")
+        assert await collects(gateway)
         answer = await gateway.ask("/queue DEFAULT please")
         assert answer == "Queue mode, as in the settings: queue, messages wait for their turn."
         assert not await collects(gateway)
@@ -142,30 +123,13 @@ async def test_a_chosen_interrupt_interrupts() -> None:
 
 async def test_the_choice_holds_for_what_follows_in_the_same_batch() -> None:
     """SPEC CMD-1: commands act in the batch's order."""
-    agent = stuck_once()
+    agent = ScriptedAgent(Block("first"))
     async with a_process(agent, AT_ONCE) as gateway:
         batch = [message(text) for text in ("works", "/queue collect", "x", "y")]
         await gateway.gateway.accept(batch)
         await agent.until_active(1)
         agent.release()
         await until(lambda: agent.prompts == ["works", "x\ny"])
-
-
-async def test_another_chat_keeps_its_own_mode() -> None:
-    async with a_process(ScriptedAgent(), AT_ONCE) as gateway:
-        await gateway.say("/queue collect", chat="bob")
-        await gateway.channel.until_sent(1)
-        assert not await collects(gateway)
-
-
-async def test_a_fresh_conversation_keeps_the_chosen_mode() -> None:
-    async with a_process(ScriptedAgent(), AT_ONCE) as gateway:
-        await gateway.ask("/queue collect")
-        await gateway.ask("/new")
-        assert await collects(gateway)
-
-
-# ---------------------------------------------------------------------------- what is kept
 
 
 async def test_the_choice_survives_a_restart() -> None:
@@ -233,9 +197,6 @@ async def test_a_process_that_was_declared_dead_forgets_what_it_knew() -> None:
         assert (await gateway.ask("/queue")).startswith("Mode: collect (chosen")
 
 
-# ---------------------------------------------------------------------------- who may
-
-
 async def approved(gateway: GatewayProcess, chat: str, *, guest: bool) -> None:
     code = code_in(await gateway.ask("hello", chat))
     await gateway.control.approve(code, guest=guest)
@@ -243,14 +204,26 @@ async def approved(gateway: GatewayProcess, chat: str, *, guest: bool) -> None:
 
 
 async def test_only_an_owner_may_choose_but_a_guest_may_look() -> None:
-    """SPEC CMD-5, CHAN-5."""
-    strangers = (RecordingChannel(trusted=False),)
-    async with a_process(channels=strangers) as gateway:
+    """SPEC CMD-5, CHAN-5: whoever the operator has let in, not as a guest."""
+    async with with_strangers() as gateway:
         await approved(gateway, "ann", guest=False)
         await approved(gateway, "bob", guest=True)
+        people = await gateway.store.people()
+        assert {person.standing for person in people} == {Standing.OWNER, Standing.GUEST}
         assert await gateway.ask("/queue steer", "bob") == OWNERS_ONLY
         assert (await gateway.ask("/queue", "bob")).startswith("Mode: queue (from the settings)")
         assert (await gateway.ask("/queue steer", "ann")).startswith("Queue mode: steer")
+        is_owner = gateway.access_control.is_owner
+        for sender, rules, owner in (
+            ("ann", AccessRules(), True),
+            ("bob", AccessRules(), False),
+            ("cid", AccessRules(), False),
+            ("cid", AccessRules(allow=frozenset({"cid"})), True),
+            ("cid", AccessRules(trusted=True), True),
+            ("cid", AccessRules(direct=DirectPolicy.OPEN), False),
+        ):
+            assert is_owner(ANN, sender, rules) is owner
+        assert not is_owner(replace(ANN, channel="web"), "ann", AccessRules())
 
 
 async def test_in_an_open_chat_a_stranger_may_not_choose() -> None:
@@ -260,44 +233,7 @@ async def test_in_an_open_chat_a_stranger_may_not_choose() -> None:
         assert await gateway.ask("/queue steer") == OWNERS_ONLY
 
 
-@pytest.mark.parametrize(
-    ("sender", "rules", "owner"),
-    [
-        ("ann", AccessRules(), True),
-        ("bob", AccessRules(), False),
-        ("cid", AccessRules(), False),
-        ("cid", AccessRules(allow=frozenset({"cid"})), True),
-        ("cid", AccessRules(trusted=True), True),
-        ("cid", AccessRules(direct=DirectPolicy.OPEN), False),
-    ],
-)
-async def test_an_owner_was_let_in_by_the_operator_and_not_as_a_guest(
-    sender: str, rules: AccessRules, owner: bool
-) -> None:
-    """SPEC CMD-5, CHAN-5."""
-    async with a_process(channels=(RecordingChannel(trusted=False),)) as gateway:
-        await approved(gateway, "ann", guest=False)
-        await approved(gateway, "bob", guest=True)
-        people = await gateway.store.people()
-        assert {person.standing for person in people} == {Standing.OWNER, Standing.GUEST}
-        assert (
-            gateway.access_control.is_owner(Target("telegram", "default", "ann"), sender, rules)
-            is owner
-        )
-
-
-async def test_an_owner_of_one_account_is_none_of_another() -> None:
-    async with a_process(channels=(RecordingChannel(trusted=False),)) as gateway:
-        await approved(gateway, "ann", guest=False)
-        elsewhere = Target("web", "default", "ann")
-        assert not gateway.access_control.is_owner(elsewhere, "ann", AccessRules())
-
-
-def test_before_the_people_are_known_nobody_is_an_owner() -> None:
+async def test_before_the_people_are_known_nobody_is_an_owner() -> None:
     """SPEC CHAN-5: a policy store failure denies."""
-
-    async def check() -> bool:
-        access_control = AccessControl(MemoryStore(), LoopClock())
-        return access_control.is_owner(Target("telegram", "default", "ann"), "ann", AccessRules())
-
-    assert not asyncio.run(check())
+    access_control = AccessControl(MemoryStore(), LoopClock())
+    assert not access_control.is_owner(ANN, "ann", AccessRules())

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-
-import pytest
 
 from goclaw_py.delivery import texts
 from goclaw_py.model.messages import PeerKind
@@ -22,9 +19,6 @@ AT_ONCE = QueuePolicy()
 
 def states(gateway: GatewayProcess) -> list[RunState]:
     return [run.state for run in gateway.dispatcher.runs()]
-
-
-# ---------------------------------------------------------------------------- never overlap
 
 
 async def test_the_slot_is_held_until_the_clean_up_of_a_stopped_run_has_ended() -> None:
@@ -44,8 +38,8 @@ async def test_the_slot_is_held_until_the_clean_up_of_a_stopped_run_has_ended() 
 
 async def test_the_slot_is_held_until_the_outcome_is_stored() -> None:
     """SPEC QUEUE-2: the next run must see the history of the one before."""
-    agent = ScriptedAgent()
-    async with a_process(agent, Ways(AT_ONCE)) as gateway:
+    async with a_process(ways=Ways(AT_ONCE)) as gateway:
+        agent = gateway.scripted
         gateway.store.slow_before_s["finish_run"] = 20.0
         await gateway.say("one", "two")
         await asyncio.sleep(19)
@@ -57,9 +51,8 @@ async def test_the_slot_is_held_until_the_outcome_is_stored() -> None:
 
 async def test_runs_of_a_session_never_overlap_through_stops_timeouts_and_failures() -> None:
     """SPEC QUEUE-2."""
-    agent = ScriptedAgent(
-        Say("a", after_s=3), Ignore(for_s=5), Stream(("x", "y"), every_s=40), Say("b")
-    )
+    slow = Stream(("x", "y"), every_s=40)
+    agent = ScriptedAgent(Say("a", after_s=3), Ignore(for_s=5), slow, Say("b"))
     async with a_process(agent, Ways(AT_ONCE, run_timeout_s=30)) as gateway:
         await gateway.say("1", "2", "3", "4", "5", apart_s=1)
         await agent.until_started(2)
@@ -67,16 +60,8 @@ async def test_runs_of_a_session_never_overlap_through_stops_timeouts_and_failur
         await agent.until_started(5)
         await asyncio.sleep(5)
         assert agent.overlaps == {session_of(): 1}
-        assert await gateway.outcomes() == [
-            Outcome.COMPLETED,
-            Outcome.CANCELLED,
-            Outcome.TIMED_OUT,
-            Outcome.COMPLETED,
-            Outcome.COMPLETED,
-        ]
-
-
-# ---------------------------------------------------------------------------- abandoned
+        completed, *ends = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.TIMED_OUT
+        assert await gateway.outcomes() == [completed, *ends, completed, completed]
 
 
 async def test_a_run_that_ignores_its_cancellation_is_abandoned_and_makes_room() -> None:
@@ -129,33 +114,28 @@ async def test_a_run_that_a_time_limit_abandons_is_told_to_its_sender() -> None:
         assert gateway.channel.texts() == [texts.timed_out(Reason.RUN_TIMEOUT)]
 
 
-# ---------------------------------------------------------------------------- bursts
-
-
 async def test_a_burst_becomes_one_turn_with_all_texts_and_ends_all_its_rows() -> None:
     """SPEC QUEUE-6."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
+    async with a_process() as gateway:
         await gateway.say("one", "two", "three", apart_s=0.5)
         await gateway.channel.until_sent(1)
-        assert agent.prompts == ["one\ntwo\nthree"]
-        assert agent.requests[0].parts == (TextPart("one"), TextPart("two"), TextPart("three"))
-        assert gateway.channel.texts() == ["re: one\ntwo\nthree"]
+        (request,) = gateway.scripted.requests
+        assert request.parts == (TextPart("one"), TextPart("two"), TextPart("three"))
+        turn = "one\ntwo\nthree"
+        assert (request.prompt, gateway.channel.texts()) == (turn, [f"re: {turn}"])
         assert gateway.pending == []
-        assert await gateway.said_in_history() == ["one\ntwo\nthree", "re: one\ntwo\nthree"]
+        assert await gateway.said_in_history() == [turn, f"re: {turn}"]
 
 
 async def test_bursts_of_two_people_in_a_group_are_two_turns() -> None:
     """SPEC QUEUE-6: one sender, one session."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
+    async with a_process() as gateway:
         for sender in ("ann", "bob", "ann", "bob"):
-            text = f"from {sender}"
-            await gateway.gateway.accept(
-                [message(text, chat="club", sender=sender, peer=PeerKind.GROUP)]
-            )
+            said = message(f"from {sender}", chat="club", sender=sender, peer=PeerKind.GROUP)
+            await gateway.gateway.accept([said])
         await gateway.channel.until_sent(2)
-        assert sorted(agent.said) == ["from ann\nfrom ann", "from bob\nfrom bob"]
+        turns = ["from ann\nfrom ann", "from bob\nfrom bob"]
+        assert sorted(gateway.scripted.said) == turns
 
 
 async def test_a_message_that_follows_a_waiting_one_closely_joins_it() -> None:
@@ -173,23 +153,18 @@ async def test_a_message_that_follows_a_waiting_one_closely_joins_it() -> None:
 
 async def test_pieces_of_a_cut_text_are_one_turn_without_any_debounce() -> None:
     """SPEC QUEUE-6."""
-    agent = ScriptedAgent()
-    async with a_process(agent, Ways(AT_ONCE)) as gateway:
+    async with a_process(ways=Ways(AT_ONCE)) as gateway:
         await gateway.gateway.accept([message("a", cut=True)])
         await asyncio.sleep(0.5)
-        await gateway.gateway.accept([message("b")])
+        await gateway.say("b")
         await gateway.channel.until_sent(1)
-        assert agent.prompts == ["ab"]
-
-
-# ---------------------------------------------------------------------------- interrupt
+        assert gateway.scripted.prompts == ["ab"]
 
 
 async def test_interrupt_cancels_the_run_drops_what_waits_and_waits_for_the_end() -> None:
     """SPEC QUEUE-3."""
     agent = ScriptedAgent(Ignore(for_s=3), otherwise=lambda _: Say("new"))
-    ways = Ways(QueuePolicy(mode=Mode.INTERRUPT))
-    async with a_process(agent, ways) as gateway:
+    async with a_process(agent, Ways(QueuePolicy(mode=Mode.INTERRUPT))) as gateway:
         await gateway.say("old")
         await agent.until_active(1)
         await gateway.say("waits", "newest")
@@ -201,9 +176,6 @@ async def test_interrupt_cancels_the_run_drops_what_waits_and_waits_for_the_end(
         assert (first.outcome, first.reason) == (Outcome.CANCELLED, Reason.NEWER_MESSAGE)
         assert texts.dropped(["waits"], Reason.NEWER_MESSAGE) in gateway.channel.texts()
         assert gateway.pending == []
-
-
-# ---------------------------------------------------------------------------- limits of time
 
 
 async def test_a_run_that_takes_too_long_is_stopped_and_told() -> None:
@@ -231,19 +203,16 @@ async def test_a_deadline_ends_a_message_that_still_waits_and_tells_so() -> None
         assert agent.prompts == ["one"]
 
 
-# ---------------------------------------------------------------------------- outcomes
-
-
 class Raising:
-    """An agent that raises what it is made with, then works."""
+    """An agent that raises errors one after the other, then works."""
 
-    def __init__(self, error: BaseException) -> None:
-        self.errors = [error]
+    def __init__(self, *errors: BaseException) -> None:
+        self.errors = list(errors)
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         await asyncio.sleep(1)
         if self.errors:
-            raise self.errors.pop()
+            raise self.errors.pop(0)
         return AgentResult("fine")
 
     async def warm_up(self) -> None: ...
@@ -255,24 +224,14 @@ class Strange(BaseException):
     """Derived from the root, as some libraries' control flow is."""
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: ValueError("broken"),
-        lambda: SystemExit(3),
-        KeyboardInterrupt,
-        lambda: Strange("odd"),
-        lambda: TimeoutError("slow"),
-    ],
-)
-async def test_whatever_an_agent_raises_is_an_outcome_and_the_queue_lives_on(
-    make: Callable[[], BaseException],
-) -> None:
+async def test_whatever_an_agent_raises_is_an_outcome_and_the_queue_lives_on() -> None:
     """SPEC QUEUE-10."""
-    async with a_process(Raising(make()), Ways(AT_ONCE)) as gateway:
-        assert await gateway.ask("one") == texts.FAILED
+    errors = ValueError("broken"), SystemExit(3), KeyboardInterrupt(), Strange(), TimeoutError()
+    async with a_process(Raising(*errors), Ways(AT_ONCE)) as gateway:
+        for _ in errors:
+            assert await gateway.ask("one") == texts.FAILED
         assert await gateway.ask("two") == "fine"
-        assert await gateway.outcomes() == [Outcome.FAILED, Outcome.COMPLETED]
+        assert await gateway.outcomes() == [*[Outcome.FAILED] * len(errors), Outcome.COMPLETED]
 
 
 async def test_an_agent_that_cancels_itself_ends_as_cancelled() -> None:
@@ -288,8 +247,7 @@ async def test_an_agent_that_cancels_itself_ends_as_cancelled() -> None:
 async def test_a_full_queue_may_refuse_the_newest_and_says_so() -> None:
     """SPEC QUEUE-5."""
     agent = ScriptedAgent(Block())
-    ways = Ways(QueuePolicy(capacity=1, drop=Drop.NEW))
-    async with a_process(agent, ways) as gateway:
+    async with a_process(agent, Ways(QueuePolicy(capacity=1, drop=Drop.NEW))) as gateway:
         await gateway.say("works", "waits", "comes too late")
         await gateway.channel.until_sent(1)
         assert gateway.channel.texts() == [texts.dropped(["comes too late"], Reason.QUEUE_FULL)]

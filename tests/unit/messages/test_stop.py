@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 
 import pytest
 
 from goclaw_py.common.log_context import worked_on
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import NotSent, RateLimited, StoreUnavailable, Undeliverable
+from goclaw_py.model.errors import (
+    ChannelError,
+    NotSent,
+    RateLimited,
+    StoreUnavailable,
+    Undeliverable,
+)
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunWaits, TextDelta
@@ -17,7 +25,7 @@ from goclaw_py.ports.store import OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import Ways, a_process, message, session_of, until
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(direct=QueuePolicy())
 BLOCKED = Emitting((TextDelta("so far"),), Block())
@@ -28,27 +36,25 @@ def blocking() -> ScriptedAgent:
     return ScriptedAgent(otherwise=lambda _: BLOCKED)
 
 
-# ---------------------------------------------------------------------------- what a stop does
+@asynccontextmanager
+async def working(*texts: str, agent: ScriptedAgent | None = None) -> AsyncIterator[GatewayProcess]:
+    """The first text of ann is worked on, the others wait."""
+    async with a_process(agent or blocking(), AT_ONCE) as gateway:
+        await gateway.say(*(texts or ["work"]))
+        await gateway.scripted.until_active(1)
+        yield gateway
 
 
 async def test_stop_cancels_the_run_and_says_so() -> None:
-    """SPEC CMD-1, CMD-4."""
-    agent = blocking()
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    """SPEC CMD-1, CMD-4: the answer is never an outbox row."""
+    async with working() as gateway:
         assert await gateway.ask("/stop") == "Stopped."
-        assert agent.active == set()
+        assert gateway.scripted.active == set()
         await until(lambda: not gateway.dispatcher.runs())
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (Outcome.CANCELLED, Reason.STOPPED)
         assert await gateway.said_in_history() == ["work", "so far\n[cancelled]"]
         assert gateway.pending == []
-
-
-async def test_the_answer_to_a_stop_is_never_an_outbox_row() -> None:
-    """SPEC CMD-1."""
-    async with a_process() as gateway:
         assert await gateway.ask("/stop") == texts.NOTHING_RUNNING
         assert await gateway.store.outbox() == []
 
@@ -74,87 +80,61 @@ async def test_stop_takes_effect_within_200_ms_while_lanes_are_full_and_100_mess
 
 async def test_stop_takes_effect_before_its_commit() -> None:
     """SPEC CMD-1."""
-    agent = blocking()
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working() as gateway:
         gateway.store.slow_before_s["accept"] = 60.0
         stopping = asyncio.create_task(gateway.say("/stop"))
-        await until(lambda: bool(agent.cancelled), within_s=0.2)
+        await until(lambda: bool(gateway.scripted.cancelled), within_s=0.2)
         await until(lambda: gateway.channel.texts() == ["Stopped."], within_s=0.2)
         assert not stopping.done()
         await stopping
 
 
-async def test_stop_works_while_the_database_is_away_and_acts_once() -> None:
+@pytest.mark.parametrize("away", [True, False])
+async def test_a_stop_that_is_offered_again_acts_once(*, away: bool) -> None:
     """SPEC CMD-1, DB-4: the channel offers it again until it is committed."""
-    agent = blocking()
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("one", "two")
-        await agent.until_active(1)
-        gateway.store.away = True
-        stop = message("/stop")
+    async with working("one", "two") as gateway:
+        agent, stop = gateway.scripted, message("/stop")
+        gateway.store.away = away
         for _ in range(3):
-            with pytest.raises(StoreUnavailable):
+            with pytest.raises(StoreUnavailable) if away else nullcontext():
                 await gateway.gateway.accept([stop])
-        assert gateway.channel.texts() == []  # it is under way
         await asyncio.sleep(1)
         assert gateway.channel.texts() == ["Stopped."]
         gateway.store.away = False
-        await gateway.gateway.accept([stop])
+        await gateway.gateway.accept([stop, stop])
         await agent.until_started(2)
         await asyncio.sleep(30)
         assert agent.prompts == ["one", "two"]
-        assert len(agent.active) == 1
-        assert gateway.channel.texts() == ["Stopped."]
-
-
-async def test_stop_that_is_offered_twice_acts_once() -> None:
-    """SPEC CMD-1: once per external id."""
-    agent = blocking()
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("one", "two")
-        await agent.until_active(1)
-        stop = message("/stop")
-        await gateway.gateway.accept([stop])
-        await agent.until_started(2)
-        await gateway.gateway.accept([stop])
-        await gateway.gateway.accept([stop, stop])
-        await asyncio.sleep(30)
         assert len(agent.active) == 1
         assert gateway.channel.texts() == ["Stopped."]
 
 
 async def test_stopall_ends_the_runs_the_queue_and_the_burst() -> None:
     """SPEC QUEUE-8."""
-    agent = blocking()
-    async with a_process(agent) as gateway:
+    async with a_process(blocking()) as gateway:
         await gateway.say("one", apart_s=2)
         await gateway.say("two", "three", apart_s=2)
         assert await gateway.ask("/stopall") == "Stopped 1 task and dropped 2 waiting messages."
         await asyncio.sleep(60)
-        assert agent.prompts == ["one"]
+        assert gateway.scripted.prompts == ["one"]
         assert gateway.pending == []
         assert await gateway.ask("/stopall") == texts.NOTHING_RUNNING
 
 
 async def test_a_second_stop_while_the_first_still_works_takes_nothing_more() -> None:
     """SPEC QUEUE-8."""
-    agent = ScriptedAgent(Ignore(for_s=5))
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("one", "two")
-        await agent.until_active(1)
+    async with working("one", "two", agent=ScriptedAgent(Ignore(for_s=5))) as gateway:
         assert await gateway.ask("/stop") == "Stopped."
         assert await gateway.ask("/stop") == texts.ALREADY_STOPPING
-        await agent.until_started(2)
-        assert agent.prompts == ["one", "two"]
+        await gateway.scripted.until_started(2)
+        assert gateway.scripted.prompts == ["one", "two"]
 
 
 async def test_stop_in_a_thread_leaves_the_rest_of_the_chat_alone() -> None:
-    """SPEC CMD-2."""
-    agent = blocking()
+    """SPEC CMD-2, CMD-3: its end is signalled in the thread."""
+    agent, work = blocking(), message("two", thread="7")
     async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.gateway.accept([message("one"), message("two", thread="7")])
+        await gateway.gateway.accept([message("one"), work])
         await agent.until_active(2)
         await gateway.gateway.accept([message("/stop", thread="7")])
         await agent.until_active(1)
@@ -162,31 +142,15 @@ async def test_stop_in_a_thread_leaves_the_rest_of_the_chat_alone() -> None:
         assert gateway.channel.sent[0].target.thread == "7"
         (stopped,) = (one for one in agent.requests if one.session == session_of(thread="7"))
         assert agent.cancelled == [stopped.run_id]
-
-
-# ---------------------------------------------------------------------------- what it shows
-
-
-async def test_a_cancelled_run_is_signalled_with_its_chat_and_thread() -> None:
-    """SPEC CMD-3."""
-    agent = blocking()
-    async with a_process(agent, AT_ONCE) as gateway:
-        work = message("work", thread="7")
-        await gateway.gateway.accept([work])
-        await agent.until_active(1)
-        await gateway.gateway.accept([message("/stop", thread="7")])
-        await until(lambda: bool(gateway.channel.ended()))
         (ended,) = gateway.channel.ended()
-        assert (ended.run_id, ended.outcome) == (agent.requests[0].run_id, Outcome.CANCELLED)
+        assert (ended.run_id, ended.outcome) == (stopped.run_id, Outcome.CANCELLED)
         assert (ended.target, ended.messages) == (work.target, (work.message_id,))
 
 
 async def test_nothing_of_a_cancelled_run_is_shown_after_its_cancellation() -> None:
     """SPEC CMD-3, QUEUE-2."""
     agent = ScriptedAgent(Emitting((TextDelta("before"),), Ignore(5, reply="I go on")))
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working(agent=agent) as gateway:
         await gateway.say("/stop")
         await asyncio.sleep(60)
         assert gateway.channel.shown(agent.requests[0].run_id) == "before"
@@ -198,31 +162,23 @@ async def test_nothing_of_a_cancelled_run_is_shown_after_its_cancellation() -> N
 async def test_a_waiting_message_that_is_stopped_is_signalled_too() -> None:
     """SPEC CMD-3."""
     async with a_process() as gateway:
-        await gateway.say("work")
-        await gateway.say("/stop")
+        await gateway.say("work", "/stop")
         await until(lambda: bool(gateway.channel.ended()))
         assert gateway.channel.ended()[0].outcome is Outcome.CANCELLED
 
 
-async def test_the_signal_of_the_end_comes_although_the_run_was_never_begun_in_the_database() -> (
-    None
-):
+async def test_the_end_of_a_run_that_the_database_never_began_is_signalled() -> None:
     """SPEC CMD-3: what began to show typing must hear of its end."""
-    ways = Ways(direct=QueuePolicy(), run_timeout_s=20.0)
-    agent = ScriptedAgent()
-    async with a_process(agent, ways) as gateway:
+    async with a_process(ways=Ways(direct=QueuePolicy(), run_timeout_s=20.0)) as gateway:
         gateway.store.broken = {"begin_run"}
         await gateway.say("work")
         await asyncio.sleep(30)
-        assert agent.requests == []
+        assert gateway.scripted.requests == []
         waits, started, ended = gateway.channel.signals
         assert isinstance(waits, RunWaits)
         assert isinstance(started, RunStarted)
         assert isinstance(ended, RunEnded)
         assert ended.outcome is Outcome.TIMED_OUT
-
-
-# ---------------------------------------------------------------------------- what it writes
 
 
 class Tidy:
@@ -259,42 +215,29 @@ async def test_the_run_id_is_readable_in_clean_up_code_after_a_cancellation() ->
 
 async def test_the_final_write_of_a_stopped_run_waits_for_the_database() -> None:
     """SPEC CMD-4."""
-    agent = blocking()
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working() as gateway:
         gateway.store.away = True
         with pytest.raises(StoreUnavailable):
             await gateway.say("/stop")
         await asyncio.sleep(5)
         gateway.store.away = False
         await asyncio.sleep(10)
-        (run,) = await gateway.store.runs()
-        assert run.outcome is Outcome.CANCELLED
+        assert await gateway.outcomes() == [Outcome.CANCELLED]
         assert await gateway.said_in_history() == ["work", "so far\n[cancelled]"]
 
 
-@pytest.mark.parametrize("side", ["before", "after"])
-async def test_a_run_that_is_stopped_while_its_start_is_being_stored_ends_cancelled(
-    side: str,
-) -> None:
+@pytest.mark.parametrize("side", ["slow_before_s", "slow_after_s"])
+async def test_a_run_that_is_stopped_while_its_start_is_being_stored_ends(side: str) -> None:
     """SPEC CMD-4: no run stays open in the database."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
-        slow = gateway.store.slow_before_s if side == "before" else gateway.store.slow_after_s
-        slow["begin_run"] = 3.0
-        await gateway.say("work")
-        await asyncio.sleep(1)
-        await gateway.say("/stop")
+    async with a_process(ways=AT_ONCE) as gateway:
+        getattr(gateway.store, side)["begin_run"] = 3.0
+        await gateway.say("work", "/stop", apart_s=1)
         await asyncio.sleep(60)
         gateway.store.slow_before_s.clear()
-        assert agent.requests == []
+        assert gateway.scripted.requests == []
         assert await gateway.store.runs(active=True) == []
         assert await gateway.outcomes() == [Outcome.CANCELLED]
         assert gateway.pending == []
-
-
-# ---------------------------------------------------------------------------- its answer
 
 
 async def test_the_answer_to_a_stop_is_tried_again() -> None:
@@ -307,20 +250,15 @@ async def test_the_answer_to_a_stop_is_tried_again() -> None:
         assert gateway.channel.texts() == [texts.NOTHING_RUNNING]
 
 
-async def test_the_answer_to_a_stop_is_given_up_where_nobody_can_get_it() -> None:
+@pytest.mark.parametrize(
+    ("errors", "tries"), [([Undeliverable("blocked")], 1), ([NotSent("no route")] * 9, 3)]
+)
+async def test_the_answer_to_a_stop_is_given_up(errors: list[ChannelError], tries: int) -> None:
     async with a_process() as gateway:
-        gateway.channel.fail(Undeliverable("blocked"))
+        gateway.channel.fail(*errors)
         await gateway.say("/stop")
         await asyncio.sleep(60)
-        assert len(gateway.channel.attempts) == 1
-
-
-async def test_the_answer_to_a_stop_is_given_up_after_three_tries() -> None:
-    async with a_process() as gateway:
-        gateway.channel.fail(*(NotSent("no route") for _ in range(9)))
-        await gateway.say("/stop")
-        await asyncio.sleep(60)
-        assert len(gateway.channel.attempts) == 3
+        assert len(gateway.channel.attempts) == tries
 
 
 async def test_a_stopped_run_frees_the_lane_for_the_next_chat() -> None:
@@ -331,9 +269,6 @@ async def test_a_stopped_run_frees_the_lane_for_the_next_chat() -> None:
         await gateway.say("hello", chat="bob")
         await gateway.say("/stop")
         await until(lambda: gateway.channel.texts("bob") == ["done"], within_s=5)
-
-
-# ---------------------------------------------------------------------------- what is written
 
 
 @pytest.mark.parametrize("command", ["/stop", "/stopall"])
