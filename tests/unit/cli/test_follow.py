@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,12 +14,11 @@ from goclaw_py.cli.runs.follow import lines
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import Usage
 from goclaw_py.runs.live_events import LiveEnded, LiveEvent, LiveMissed, LiveNow
-from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.conftest import Done, Shell, ThreadGateway
+from tests.unit.cli.processes import person_at, piped
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
-FOLLOW = [sys.executable, "-m", "goclaw_py", "runs", "follow"]
-PATIENCE_S = 20
 AT = clock(fakes.NOW)
 HERE = f"{AT}  main  console:direct:local  "
 
@@ -77,21 +70,20 @@ def test_no_event_can_make_lines_of_its_own(event: LiveEvent) -> None:
     assert len(shown) == 3 if isinstance(event, LiveNow) else len(shown) <= 1
 
 
-def test_everybody_is_followed_unless_a_session_is_named() -> None:
-    assert list(lines(LiveNow(fakes.NOW, None, ()))) == [
-        f"{AT}  following all sessions; press Ctrl-C to quit"
-    ]
-
-
-def test_what_has_asked_no_model_has_used_nothing() -> None:
-    ended = LiveEnded(fakes.NOW, fakes.LIVE_RUN, Outcome.COMPLETED, None, Usage())
-    assert list(lines(ended)) == [f"{HERE}completed (run {fakes.RUN_ID})"]
-
-
-def test_one_event_is_not_several() -> None:
-    assert list(lines(LiveMissed(fakes.NOW, 1))) == [
-        f"{AT}  1 event was lost, because output is read too slowly"
-    ]
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (LiveNow(fakes.NOW, None, ()), f"{AT}  following all sessions; press Ctrl-C to quit"),
+        (
+            LiveEnded(fakes.NOW, fakes.LIVE_RUN, Outcome.COMPLETED, None, Usage()),
+            f"{HERE}completed (run {fakes.RUN_ID})",  # no model was asked: nothing was used
+        ),
+        (LiveMissed(fakes.NOW, 1), f"{AT}  1 event was lost, because output is read too slowly"),
+    ],
+    ids=["all", "unused", "one"],
+)
+def test_other_events(event: LiveEvent, line: str) -> None:
+    assert list(lines(event)) == [line]
 
 
 def test_for_programs_each_event_is_one_json_object_a_line(
@@ -107,27 +99,20 @@ def test_for_programs_each_event_is_one_json_object_a_line(
 # ---------------------------------------------------------------------------- ends
 
 
-def test_a_gateway_that_goes_away_is_told_with_the_code_for_none(
-    goclaw: Shell, gateway_with_runs: ThreadGateway
-) -> None:
+def test_a_gateway_that_goes_away_is_told(goclaw: Shell, gateway_with_runs: ThreadGateway) -> None:
     got = goclaw("runs", "follow")
-    assert (got.code, got.err) == (
-        3,
-        "goclaw: the gateway has shut down or closed the connection\n",
-    )
+    said = "goclaw: the gateway has shut down or closed the connection\n"
+    assert (got.code, got.err) == (3, said)
 
 
 def test_without_a_gateway_there_is_nothing_to_follow(goclaw: Shell, database: FakeControl) -> None:
     for command in (["runs", "follow"], ["runs", "follow", "ann", "--json"]):
-        got = goclaw(*command)
-        assert (got.code, got.out) == (3, "")
-        assert got.err == "goclaw: no gateway is running here\n"
+        assert goclaw(*command) == Done(3, "", "goclaw: no gateway is running here\n")
 
 
 def test_an_unknown_session_is_an_error(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("runs", "follow", "nobody")
-    assert (got.code, got.out) == (1, "")
-    assert "nobody" in got.err
+    assert (got.code, got.out, "nobody" in got.err) == (1, "", True)
 
 
 @pytest.mark.parametrize("words", [[" "], [""], ["a", "b"], ["--session", "a"]])
@@ -136,60 +121,24 @@ def test_wrong_words_are_refused(goclaw: Shell, gateway: ThreadGateway, words: l
     assert gateway.control.calls == []
 
 
-@contextmanager
-def following(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """The command at a terminal, and the terminal."""
-    screen, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*FOLLOW, *words], stdin=theirs, stdout=theirs, stderr=theirs, text=True
-    )
-    os.close(theirs)
-    try:
-        yield process, screen
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        os.close(screen)
-
-
-def seen(screen: int) -> str:
-    """What a terminal shows next."""
-    ready, _, _ = select.select([screen], [], [], PATIENCE_S)
-    assert ready
-    return os.read(screen, 65536).decode()
-
-
 def test_ctrl_c_ends_it_in_peace(gateway: ThreadGateway) -> None:
-    with following() as (process, screen):
-        assert "press Ctrl-C to quit" in seen(screen)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_S) == 0
-        assert "Traceback" not in seen(screen)
+    with person_at("runs", "follow") as person:
+        person.sees("press Ctrl-C to quit")
+        person.presses(signal.SIGINT)
+        code, shown = person.sees_it_end()
+    assert (code, "Traceback" in shown) == (0, False)
 
 
 def test_in_a_pipe_each_event_is_there_at_once(gateway: ThreadGateway) -> None:
-    with subprocess.Popen(
-        [*FOLLOW, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert json.loads(process.stdout.readline())["kind"] == "now"
+    with piped("runs", "follow", "--json") as (process, out):
+        assert json.loads(out.readline())["kind"] == "now"
         gateway.tell(fakes.FOLLOWED[3])
-        assert json.loads(process.stdout.readline())["kind"] == "started"
+        assert json.loads(out.readline())["kind"] == "started"
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_S) == 0
-        assert process.stderr.read() == ""
 
 
 def test_a_pipe_that_nobody_reads_any_more_ends_it(gateway: ThreadGateway) -> None:
-    with subprocess.Popen(
-        [*FOLLOW, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
+    with piped("runs", "follow", "--json") as (_, out):
+        out.readline()
+        out.close()
         # Nothing more happens: it is not the next line that tells.
-        assert process.wait(PATIENCE_S) == 0
-        assert process.stderr.read() == ""

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
-import select
 import signal
-import struct
-import subprocess
-import sys
-import termios
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -22,19 +12,14 @@ import pytest
 
 from goclaw_py.cli.output import clock
 from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.processes import person_at, piped
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
-
-WATCH = [sys.executable, "-m", "goclaw_py", "lanes", "--watch"]
-PATIENCE_S = 20
-
 
 # ---------------------------------------------------------------------------- one look
 
 
-def test_lanes_are_shown_with_their_numbers_and_times(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_lanes_are_shown_with_their_runs(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("lanes")
     assert got.code == 0
     head, main, cron = got.out.splitlines()[:3]
@@ -46,32 +31,19 @@ def test_lanes_are_shown_with_their_numbers_and_times(
         *("≤", "5ms", "≤", "10s", ">", "1h", ">", "1h"),
     ]
     assert cron.split() == ["cron", "0/1", "closed", *["0"] * 5, *["-"] * 4]
-
-
-def test_below_a_lane_stand_those_in_it_and_its_line(goclaw: Shell, gateway: ThreadGateway) -> None:
-    out = goclaw("lanes").out
-    _, _, people = out.partition("lane main, 1 of 1 taken, 1 waiting\n")
-    _, inside, waiting = people.splitlines()
-    since = clock(fakes.NOW - timedelta(seconds=1.5))
-    assert inside.split() == [
-        *("running", fakes.RUN_ID, fakes.SESSION, "main", "running"),
-        *since.split(),
-        "1.5s",
-    ]
+    _, inside, waiting = got.out.partition("lane main, 1 of 1 taken, 1 waiting\n")[2].splitlines()
+    since = clock(fakes.NOW - timedelta(seconds=1.5)).split()
+    run = ["running", fakes.RUN_ID, fakes.SESSION, "main", "running"]
+    assert inside.split() == [*run, *since, "1.5s"]
     assert waiting.split()[:2] == ["1.", "0190-cccc"]
     assert waiting.split()[-1] == "3.2s"
     assert "waiting" in waiting
-    assert "lane cron" not in out
-
-
-def test_lanes_are_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
-    found = json.loads(goclaw("lanes", "--json").out)
-    (main, _) = found["lanes"]
-    assert main["lane"]["name"] == "main"
-    assert main["waiting"][0]["waits_for"] == "lane"
-    assert len(main["lane"]["wait_times"]["bounds_s"]) + 1 == len(
-        main["lane"]["wait_times"]["counts"]
-    )
+    assert "lane cron" not in got.out
+    (lane, _) = goclaw.data("lanes")["lanes"]
+    assert lane["lane"]["name"] == "main"
+    assert lane["waiting"][0]["waits_for"] == "lane"
+    times = lane["lane"]["wait_times"]
+    assert len(times["bounds_s"]) + 1 == len(times["counts"])
 
 
 def test_without_a_gateway_there_are_no_lanes(goclaw: Shell, database: FakeControl) -> None:
@@ -95,6 +67,7 @@ def test_options_before_the_last_word_are_refused(goclaw: Shell, gateway: Thread
 def test_a_new_size_is_told_with_the_old_one_and_how_long_it_holds(
     goclaw: Shell, gateway: ThreadGateway
 ) -> None:
+    assert goclaw("lanes", "set", "main", "1").out.startswith("lane main already has size 1\n")
     got = goclaw("lanes", "set", "main", "4")
     assert got.code == 0
     first, second = got.out.splitlines()
@@ -102,15 +75,12 @@ def test_a_new_size_is_told_with_the_old_one_and_how_long_it_holds(
     assert "until the gateway restarts" in second
     assert "main = 4 under [lanes]" in second
     assert gateway.control.calls[-1] == ("resize_lane", "main", 4)
-
-
-def test_a_lane_that_is_smaller_than_what_is_in_it_says_so(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
-    goclaw("lanes", "set", "main", "4")
+    # It may be smaller than what is in it.
     out = goclaw("lanes", "set", "main", "1").out
     assert "lane main: 4 → 1" in out
     assert "2 runs in the lane continue" in out
+    done = goclaw.data("lanes", "set", "main", "4")
+    assert (done["before"], done["lane"]["concurrency"]) == (1, 4)
 
 
 @pytest.mark.parametrize(
@@ -141,15 +111,6 @@ def test_what_is_to_be_written_leaves_whose_runs_count_as_it_is(
     ) is shared
 
 
-def test_the_same_size_again_is_no_change(goclaw: Shell, gateway: ThreadGateway) -> None:
-    assert goclaw("lanes", "set", "main", "1").out.startswith("lane main already has size 1\n")
-
-
-def test_a_new_size_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
-    done = json.loads(goclaw("lanes", "set", "main", "4", "--json").out)
-    assert (done["before"], done["lane"]["concurrency"]) == (1, 4)
-
-
 @pytest.mark.parametrize(
     "size", ["0", "-1", "1.5", "100001", "9" * 400, "two", "", " ", "1_0", "+1", "٣", "true"]
 )
@@ -162,7 +123,7 @@ def test_a_wrong_size_is_wrong_usage_and_changes_nothing(
     assert gateway.control.calls == []
 
 
-def test_an_unknown_lane_is_wrong_usage_and_the_lanes_are_named(
+def test_an_unknown_lane_is_told_with_those_there_are(
     goclaw: Shell, gateway: ThreadGateway
 ) -> None:
     got = goclaw("lanes", "set", "mian", "2")
@@ -181,65 +142,25 @@ def test_set_takes_a_name_and_a_size(
 # ---------------------------------------------------------------------------- watch
 
 
-class Watcher:
-    """``goclaw lanes --watch`` in a terminal of its own."""
-
-    def __init__(self) -> None:
-        self.screen, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
-        self.process = subprocess.Popen(
-            WATCH, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
-        )
-        os.close(theirs)
-
-    def sees(self, text: str) -> None:
-        seen, deadline = "", time.monotonic() + PATIENCE_S
-        while text not in seen:
-            ready, _, _ = select.select([self.screen], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"{text!r} does not come after {seen!r}"
-            seen += os.read(self.screen, 65536).decode()
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        os.close(self.screen)
-
-
-@pytest.fixture
-def watcher(home: Path) -> Iterator[Watcher]:
-    made = Watcher()
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def test_a_watcher_sees_the_gateway_come_go_and_come_back_and_ends_with_ctrl_c(
-    watcher: Watcher, home: Path
+    home: Path,
 ) -> None:
-    watcher.sees("waiting for a gateway")
-    for _ in range(2):
-        gateway = ThreadGateway(home)
-        with gateway.running():
-            watcher.sees("lane main, 1 of 1 taken, 1 waiting")
-            watcher.sees("\x1b[J\x1b[H")
-            watcher.sees("lane main, 1 of 1 taken, 1 waiting")
+    with person_at("lanes", "--watch") as watcher:
         watcher.sees("waiting for a gateway")
-    watcher.process.send_signal(signal.SIGINT)
-    assert watcher.process.wait(PATIENCE_S) == 0
+        for _ in range(2):
+            with ThreadGateway(home).running():
+                watcher.sees("lane main, 1 of 1 taken, 1 waiting")
+                watcher.sees("\x1b[J\x1b[H")
+                watcher.sees("lane main, 1 of 1 taken, 1 waiting")
+            watcher.sees("waiting for a gateway")
+        watcher.presses(signal.SIGINT)
+        assert watcher.sees_it_end()[0] == 0
 
 
 def test_a_watcher_that_writes_to_a_pipe_writes_whole_looks_and_ends_in_peace(
     gateway: ThreadGateway,
 ) -> None:
-    with subprocess.Popen(
-        [*WATCH, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+    with piped("lanes", "--watch", "--json") as (process, out):
         for _ in range(2):
-            assert len(json.loads(process.stdout.readline())["lanes"]) == 2
+            assert len(json.loads(out.readline())["lanes"]) == 2
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_S) == 0
-        assert process.stderr.read() == ""

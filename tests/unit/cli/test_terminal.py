@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
-import select
 import signal
 import subprocess
-import sys
 import termios
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +19,12 @@ import pytest
 from goclaw_py.cli.chats.transcript import PROMPT
 from goclaw_py.cli.terminal import MAX_WAITING_LINES, StandardTerminal, standard_terminal
 from tests.unit.cli.conftest import ThreadGateway
+from tests.unit.cli.processes import GOCLAW, PATIENCE_S, Person, person_at
 from tests.unit.web import fakes
 
 pytestmark = pytest.mark.real_time
 
-CHAT = [sys.executable, "-m", "goclaw_py", "chat"]
-PATIENCE_S = 60
+CHAT = [*GOCLAW, "chat"]
 LEAVES = "Ctrl-C again quits"
 
 
@@ -36,90 +34,42 @@ def idle(gateway: ThreadGateway) -> None:
     gateway.control.snapshot = replace(fakes.STATUS, runs=())
 
 
-class Person:
-    """Sits at a pseudo-terminal at which ``goclaw chat`` runs."""
-
-    def __init__(self) -> None:
-        self.keys, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            CHAT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
-        )
-        os.close(theirs)
-        self.screen = ""
-
-    def type(self, text: str) -> None:
-        os.write(self.keys, text.encode())
-
-    def sees(self, text: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while text not in self.screen:
-            ready, _, _ = select.select([self.keys], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"{text!r} does not come after {self.screen!r}"
-            self.screen += os.read(self.keys, 4096).decode()
-        self.screen = self.screen.partition(text)[2]
-
-    def presses_until_it_ends(self, key: signal.Signals) -> None:
-        # A press that comes too late to leave, on a slow machine, is answered like the first one.
-        # Every press is answered in one of the two ways, so nothing here depends on time.
-        while self.process.poll() is None:
-            os.kill(self.process.pid, key)
-            self.screen += self._until(LEAVES, PATIENCE_S)
-
-    def _until(self, text: str, patience_s: float) -> str:
-        """What is shown up to ``text``, or all that is left if the process ends first."""
-        deadline, shown = time.monotonic() + patience_s, ""
-        while text not in shown:
-            ready, _, _ = select.select([self.keys], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"still there after {self.screen + shown!r}"
-            try:
-                shown += os.read(self.keys, 4096).decode()
-            except OSError:  # a terminal whose other end is closed
-                self.process.wait(patience_s)
-                break
-        return shown
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        os.close(self.keys)
-
-
 @pytest.fixture
 def person(gateway: ThreadGateway) -> Iterator[Person]:
-    made = Person()
-    try:
+    with person_at("chat") as made:
+        made.sees(PROMPT)
         yield made
-    finally:
-        made.close()
 
 
 def test_a_person_chats_in_a_terminal_and_leaves_with_ctrl_d(
     person: Person, gateway: ThreadGateway
 ) -> None:
-    person.sees(PROMPT)
-    person.type("hello Ä\n")
-    person.sees("you said: hello Ä\r\n" + PROMPT)
-    person.type("again\n")
-    person.sees("you said: again\r\n" + PROMPT)
-    person.type("\x04")
+    for words in ("hello Ä", "again"):
+        person.types(f"{words}\n")
+        person.sees(f"you said: {words}\r\n{PROMPT}")
+    person.types("\x04")
     assert person.process.wait(PATIENCE_S) == 0
     assert gateway.terminals.texts == ["hello Ä", "again"]
     assert len(gateway.terminals.confirmed) == 2
 
 
-def test_ctrl_c_stops_and_again_leaves(person: Person, gateway: ThreadGateway) -> None:
-    person.sees(PROMPT)
-    os.kill(person.process.pid, signal.SIGINT)
+def test_ctrl_c_stops_and_again_leaves(person: Person) -> None:
+    person.presses(signal.SIGINT)
     person.sees(LEAVES)
     person.sees("you said: /stop")
-    person.presses_until_it_ends(signal.SIGINT)
+    # A press that comes too late to leave, on a slow machine, is answered like the first one.
+    # Every press is answered in one of the two ways, so nothing here depends on time.
+    while person.process.poll() is None:
+        person.presses(signal.SIGINT)
+        with suppress(OSError):  # a terminal whose other end is closed
+            person.sees(LEAVES)
+            continue
+        person.process.wait(PATIENCE_S)
     assert person.process.returncode == 0
 
 
 def test_a_terminal_whose_gateway_ends_says_so(person: Person, gateway: ThreadGateway) -> None:
-    person.sees(PROMPT)
-    person.type("hello\n")
+    person.types("hello\n")
     person.sees("you said: hello")
     gateway.stop()
     person.sees("goclaw: the gateway has shut down or closed the connection")
@@ -127,28 +77,21 @@ def test_a_terminal_whose_gateway_ends_says_so(person: Person, gateway: ThreadGa
 
 
 def test_a_terminal_that_is_closed_ends_the_chat(person: Person) -> None:
-    person.sees(PROMPT)
     keys, person.keys = person.keys, os.open(os.devnull, os.O_RDWR)
     os.close(keys)
     assert person.process.wait(PATIENCE_S) == 0
 
 
 def test_a_pipe_gets_the_replies_and_nothing_else(gateway: ThreadGateway) -> None:
+    command = [*CHAT, "--wait", "0.1"]
+    got = subprocess.run(command, input=b"one\n", capture_output=True, check=False)
+    assert got.returncode == 1
+    assert got.stderr == b"goclaw: some messages got no answer within 0.1 s (see --wait)\n"
     idle(gateway)
     got = subprocess.run(
         CHAT, input=b"one\r\ntwo", capture_output=True, timeout=PATIENCE_S, check=True
     )
-    assert got.stdout == b"you said: one\nyou said: two\n"
-    assert got.stderr == b""
-
-
-def test_a_pipe_whose_answers_do_not_come_fails(gateway: ThreadGateway) -> None:
-    command = [*CHAT, "--wait", "0.1"]
-    got = subprocess.run(
-        command, input=b"one\n", capture_output=True, timeout=PATIENCE_S, check=False
-    )
-    assert got.returncode == 1
-    assert got.stderr == b"goclaw: some messages got no answer within 0.1 s (see --wait)\n"
+    assert (got.stdout, got.stderr) == (b"you said: one\nyou said: two\n", b"")
 
 
 def test_a_reader_that_leaves_ends_the_chat_quietly(gateway: ThreadGateway) -> None:

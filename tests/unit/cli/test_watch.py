@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -16,8 +14,9 @@ from goclaw_py.cli.entry import run
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock
 from goclaw_py.cli.watch import Display, JsonDocuments, Paper
-from goclaw_py.model.errors import NoGateway
+from goclaw_py.model.errors import NoGateway, NotFound
 from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.processes import piped
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
@@ -86,7 +85,7 @@ def test_a_display_shows_nothing_old_when_the_gateway_is_gone(
     assert out.endswith("\x1b[J")  # what stood below is wiped
 
 
-def test_on_paper_a_missing_gateway_is_told_once_and_again_after_it_was_there(
+def test_on_paper_what_is_so_all_the_time_is_told_once(
     capsys: pytest.CaptureFixture[str], at: str
 ) -> None:
     paper = Paper()
@@ -97,10 +96,6 @@ def test_on_paper_a_missing_gateway_is_told_once_and_again_after_it_was_there(
     out, err = capsys.readouterr()
     assert err == "goclaw: gone; waiting\n" * 2
     assert out == f"{at}\nhere\n\n"
-
-
-def test_on_paper_the_same_remark_is_made_once(capsys: pytest.CaptureFixture[str]) -> None:
-    paper = Paper()
     for remark in ("beware", "beware", "", "beware"):
         paper.show("x", remark)
     assert capsys.readouterr().err == "beware\nbeware\n"
@@ -132,7 +127,11 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
 
 @pytest.mark.parametrize("command", WATCHED, ids=" ".join)
 def test_a_pipe_gets_a_block_for_each_look_and_ctrl_c_is_no_failure(
-    goclaw: Shell, gateway: ThreadGateway, looks: object, at: str, command: list[str]
+    goclaw: Shell,
+    gateway: ThreadGateway,
+    looks: list[Callable[[], None]],
+    at: str,
+    command: list[str],
 ) -> None:
     once = goclaw(*command).out
     got = goclaw(*command, "--watch")
@@ -141,17 +140,13 @@ def test_a_pipe_gets_a_block_for_each_look_and_ctrl_c_is_no_failure(
     assert got.out.count(f"{at}\n") == 2
     assert "\x1b" not in got.out
     assert got.out.startswith(f"{at}\n{once.splitlines()[0]}\n")
-
-
-@pytest.mark.parametrize("command", WATCHED, ids=" ".join)
-def test_programs_get_a_document_a_line(
-    goclaw: Shell, gateway: ThreadGateway, looks: object, command: list[str]
-) -> None:
-    once = json.loads(goclaw(*command, "--json").out)
+    # Programs get a document a line.
+    document = goclaw.data(*command)
+    looks[:] = [lambda: None]
     got = goclaw(*command, "--watch=0.5", "--json")
     assert got.code == 0
     first, second = map(json.loads, got.out.splitlines())
-    assert type(first) is type(second) is type(once)
+    assert type(first) is type(second) is type(document)
 
 
 @pytest.mark.parametrize("command", [one for one in WATCHED if one not in LIVE], ids=" ".join)
@@ -219,23 +214,14 @@ def test_the_word_behind_watch_is_not_its_interval(
     goclaw: Shell, gateway: ThreadGateway, looks: object
 ) -> None:
     assert goclaw("queue", "--watch", "console").code == 0
-
-
-def test_a_prompt_may_say_watch(goclaw: Shell, database: FakeControl) -> None:
-    got = goclaw("event", "--", "--watch", "out")
-    assert got.code == 0
-    assert "--watch out" in repr(database.hearts.calls)
+    assert goclaw("event", "--", "--watch", "out").code == 0  # a text may say so
+    assert "--watch out" in repr(gateway.control.hearts.calls)
 
 
 def test_whoever_stops_reading_ends_it_quietly(gateway: ThreadGateway) -> None:
-    command = [sys.executable, "-m", "goclaw_py", "status", "--watch=0.1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.wait(30) == 0
-        assert process.stderr.read() == b""
+    with piped("status", "--watch=0.1") as (_, out):
+        out.readline()
+        out.close()
 
 
 class Terminal(io.StringIO):
@@ -261,8 +247,6 @@ def test_a_terminal_is_filled_in_place(
 
 
 def test_no_gateway_is_passing_and_a_wrong_name_is_not() -> None:
-    from goclaw_py.model.errors import NotFound
-
     assert watching.is_passing(NoGateway("away"))
     assert watching.is_passing(fakes.unavailable())
     assert not watching.is_passing(NotFound("x"))

@@ -1,0 +1,85 @@
+"""Commands as processes of their own: before a person at a terminal, and in a pipe."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+GOCLAW = [sys.executable, "-m", "goclaw_py"]
+PATIENCE_S = 60
+
+
+class Person:
+    """Sits at a pseudo-terminal at which ``goclaw …`` runs."""
+
+    def __init__(self, *words: str) -> None:
+        self.keys, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+        self.process = subprocess.Popen(
+            [*GOCLAW, *words], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        os.close(theirs)
+        self._screen = ""
+
+    def types(self, text: str) -> None:
+        os.write(self.keys, text.encode())
+
+    def presses(self, key: signal.Signals) -> None:
+        os.kill(self.process.pid, key)
+
+    def sees(self, text: str) -> str:
+        """Wait for a text. Returns what was shown before it."""
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in self._screen:
+            ready, _, _ = select.select([self.keys], [], [], max(0, deadline - time.monotonic()))
+            assert ready, f"{text!r} does not come after {self._screen!r}"
+            self._screen += os.read(self.keys, 65536).decode()
+        before, _, self._screen = self._screen.partition(text)
+        return before
+
+    def sees_it_end(self) -> tuple[int, str]:
+        """The exit code, and what was shown besides."""
+        code = self.process.wait(PATIENCE_S)
+        with suppress(OSError):  # a terminal whose other end is closed
+            while shown := os.read(self.keys, 65536):
+                self._screen += shown.decode()
+        return code, self._screen
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.keys)
+
+
+@contextmanager
+def person_at(*words: str) -> Iterator[Person]:
+    made = Person(*words)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@contextmanager
+def piped(*words: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """A command and its output, in a pipe. It must end by itself, without a word of error."""
+    with subprocess.Popen(
+        [*GOCLAW, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        yield process, process.stdout
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stderr.read() == ""
