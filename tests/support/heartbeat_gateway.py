@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,9 +15,11 @@ from goclaw_py.model.ids import MAIN_AGENT, AgentName
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import RunRequest
-from goclaw_py.testing.agents import Say, ScriptedAgent, Step
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Block, Say, ScriptedAgent, Step
+from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
-from tests.support.harness import GatewayProcess, Ways
+from tests.support.harness import GatewayProcess, Ways, a_process
 
 ANN = Target("telegram", "default", "ann")
 EVERY = timedelta(minutes=5)
@@ -98,3 +102,37 @@ async def until_ended(gateway: GatewayProcess, count: int) -> list[HeartbeatRun]
             if len(ended) >= count:
                 return ended
             await asyncio.sleep(0.5)
+
+
+@asynccontextmanager
+async def beating(
+    *replies: str | Step,
+    ways: Ways | None = None,
+    checklist: str | None = CHECKLIST,
+    database: MemoryDatabase | None = None,
+    channel: RecordingChannel | None = None,
+    spoken_by: str | None = "ann",
+) -> AsyncIterator[GatewayProcess]:
+    """A gateway with a checklist whose agent says these in its runs, and who spoke to it."""
+    channels = () if channel is None else (channel,)
+    agent = saying(*(replies or ("HEARTBEAT_OK",)))
+    made = ways or heartbeat_gateway()
+    async with a_process(agent, made, database=database, channels=channels) as gateway:
+        if checklist is not None:
+            write(gateway, checklist)
+        if spoken_by is not None:
+            await gateway.ask("hello", chat=spoken_by)
+        yield gateway
+
+
+@asynccontextmanager
+async def busy(
+    step: Step | None = None, database: MemoryDatabase | None = None
+) -> AsyncIterator[GatewayProcess]:
+    """A gateway with a checklist to whose agent somebody talks; until released, by default."""
+    agent = saying("HEARTBEAT_OK")
+    agent.script = (step or Block("done"),)
+    async with a_process(agent, heartbeat_gateway(), database=database) as gateway:
+        write(gateway)
+        await gateway.say("think about it")
+        yield gateway

@@ -10,6 +10,7 @@ from goclaw_py.heartbeat.active_hours import ActiveHours, read_hours
 from goclaw_py.model.errors import BadHours, HeartbeatError, UnknownZone
 
 instant = datetime.fromisoformat
+BERLIN = "Europe/Berlin"
 
 
 def utc(text: str) -> datetime:
@@ -17,8 +18,6 @@ def utc(text: str) -> datetime:
 
 
 # ---------------------------------------------------------------------------- what is read
-
-
 @pytest.mark.parametrize(("start", "end", "expected"), [
     ("08:00", "22:00", (480, 1320)),
     ("00:00", "24:00", (0, 1440)),
@@ -32,28 +31,23 @@ def test_two_times_are_a_window(start: str, end: str, expected: tuple[int, int])
     assert read_hours(start, end, "Europe/Berlin") == ActiveHours(*expected, "Europe/Berlin")
 
 
-BAD_ANYWHERE = [
+@pytest.mark.parametrize("text", [
     "8:00", "08:0", "8", "08", "0800", "08.00", "08:00:00", "08:60", "25:00", "24:01", "-8:00",
     "+08:00", " 08:00", "08:00 ", "08:00\n", "08:00am", "8 am", "noon", "", "08:00Z", "1e:00",
-    "\u0660\u0668:\u0660\u0660", "\uff10\uff18:00", "08\uff1a00", "\ud800", "0" * 10_000,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", [*BAD_ANYWHERE, "24:00"])
-def test_a_start_that_is_no_time_of_a_day_is_refused_with_an_example(text: str) -> None:
+    "\u0660\u0668:\u0660\u0660", "\uff10\uff18:00", "08\uff1a00", "\ud800", "0" * 10_000, "24:00",
+])  # fmt: skip
+def test_what_is_no_time_of_a_day_is_refused_with_an_example(text: str) -> None:
     """``8:00`` must not mean always, never, or eight o'clock by luck."""
     with pytest.raises(BadHours, match="two digits each, such as 08:00") as refused:
         read_hours(text, "22:00", "UTC")
-    assert refused.value.key == "start"
-    assert refused.value.value == text
+    assert (refused.value.key, refused.value.value) == ("start", text)
     assert len(str(refused.value)) < 200
-
-
-@pytest.mark.parametrize("text", BAD_ANYWHERE)
-def test_an_end_that_is_no_time_of_a_day_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(BadHours, match=r"to 24:00 with two digits each, such as 22:00") as refused:
-        read_hours("08:00", text, "UTC")
-    assert refused.value.key == "end"
+    if text != "24:00":
+        with pytest.raises(
+            BadHours, match="to 24:00 with two digits each, such as 22:00"
+        ) as refused:
+            read_hours("08:00", text, "UTC")
+        assert refused.value.key == "end"
 
 
 @pytest.mark.parametrize("text", ["00:00", "08:00", "23:59"])
@@ -84,41 +78,29 @@ def test_people_read_times_and_zone(hours: ActiveHours, text: str) -> None:
 
 # ---------------------------------------------------------------------------- what it holds
 
-DAY = ActiveHours(480, 1320, "Europe/Berlin")
-NIGHT = ActiveHours(1320, 360, "Europe/Berlin")
-EVENING = ActiveHours(1320, 1440, "Europe/Berlin")
+DAY = ActiveHours(480, 1320, BERLIN)
+NIGHT = ActiveHours(1320, 360, BERLIN)
+EVENING = ActiveHours(1320, 1440, BERLIN)
 
 
+# Other days and zones: tests/property/test_hours_laws.py.
 @pytest.mark.parametrize(
     ("hours", "at", "holds"),
     [
-        # Berlin is an hour before UTC in winter, two in summer.
         (DAY, "2026-01-15T06:59:59.999999", False),
         (DAY, "2026-01-15T07:00", True),
-        (DAY, "2026-01-15T20:59:59.999999", True),
-        (DAY, "2026-01-15T21:00", False),
-        (DAY, "2026-07-15T05:59:59", False),
         (DAY, "2026-07-15T06:00", True),
-        (DAY, "2026-07-15T20:00", False),
-        (NIGHT, "2026-01-15T20:59:59", False),
-        (NIGHT, "2026-01-15T21:00", True),
-        (NIGHT, "2026-01-15T23:00", True),
         (NIGHT, "2026-01-16T04:59:59", True),
         (NIGHT, "2026-01-16T05:00", False),
         (EVENING, "2026-01-15T22:59:59.999999", True),
-        (EVENING, "2026-01-15T23:00", False),
         # Clocks go from 02:00 to 03:00 at 01:00 UTC.
-        (ActiveHours(120, 180, "Europe/Berlin"), "2026-03-29T00:59:59", False),
-        (ActiveHours(120, 180, "Europe/Berlin"), "2026-03-29T01:00", False),
-        (ActiveHours(150, 240, "Europe/Berlin"), "2026-03-29T01:00", True),
+        (ActiveHours(120, 180, BERLIN), "2026-03-29T00:59:59", False),
+        (ActiveHours(120, 180, BERLIN), "2026-03-29T01:00", False),
+        (ActiveHours(150, 240, BERLIN), "2026-03-29T01:00", True),
         # And back from 03:00 to 02:00: 02:30 comes twice.
-        (ActiveHours(120, 150, "Europe/Berlin"), "2026-10-25T00:29", True),
-        (ActiveHours(120, 150, "Europe/Berlin"), "2026-10-25T00:30", False),
-        (ActiveHours(120, 150, "Europe/Berlin"), "2026-10-25T01:29", True),
-        (ActiveHours(120, 150, "Europe/Berlin"), "2026-10-25T01:30", False),
-        (ActiveHours(540, 541, "Asia/Kathmandu"), "2026-01-15T03:15:30", True),
-        (ActiveHours(540, 541, "Asia/Kathmandu"), "2026-01-15T03:16", False),
-        (ActiveHours(0, 1440, "Asia/Kathmandu"), "2026-01-15T18:15", True),
+        (ActiveHours(120, 150, BERLIN), "2026-10-25T00:30", False),
+        (ActiveHours(120, 150, BERLIN), "2026-10-25T01:29", True),
+        (ActiveHours(120, 150, BERLIN), "2026-10-25T01:30", False),
     ],
 )
 def test_it_holds_by_the_clock_on_the_wall(hours: ActiveHours, at: str, *, holds: bool) -> None:
@@ -132,32 +114,23 @@ def test_the_offset_in_which_an_instant_is_told_does_not_matter() -> None:
 
 
 # ---------------------------------------------------------------------------- when it opens
-
-
 @pytest.mark.parametrize(
     ("hours", "after", "expected"),
     [
-        (DAY, "2026-01-15T02:00", "2026-01-15T07:00"),
         (DAY, "2026-01-15T07:00", "2026-01-16T07:00"),
-        (DAY, "2026-01-15T12:00", "2026-01-16T07:00"),
-        (DAY, "2026-01-15T21:00", "2026-01-16T07:00"),
-        (NIGHT, "2026-01-15T23:30", "2026-01-16T21:00"),
         # Over both changes it opens at eight of its clocks.
         (DAY, "2026-03-28T21:00", "2026-03-29T06:00"),
         (DAY, "2026-10-24T20:00", "2026-10-25T07:00"),
         # A start that is omitted: at the change. A window that is omitted: on the next day.
-        (ActiveHours(150, 240, "Europe/Berlin"), "2026-03-28T20:00", "2026-03-29T01:00"),
-        (ActiveHours(130, 170, "Europe/Berlin"), "2026-03-28T20:00", "2026-03-30T00:10"),
+        (ActiveHours(150, 240, BERLIN), "2026-03-28T20:00", "2026-03-29T01:00"),
+        (ActiveHours(130, 170, BERLIN), "2026-03-28T20:00", "2026-03-30T00:10"),
         # A start that comes twice, and a clock that is set back into the window.
-        (ActiveHours(120, 150, "Europe/Berlin"), "2026-10-25T00:00", "2026-10-25T01:00"),
-        (ActiveHours(90, 150, "Europe/Berlin"), "2026-10-24T23:30", "2026-10-25T01:00"),
-        (ActiveHours(90, 180, "Europe/Berlin"), "2026-10-24T23:30", "2026-10-26T00:30"),
+        (ActiveHours(120, 150, BERLIN), "2026-10-25T00:00", "2026-10-25T01:00"),
+        (ActiveHours(90, 180, BERLIN), "2026-10-24T23:30", "2026-10-26T00:30"),
         # The hour in which it is closed is the one that is omitted.
-        (ActiveHours(180, 120, "Europe/Berlin"), "2026-03-28T02:00", "2026-03-30T01:00"),
+        (ActiveHours(180, 120, BERLIN), "2026-03-28T02:00", "2026-03-30T01:00"),
         # Samoa had no 30 December.
         (ActiveHours(480, 540, "Pacific/Apia"), "2011-12-29T20:00", "2011-12-30T18:00"),
-        (ActiveHours(0, 1440, "Europe/Berlin"), "2026-01-15T12:00", "2026-01-15T23:00"),
-        (ActiveHours(0, 1440, "Europe/Berlin"), "2026-01-15T23:00", "2026-01-16T23:00"),
     ],
 )
 def test_it_opens_next(hours: ActiveHours, after: str, expected: str) -> None:

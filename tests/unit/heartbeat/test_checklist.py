@@ -32,8 +32,6 @@ def carried(file: str, now: datetime = NOON) -> str:
 
 
 # ---------------------------------------------------------------------------- what has a meaning
-
-
 @pytest.mark.parametrize("file", [
     "", " \n\t\n\r\n\u00a0\n\u3000", "\ufeff", "\ufeff# Checklist\n",
     "\u200b\n\u200c\u200d\n\u2060- \n", "# One\n## Two\n###### Six\n#\n  ## Indented\n# Closed #\n",
@@ -88,38 +86,52 @@ def test_whatever_says_something_is_carried_as_it_stands(file: str, text: str) -
     assert carried(file).strip() == text
 
 
-def test_what_an_example_explains_costs_nothing_until_a_line_is_written() -> None:
+def test_what_an_example_explains_is_understood_and_costs_nothing_until_a_line_is_written() -> None:
     example = heartbeat_example()
     assert parse(example).is_empty
     for words in ("every 2h:", "weekdays", "monday, thursday 18:30:", "- [ ] "):
         assert words in example
     mine = with_item(example, "water the plants")
     assert carried(mine) == "# Checklist\n- [ ] water the plants"
-
-
-def test_all_intervals_of_the_example_are_understood() -> None:
-    lines = heartbeat_example().splitlines()
-    shown = [line.removeprefix("- ") for line in lines if line.startswith("- ") and ": /" in line]
+    shown = [line[2:] for line in example.splitlines() if line.startswith("- ") and ": /" in line]
     intervals = [f"{each.strip().removesuffix(':')}:" for line in shown for each in line.split("/")]
     assert len(intervals) == 10
     assert [each for each in intervals if read_interval(each) is None] == []
-
-
-def test_an_installed_example_is_the_one_at_the_top() -> None:
     top = Path(__file__).parents[3] / "HEARTBEAT.md.example"
-    assert heartbeat_example() == top.read_text("utf-8")
+    assert example == top.read_text("utf-8")
 
 
-def test_a_comment_hides_what_is_in_it_and_nothing_else() -> None:
-    file = "- one <!-- a --> b\n<!-- - two\n- three --> - four\n- five <!-- c\n- six\n"
-    assert texts(file) == ["one b", "four", "five", "six"]
-    assert carried(file) == "- one  b\n\n - four\n- five\n- six"
+@pytest.mark.parametrize(("file", "items", "text"), [
+    ("- one <!-- a --> b\n<!-- - two\n- three --> - four\n- five <!-- c\n- six\n",
+     ["one b", "four", "five", "six"], "- one  b\n\n - four\n- five\n- six"),
+    ("- [x] one\n  more\n  - two\n  - [ ] open\n    - part\n- three", ["three"], "- three"),
+    ("# A\n\n## B\n\n- [x] done\n\n## C\n\n### D\n- one\n\n# E\n\nF\n===\n## G",
+     ["one"], "# A\n\n## C\n\n### D\n- one"),
+], ids=["comments", "all that is in what is done", "headings with nothing below"])  # fmt: skip
+def test_what_says_nothing_is_neither_an_item_nor_carried(
+    file: str, items: list[str], text: str
+) -> None:
+    assert texts(file) == items
+    assert carried(file) == text
 
 
-def test_a_fence_that_is_not_closed_makes_no_code_of_what_follows() -> None:
-    assert texts("```\n- one\n<!-- - two -->\n- three") == ["one", "three"]
-    assert texts("````\n- one\n```\n- two\n~~~~\n") == ["one", "two"]
-    assert texts("```\n- one\n```\n- two") == ["two"]
+@pytest.mark.parametrize(("file", "items"), [
+    # A fence that is not closed makes no code of what follows.
+    ("```\n- one\n<!-- - two -->\n- three", ["one", "three"]),
+    ("````\n- one\n```\n- two\n~~~~\n", ["one", "two"]),
+    ("```\n- one\n```\n- two", ["two"]),
+    # An item goes on in its lines.
+    ("- one\n  two\nthree\n\n  another paragraph\n-\n  below its bullet\n\nprose\nmore",
+     ["one two three", "below its bullet"]),
+    (("# Title\nprose\n\n- one\n* two\n+ [ ] three\n1. four\n2) [ ] five\n"
+      "   - six\n\t- seven\n> - eight\n>   1. nine\n"),
+     ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]),
+])  # fmt: skip
+def test_items_are_bullets_of_every_kind_at_any_depth(file: str, items: list[str]) -> None:
+    found = parse(file).items
+    assert [item.text for item in found] == items
+    assert [item.number for item in found] == list(range(1, len(items) + 1))
+    assert {(item.every, item.key) for item in found} == {("", "")}
 
 
 def test_code_in_an_item_belongs_to_it() -> None:
@@ -136,33 +148,6 @@ def test_code_that_begins_beside_a_bullet_stays_code_when_that_is_ticked_off() -
     assert texts(with_done(file, 1)) == ["two"]
 
 
-# ---------------------------------------------------------------------------- items
-
-
-def test_items_are_bullets_of_every_kind_at_any_depth() -> None:
-    file = (
-        "# Title\nprose\n\n- one\n* two\n+ [ ] three\n1. four\n2) [ ] five\n"
-        "   - six\n\t- seven\n> - eight\n>   1. nine\n"
-    )
-    items = parse(file).items
-    assert [item.text for item in items] == [
-        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
-    ]  # fmt: skip
-    assert [item.number for item in items] == list(range(1, 10))
-    assert {(item.every, item.key) for item in items} == {("", "")}
-
-
-def test_an_item_goes_on_in_its_lines() -> None:
-    file = "- one\n  two\nthree\n\n  another paragraph\n-\n  below its bullet\n\nprose\nmore"
-    assert texts(file) == ["one two three", "below its bullet"]
-
-
-def test_what_is_ticked_off_is_neither_an_item_nor_carried_with_all_that_is_in_it() -> None:
-    file = "- [x] one\n  more\n  - two\n  - [ ] open\n    - part\n- three"
-    assert texts(file) == ["three"]
-    assert carried(file) == "- three"
-
-
 def test_an_item_that_ends_with_a_colon_only_introduces_those_in_it() -> None:
     file = "- Mail:\n  - every 2h: new ones\n- Ask me this:\n"
     items = parse(file).items
@@ -170,14 +155,6 @@ def test_an_item_that_ends_with_a_colon_only_introduces_those_in_it() -> None:
     assert carried(file) == file.strip()
     done = {items[1].key: NOON}
     assert parse(file).due(done, now=NOON, zone="UTC").text == "- Ask me this:"
-
-
-def test_a_heading_with_nothing_below_it_is_left_out() -> None:
-    file = "# A\n\n## B\n\n- [x] done\n\n## C\n\n### D\n- one\n\n# E\n\nF\n===\n## G"
-    assert carried(file) == "# A\n\n## C\n\n### D\n- one"
-
-
-# ---------------------------------------------------------------------------- intervals
 
 
 @pytest.mark.parametrize(("words", "length"), [
@@ -241,11 +218,8 @@ def test_what_is_no_interval_is_text_and_due_with_every_heartbeat_run(words: str
     (item,) = parse(file).items
     assert (item.text, item.every, item.key) == (f"{words}: look", "", "")
     assert parse(file).due({}, now=NOON, zone="UTC") == DueItems(file)
-
-
-def test_an_interval_needs_its_colon() -> None:
-    assert read_interval("every 2h look at mail") is None
-    assert read_interval("daily 09:00 look: now") is None
+    # Nor is what lacks its colon.
+    assert read_interval("every 2h look at mail") is read_interval("daily 09:00 look: now") is None
 
 
 def test_a_key_stays_while_the_words_do_and_goes_with_them() -> None:
@@ -258,9 +232,6 @@ def test_a_key_stays_while_the_words_do_and_goes_with_them() -> None:
     assert key("- every 3h: look at mail") != same
     assert key("- every 2h: look at mails") != same
     assert key("- daily: caf\u00e9") == key("- daily: cafe\u0301")
-
-
-# ---------------------------------------------------------------------------- what is due
 
 
 @pytest.mark.parametrize(("words", "ago", "is_due"), [
@@ -334,49 +305,37 @@ def test_a_time_that_a_new_item_has_just_missed_counts() -> None:
         assert due.keys == (checklist.items[0].key,)
 
 
-def test_times_are_those_of_the_zone() -> None:
-    checklist = parse("- weekdays 9:00: look")
-    done = {checklist.items[0].key: datetime(2026, 1, 4, 12, tzinfo=UTC)}
-    for zone, hour in (("Asia/Tokyo", 0), ("Europe/Berlin", 8), ("America/Los_Angeles", 17)):
-        at = datetime(2026, 1, 5, hour, tzinfo=UTC)
-        assert not checklist.due(done, now=at - MINUTE, zone=zone).text
-        assert checklist.due(done, now=at, zone=zone).text
+TOKYO, BERLIN, LA = "Asia/Tokyo", "Europe/Berlin", "America/Los_Angeles"
+ST_JOHNS = "America/St_Johns"
+
+
+@pytest.mark.parametrize(
+    ("words", "zone", "noted", "late", "due"),
+    [
+        ("weekdays 9:00", TOKYO, "2026-01-04T12:00", "2026-01-04T23:59", "2026-01-05T00:00"),
+        ("weekdays 9:00", BERLIN, "2026-01-04T12:00", "2026-01-05T07:59", "2026-01-05T08:00"),
+        ("weekdays 9:00", LA, "2026-01-04T12:00", "2026-01-05T16:59", "2026-01-05T17:00"),
+        # 02:00 becomes 03:00 at 01:00 UTC: what is left out is the end of the gap.
+        ("daily 02:30", BERLIN, "2026-03-28T23:00", "2026-03-29T00:59", "2026-03-29T01:00"),
+        ("daily 02:30", BERLIN, "2026-03-29T01:00", "2026-03-30T00:00", "2026-03-30T01:00"),
+        # 03:00 becomes 02:00 at 01:00 UTC: what comes twice counts once.
+        ("daily 02:30", BERLIN, "2026-10-24T23:30", "2026-10-25T00:29", "2026-10-25T00:30"),
+        ("daily 02:30", BERLIN, "2026-10-25T00:31", "2026-10-25T01:30", "2026-10-26T01:30"),
+        ("daily 02:30", BERLIN, "2026-10-25T00:31", "2026-10-26T00:30", "2026-10-26T01:30"),
+        # 00:01 becomes 23:01 of the day before, at 02:31 UTC.
+        ("sundays 00:00", ST_JOHNS, "2010-11-07T01:30", "2010-11-07T02:29", "2010-11-07T02:40"),
+    ],
+)
+def test_times_are_those_of_the_zone(
+    words: str, zone: str, noted: str, late: str, due: str
+) -> None:
+    """The last instant at which it is not due, and one at which it is."""
+    checklist = parse(f"- {words}: look")
+    done = {checklist.items[0].key: datetime.fromisoformat(noted + "Z")}
+    assert not checklist.due(done, now=datetime.fromisoformat(late + "Z"), zone=zone).text
+    assert checklist.due(done, now=datetime.fromisoformat(due + "Z"), zone=zone).text
     with pytest.raises(UnknownZone):
         checklist.due({}, now=NOON, zone="Mars/Base")
-
-
-def test_a_time_that_clocks_leave_out_is_the_end_of_the_gap() -> None:
-    """Berlin, 2026-03-29: 02:00 becomes 03:00 at 01:00 UTC."""
-    checklist = parse("- daily 02:30: look")
-    change = datetime(2026, 3, 29, 1, tzinfo=UTC)
-    done = {checklist.items[0].key: change - 2 * HOUR}
-    assert not checklist.due(done, now=change - MINUTE, zone="Europe/Berlin").text
-    assert checklist.due(done, now=change, zone="Europe/Berlin").text
-    done = {checklist.items[0].key: change}
-    assert not checklist.due(done, now=change + 23 * HOUR, zone="Europe/Berlin").text
-    assert checklist.due(done, now=change + 24 * HOUR, zone="Europe/Berlin").text
-
-
-def test_a_time_that_comes_twice_counts_once() -> None:
-    """Berlin, 2026-10-25: 03:00 becomes 02:00 at 01:00 UTC."""
-    checklist = parse("- daily 02:30: look")
-    first = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
-    done = {checklist.items[0].key: first - HOUR}
-    assert not checklist.due(done, now=first - MINUTE, zone="Europe/Berlin").text
-    assert checklist.due(done, now=first, zone="Europe/Berlin").text
-    done = {checklist.items[0].key: first + MINUTE}
-    assert not checklist.due(done, now=first + HOUR, zone="Europe/Berlin").text
-    assert not checklist.due(done, now=first + 24 * HOUR, zone="Europe/Berlin").text
-    assert checklist.due(done, now=first + 25 * HOUR, zone="Europe/Berlin").text
-
-
-def test_a_day_that_clocks_go_back_to_does_not_take_back_the_next_one() -> None:
-    """St. John's, 2010-11-07: 00:01 becomes 23:01 of the day before, at 02:31 UTC."""
-    checklist = parse("- sundays 00:00: look")
-    midnight = datetime(2010, 11, 7, 2, 30, tzinfo=UTC)
-    done = {checklist.items[0].key: midnight - HOUR}
-    assert not checklist.due(done, now=midnight - MINUTE, zone="America/St_Johns").text
-    assert checklist.due(done, now=midnight + 10 * MINUTE, zone="America/St_Johns").text
 
 
 def test_what_belongs_to_an_item_that_is_not_due_is_left_out_with_it() -> None:
@@ -386,28 +345,22 @@ def test_what_belongs_to_an_item_that_is_not_due_is_left_out_with_it() -> None:
     )
     checklist = parse(file)
     look, part, every = checklist.items[:3]
-    assert (look.text, part.text, every.text) == (
-        "every 2h: look at it all",
-        "part",
-        "every 1h: part",
-    )
-    assert checklist.due({look.key: NOON}, now=NOON, zone="UTC") == DueItems(
-        "## News\n\n- [ ] read"
-    )
+    assert [one.text for one in (look, part, every)] == [
+        "every 2h: look at it all", "part", "every 1h: part",
+    ]  # fmt: skip
+    due = checklist.due({look.key: NOON}, now=NOON, zone="UTC")
+    assert due == DueItems("## News\n\n- [ ] read")
     assert checklist.due({every.key: NOON}, now=NOON, zone="UTC") == DueItems(
         "## Mail\n\n- every 2h: look\n  at it\nall\n\n  really\n  - part\n\n## News\n\n- [ ] read",
         (look.key,),
     )
 
 
-def test_a_time_of_an_item_inside_of_one_that_is_not_due_is_noted() -> None:
+def test_a_time_inside_of_an_item_that_is_not_due_is_noted_and_equal_items_once() -> None:
     checklist = parse("- every 2h: look\n  - daily 09:00: part")
     look, part = checklist.items
     due = checklist.due({look.key: NOON}, now=NOON, zone="UTC")
     assert due == DueItems("", (part.key,))
-
-
-def test_equal_items_are_noted_once() -> None:
     assert len(parse("- every 2h: a\n- every 2h: a").due({}, now=NOON, zone="UTC").keys) == 1
 
 
@@ -416,9 +369,6 @@ def test_nothing_due_is_not_an_empty_list() -> None:
     checklist = parse("# Title\n- daily 09:00:\n  - look")
     assert not checklist.is_empty
     assert checklist.due({}, now=NOON, zone="UTC") == DueItems("", (checklist.items[0].key,))
-
-
-# ---------------------------------------------------------------------------- edits
 
 
 @pytest.mark.parametrize(("file", "changed"), [

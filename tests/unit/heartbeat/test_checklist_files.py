@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,8 +45,6 @@ def left_over(file: Path) -> list[str]:
 
 
 # ---------------------------------------------------------------------------- reading
-
-
 async def test_the_list_is_that_of_the_agents_workspace(tmp_path: Path) -> None:
     for name in (MAIN, HELPER):
         (tmp_path / name).mkdir()
@@ -64,19 +62,11 @@ async def test_a_workspace_without_the_file_or_that_is_not_there_has_no_list(fil
 
 
 async def test_an_agent_without_a_workspace_is_unknown(file: Path) -> None:
-    stranger = AgentName("stranger")
-    for call in (
-        of(file).read(stranger),
-        of(file).add(stranger, "a"),
-        of(file).complete(stranger, 1),
-        of(file).write(stranger, ""),
-    ):
+    lists, stranger = of(file), AgentName("stranger")
+    calls = (lists.read(stranger), lists.add(stranger, "a"), lists.complete(stranger, 1))
+    for call in (*calls, lists.write(stranger, "")):
         with pytest.raises(UnknownAgent, match="no agent 'stranger'"):
             await call
-
-
-def as_folder(file: Path) -> None:
-    file.mkdir()
 
 
 def as_large(file: Path) -> None:
@@ -84,21 +74,9 @@ def as_large(file: Path) -> None:
     os.truncate(file, 10 * 1024 * 1024)
 
 
-def as_link_out(file: Path) -> None:
-    file.symlink_to("../secret")
-
-
 def as_link_inside(file: Path) -> None:
     (file.parent / "list.md").write_text("- a")
     file.symlink_to("list.md")
-
-
-def as_loop(file: Path) -> None:
-    file.symlink_to(file.name)
-
-
-def as_dangling_link(file: Path) -> None:
-    file.symlink_to("nowhere")
 
 
 def as_file_in_the_place_of_the_workspace(file: Path) -> None:
@@ -106,31 +84,21 @@ def as_file_in_the_place_of_the_workspace(file: Path) -> None:
     file.parent.write_text("- a")
 
 
+LINK = "is a link, which is never followed, not a file"
+NO_TEXT = "is no text in UTF-8"
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
-    "folder": (as_folder, "HEARTBEAT.md: is a folder, not a file"),
-    "10 MB": (
-        as_large,
-        "HEARTBEAT.md: 10,485,760 bytes are too many; the most that can be taken is 262,144",
-    ),
-    "link out": (as_link_out, "HEARTBEAT.md: is a link, which is never followed, not a file"),
-    "link inside": (as_link_inside, "HEARTBEAT.md: is a link, which is never followed, not a file"),
-    "loop": (as_loop, "HEARTBEAT.md: is a link, which is never followed, not a file"),
-    "dangling": (as_dangling_link, "HEARTBEAT.md: is a link, which is never followed, not a file"),
-    "pipe": (os.mkfifo, "HEARTBEAT.md: is a device, a pipe or a socket, not a file"),
-    "binary": (
-        lambda file: file.write_bytes(bytes(range(256))),
-        "HEARTBEAT.md: is no text in UTF-8",
-    ),
-    "latin-1": (lambda file: file.write_bytes(b"- caf\xe9"), "HEARTBEAT.md: is no text in UTF-8"),
-    "utf-16": (
-        lambda file: file.write_text("- a", "utf-16"),
-        "HEARTBEAT.md: is no text in UTF-8",
-    ),
-    "nul": (
-        lambda file: file.write_bytes(b"- a\0b"),
-        "HEARTBEAT.md: is no text: there is a NUL in it",
-    ),
-    "no folder": (as_file_in_the_place_of_the_workspace, "HEARTBEAT.md: not a directory"),
+    "folder": (Path.mkdir, "is a folder, not a file"),
+    "10 MB": (as_large, "10,485,760 bytes are too many; the most that can be taken is 262,144"),
+    "link out": (lambda file: file.symlink_to("../secret"), LINK),
+    "link inside": (as_link_inside, LINK),
+    "loop": (lambda file: file.symlink_to(file.name), LINK),
+    "dangling": (lambda file: file.symlink_to("nowhere"), LINK),
+    "pipe": (os.mkfifo, "is a device, a pipe or a socket, not a file"),
+    "binary": (lambda file: file.write_bytes(bytes(range(256))), NO_TEXT),
+    "latin-1": (lambda file: file.write_bytes(b"- caf\xe9"), NO_TEXT),
+    "utf-16": (lambda file: file.write_text("- a", "utf-16"), NO_TEXT),
+    "nul": (lambda file: file.write_bytes(b"- a\0b"), "is no text: there is a NUL in it"),
+    "no folder": (as_file_in_the_place_of_the_workspace, "not a directory"),
 }
 
 
@@ -143,12 +111,10 @@ async def test_what_cannot_be_read_is_a_reason_and_is_never_replaced(
     kept = os.lstat(file) if os.path.lexists(file) else None
     checklists = of(file)
     for _ in range(2):
-        assert await checklists.read(MAIN) == ChecklistProblem(Skip.UNREADABLE, detail)
-    for change in (
-        checklists.add(MAIN, "b"),
-        checklists.complete(MAIN, 1),
-        checklists.write(MAIN, "- b"),
-    ):
+        found = await checklists.read(MAIN)
+        assert found == ChecklistProblem(Skip.UNREADABLE, f"HEARTBEAT.md: {detail}")
+    changes = (checklists.add(MAIN, "b"), checklists.complete(MAIN, 1))
+    for change in (*changes, checklists.write(MAIN, "- b")):
         with pytest.raises(BadChecklist, match=r"^HEARTBEAT\.md: "):
             await change
     assert (file.parent.parent / "secret").read_text() == "- the secret"
@@ -180,37 +146,29 @@ async def test_of_a_huge_file_nothing_is_read(file: Path, monkeypatch: pytest.Mo
     assert isinstance(await of(file).read(MAIN), ChecklistProblem)
 
 
-async def test_a_file_that_grows_while_it_is_read_is_not_read_to_its_end(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("meanwhile", "skip", "detail"), [
+    (lambda file: os.truncate(file, 1 << 40), Skip.UNREADABLE, "can be taken is 262,144"),
+    (Path.unlink, Skip.NO_FILE, ""),
+], ids=["grows, and takes no space", "is deleted"])  # fmt: skip
+async def test_a_file_that_changes_while_it_is_read_is_a_reason(
+    file: Path,
+    meanwhile: Callable[[Path], object],
+    skip: Skip,
+    detail: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file.write_text("- a\n")
     read = files.Workspace.read
 
-    def grown(self: files.Workspace, path: str, most_bytes: int) -> files.FileContent:
-        os.truncate(file, 1 << 40)  # takes no space
+    def changed(self: files.Workspace, path: str, most_bytes: int) -> files.FileContent:
+        meanwhile(file)
         return read(self, path, most_bytes)
 
-    monkeypatch.setattr(files.Workspace, "read", grown)
+    monkeypatch.setattr(files.Workspace, "read", changed)
     found = await of(file).read(MAIN)
     assert isinstance(found, ChecklistProblem)
-    assert found.skip is Skip.UNREADABLE
-    assert "the most that can be taken is 262,144" in found.detail
-
-
-async def test_a_file_that_is_deleted_while_it_is_read_is_no_file(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file.write_text("- a\n")
-    read = files.Workspace.read
-
-    def gone(self: files.Workspace, path: str, most_bytes: int) -> files.FileContent:
-        file.unlink()
-        return read(self, path, most_bytes)
-
-    monkeypatch.setattr(files.Workspace, "read", gone)
-    found = await of(file).read(MAIN)
-    assert isinstance(found, ChecklistProblem)
-    assert found.skip is Skip.NO_FILE
+    assert found.skip is skip
+    assert detail in found.detail
 
 
 async def test_a_file_of_the_greatest_size_is_read(file: Path) -> None:
@@ -248,17 +206,11 @@ async def test_what_became_readable_again_is_read(file: Path) -> None:
     checklists = of(file)
     file.write_bytes(b"\xff")
     assert isinstance(await checklists.read(MAIN), ChecklistProblem)
-    file.unlink()
-    file.mkdir()
-    assert isinstance(await checklists.read(MAIN), ChecklistProblem)
-    file.rmdir()
     file.write_text("- a")
     assert await listed(checklists) == ["a"]
 
 
 # ---------------------------------------------------------------------------- changes
-
-
 async def test_an_item_is_added_ticked_off_and_the_file_written_anew(file: Path) -> None:
     checklists = of(file)
     added = await checklists.add(MAIN, "water\nthe plants")
@@ -282,10 +234,8 @@ async def test_an_edit_keeps_the_permissions_and_every_other_byte(file: Path) ->
     file.chmod(0o640)
     await of(file).add(MAIN, "b")
     await of(file).complete(MAIN, 1)
-    assert file.read_bytes() == (
-        b"\xef\xbb\xbf# Caf\xc3\xa9\r\n\t- [x] a \r\n<!-- x -->\r\n- [ ] b\r\n"
-    )
-    assert file.stat().st_mode & 0o777 == 0o640
+    edited = b"\xef\xbb\xbf# Caf\xc3\xa9\r\n\t- [x] a \r\n<!-- x -->\r\n- [ ] b\r\n"
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (edited, 0o640)
 
 
 async def test_the_first_item_makes_the_workspace_too(tmp_path: Path) -> None:
@@ -294,32 +244,23 @@ async def test_the_first_item_makes_the_workspace_too(tmp_path: Path) -> None:
     assert await listed(checklists) == ["a"]
 
 
-async def test_of_two_who_have_read_the_same_version_the_second_changes_nothing(
-    file: Path,
-) -> None:
+async def test_of_two_who_have_read_the_same_version_the_second_changes_nothing(file: Path) -> None:
     checklists = of(file)
-    file.write_text("- [ ] a\n- [ ] b\n", "utf-8")
+    # What is not there has the version of an empty file.
+    await checklists.write(MAIN, "- [ ] a\n- [ ] b\n", parse("").version)
     seen = parse("- [ ] a\n- [ ] b\n").version
     first = await checklists.complete(MAIN, 1, seen)
-    assert file.read_text("utf-8") == "- [x] a\n- [ ] b\n"
     for late in (
         checklists.complete(MAIN, 1, seen),
         checklists.write(MAIN, "- [ ] mine\n", seen),
         checklists.write(MAIN, "- [ ] mine\n", ""),
+        checklists.write(MAIN, "- [ ] mine\n", parse("").version),
     ):
         with pytest.raises(ChecklistChanged):
             await late
     assert file.read_text("utf-8") == "- [x] a\n- [ ] b\n"
     await checklists.write(MAIN, "- [ ] mine\n", first.version)
     assert file.read_text("utf-8") == "- [ ] mine\n"
-
-
-async def test_a_file_that_is_not_there_has_the_version_of_an_empty_one(file: Path) -> None:
-    checklists = of(file)
-    await checklists.write(MAIN, "- [ ] a\n", parse("").version)
-    with pytest.raises(ChecklistChanged):
-        await checklists.write(MAIN, "- [ ] b\n", parse("").version)
-    assert file.read_text("utf-8") == "- [ ] a\n"
 
 
 async def test_edits_that_come_at_once_are_all_kept(file: Path) -> None:
@@ -360,15 +301,19 @@ async def test_a_change_by_somebody_else_meanwhile_is_not_overwritten(
     assert file.read_text() == "- somebody else's\n"
 
 
-@pytest.mark.parametrize(("text", "why"), [
-    ("x" * (MAX_BYTES + 1), "262,145 bytes are too many"),
-    ("ä" * (MAX_BYTES // 2) + "x", "262,145 bytes are too many"),
-    ("- a\0", "there is a NUL in it"),
+@pytest.mark.parametrize(("call", "why"), [
+    (lambda lists: lists.write(MAIN, "x" * (MAX_BYTES + 1)), "262,145 bytes are too many"),
+    (lambda lists: lists.write(MAIN, "ä" * (MAX_BYTES // 2) + "x"), "262,145 bytes"),
+    (lambda lists: lists.write(MAIN, "- a\0"), "there is a NUL in it"),
+    (lambda lists: lists.add(MAIN, " "), "says nothing"),
+    (lambda lists: lists.complete(MAIN, 2), "there is no item 2: there are 1 to 1"),
 ])  # fmt: skip
-async def test_what_could_not_be_read_is_not_written(file: Path, text: str, why: str) -> None:
+async def test_a_change_that_cannot_be_made_changes_nothing(
+    file: Path, call: Callable[[ChecklistFiles], Awaitable[object]], why: str
+) -> None:
     file.write_text("- a\n")
     with pytest.raises(BadChecklist, match=why):
-        await of(file).write(MAIN, text)
+        await call(of(file))
     assert file.read_text() == "- a\n"
 
 
@@ -382,15 +327,6 @@ async def test_an_item_that_makes_the_file_too_large_is_refused(file: Path) -> N
 async def test_halves_of_characters_are_written_as_what_can_be_written(file: Path) -> None:
     await of(file).write(MAIN, "- \ud83d\ude00 \ud800")
     assert await listed(of(file)) == ["\U0001f600 \ufffd"]
-
-
-async def test_a_number_that_is_not_there_changes_nothing(file: Path) -> None:
-    file.write_text("- a\n")
-    with pytest.raises(BadChecklist, match="there is no item 2: there are 1 to 1"):
-        await of(file).complete(MAIN, 2)
-    with pytest.raises(BadChecklist, match="says nothing"):
-        await of(file).add(MAIN, " ")
-    assert file.read_text() == "- a\n"
 
 
 async def test_a_write_protected_file_and_a_full_disk_are_reasons(

@@ -46,6 +46,8 @@ ALL_WELL = HeartbeatFacts(
 def test_a_heartbeat_run_with_something_to_do_comes_to_its_agent() -> None:
     decided = decide(ALL_WELL)
     assert decided == AskAgent(DueItems("- [ ] look at the calendar"), ())
+    # A mute ends at its time.
+    assert decide(replace(ALL_WELL, muted_until=NOON)) == decided
 
 
 @pytest.mark.parametrize(("change", "skip"), [
@@ -63,6 +65,8 @@ def test_each_check_alone_stops_a_heartbeat_run(change: dict[str, object], skip:
     decided = decide(replace(ALL_WELL, **change))  # type: ignore[arg-type]
     assert isinstance(decided, Skipped)
     assert decided.skip is skip
+    # An item that is seen for the first time is noted though nothing is due.
+    assert len(decided.noted) == (skip is Skip.NOTHING_DUE)
 
 
 def test_the_first_check_that_stops_a_heartbeat_run_is_its_reason() -> None:
@@ -102,46 +106,25 @@ def test_events_are_told_without_any_checklist(checklist: object) -> None:
     assert (decided.due.text, decided.events) == ("", (EVENT,))
 
 
-def test_an_item_that_is_seen_for_the_first_time_is_noted_though_nothing_is_due() -> None:
-    decided = decide(replace(ALL_WELL, checklist=LATER))
-    assert isinstance(decided, Skipped)
-    assert len(decided.noted) == 1
-
-
 def test_a_heartbeat_run_by_hand_heeds_neither_mute_nor_quiet_hours() -> None:
-    facts = replace(
-        ALL_WELL,
-        kind=HeartbeatRunKind.MANUAL,
-        policy=replace(POLICY, hours=NIGHT),
-        muted_until=NOON + timedelta(days=1),
-    )
+    night = replace(ALL_WELL, policy=replace(POLICY, hours=NIGHT))
+    day = NOON + timedelta(days=1)
+    facts = replace(night, kind=HeartbeatRunKind.MANUAL, muted_until=day)
     assert isinstance(decide(facts), AskAgent)
     assert decide(replace(facts, looks=PreconditionQuery(spent=DEAR))) == Skipped(Skip.BUDGET)
     assert decide(replace(facts, is_on=False)) == Skipped(Skip.DISABLED)
-
-
-@pytest.mark.parametrize("kind", [HeartbeatRunKind.EVENT, HeartbeatRunKind.JOB])
-def test_wakes_heed_quiet_hours(kind: HeartbeatRunKind) -> None:
-    facts = replace(ALL_WELL, kind=kind, policy=replace(POLICY, hours=NIGHT))
-    assert decide(facts) == Skipped(Skip.QUIET_HOURS)
+    for wake in (HeartbeatRunKind.EVENT, HeartbeatRunKind.JOB):
+        assert decide(replace(night, kind=wake)) == Skipped(Skip.QUIET_HOURS)
 
 
 def test_a_busy_agent_is_waited_for_until_the_next_heartbeat_run_is_due() -> None:
-    busy = replace(
-        ALL_WELL, looks=PreconditionQuery(is_busy=True), next_at=NOON + timedelta(minutes=1)
-    )
+    next_at = NOON + timedelta(minutes=1)
+    busy = replace(ALL_WELL, looks=PreconditionQuery(is_busy=True), next_at=next_at)
     assert decide(busy) == Deferred()
-    assert isinstance(decide(replace(busy, now=NOON + timedelta(minutes=1))), AskAgent)
+    assert isinstance(decide(replace(busy, now=next_at)), AskAgent)
     assert decide(replace(busy, next_at=None)) == Deferred()
-
-
-def test_nobody_waits_for_a_busy_agent_who_has_nothing_to_ask() -> None:
-    facts = replace(ALL_WELL, checklist=EMPTY, looks=PreconditionQuery(is_busy=True))
-    assert decide(facts) == Skipped(Skip.EMPTY)
-
-
-def test_a_mute_ends_at_its_time() -> None:
-    assert isinstance(decide(replace(ALL_WELL, muted_until=NOON)), AskAgent)
+    # But not by who has nothing to ask.
+    assert decide(replace(busy, checklist=EMPTY)) == Skipped(Skip.EMPTY)
 
 
 @pytest.mark.parametrize(("spent", "is_over"), [
@@ -155,10 +138,6 @@ def test_a_mute_ends_at_its_time() -> None:
 ])  # fmt: skip
 def test_money_counts_where_it_is_known_and_else_tokens(spent: Usage, *, is_over: bool) -> None:
     assert is_used_up(POLICY.day, spent) is is_over
-
-
-@pytest.mark.parametrize("spent", [None, DEAR, LONG])
-def test_without_limits_a_day_is_never_used_up(spent: Usage | None) -> None:
     assert not is_used_up(Budget(), spent)
 
 

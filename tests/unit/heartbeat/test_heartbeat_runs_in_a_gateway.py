@@ -6,8 +6,10 @@ SPEC section 7, CHAN-6, CMD-5, HB-1, HB-3, HB-4, HB-6, HB-7, HB-8, HB-9, HB-10, 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +22,7 @@ from goclaw_py.model.outcomes import HeartbeatRunKind, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
-from goclaw_py.testing.agents import Block, Do, Fail, Return, Say, ScriptedAgent, Stream
+from goclaw_py.testing.agents import Block, Do, Fail, Return, Say, ScriptedAgent, Step, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
 from tests.support.harness import a_process, here, message
@@ -30,78 +32,64 @@ from tests.support.heartbeat_gateway import (
     EVERY,
     after,
     asked,
+    beating,
+    busy,
     heartbeat_gateway,
     log_of,
     outcomes,
-    saying,
     until_ended,
     write,
 )
 
 ALERT = "The meeting with Ann begins in ten minutes, and its room was changed."
+BROKEN = Fail(OSError("no disk"))
+STREAMED = Stream(("HEART", "BEAT_OK ", "all is well"), every_s=5)
 
 
-async def test_a_heartbeat_run_that_finds_nothing_is_silent() -> None:
-    """SPEC HB-6: no message, no sign of life."""
-    async with a_process(saying("**HEARTBEAT_OK**"), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
-        signals = len(gateway.channel.signals)
-        (heartbeat_run,) = await until_ended(gateway, 1)
-        assert (heartbeat_run.outcome, heartbeat_run.due_at, heartbeat_run.reply) == (
-            "ok",
-            after(60),
-            "**HEARTBEAT_OK**",
-        )
-        assert len(gateway.channel.attempts) == 1
-        assert len(gateway.channel.signals) == signals
+@pytest.mark.parametrize("step", ["**HEARTBEAT_OK**", STREAMED], ids=["at once", "streamed"])
+async def test_a_heartbeat_run_that_finds_nothing_is_silent(step: str | Step) -> None:
+    """SPEC HB-6: no message, no draft, no sign of life."""
+    channel = RecordingChannel(drafting=True)
+    async with beating(step, channel=channel) as gateway:
+        signals, drafted = len(channel.signals), len(channel.drafted)
+        (row,) = await until_ended(gateway, 1)
+        await asyncio.sleep(60)
+        assert (row.outcome, row.due_at) == ("ok", after(60))
+        assert row.reply == (step if isinstance(step, str) else "HEARTBEAT_OK all is well")
+        assert len(channel.attempts) == 1
+        assert (len(channel.signals), len(channel.drafted)) == (signals, drafted)
 
 
 async def test_an_alert_comes_once_where_the_agent_was_spoken_to_last() -> None:
     """SPEC HB-8: the chat and the thread."""
-    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello", chat="bob")
+    async with beating(ALERT, spoken_by="bob") as gateway:
         said = message("hi", chat="-7", sender="ann", thread="3", peer=PeerKind.GROUP)
         await gateway.gateway.accept([said])
         await gateway.channel.until_sent(2)
-        (heartbeat_run,) = await until_ended(gateway, 1)
+        (row,) = await until_ended(gateway, 1)
         await gateway.channel.until_sent(3)
-        assert heartbeat_run.outcome == "alerted"
+        assert row.outcome == "alerted"
         last = gateway.channel.sent[-1]
         assert (last.text, last.target) == (ALERT, Target("telegram", "default", "-7", "3"))
 
 
-async def test_nothing_of_a_heartbeat_run_is_streamed() -> None:
-    pieces = ("HEART", "BEAT_OK ", "all is well")
-    channel = RecordingChannel(drafting=True)
-    agent = saying(Stream(pieces, every_s=5))
-    async with a_process(agent, heartbeat_gateway(), channels=(channel,)) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
-        signals, drafted = len(channel.signals), len(channel.drafted)
-        await until_ended(gateway, 1)
-        await asyncio.sleep(60)
-        assert await outcomes(gateway) == ["ok"]
-        assert (len(channel.signals), len(channel.drafted)) == (signals, drafted)
-        assert len(channel.sent) == 1
-
-
-async def test_the_token_never_reaches_a_chat() -> None:
-    async with a_process(saying(f"HEARTBEAT_OK but {ALERT * 8}"), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
+async def test_the_token_never_reaches_a_chat_and_an_alert_is_known_there() -> None:
+    """SPEC AGENT-7: "what did you mean?" works."""
+    async with beating(f"HEARTBEAT_OK but {ALERT * 8}") as gateway:
         await until_ended(gateway, 1)
         await gateway.channel.until_sent(2)
         assert "HEARTBEAT" not in gateway.channel.sent[-1].text
-        (heartbeat_run,) = await log_of(gateway)
-        assert heartbeat_run.reply.startswith("HEARTBEAT_OK")
+        (row,) = await log_of(gateway)
+        assert row.reply.startswith("HEARTBEAT_OK")
+        await asyncio.sleep(1)
+        await gateway.ask("what did you mean?")
+        history = gateway.scripted.requests[-1].history
+        assert any(ALERT in entry.text and "heartbeat" in entry.text for entry in history)
 
 
 async def test_the_agent_reads_what_is_due_and_how_to_keep_silent() -> None:
     """SPEC HB-5, AGENT-7: the checklist is what a user says, never system text."""
-    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
-        write(gateway, CHECKLIST + "<!-- a note -->\n")
+    async with beating(checklist=CHECKLIST + "<!-- a note -->\n", spoken_by=None) as gateway:
         await until_ended(gateway, 1)
         (request,) = asked(gateway)
         assert request.prompt == "# Checklist\n\n- [ ] look at the calendar"
@@ -111,16 +99,13 @@ async def test_the_agent_reads_what_is_due_and_how_to_keep_silent() -> None:
         assert "calendar" not in system
         assert request.session == f"agent:main:heartbeat:{request.run_id}"
         assert request.history == ()
-        assert request.budget is not None
         assert request.budget.turns == 10
 
 
 async def test_what_was_told_before_is_not_told_again_for_a_day() -> None:
     """SPEC HB-7: A, B, A sends A once; after a day it is new again."""
     replies = ["Alert A.", "Alert B.", "**Alert**  A."]
-    async with a_process(saying(*replies), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
+    async with beating(*replies) as gateway:
         await until_ended(gateway, 4)
         await asyncio.sleep(5)
         assert gateway.channel.texts()[1:] == ["Alert A.", "Alert B."]
@@ -133,21 +118,14 @@ async def test_what_was_told_before_is_not_told_again_for_a_day() -> None:
 
 
 async def test_what_waits_to_be_sent_is_not_said_again_and_was_not_told() -> None:
-    async with a_process(saying("Alert A."), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
+    async with beating("Alert A.") as gateway:
         gateway.channel.block("ann")
         await until_ended(gateway, 2)
-        _, second = sorted(
-            await gateway.store.heartbeat_runs(), key=lambda heartbeat_run: heartbeat_run.claimed_at
-        )
-        assert (second.outcome, second.detail) == ("duplicate", SAME_WAITS)
         gateway.channel.unblock("ann")
         await until_ended(gateway, 3)
-        *_, third = sorted(
-            await gateway.store.heartbeat_runs(), key=lambda heartbeat_run: heartbeat_run.claimed_at
-        )
-        assert (third.outcome, third.detail) == ("duplicate", "it was told before")
+        _, *repeated = await log_of(gateway)
+        said = [(row.outcome, row.detail) for row in repeated]
+        assert said == [("duplicate", SAME_WAITS), ("duplicate", "it was told before")]
 
 
 @pytest.mark.parametrize(("done", "reply", "sent"), [
@@ -158,15 +136,13 @@ async def test_what_waits_to_be_sent_is_not_said_again_and_was_not_told() -> Non
 async def test_what_an_agent_says_with_its_tool_wins_over_its_words(
     done: tuple[bool, str], reply: str, sent: list[str]
 ) -> None:
-    async def heartbeat_run(request: RunRequest, emit: Emit) -> str:
+    async def work(request: RunRequest, emit: Emit) -> str:
         end = here(request).heartbeat_run_done
         assert end is not None
         end(*done)
         return reply
 
-    async with a_process(saying(Do(heartbeat_run)), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
+    async with beating(Do(work)) as gateway:
         await until_ended(gateway, 1)
         await asyncio.sleep(5)
         assert gateway.channel.texts()[1:] == sent
@@ -176,9 +152,7 @@ async def test_what_an_agent_says_with_its_tool_wins_over_its_words(
 async def test_a_short_reply_with_the_token_is_shown_to_who_asks_why() -> None:
     """SPEC HB-6: it was not sent, and somebody may wonder."""
     said = "Node seven is down, so no HEARTBEAT_OK today."
-    async with a_process(saying(said), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
+    async with beating(said) as gateway:
         await until_ended(gateway, 1)
         (row,) = await gateway.store.heartbeat_runs()
         assert row.outcome == "ok"
@@ -190,197 +164,124 @@ async def test_a_short_reply_with_the_token_is_shown_to_who_asks_why() -> None:
 
 async def test_a_clock_that_jumps_gives_one_heartbeat_run_for_all_that_were_missed() -> None:
     """SPEC HB-1: and the grid stays."""
-    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
-        write(gateway)
+    async with beating(spoken_by=None) as gateway:
         await until_ended(gateway, 1)
         gateway.clock.put_forward(timedelta(hours=5, seconds=17))
         await until_ended(gateway, 3)
-        due = [heartbeat_run.due_at for heartbeat_run in await log_of(gateway)]
+        due = [row.due_at for row in await log_of(gateway)]
         assert due[1] == after(60) + EVERY
         assert (due[2] - due[0]) % EVERY == timedelta()
         assert timedelta(hours=5) < due[2] - due[0] < timedelta(hours=5, minutes=10)
 
 
-async def test_an_alert_is_known_in_its_chat() -> None:
-    """SPEC AGENT-7: "what did you mean?" works."""
-    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
-        await until_ended(gateway, 1)
-        await gateway.channel.until_sent(2)
-        await asyncio.sleep(1)
-        await gateway.ask("what did you mean?")
-        history = gateway.scripted.requests[-1].history
-        assert any(ALERT in entry.text and "heartbeat" in entry.text for entry in history)
-
-
 # ---------------------------------------------------------------------- what costs nothing
-
-
-@pytest.mark.parametrize(
-    ("text", "outcome"),
-    [(None, "skipped:no_file"), ("# Only a title\n", "skipped:empty")],
-)
-async def test_without_anything_to_do_no_model_is_asked(text: str | None, outcome: str) -> None:
-    async with a_process(saying("oh"), heartbeat_gateway()) as gateway:
-        if text is not None:
-            write(gateway, text)
-        await until_ended(gateway, 3)
-        assert await outcomes(gateway) == [outcome] * 3
-        assert asked(gateway) == []
-
-
-async def test_a_folder_in_the_place_of_the_checklist_is_a_reason() -> None:
-    """Issue F: bad input."""
-    async with a_process(saying("oh"), heartbeat_gateway()) as gateway:
-        (gateway.workspace / "HEARTBEAT.md").mkdir()
-        (heartbeat_run,) = await until_ended(gateway, 1)
-        assert heartbeat_run.outcome == "skipped:unreadable"
-        assert heartbeat_run.detail
+@pytest.mark.parametrize(("make", "outcome"), [
+    (lambda file: None, "skipped:no_file"),
+    (lambda file: file.write_text("# Only a title\n"), "skipped:empty"),
+    (Path.mkdir, "skipped:unreadable"),
+])  # fmt: skip
+async def test_without_anything_to_do_no_model_is_asked(
+    make: Callable[[Path], object], outcome: str
+) -> None:
+    async with beating("oh", checklist=None, spoken_by=None) as gateway:
+        make(gateway.workspace / "HEARTBEAT.md")
+        rows = await until_ended(gateway, 3)
+        assert [row.outcome for row in rows] == [outcome] * 3
+        assert outcome == "skipped:empty" or all(row.detail for row in rows)
         assert asked(gateway) == []
 
 
 async def test_a_muted_heartbeat_is_silent_until_its_time() -> None:
-    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
-        write(gateway)
+    async with beating(ALERT, spoken_by=None) as gateway:
         await asyncio.sleep(1)
         await gateway.container.heartbeats.service.mute(MAIN_AGENT, after(600))
         await until_ended(gateway, 3)
         assert await outcomes(gateway) == ["skipped:muted", "skipped:muted", "no_route"]
 
 
-async def test_a_heartbeat_that_is_switched_off_does_not_heartbeat_and_comes_back_on_its_grid() -> (
-    None
-):
-    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
-        write(gateway)
+async def test_a_heartbeat_that_is_switched_off_comes_back_on_its_grid() -> None:
+    async with beating(spoken_by=None) as gateway:
+        service = gateway.container.heartbeats.service
         await asyncio.sleep(100)
-        view = await gateway.container.heartbeats.service.switch(MAIN_AGENT, on=False)
-        assert view.heartbeat.next_at is None
+        assert (await service.switch(MAIN_AGENT, on=False)).heartbeat.next_at is None
         await asyncio.sleep(2_000)
-        view = await gateway.container.heartbeats.service.switch(MAIN_AGENT, on=True)
-        next_at = view.heartbeat.next_at
+        next_at = (await service.switch(MAIN_AGENT, on=True)).heartbeat.next_at
         assert next_at is not None
         assert (next_at - after(60)) % EVERY == timedelta()
         await until_ended(gateway, 2)
-        assert [heartbeat_run.due_at for heartbeat_run in await log_of(gateway)] == [
-            after(60),
-            next_at,
-        ]
+        assert [row.due_at for row in await log_of(gateway)] == [after(60), next_at]
 
 
 # ---------------------------------------------------------------------- busy
-
-
-async def test_a_heartbeat_run_waits_while_somebody_talks_to_the_agent() -> None:
-    """SPEC HB-4: one row, which becomes the final one."""
-    agent = saying("HEARTBEAT_OK")
-    agent.script = (Block("done"),)
-    async with a_process(agent, heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.say("think about it")
+@pytest.mark.parametrize("ends_at", [200, None], ids=["until that is over", "until the next one"])
+async def test_a_heartbeat_run_waits_while_somebody_talks_to_the_agent(ends_at: int | None) -> None:
+    """SPEC HB-4: one row, which becomes the final one; at the latest it runs beside the chat."""
+    async with busy() as gateway:
         await asyncio.sleep(200)
-        (heartbeat_run,) = await log_of(gateway)
-        assert heartbeat_run.outcome == "deferred"
-        assert heartbeat_run.detail
-        agent.release()
-        await until_ended(gateway, 1)
-        (heartbeat_run,) = await log_of(gateway)
-        assert heartbeat_run.outcome == "ok"
-        assert heartbeat_run.due_at == after(60)
-        assert heartbeat_run.started_at is not None
-        assert after(200) < heartbeat_run.started_at < after(231)
-
-
-async def test_at_the_next_due_time_it_runs_beside_the_chat() -> None:
-    agent = saying("HEARTBEAT_OK")
-    agent.script = (Block("done"),)
-    async with a_process(agent, heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.say("think about it")
-        (heartbeat_run,) = await until_ended(gateway, 1)
-        assert heartbeat_run.outcome == "ok"
-        assert heartbeat_run.started_at is not None
-        assert timedelta() <= heartbeat_run.started_at - (after(60) + EVERY) < timedelta(seconds=1)
+        (row,) = await log_of(gateway)
+        assert (row.outcome, bool(row.detail)) == ("deferred", True)
+        if ends_at is not None:
+            gateway.scripted.release()
+        (row,) = await until_ended(gateway, 1)
+        assert (row.outcome, row.due_at) == ("ok", after(60))
+        assert row.started_at is not None
+        due, most_s = (after(200), 31) if ends_at else (after(60) + EVERY, 1)
+        assert timedelta() <= row.started_at - due < timedelta(seconds=most_s)
 
 
 # ---------------------------------------------------------------------- by hand, and woken
-
-
-async def test_a_heartbeat_run_by_hand_comes_at_once_and_moves_nothing() -> None:
-    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
-        write(gateway)
+async def test_a_heartbeat_run_by_hand_comes_at_once_alone_and_moves_nothing() -> None:
+    async with beating(Block("HEARTBEAT_OK"), "HEARTBEAT_OK", spoken_by=None) as gateway:
         await asyncio.sleep(10)
         service = gateway.container.heartbeats.service
         begun = await service.run_now(MAIN_AGENT)
         assert isinstance(begun, HeartbeatStarted)
-        await until_ended(gateway, 2)
-        first, second = await log_of(gateway)
-        assert (first.id, first.kind, first.outcome) == (
-            begun.heartbeat_run,
-            HeartbeatRunKind.MANUAL,
-            "ok",
-        )
-        assert (second.kind, second.due_at) == (HeartbeatRunKind.INTERVAL, after(60))
-
-
-async def test_only_one_heartbeat_run_of_an_agent_is_under_way() -> None:
-    agent = saying(Block("HEARTBEAT_OK"))
-    async with a_process(agent, heartbeat_gateway()) as gateway:
-        write(gateway)
-        await asyncio.sleep(10)
-        service = gateway.container.heartbeats.service
-        assert isinstance(await service.run_now(MAIN_AGENT), HeartbeatStarted)
         await asyncio.sleep(1)
         assert await service.run_now(MAIN_AGENT) is NoHeartbeat.ALREADY_RUNNING
+        gateway.scripted.release()
+        await until_ended(gateway, 2)
+        first, second = await log_of(gateway)
+        assert (first.id, first.outcome) == (begun.heartbeat_run, "ok")
+        assert (second.kind, second.due_at) == (HeartbeatRunKind.INTERVAL, after(60))
+        assert first.kind is HeartbeatRunKind.MANUAL
+
+
+async def test_none_begins_while_one_is_under_way() -> None:
+    async with beating(Block("HEARTBEAT_OK"), spoken_by=None) as gateway:
+        await asyncio.sleep(10)
+        await gateway.container.heartbeats.service.run_now(MAIN_AGENT)
         await asyncio.sleep(120)
         assert len(await log_of(gateway)) == 1
 
 
-async def test_an_event_is_told_once_with_the_next_heartbeat_run() -> None:
-    """SPEC HB-13: events need no checklist."""
-    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
+async def test_an_event_is_told_with_the_next_heartbeat_run_until_one_has_ended_well() -> None:
+    """SPEC HB-13: events need no checklist, and leave when the run that carried them ended."""
+    async with beating(BROKEN, "HEARTBEAT_OK", checklist=None, spoken_by=None) as gateway:
         await asyncio.sleep(1)
         service = gateway.container.heartbeats.service
         await service.add_event(MAIN_AGENT, "the backup has failed", wake=False)
-        await until_ended(gateway, 2)
-        (request,) = asked(gateway)
-        assert "the backup has failed" in request.prompt
+        await until_ended(gateway, 3)
+        assert ["the backup has failed" in one.prompt for one in asked(gateway)] == [True, True]
         assert await service.events(MAIN_AGENT) == []
-        assert await outcomes(gateway) == ["ok", "skipped:no_file"]
+        assert await outcomes(gateway) == ["failed", "ok", "skipped:no_file"]
 
 
 async def test_an_event_that_wakes_does_not_wait_for_the_interval() -> None:
     """SPEC HB-13, HB-11: but half a minute lies between two heartbeat runs."""
-    async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
+    async with beating(checklist=None, spoken_by=None) as gateway:
         await asyncio.sleep(65)
-        service = gateway.container.heartbeats.service
-        await service.add_event(MAIN_AGENT, "fire", wake=True)
+        await gateway.container.heartbeats.service.add_event(MAIN_AGENT, "fire", wake=True)
         await until_ended(gateway, 2)
         _, woken = await log_of(gateway)
         assert woken.kind is HeartbeatRunKind.EVENT
         assert after(90) <= woken.claimed_at < after(92)
 
 
-async def test_events_of_a_failed_heartbeat_run_are_told_again() -> None:
-    """SPEC HB-13: they leave when the heartbeat run that carried them ended."""
-    agent = saying(Fail(OSError("broken")), "HEARTBEAT_OK")
-    async with a_process(agent, heartbeat_gateway()) as gateway:
-        await asyncio.sleep(1)
-        await gateway.container.heartbeats.service.add_event(MAIN_AGENT, "fire", wake=False)
-        await until_ended(gateway, 2)
-        assert await outcomes(gateway) == ["failed", "ok"]
-        assert ["fire" in request.prompt for request in asked(gateway)] == [True, True]
-
-
 # ---------------------------------------------------------------------- where it goes
-
-
 async def test_nobody_to_tell_is_a_problem_that_is_seen() -> None:
-    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
-        write(gateway)
-        (heartbeat_run,) = await until_ended(gateway, 1)
-        assert heartbeat_run.outcome == "no_route"
+    async with beating(ALERT, spoken_by=None) as gateway:
+        (row,) = await until_ended(gateway, 1)
+        assert row.outcome == "no_route"
         assert "main" in gateway.container.heartbeats.warnings()[0]
 
 
@@ -410,15 +311,9 @@ async def test_files_of_an_alert_are_an_album() -> None:
 
 async def test_a_target_of_none_only_logs() -> None:
     ways = heartbeat_gateway(HeartbeatPolicy(target=NoTarget.NONE))
-    async with a_process(saying(ALERT), ways) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
-        (heartbeat_run,) = await until_ended(gateway, 1)
-        assert (heartbeat_run.outcome, heartbeat_run.target, heartbeat_run.reply) == (
-            "alerted",
-            None,
-            ALERT,
-        )
+    async with beating(ALERT, ways=ways) as gateway:
+        (row,) = await until_ended(gateway, 1)
+        assert (row.outcome, row.target, row.reply) == ("alerted", None, ALERT)
         await asyncio.sleep(10)
         assert len(gateway.channel.sent) == 1
 
@@ -426,9 +321,7 @@ async def test_a_target_of_none_only_logs() -> None:
 async def test_groups_can_be_left_out() -> None:
     """SPEC HB-8: ``last_scope = direct``."""
     policy = HeartbeatPolicy(target=LastChat(), last_scope=LastScope.DIRECT)
-    async with a_process(saying(ALERT), heartbeat_gateway(policy)) as gateway:
-        write(gateway)
-        await gateway.ask("hello", chat="ann")
+    async with beating(ALERT, ways=heartbeat_gateway(policy)) as gateway:
         await asyncio.sleep(1)
         said = message("hi", chat="-7", sender="bob", peer=PeerKind.GROUP)
         await gateway.gateway.accept([said])
@@ -438,21 +331,17 @@ async def test_groups_can_be_left_out() -> None:
 
 async def test_what_a_channel_will_never_take_is_told_elsewhere_and_not_known() -> None:
     """SPEC HB-7, HB-9: a dead alert does not count as told."""
-    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello", chat="bob")
+    async with beating(ALERT, spoken_by="bob") as gateway:
         await asyncio.sleep(1)
         await gateway.ask("hello", chat="ann")
         gateway.channel.fail(ChatGone("blocked by the user"), chat="ann")
         await until_ended(gateway, 1)
         await gateway.channel.until_sent(3)
-        (heartbeat_run,) = await log_of(gateway)
-        assert heartbeat_run.outcome == "delivery_failed"
-        assert "blocked" in heartbeat_run.undelivered
+        (row,) = await log_of(gateway)
+        assert row.outcome == "delivery_failed"
+        assert "blocked" in row.undelivered
         last = gateway.channel.sent[-1]
-        assert last.target.chat == "bob"
-        assert "blocked" in last.text
-        assert ALERT in last.text
+        assert (last.target.chat, "blocked" in last.text, ALERT in last.text) == ("bob", True, True)
         await until_ended(gateway, 2)
         await asyncio.sleep(5)
         assert len(gateway.channel.sent) == 3, "bob was told this already"
@@ -460,9 +349,7 @@ async def test_what_a_channel_will_never_take_is_told_elsewhere_and_not_known() 
 
 async def test_an_alert_that_is_refused_is_tried_again_with_the_next_heartbeat_run() -> None:
     """SPEC HB-7: it counts from confirmed delivery."""
-    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello", chat="ann")
+    async with beating(ALERT) as gateway:
         gateway.channel.fail(Undeliverable("the text is refused"), chat="ann")
         await until_ended(gateway, 2)
         await gateway.channel.until_sent(2)
@@ -470,24 +357,15 @@ async def test_an_alert_that_is_refused_is_tried_again_with_the_next_heartbeat_r
 
 
 # ---------------------------------------------------------------------- trouble
-
-
 async def test_a_failing_heartbeat_run_is_tried_twice_more() -> None:
     flaky = Fail(AgentError("Sorry.", "503", retryable=True))
-    async with a_process(saying(flaky, flaky, "HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
-        write(gateway)
-        (heartbeat_run,) = await until_ended(gateway, 1)
-        assert (heartbeat_run.outcome, heartbeat_run.attempts, len(heartbeat_run.runs)) == (
-            "ok",
-            3,
-            3,
-        )
+    async with beating(flaky, flaky, "HEARTBEAT_OK", spoken_by=None) as gateway:
+        (row,) = await until_ended(gateway, 1)
+        assert (row.outcome, row.attempts, len(row.runs)) == ("ok", 3, 3)
 
 
 async def test_owners_are_told_of_the_third_failure_in_a_row_once() -> None:
-    async with a_process(saying(Fail(OSError("no disk"))), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello", chat="ann")
+    async with beating(BROKEN) as gateway:
         await until_ended(gateway, 5)
         await asyncio.sleep(5)
         told = gateway.channel.texts("ann")[1:]
@@ -498,8 +376,7 @@ async def test_owners_are_told_of_the_third_failure_in_a_row_once() -> None:
 
 async def test_the_budget_of_a_day_ends_with_the_day() -> None:
     dear = Return(AgentResult("HEARTBEAT_OK", usage=Usage(requests=1, cost_usd=Decimal("0.5"))))
-    async with a_process(saying(dear), heartbeat_gateway()) as gateway:
-        write(gateway)
+    async with beating(dear, spoken_by=None) as gateway:
         await until_ended(gateway, 3)
         assert await outcomes(gateway) == ["ok", "ok", "skipped:budget"]
         gateway.clock.put_forward(timedelta(hours=24) - (gateway.clock.now() - START))
@@ -508,9 +385,7 @@ async def test_the_budget_of_a_day_ends_with_the_day() -> None:
 
 
 async def test_a_database_that_is_away_only_delays() -> None:
-    async with a_process(saying(ALERT), heartbeat_gateway()) as gateway:
-        write(gateway)
-        await gateway.ask("hello")
+    async with beating(ALERT) as gateway:
         await asyncio.sleep(50)
         gateway.store.away = True
         await asyncio.sleep(5)

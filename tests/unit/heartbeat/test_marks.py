@@ -14,19 +14,9 @@ LIST = (
     "Heading\n===\n* every 2h: z\n"
 )
 PIECES = [
-    "- a",
-    "  - b",
-    "- [x] c",
-    "  more",
-    "",
-    "# H",
-    "H\n==",
-    "<!-- x",
-    "--> y",
-    "```",
-    "* ",
+    "- a", "  - b", "- [x] c", "  more", "", "# H", "H\n==", "<!-- x", "--> y", "```", "* ",
     "> - q",
-]
+]  # fmt: skip
 lists = st.lists(st.sampled_from(PIECES), max_size=8).map("\n".join) | st.text(max_size=40)
 
 
@@ -45,15 +35,17 @@ def test_an_item_leaves_with_all_that_is_in_it_and_nothing_else_changes() -> Non
     assert without(LIST, 3) == LIST.replace("* every 2h: z\n", "")
 
 
-@pytest.mark.parametrize("place", [-1, 4, 10**9])
-def test_an_item_that_there_is_not_cannot_be_taken_out(place: int) -> None:
-    with pytest.raises(BadChecklist, match="no such item"):
-        without(LIST, place)
-
-
-def test_an_item_that_hides_others_in_its_comment_is_not_taken_out() -> None:
-    with pytest.raises(BadChecklist, match="cannot be taken out alone"):
-        without("- a <!-- from here\n- b --> \n- c\n", 0)
+@pytest.mark.parametrize(("text", "place", "why"), [
+    (LIST, -1, "no such item"),
+    (LIST, 4, "no such item"),
+    (LIST, 10**9, "no such item"),
+    ("- a <!-- from here\n- b --> \n- c\n", 0, "cannot be taken out alone"),
+])  # fmt: skip
+def test_what_is_no_item_or_hides_others_in_its_comment_is_not_taken_out(
+    text: str, place: int, why: str
+) -> None:
+    with pytest.raises(BadChecklist, match=why):
+        without(text, place)
 
 
 @given(lists)

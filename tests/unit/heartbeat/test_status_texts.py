@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from goclaw_py.common.time_texts import named
 from goclaw_py.heartbeat.active_hours import ActiveHours
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy, NoTarget
-from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun, HeartbeatRunStatus, Skip
+from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun, Skip
+from goclaw_py.heartbeat.models import HeartbeatRunStatus as S
 from goclaw_py.heartbeat.status_texts import (
     BY_SETTINGS,
     SAME_WAITS,
@@ -33,7 +34,7 @@ from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import HeartbeatRunKind
+from goclaw_py.model.outcomes import HeartbeatRunKind as K
 from goclaw_py.model.routes import Route
 from goclaw_py.model.run_events import Usage
 
@@ -45,19 +46,13 @@ MAIN = AgentName("main")
 CHAT = Target("telegram", "default", "5")
 DAY = ActiveHours(8 * 60, 22 * 60, BERLIN)
 NIGHT = ActiveHours(22 * 60, 6 * 60, BERLIN)
+ADD = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
+BLOCKED = {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"}
 
 
-def heartbeat_run(
-    status: HeartbeatRunStatus = HeartbeatRunStatus.OK, skip: Skip | None = None, **facts: Any
-) -> HeartbeatRun:
+def heartbeat_run(status: S = S.OK, skip: Skip | None = None, **facts: Any) -> HeartbeatRun:
     made = HeartbeatRun(
-        HeartbeatRunId("b"),
-        MAIN,
-        HeartbeatRunKind.INTERVAL,
-        NINE - HALF,
-        NINE - HALF,
-        status,
-        skip=skip,
+        HeartbeatRunId("b"), MAIN, K.INTERVAL, NINE - HALF, NINE - HALF, status, skip=skip
     )
     return replace(made, **facts)
 
@@ -76,91 +71,73 @@ def view(**facts: Any) -> HeartbeatView:
     )
 
 
-def last(status: HeartbeatRunStatus, skip: Skip | None = None, **facts: Any) -> str:
+def last(status: S, skip: Skip | None = None, **facts: Any) -> str:
     return why(view(last=heartbeat_run(status, skip, **facts)))[0]
 
 
-# ---------------------------------------------------------------------------- the last run
-
-
 @pytest.mark.parametrize(("status", "facts", "words"), [
-    (HeartbeatRunStatus.OK, {}, "Nothing needed attention, so no message was sent."),
-    (HeartbeatRunStatus.ALERTED,
+    (S.OK, {}, "Nothing needed attention, so no message was sent."),
+    (S.ALERTED,
      {"target": CHAT, "delivery": "sent", "detail": "the chat in which somebody last wrote"},
      "It sent an alert to telegram:5 (the chat in which somebody last wrote)."),
-    (HeartbeatRunStatus.ALERTED, {"target": CHAT, "delivery": "pending"},
+    (S.ALERTED, {"target": CHAT, "delivery": "pending"},
      "It had an alert, which waits to be sent to telegram:5."),
-    (HeartbeatRunStatus.ALERTED, {"detail": "its target is none"},
+    (S.ALERTED, {"detail": "its target is none"},
      "It had an alert, which was only written to the log: its target is none."),
-    (HeartbeatRunStatus.ALERTED,
-     {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
+    (S.ALERTED, BLOCKED,
      ("It had an alert, but the message could not be delivered to telegram:5: bot was blocked. "
       "Write to the agent in that chat, or set another heartbeat.target.")),
-    (HeartbeatRunStatus.DELIVERY_FAILED,
-     {"target": CHAT, "delivery": "dead", "undelivered": "bot was blocked"},
+    (S.DELIVERY_FAILED, BLOCKED,
      ("It had an alert, but the message could not be delivered to telegram:5: bot was blocked. "
       "Write to the agent in that chat, or set another heartbeat.target.")),
-    (HeartbeatRunStatus.DUPLICATE, {"target": CHAT, "detail": "it was told before"},
+    (S.DUPLICATE, {"target": CHAT, "detail": "it was told before"},
      "It repeated an alert of the last 24 hours, which was not sent again."),
-    (HeartbeatRunStatus.DUPLICATE, {"target": CHAT, "detail": SAME_WAITS},
+    (S.DUPLICATE, {"target": CHAT, "detail": SAME_WAITS},
      "It repeated an alert that still waits to be sent, so nothing was sent."),
-    (HeartbeatRunStatus.NO_ROUTE, {"detail": "nobody has spoken to this agent"},
+    (S.NO_ROUTE, {"detail": "nobody has spoken to this agent"},
      ("It had an alert, but there was no chat to send it to: nobody has spoken to this agent. "
       "Write to the agent in the chat that should get its alerts, or set heartbeat.target.")),
-    (HeartbeatRunStatus.CANCELLED, {"detail": "/stop"},
-     "It was stopped while it was running: /stop."),
-    (HeartbeatRunStatus.FAILED, {"detail": "the model\n does not answer."},
+    (S.CANCELLED, {"detail": "/stop"}, "It was stopped while it was running: /stop."),
+    (S.FAILED, {"detail": "the model\n does not answer."},
      "It failed: the model does not answer. The next run tries again."),
-    (HeartbeatRunStatus.FAILED, {}, "It failed. The next run tries again."),
-    (HeartbeatRunStatus.LOST, {},
+    (S.FAILED, {}, "It failed. The next run tries again."),
+    (S.LOST, {},
      ("Its gateway process ended during the run. What it had done by then is unknown; the next "
       "run comes as usual.")),
+    (S.SKIPPED, {"skip": Skip.DISABLED}, "It was skipped: the heartbeat is off."),
+    (S.SKIPPED, {"skip": Skip.MUTED}, "It was skipped: the heartbeat is muted."),
+    (S.SKIPPED, {"skip": Skip.QUIET_HOURS},
+     "It was skipped: the time was outside the active hours."),
+    (S.SKIPPED, {"skip": Skip.NO_FILE}, f"It was skipped: there is no HEARTBEAT.md. {ADD}"),
+    (S.SKIPPED, {"skip": Skip.UNREADABLE, "detail": "it is a folder"},
+     ("It was skipped: HEARTBEAT.md cannot be read: it is a folder. Fix the file; it is in the "
+      "workspace of the agent.")),
+    (S.SKIPPED, {"skip": Skip.EMPTY}, f"It was skipped: HEARTBEAT.md has nothing to check. {ADD}"),
+    (S.SKIPPED, {"skip": Skip.NOTHING_DUE},
+     ("It was skipped: no item of HEARTBEAT.md is due. Items with their own interval wait until "
+      "it has passed.")),
+    (S.SKIPPED, {"skip": Skip.BUDGET},
+     ("It was skipped: the daily budget of the heartbeat is used up. It starts again at 00:00 "
+      "UTC; raise the budget with heartbeat.budget.day.")),
 ])  # fmt: skip
-def test_the_first_line_says_what_came_of_the_last_heartbeat_run(
-    status: HeartbeatRunStatus, facts: dict[str, Any], words: str
+def test_the_first_line_says_what_came_of_the_last_heartbeat_run_and_what_to_do(
+    status: S, facts: dict[str, Any], words: str
 ) -> None:
     assert last(status, **facts) == f"Last heartbeat run, today 08:30 (Europe/Berlin): {words}"
 
 
-ADD = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
-
-
-@pytest.mark.parametrize(("skip", "detail", "words"), [
-    (Skip.DISABLED, "", "It was skipped: the heartbeat is off."),
-    (Skip.MUTED, "", "It was skipped: the heartbeat is muted."),
-    (Skip.QUIET_HOURS, "", "It was skipped: the time was outside the active hours."),
-    (Skip.NO_FILE, "", f"It was skipped: there is no HEARTBEAT.md. {ADD}"),
-    (Skip.UNREADABLE, "it is a folder",
-     ("It was skipped: HEARTBEAT.md cannot be read: it is a folder. Fix the file; it is in the "
-      "workspace of the agent.")),
-    (Skip.EMPTY, "", f"It was skipped: HEARTBEAT.md has nothing to check. {ADD}"),
-    (Skip.NOTHING_DUE, "",
-     ("It was skipped: no item of HEARTBEAT.md is due. Items with their own interval wait until "
-      "it has passed.")),
-    (Skip.BUDGET, "",
-     ("It was skipped: the daily budget of the heartbeat is used up. It starts again at 00:00 "
-      "UTC; raise the budget with heartbeat.budget.day.")),
-])  # fmt: skip
-def test_the_first_line_says_why_a_heartbeat_run_was_skipped_and_what_to_do(
-    skip: Skip, detail: str, words: str
-) -> None:
-    found = last(HeartbeatRunStatus.SKIPPED, skip, detail=detail)
-    assert found == f"Last heartbeat run, today 08:30 (Europe/Berlin): {words}"
-
-
 @given(
-    st.sampled_from(HeartbeatRunStatus),
+    st.sampled_from(S),
     st.none() | st.sampled_from(Skip),
     st.text(),
     st.none() | st.just(CHAT),
     st.sampled_from(["", "pending", "sent", "dead"]),
 )
 def test_there_are_words_for_whatever_a_row_holds(
-    status: HeartbeatRunStatus, skip: Skip | None, detail: str, target: Target | None, delivery: str
+    status: S, skip: Skip | None, detail: str, target: Target | None, delivery: str
 ) -> None:
-    row = heartbeat_run(
-        status, skip, detail=detail, target=target, delivery=delivery, undelivered=detail
-    )
+    facts: dict[str, Any] = {"detail": detail, "target": target, "delivery": delivery}
+    row = heartbeat_run(status, skip, undelivered=detail, **facts)
     words = outcome_words(row)
     assert words
     assert "\n" not in words
@@ -169,36 +146,16 @@ def test_there_are_words_for_whatever_a_row_holds(
     assert all("\n" not in line for line in why(view(last=row, current=row)))
 
 
-def test_without_a_heartbeat_run_the_first_line_says_so() -> None:
+def test_the_first_line_says_who_asked_for_the_heartbeat_and_how_often_it_failed() -> None:
     assert why(view(last=None))[0] == "There has been no heartbeat run yet."
-
-
-@pytest.mark.parametrize(("kind", "words"), [
-    (HeartbeatRunKind.MANUAL, ", by hand: "),
-    (HeartbeatRunKind.EVENT, ", for an event: "),
-    (HeartbeatRunKind.JOB, ", after a job: "),
-])  # fmt: skip
-def test_the_first_line_says_who_asked_for_the_heartbeat(
-    kind: HeartbeatRunKind, words: str
-) -> None:
-    assert words in last(HeartbeatRunStatus.OK, kind=kind)
-
-
-def test_failures_in_a_row_are_counted_for_a_failed_heartbeat_run_only() -> None:
-    failed, skipped = (
-        heartbeat_run(HeartbeatRunStatus.FAILED),
-        heartbeat_run(HeartbeatRunStatus.SKIPPED, Skip.EMPTY),
-    )
+    assert ", by hand: " in last(S.OK, kind=K.MANUAL)
+    assert ", for an event: " in last(S.OK, kind=K.EVENT)
+    assert ", after a job: " in last(S.OK, kind=K.JOB)
+    assert len(last(S.FAILED, detail="x" * 100_000)) < 500
+    failed, skipped = heartbeat_run(S.FAILED), heartbeat_run(S.SKIPPED, Skip.EMPTY)
     assert why(view(last=failed, failures=3))[0].endswith(" It has failed 3 times in a row.")
     assert "in a row" not in why(view(last=failed, failures=1))[0]
     assert "in a row" not in why(view(last=skipped, failures=3))[0]
-
-
-def test_a_long_cause_is_cut() -> None:
-    assert len(last(HeartbeatRunStatus.FAILED, detail="x" * 100_000)) < 500
-
-
-# ---------------------------------------------------------------------------- the next run
 
 
 @pytest.mark.parametrize(("facts", "words"), [
@@ -268,48 +225,32 @@ def test_no_earlier_heartbeat_run_would_have_been_heard(
         assert named(next(heard), "UTC", NINE) in line
 
 
-def test_a_heartbeat_run_at_work_is_told_of() -> None:
-    working = heartbeat_run(HeartbeatRunStatus.RUNNING, claimed_at=NINE - timedelta(minutes=1))
-    found = why(view(current=working))[1]
-    assert found.startswith(
-        "A heartbeat run has been in progress since today 08:59 (Europe/Berlin). The next "
-        "run is due "
-    )
-
-
-@pytest.mark.parametrize(("detail", "next_at", "words"), [
-    ("", NINE + HALF,
-     ("someone is talking to the agent. It starts when that is over, at the latest today 09:30 "
-      "(Europe/Berlin).")),
-    ("the gateway was stopped", None, "the gateway was stopped. It starts when that is over."),
+@pytest.mark.parametrize(("facts", "words"), [
+    ({"current": heartbeat_run(S.RUNNING, claimed_at=NINE - timedelta(minutes=1))},
+     ("A heartbeat run has been in progress since today 08:59 (Europe/Berlin). The next run is "
+      "due ")),
+    ({"current": heartbeat_run(S.DEFERRED), "next_at": NINE + HALF},
+     ("The run that was due today 08:30 (Europe/Berlin) is waiting: someone is talking to the "
+      "agent. It starts when that is over, at the latest today 09:30 (Europe/Berlin).")),
+    ({"current": heartbeat_run(S.DEFERRED, detail="the gateway was stopped"), "next_at": None},
+     ("The run that was due today 08:30 (Europe/Berlin) is waiting: the gateway was stopped. It "
+      "starts when that is over.")),
 ])  # fmt: skip
-def test_a_heartbeat_run_that_waits_for_its_agent_is_told_of(
-    detail: str, next_at: datetime | None, words: str
-) -> None:
-    waiting = heartbeat_run(HeartbeatRunStatus.DEFERRED, detail=detail)
-    found = why(view(current=waiting, next_at=next_at))[1]
-    due = "The run that was due today 08:30 (Europe/Berlin) is waiting: "
-    assert found.startswith(due + words)
+def test_a_heartbeat_run_at_work_or_waiting_is_told_of(facts: dict[str, Any], words: str) -> None:
+    assert why(view(**facts))[1].startswith(words)
 
 
 @pytest.mark.parametrize(("facts", "words"), [
-    ({"wake_from": NINE - HALF, "wake_kind": HeartbeatRunKind.EVENT},
-     "A run for an event starts soon."),
-    ({"wake_from": NINE + timedelta(seconds=20), "wake_kind": HeartbeatRunKind.JOB},
+    ({"wake_from": NINE - HALF, "wake_kind": K.EVENT}, "A run for an event starts soon."),
+    ({"wake_from": NINE + timedelta(seconds=20), "wake_kind": K.JOB},
      "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 seconds at the earliest."),
 ])  # fmt: skip
-def test_a_wake_that_waits_is_told_of(facts: dict[str, Any], words: str) -> None:
+def test_a_wake_that_waits_is_told_of_unless_it_will_be_skipped(
+    facts: dict[str, Any], words: str
+) -> None:
     assert why(view(**facts))[1].endswith(words)
-
-
-@pytest.mark.parametrize(
-    "facts", [{"switched": False}, {"muted_until": NINE + HALF}, {"hours": NIGHT}]
-)
-def test_a_wake_that_will_be_skipped_is_not_promised(facts: dict[str, Any]) -> None:
-    assert (
-        "for an event"
-        not in why(view(wake_from=NINE, wake_kind=HeartbeatRunKind.EVENT, **facts))[1]
-    )
+    for silent in ({"switched": False}, {"muted_until": NINE + HALF}, {"hours": NIGHT}):
+        assert "for an event" not in why(view(wake_from=NINE, wake_kind=K.EVENT, **silent))[1]
 
 
 def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> None:
@@ -323,9 +264,6 @@ def test_a_used_up_budget_and_a_chat_that_cannot_be_reached_are_told_of() -> Non
     assert nowhere.endswith("Alerts cannot be sent: nobody has spoken to this agent.")
     wanted = why(view(route=Route(None, "only logged"), target=NoTarget.NONE))[1]
     assert "nowhere" not in wanted
-
-
-# ---------------------------------------------------------------------------- status
 
 
 @pytest.mark.parametrize(("facts", "words"), [
@@ -390,26 +328,23 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
     assert status_lines(view(**facts))[3] == words
 
 
-# ---------------------------------------------------------------------------- dry run
-
-
 @pytest.mark.parametrize(("status", "skip", "detail", "words"), [
-    (HeartbeatRunStatus.RUNNING, None, "", "It would ask its agent."),
-    (HeartbeatRunStatus.DEFERRED, None, "", "It would wait: someone is talking to the agent."),
-    (HeartbeatRunStatus.DEFERRED, None, "busy", "It would wait: busy."),
-    (HeartbeatRunStatus.SKIPPED, Skip.MUTED, "",
+    (S.RUNNING, None, "", "It would ask its agent."),
+    (S.DEFERRED, None, "", "It would wait: someone is talking to the agent."),
+    (S.DEFERRED, None, "busy", "It would wait: busy."),
+    (S.SKIPPED, Skip.MUTED, "",
      ("It would be skipped: the heartbeat is muted. Unmute it with /mute off or goclaw heartbeat "
       "mute off.")),
-    (HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "",
+    (S.SKIPPED, Skip.DISABLED, "",
      ("It would be skipped: the heartbeat is off. Turn it on with /heartbeat on (or goclaw "
       "heartbeat on).")),
-    (HeartbeatRunStatus.SKIPPED, Skip.UNREADABLE, "10 MB",
+    (S.SKIPPED, Skip.UNREADABLE, "10 MB",
      ("It would be skipped: HEARTBEAT.md cannot be read: 10 MB. Fix the file; it is in the "
       "workspace of the agent.")),
-    *((HeartbeatRunStatus.SKIPPED, skip, "", None) for skip in Skip),
+    *((S.SKIPPED, skip, "", None) for skip in Skip),
 ])  # fmt: skip
 def test_a_dry_run_says_what_would_happen(
-    status: HeartbeatRunStatus, skip: Skip | None, detail: str, words: str | None
+    status: S, skip: Skip | None, detail: str, words: str | None
 ) -> None:
     lines = dry_run_lines(DryRunReport(status, skip, detail, "", Route(CHAT)))
     assert lines[0] == words or (words is None and lines[0].startswith("It would be skipped: "))
@@ -417,16 +352,13 @@ def test_a_dry_run_says_what_would_happen(
 
 
 def test_only_the_settings_switch_on_what_they_switch_off() -> None:
-    row = heartbeat_run(HeartbeatRunStatus.SKIPPED, Skip.DISABLED)
-    report = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
+    row = heartbeat_run(S.SKIPPED, Skip.DISABLED)
+    report = DryRunReport(S.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
     by_settings = view(interval=None, next_at=None).heartbeat
-    by_people = view(switched=False, next_at=None).heartbeat
     assert advice(row, by_settings) == BY_SETTINGS
-    assert (
-        dry_run_lines(report, by_settings)[0]
-        == f"It would be skipped: the heartbeat is off. {BY_SETTINGS}"
-    )
-    for heartbeat in (by_people, None):
+    first = dry_run_lines(report, by_settings)[0]
+    assert first == f"It would be skipped: the heartbeat is off. {BY_SETTINGS}"
+    for heartbeat in (view(switched=False, next_at=None).heartbeat, None):
         assert "goclaw heartbeat on" in advice(row, heartbeat)
         assert "goclaw heartbeat on" in dry_run_lines(report, heartbeat)[0]
 
@@ -437,22 +369,16 @@ def test_only_the_settings_switch_on_what_they_switch_off() -> None:
 ])  # fmt: skip
 def test_the_file_is_named_once(skip: Skip, detail: str, words: str) -> None:
     detail = f"HEARTBEAT.md: {detail}"
-    assert (
-        outcome_words(heartbeat_run(HeartbeatRunStatus.SKIPPED, skip, detail=detail))
-        == f"it was skipped: {words}"
-    )
-    report = DryRunReport(HeartbeatRunStatus.SKIPPED, skip, detail, "", Route(CHAT))
+    said = outcome_words(heartbeat_run(S.SKIPPED, skip, detail=detail))
+    assert said == f"it was skipped: {words}"
+    report = DryRunReport(S.SKIPPED, skip, detail, "", Route(CHAT))
     assert dry_run_lines(report)[0].startswith(f"It would be skipped: {words}. ")
 
 
 def test_a_dry_run_shows_what_the_agent_would_read() -> None:
-    report = DryRunReport(
-        HeartbeatRunStatus.RUNNING, None, "", "- mail\n- backup", Route(None, "x")
-    )
+    report = DryRunReport(S.RUNNING, None, "", "- mail\n- backup", Route(None, "x"))
     assert dry_run_lines(report) == [
         "It would ask its agent.",
         "An alert would go nowhere: x.",
-        "The agent would read:",
-        "- mail",
-        "- backup",
+        *("The agent would read:", "- mail", "- backup"),
     ]
