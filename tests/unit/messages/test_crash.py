@@ -22,9 +22,6 @@ def stuck() -> ScriptedAgent:
     return ScriptedAgent(otherwise=lambda _: Block())
 
 
-# ---------------------------------------------------------------------------- one dies
-
-
 async def test_unfinished_messages_of_a_killed_process_run_again_in_order() -> None:
     """SPEC IO-2, NODE-1: within 15 s."""
     database = MemoryDatabase()
@@ -171,9 +168,6 @@ async def test_a_command_that_was_committed_before_the_crash_is_carried_out() ->
     async with a_process(database=database) as second:
         await second.channel.until_sent(1)
         assert second.channel.texts() == [wording.GREETING]
-
-
-# ---------------------------------------------------------------------------- two live
 
 
 async def test_a_second_gateway_disturbs_nothing_and_waits_for_the_poller_lease() -> None:

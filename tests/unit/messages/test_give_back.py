@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,6 @@ from goclaw_py.model.session_keys import GroupPolicy
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
-from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
@@ -25,13 +25,11 @@ from tests.support.jobs import OPERATOR, Wanted, at, ends, make, service, setup
 
 AT_ONCE = Ways(QueuePolicy())
 NARROW = Ways(QueuePolicy(), main_lane=1)
-GROUP = Ways(
-    QueuePolicy(),
-    QueuePolicy(concurrency=3),
-    main_lane=5,
-    mention=False,
-    groups=GroupPolicy.OPEN,
-)
+THREE = QueuePolicy(concurrency=3)
+GROUP = Ways(QueuePolicy(), THREE, main_lane=5, mention=False, groups=GroupPolicy.OPEN)
+
+
+UNKNOWN_EDIT = replace(message("three"), edits="ann:gone")
 
 
 def in_group(text: str) -> InboundMessage:
@@ -69,7 +67,23 @@ async def fence(gateway: GatewayProcess) -> None:
     await gateway.say("/stop", chat="bob")
 
 
-# ---------------------------------------------------------------------------- order
+async def meanwhile(
+    gateway: GatewayProcess, work: Coroutine[Any, Any, None], then: str = ""
+) -> None:
+    """Begin something that takes a while; what waits is given back meanwhile, or words are said."""
+    task = asyncio.create_task(work)
+    await asyncio.sleep(0.1)
+    await (gateway.say(then) if then else fence(gateway))
+    await task
+
+
+async def assert_dropped(gateway: GatewayProcess, dropped: int, *, running: int = 0) -> None:
+    """A stop has taken these messages for good and was answered once; no answer followed it."""
+    await asyncio.sleep(60)
+    target = "grp" if running else "ann"
+    said = [text for text in gateway.channel.texts(target) if not text.startswith("re: ")]
+    assert said == [texts.stopped(running, dropped, already=False)]
+    assert gateway.pending == []
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1, 5.0])
@@ -86,15 +100,18 @@ async def test_what_comes_behind_a_run_that_may_not_begin_does_not_overtake_it(
         assert gateway.pending == []
 
 
-async def test_nor_does_what_comes_with_a_command_that_waits_for_the_database() -> None:
+@pytest.mark.parametrize(
+    ("call", "batch"),
+    [("settle", [message("/help"), message("three")]), ("is_known", [UNKNOWN_EDIT])],
+    ids=["a command", "an edit of a message that nobody knows"],
+)
+async def test_nor_does_what_waits_for_the_database_meanwhile(
+    call: str, batch: list[InboundMessage]
+) -> None:
     async with two_waiting() as gateway:
-        gateway.store.slow_before_s["settle"] = 0.3
-        batch = [message("/help"), message("three")]
-        accepting = asyncio.create_task(gateway.gateway.accept(batch))
-        await asyncio.sleep(0.1)
-        await fence(gateway)
-        await accepting
-        await gateway.channel.until_sent(5)
+        gateway.store.slow_before_s[call] = 0.3
+        await meanwhile(gateway, gateway.gateway.accept(batch))
+        await gateway.channel.until_sent(3 + len(batch))
         assert gateway.scripted.prompts == ["busy", "one", "two", "three"]
 
 
@@ -104,29 +121,10 @@ async def test_nor_does_what_a_look_finds_that_has_begun_before() -> None:
         with suppress(StoreUnavailable):
             await gateway.say("three")
         gateway.store.slow_after_s["claim_pending"] = 0.3
-        look = asyncio.create_task(gateway.gateway.take_pending())
-        await asyncio.sleep(0.1)
-        await fence(gateway)
-        await look
+        await meanwhile(gateway, gateway.gateway.take_pending())
         gateway.store.slow_after_s.clear()
         await gateway.channel.until_sent(4)
         assert gateway.scripted.prompts == ["busy", "one", "two", "three"]
-
-
-async def test_nor_does_an_edit_of_a_message_that_nobody_knows() -> None:
-    """It waits for the database meanwhile."""
-    async with two_waiting() as gateway:
-        gateway.store.slow_before_s["is_known"] = 0.3
-        edit = replace(message("three"), edits="ann:gone")
-        accepting = asyncio.create_task(gateway.gateway.accept([edit]))
-        await asyncio.sleep(0.1)
-        await fence(gateway)
-        await accepting
-        await gateway.channel.until_sent(4)
-        assert gateway.scripted.prompts == ["busy", "one", "two", "three"]
-
-
-# ---------------------------------------------------------------------------- stopped
 
 
 @pytest.mark.parametrize("with_it", [[], ["three"]])
@@ -135,25 +133,30 @@ async def test_what_was_given_back_is_stopped_by_whoever_wants_that(with_it: lis
     async with two_waiting() as gateway:
         await fence(gateway)
         await asyncio.sleep(0.1)
-        batch = [message(text) for text in (*with_it, "/stopall")]
-        await gateway.gateway.accept(batch)
-        await asyncio.sleep(60)
+        await gateway.gateway.accept([message(text) for text in (*with_it, "/stopall")])
+        await assert_dropped(gateway, 2 + len(with_it))
         assert gateway.scripted.prompts == ["busy"]
-        assert gateway.pending == []
-        assert gateway.channel.texts("ann") == [texts.stopped(0, 1 + len(batch), already=False)]
 
 
 async def test_what_a_look_is_just_finding_is_stopped_too() -> None:
     async with two_waiting() as gateway:
         gateway.store.slow_after_s["claim_pending"] = 0.3
         await fence(gateway)
-        look = asyncio.create_task(gateway.gateway.take_pending())
-        await asyncio.sleep(0.1)
-        await gateway.say("/stopall")
-        await look
-        await asyncio.sleep(60)
+        await meanwhile(gateway, gateway.gateway.take_pending(), then="/stopall")
+        await assert_dropped(gateway, 2)
         assert gateway.scripted.prompts == ["busy"]
-        assert gateway.pending == []
+
+
+@asynccontextmanager
+async def one_given_back_beside_another() -> AsyncIterator[GatewayProcess]:
+    """In a group: one message is worked on, the other could not begin."""
+    async with a_process(ScriptedAgent(otherwise=lambda _: Block()), GROUP) as gateway:
+        await gateway.gateway.accept([in_group("one")])
+        await gateway.scripted.until_active(1)
+        gateway.store.errors["begin_run"] = Fenced("another node has it")
+        await gateway.gateway.accept([in_group("two")])
+        await asyncio.sleep(0.01)
+        yield gateway
 
 
 @pytest.mark.parametrize("words", ["/stop", "/stopall"])
@@ -161,18 +164,12 @@ async def test_what_works_beside_it_is_stopped_at_once_also_without_the_database
     words: str,
 ) -> None:
     """SPEC CMD-1."""
-    agent = ScriptedAgent(otherwise=lambda _: Block())
-    async with a_process(agent, GROUP) as gateway:
-        await gateway.gateway.accept([in_group("one")])
-        await agent.until_active(1)
-        gateway.store.errors["begin_run"] = Fenced("all that it would answer has ended")
-        await gateway.gateway.accept([in_group("two")])
-        await asyncio.sleep(0.01)
+    async with one_given_back_beside_another() as gateway:
         gateway.store.away = True
         with suppress(StoreUnavailable):
             await gateway.gateway.accept([in_group(words)])
         await asyncio.sleep(0.1)
-        assert agent.active == set()
+        assert gateway.scripted.active == set()
 
 
 @pytest.mark.parametrize("words", ["/stop", "/stopall"])
@@ -214,22 +211,17 @@ async def test_what_was_given_back_beside_a_run_that_works_is_stopped_with_that(
 
 @pytest.mark.parametrize("words", ["/stop", "/stopall"])
 async def test_an_unknown_edit_that_waits_for_the_database_is_stopped(words: str) -> None:
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.slow_before_s["is_known"] = 0.3
-        edit = replace(message("three"), edits="ann:gone")
-        accepting = asyncio.create_task(gateway.gateway.accept([edit]))
-        await asyncio.sleep(0.1)
-        await gateway.say(words)
-        await accepting
-        await asyncio.sleep(60)
-        assert agent.prompts == []
-        assert gateway.channel.texts("ann") == [texts.stopped(0, 1, already=False)]
-        assert gateway.pending == []
+        await meanwhile(gateway, gateway.gateway.accept([UNKNOWN_EDIT]), then=words)
+        await assert_dropped(gateway, 1)
+        assert gateway.scripted.prompts == []
 
 
-@pytest.mark.parametrize("words", ["/stop", "/stopall"])
-async def test_a_stop_whose_commit_is_not_heard_of_is_answered_once(words: str) -> None:
+@pytest.mark.parametrize(("words", "dropped"), [("/stop", 1), ("/stopall", 2)])
+async def test_a_stop_whose_commit_is_not_heard_of_is_answered_once(
+    words: str, dropped: int
+) -> None:
     async with two_waiting() as gateway:
         await fence(gateway)
         await asyncio.sleep(0.05)
@@ -238,24 +230,19 @@ async def test_a_stop_whose_commit_is_not_heard_of_is_answered_once(words: str) 
         for one in (stop, replace(stop, redelivered=True)):
             with suppress(StoreUnavailable):
                 await gateway.gateway.accept([one])
-        await asyncio.sleep(60)
-        dropped = 2 if words == "/stopall" else 1
-        said = [text for text in gateway.channel.texts("ann") if not text.startswith("re: ")]
-        assert said == [texts.stopped(0, dropped, already=False)]
-        assert gateway.pending == []
+        await assert_dropped(gateway, dropped)
 
 
 async def test_what_waits_for_the_database_is_stopped_with_it() -> None:
     """SPEC CMD-2: nobody is told that nothing waits."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("hello")
         gateway.store.broken.add("is_known")
-        await gateway.gateway.accept([replace(message("three"), edits="ann:gone")])
+        await gateway.gateway.accept([UNKNOWN_EDIT])
         await gateway.say("four", "/stopall", "/stopall")
         gateway.store.broken.clear()
         await asyncio.sleep(60)
-        assert agent.prompts == ["hello"]
+        assert gateway.scripted.prompts == ["hello"]
         said = [texts.stopped(0, 2, already=False), texts.NOTHING_RUNNING]
         assert gateway.channel.texts("ann")[1:] == said
         assert gateway.pending == []
@@ -276,39 +263,23 @@ async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
         assert gateway.pending == []
 
 
-async def arrive_while_a_look_is_at_carl(
-    gateway: GatewayProcess, batch: list[InboundMessage]
+@pytest.mark.parametrize("more", [[], ["four"]])
+async def test_nor_does_an_edit_or_its_batch_overtake_what_a_look_has_found(
+    more: list[str],
 ) -> None:
-    """What ann said before is given back meanwhile."""
-    accepting = asyncio.create_task(gateway.gateway.accept(batch))
-    await asyncio.sleep(0.01)
-    await fence(gateway)
-    await asyncio.sleep(0.05)
-    gateway.store.slow_before_s["settle"] = 0.5
-    look = asyncio.create_task(gateway.gateway.take_pending())
-    await accepting
-    await look
-
-
-async def test_nor_does_an_edit_overtake_what_a_look_has_found_and_not_taken_up() -> None:
+    """A look is at carl's command when what ann said before is given back."""
     async with one_behind_carl() as gateway:
         gateway.store.slow_before_s["is_known"] = 0.3
-        edit = replace(message("three"), edits="ann:gone")
-        await arrive_while_a_look_is_at_carl(gateway, [edit])
-        await gateway.channel.until_sent(4)
-        assert gateway.scripted.prompts == ["busy", "one", "three"]
-
-
-async def test_nor_does_a_message_of_its_batch_overtake_such_an_edit() -> None:
-    async with one_behind_carl() as gateway:
-        gateway.store.slow_before_s["is_known"] = 0.3
-        batch = [replace(message("three"), edits="ann:gone"), message("four")]
-        await arrive_while_a_look_is_at_carl(gateway, batch)
+        batch = [UNKNOWN_EDIT, *map(message, more)]
+        accepting = asyncio.create_task(gateway.gateway.accept(batch))
+        await asyncio.sleep(0.01)
+        await fence(gateway)
+        await asyncio.sleep(0.05)
+        gateway.store.slow_before_s["settle"] = 0.5
+        look = asyncio.create_task(gateway.gateway.take_pending())
+        await asyncio.gather(accepting, look)
         await asyncio.sleep(60)
-        assert gateway.scripted.prompts == ["busy", "one", "three", "four"]
-
-
-# ---------------------------------------------------------------------------- nothing else
+        assert gateway.scripted.prompts == ["busy", "one", "three", *more]
 
 
 async def test_what_a_process_has_taken_up_anew_is_not_given_back_by_its_former_self() -> None:
@@ -327,12 +298,10 @@ async def test_what_a_process_has_taken_up_anew_is_not_given_back_by_its_former_
 async def test_an_outage_of_several_gateways_doubles_nothing_in_a_group() -> None:
     """SPEC IO-2, DB-4."""
     database = MemoryDatabase()
-    agent = ScriptedAgent(otherwise=lambda _: Say("done", after_s=40))
+    agent, idle = ScriptedAgent(otherwise=lambda _: Say("done", after_s=40)), ScriptedAgent()
     async with (
         a_process(agent, GROUP, database=database) as first,
-        a_process(
-            ScriptedAgent(), GROUP, database=database, channels=(RecordingChannel(),)
-        ) as other,
+        a_process(idle, GROUP, database=database) as other,
     ):
         await first.gateway.accept([in_group("one")])
         await agent.until_active(1)
@@ -341,7 +310,7 @@ async def test_an_outage_of_several_gateways_doubles_nothing_in_a_group() -> Non
         await asyncio.sleep(30)
         first.store.away = other.store.away = False
         await asyncio.sleep(300)
-        assert len(agent.prompts + other.scripted.prompts) == 2
+        assert len(agent.prompts + idle.prompts) == 2
         assert len(first.channel.texts("grp") + other.channel.texts("grp")) == 1
 
 
@@ -365,9 +334,6 @@ async def test_a_run_of_a_job_that_waits_in_the_session_of_a_chat_goes_on(manual
         assert await ends(gateway, job) == ["ok"]
 
 
-# ---------------------------------------------------------------------------- abandoned
-
-
 async def test_a_session_goes_on_when_it_is_stored_that_its_run_was_abandoned() -> None:
     """SPEC QUEUE-2: a crash in between would bring that run back."""
     agent = ScriptedAgent(Ignore(for_s=100), otherwise=lambda _: Say("done"))
@@ -385,8 +351,7 @@ async def test_a_session_goes_on_when_it_is_stored_that_its_run_was_abandoned() 
 
 async def test_a_run_that_never_began_is_not_begun_at_last_as_another_node() -> None:
     """SPEC QUEUE-2: others may have worked in its session since."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.broken.add("begin_run")
         await gateway.say("one", "/stop", apart_s=1)
         later = LoopClock().now().replace(year=2030)
@@ -395,6 +360,6 @@ async def test_a_run_that_never_began_is_not_begun_at_last_as_another_node() -> 
         gateway.store.broken.clear()
         await gateway.ask("two")
         await asyncio.sleep(60)
-        assert agent.prompts == ["two"]
+        assert gateway.scripted.prompts == ["two"]
         assert await gateway.outcomes() == [Outcome.COMPLETED]
         assert gateway.pending == []

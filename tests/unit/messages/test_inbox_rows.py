@@ -34,9 +34,6 @@ async def commit_unseen(gateway: GatewayProcess, *texts: str) -> None:
         await gateway.gateway.accept([message(text, chat=text.strip("/")) for text in texts])
 
 
-# ---------------------------------------------------------------------------- held up
-
-
 async def test_what_is_said_after_a_held_up_new_waits_although_a_look_fails_in_between() -> None:
     """SPEC IO-2: the fresh conversation begins before the message that follows it."""
     async with a_process(ways=AT_ONCE) as gateway:
@@ -102,9 +99,6 @@ async def test_what_held_up_a_node_that_died_does_not_hold_up_its_next_self() ->
         await until(lambda: gateway.scripted.prompts == ["hello"], within_s=0.5)
 
 
-# ---------------------------------------------------------------------------- unseen
-
-
 async def test_what_is_brought_in_goes_behind_what_this_process_has_not_seen_yet() -> None:
     """SPEC NODE-1: it waits in the session, whoever has accepted it."""
     agent = ScriptedAgent()
@@ -128,9 +122,6 @@ async def test_what_others_have_not_seen_hurries_no_burst_of_another_chat() -> N
         await gateway.say("b", chat="bob")
         await gateway.channel.until_sent(3)
         assert sorted(agent.prompts) == ["a\nb", "ann", "next"]
-
-
-# ---------------------------------------------------------------------------- a bug in between
 
 
 async def test_a_command_that_meets_a_bug_ends_with_words_and_a_line_in_the_log(
@@ -203,9 +194,6 @@ async def test_a_command_that_was_cancelled_half_way_is_taken_up_again() -> None
         accepting.cancel()
         await gateway.channel.until_sent(1)
         assert gateway.channel.texts() == [wording.help_text()]
-
-
-# ---------------------------------------------------------------------------- once
 
 
 async def test_a_long_run_is_not_begun_again_however_much_comes_after_it() -> None:

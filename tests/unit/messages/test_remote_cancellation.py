@@ -53,9 +53,6 @@ async def two(
         yield Two(first, second)
 
 
-# ---------------------------------------------------------------------------- from a chat
-
-
 async def test_a_stop_reaches_the_node_that_works() -> None:
     async with two(Block()) as both:
         await both.works_on("long")
@@ -110,9 +107,6 @@ async def test_a_stop_takes_jobs_of_another_node_that_tell_their_results_here(
         assert both.texts() == ["Stopped 1 job."]
         await until(lambda: not worker.container.job_module.occurrences.load)
         assert await ends(worker, job) == ["cancelled:stopped"]
-
-
-# ---------------------------------------------------------------------------- by the operator
 
 
 async def test_an_operator_stops_a_session_of_another_node() -> None:
@@ -170,9 +164,6 @@ async def test_a_dead_node_is_nothing_to_ask() -> None:
         both.second.store.broken.add("recover")
         await asyncio.sleep(3)
         assert await both.second.control.stop(session_of(), everything=False) == StopReport()
-
-
-# ---------------------------------------------------------------------------- questions
 
 
 @asynccontextmanager
@@ -258,9 +249,6 @@ async def test_a_slow_answer_keeps_no_other_waiting() -> None:
         await asker.ask(NodeId("b"), "sleep", s=0)
         assert not slow.done()
         assert await slow == {}
-
-
-# ---------------------------------------------------------------------------- nodes
 
 
 async def test_all_nodes_are_seen_from_each_of_them() -> None:

@@ -18,9 +18,6 @@ from goclaw_py.model.messages import Inbound, InboundMessage, OutboundMessage
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.harness import message
 
-# ---------------------------------------------------------------------------- wake
-
-
 async def test_a_call_before_the_wait_is_not_lost() -> None:
     loop, wake = asyncio.get_running_loop(), WakeEvent()
     wake.clear()
@@ -42,9 +39,6 @@ async def test_a_call_ends_a_wait() -> None:
     loop.call_later(3, wake.call)
     await wake.wait(60)
     assert loop.time() == 3
-
-
-# ---------------------------------------------------------------------------- retry
 
 
 async def test_an_operation_is_repeated_until_the_database_is_back() -> None:
@@ -140,9 +134,6 @@ async def test_who_is_cancelled_leaves_no_try_behind() -> None:
     assert slow.cancelled == 2
 
 
-# ---------------------------------------------------------------------------- recent, ids
-
-
 def test_a_short_memory_forgets_the_oldest_first() -> None:
     recent: LruCache[int, str] = LruCache(2)
     for number in (1, 2, 3):
@@ -158,9 +149,6 @@ def test_run_ids_made_later_sort_later() -> None:
     first, second = new_run_id(clock), new_run_id(clock)
     assert first != second
     assert first[:8] <= second[:8]
-
-
-# ---------------------------------------------------------------------------- recording channel
 
 
 class Choosy:

@@ -179,9 +179,6 @@ async def test_in_a_group_a_message_that_is_taken_in_bears_its_senders_name() ->
         assert gateway.channel.sent[0].reply_to == last.message_id
 
 
-# ---------------------------------------------------------------------------- how it ends
-
-
 async def test_a_stop_ends_what_was_taken_in_with_its_run() -> None:
     """SPEC QUEUE-4, QUEUE-8."""
     agent = Asking()

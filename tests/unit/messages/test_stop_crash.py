@@ -167,9 +167,6 @@ async def test_what_a_stop_could_not_store_is_stored_when_the_command_is_tried_a
         assert database.inbox[1].outcome is Outcome.CANCELLED
 
 
-# ---------------------------------------------------------------------------- undone by an operator
-
-
 async def test_a_message_that_is_retried_is_not_stopped_by_the_same_stop_again() -> None:
     database = MemoryDatabase()
     agent = ScriptedAgent(Emitting((TextDelta("so far"),), Block()))
@@ -193,9 +190,6 @@ async def test_a_message_that_was_stopped_in_its_own_batch_can_be_retried() -> N
         assert await gateway.store.retry_dead_letters([1], now=gateway.clock.now()) == 1
         await until(lambda: not database.pending)
         assert agent.prompts == ["work"]
-
-
-# ---------------------------------------------------------------------------- what is shown of it
 
 
 @pytest.mark.parametrize("slow", ["slow_after_s", "slow_before_s"])

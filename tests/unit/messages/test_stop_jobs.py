@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -41,23 +42,20 @@ BOB = Target("telegram", "default", "bob")
 SESSION = session_of("ann")
 A, B, C = RunId("a"), RunId("b"), RunId("c")
 
-# ---------------------------------------------------------------------------- by itself
-
 
 class Endless:
-    """A host whose runs end when they are cancelled, or when ``gate`` opens."""
+    """A host whose runs end when they are cancelled, unless they are stubborn."""
 
     def __init__(self) -> None:
-        self.gate = asyncio.Event()
         self.stubborn: set[RunId] = set()
         self.ended: list[Ending] = []
 
     async def work(self, run_id: RunId) -> None:
         try:
-            await self.gate.wait()
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             if run_id in self.stubborn:
-                await self.gate.wait()
+                await asyncio.Event().wait()
             raise
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
@@ -76,15 +74,13 @@ class Scene:
     def __init__(self, cron_lane: int = 3) -> None:
         self.host = Endless()
         lanes = {MAIN_LANE: 3, CRON_LANE: cron_lane}
-        self.dispatcher = Dispatcher(RunScheduler(lanes), self.host)
+        self.dispatcher = dispatcher = Dispatcher(RunScheduler(lanes), self.host)
         self.notifications: dict[Target, Sequence[RunId]] = {}
         store, clock = MemoryStore(), LoopClock()
         outages = ProviderOutageBuffer(
             store, clock, lambda: HERE, 60.0, lambda _: None, lambda *_: None
         )
-        self.canceller = RunCanceller(
-            store, clock, lambda: HERE, self.dispatcher, lambda _: [], outages
-        )
+        self.canceller = RunCanceller(store, clock, lambda: HERE, dispatcher, lambda _: [], outages)
         rights = StopRights(SessionSettings({}, ContextUsage({})), AccessControl(store, clock), {})
         self.canceller.connect(self, rights, Mailboxes())
 
@@ -104,64 +100,51 @@ class Scene:
     ) -> int:
         return 0
 
-    async def begin(self, run: RunId, session: str, lane: LaneName = CRON_LANE) -> None:
-        self.dispatcher.submit(Request(run, SessionKey(session), lane=lane))
+    async def begin(self, run: RunId, session: str = "", lane: LaneName = CRON_LANE) -> None:
+        self.dispatcher.submit(Request(run, SessionKey(session or f"job {run}"), lane=lane))
         await asyncio.sleep(0)
 
-    def stop(self, *, everything: bool = False, run: RunId | None = None) -> CancelResult:
+    def stop(
+        self, *jobs: RunId, everything: bool = False, run: RunId | None = None
+    ) -> CancelResult:
+        """Stop in Ann's chat, where these jobs tell their results."""
+        self.notifications[ANN] = jobs
         stopped = self.canceller.stop(SESSION, everything=everything, run=run)
         return self.canceller.stop_jobs(ANN, stopped, everything=everything, run=run)
 
 
 async def test_the_oldest_of_several_jobs_is_stopped_alone() -> None:
-    """SPEC CMD-2."""
     scene = Scene()
     for run in (A, B, C):
-        await scene.begin(run, f"job {run}")
-    scene.notifications[ANN] = [B, A]
-    assert scene.stop().jobs == (B,)
+        await scene.begin(run)
+    assert scene.stop(B, A).jobs == (B,)
     await until(lambda: len(scene.host.ended) == 1)
     assert scene.host.ended == [Ending(B, Outcome.CANCELLED, Reason.STOPPED)]
-    scene.notifications[ANN] = [A]
-    assert scene.stop().jobs == (A,)
-    scene.notifications[ANN] = []
+    assert scene.stop(A).jobs == (A,)
     assert scene.stop().nothing
     assert scene.dispatcher.is_running(C)
 
 
 async def test_the_chats_own_run_goes_first_and_the_jobs_go_on() -> None:
-    """SPEC CMD-2."""
-    scene = Scene()
-    await scene.begin(A, SESSION, MAIN_LANE)
-    await scene.begin(B, "job")
-    scene.notifications[ANN] = [B]
-    stopped = scene.stop()
-    assert (stopped.report.stopped, stopped.jobs) == ((A,), ())
-    assert scene.dispatcher.is_running(B)
-
-
-async def test_while_the_chats_own_run_is_stopping_no_job_is_taken() -> None:
-    """Somebody impatient means the same run."""
+    """Also while it is stopping: somebody impatient means the same run."""
     scene = Scene()
     scene.host.stubborn = {A}
     await scene.begin(A, SESSION, MAIN_LANE)
-    await scene.begin(B, "job")
-    scene.notifications[ANN] = [B]
-    scene.stop()
+    await scene.begin(B)
+    stopped = scene.stop(B)
+    assert (stopped.report.stopped, stopped.jobs) == ((A,), ())
     await asyncio.sleep(0)
-    again = scene.stop()
+    again = scene.stop(B)
     assert (again.report, again.jobs) == (StopReport(already_stopping=True), ())
     assert scene.dispatcher.is_running(B)
 
 
 async def test_everything_takes_all_jobs_besides() -> None:
-    """SPEC CMD-2."""
     scene = Scene(cron_lane=1)
     await scene.begin(A, SESSION, MAIN_LANE)
-    await scene.begin(B, "job b")
-    await scene.begin(C, "job c")  # waits for its lane
-    scene.notifications[ANN] = [B, C]
-    stopped = scene.stop(everything=True)
+    await scene.begin(B)
+    await scene.begin(C)  # waits for its lane
+    stopped = scene.stop(B, C, everything=True)
     assert (stopped.report.stopped, stopped.jobs) == ((A,), (B, C))
     await until(lambda: len(scene.host.ended) == 3)
 
@@ -170,20 +153,16 @@ async def test_a_job_in_the_chats_own_conversation_is_counted_once() -> None:
     """SPEC CRON-14: session = main."""
     scene = Scene()
     await scene.begin(A, SESSION)
-    scene.notifications[ANN] = [A]
-    stopped = scene.stop(everything=True)
+    stopped = scene.stop(A, everything=True)
     assert (stopped.report.stopped, stopped.jobs) == ((A,), ())
 
 
 async def test_a_button_means_its_run_and_no_other() -> None:
-    """SPEC CMD-2."""
     scene = Scene()
-    await scene.begin(A, "job a")
-    await scene.begin(B, "job b")
-    scene.notifications[ANN] = [A]
-    assert scene.stop(run=B).nothing, "it tells its result elsewhere"
-    scene.notifications[ANN] = [A, B]
-    assert scene.stop(run=B).jobs == (B,)
+    await scene.begin(A)
+    await scene.begin(B)
+    assert scene.stop(A, run=B).nothing, "it tells its result elsewhere"
+    assert scene.stop(A, B, run=B).jobs == (B,)
     assert scene.dispatcher.is_running(A)
 
 
@@ -191,41 +170,33 @@ async def test_a_job_that_is_stopping_is_not_stopped_again_but_the_next_one_is()
     """SPEC CMD-1."""
     scene = Scene()
     scene.host.stubborn = {A}
-    await scene.begin(A, "job a")
-    scene.notifications[ANN] = [A]
-    scene.stop()
+    await scene.begin(A)
+    scene.stop(A)
     await asyncio.sleep(0)
-    again = scene.stop()
+    again = scene.stop(A)
     assert (again.jobs, again.report.already_stopping) == ((), True)
-    await scene.begin(B, "job b")
-    scene.notifications[ANN] = [A, B]
-    assert scene.stop().jobs == (B,)
+    await scene.begin(B)
+    assert scene.stop(A, B).jobs == (B,)
 
 
-# ---------------------------------------------------------------------------- in a gateway
-
-
-WAYS = Ways(QueuePolicy(), cron_lane=3)
-
-
-async def begun(gateway: GatewayProcess, *targets: Target) -> list[RunId]:
-    """Let a job for each of these chats begin, all in the same second."""
-    service, known = gateway.container.job_module.service, len(gateway.scripted.requests)
-    at = At(service.now() + timedelta(seconds=5))
-    for target in targets:
-        await service.create(JobDraft(at, Prompt("report"), target=target), Requester(None))
-    await gateway.scripted.until_active(known + len(targets))
-    return [request.run_id for request in gateway.scripted.requests[known:]]
-
-
-def blocking() -> ScriptedAgent:
-    return ScriptedAgent(otherwise=lambda _: Emitting((TextDelta("so far"),), Block()))
+@asynccontextmanager
+async def jobs_of(
+    *targets: Target, agent: ScriptedAgent | None = None
+) -> AsyncIterator[tuple[GatewayProcess, list[RunId]]]:
+    """A job for each of these chats has begun, all in the same second."""
+    endless = ScriptedAgent(otherwise=lambda _: Emitting((TextDelta("so far"),), Block()))
+    async with a_process(agent or endless, Ways(QueuePolicy(), cron_lane=3)) as gateway:
+        service = gateway.container.job_module.service
+        at = At(service.now() + timedelta(seconds=5))
+        for target in targets:
+            await service.create(JobDraft(at, Prompt("report"), target=target), Requester(None))
+        await gateway.scripted.until_active(len(targets))
+        yield gateway, [request.run_id for request in gateway.scripted.requests]
 
 
 async def test_stop_takes_a_job_that_tells_its_result_here() -> None:
-    """SPEC CMD-2, CRON-12."""
-    async with a_process(blocking(), WAYS) as gateway:
-        await begun(gateway, ANN)
+    """SPEC CRON-12."""
+    async with jobs_of(ANN) as (gateway, _):
         assert await gateway.ask("/stop") == "Stopped 1 job."
         await until(lambda: not gateway.dispatcher.runs())
         (logged,) = await gateway.store.log_of()
@@ -234,9 +205,8 @@ async def test_stop_takes_a_job_that_tells_its_result_here() -> None:
 
 
 async def test_stopall_says_how_many_tasks_and_jobs_it_has_stopped() -> None:
-    """SPEC CMD-1, CMD-2."""
-    async with a_process(blocking(), WAYS) as gateway:
-        await begun(gateway, ANN, ANN, BOB)
+    """SPEC CMD-1."""
+    async with jobs_of(ANN, ANN, BOB) as (gateway, _):
         await gateway.say("work", "waits")
         await gateway.scripted.until_active(4)
         answer = await gateway.ask("/stopall")
@@ -246,8 +216,7 @@ async def test_stopall_says_how_many_tasks_and_jobs_it_has_stopped() -> None:
 
 async def test_what_was_said_just_before_goes_first() -> None:
     """SPEC CMD-1: a stop covers the messages before it; no job is meant then."""
-    async with a_process(blocking(), WAYS) as gateway:
-        await begun(gateway, ANN)
+    async with jobs_of(ANN) as (gateway, _):
         await gateway.gateway.accept([message("work"), message("/stop")])
         await until(lambda: gateway.channel.texts() == ["Dropped 1 waiting message."])
         assert len(gateway.scripted.active) == 1
@@ -256,8 +225,7 @@ async def test_what_was_said_just_before_goes_first() -> None:
 
 async def test_nobody_stops_the_jobs_of_another_chat() -> None:
     """SPEC SEC-3: not even by a button that is made up."""
-    async with a_process(blocking(), WAYS) as gateway:
-        (run,) = await begun(gateway, BOB)
+    async with jobs_of(BOB) as (gateway, (run,)):
         pressed = replace(message("StopResult"), press=stop_data(run))
         await gateway.gateway.accept([pressed])
         await until(lambda: gateway.channel.texts() == ["Nothing was running."])
@@ -267,8 +235,7 @@ async def test_nobody_stops_the_jobs_of_another_chat() -> None:
 
 async def test_a_job_that_ignores_its_stop_is_stopping() -> None:
     """SPEC CMD-1."""
-    async with a_process(ScriptedAgent(otherwise=lambda _: Ignore(60)), WAYS) as gateway:
-        await begun(gateway, ANN)
+    async with jobs_of(ANN, agent=ScriptedAgent(otherwise=lambda _: Ignore(60))) as (gateway, _):
         assert await gateway.ask("/stop") == "Stopped 1 job."
         assert await gateway.ask("/stop") == "It is already being stopped."
 
@@ -276,7 +243,6 @@ async def test_a_job_that_ignores_its_stop_is_stopping() -> None:
 @pytest.mark.parametrize("text", ["/stop", "/stopall"])
 async def test_a_stop_that_was_committed_before_it_could_act_takes_jobs_too(text: str) -> None:
     """SPEC CMD-1: an earlier process may have seen it."""
-    async with a_process(blocking(), WAYS) as gateway:
-        await begun(gateway, ANN)
+    async with jobs_of(ANN) as (gateway, _):
         await gateway.gateway.accept([message(text, redelivered=True)])
         await until(lambda: gateway.channel.texts() == ["Stopped 1 job."])

@@ -71,9 +71,6 @@ def answers(gateway: GatewayProcess) -> list[str]:
     return gateway.channel.texts(TEAM)
 
 
-# ---------------------------------------------------------------------------- members
-
-
 @pytest.mark.parametrize("words", ["/stop", "/stopall", "stop", "/new"])
 async def test_a_member_stops_no_run_of_somebody_else(words: str) -> None:
     async with a_group() as gateway:
@@ -192,9 +189,6 @@ async def test_the_result_of_a_subagent_is_answered_for_who_has_asked() -> None:
         assert stopped(gateway) == ["found it"]
 
 
-# ---------------------------------------------------------------------------- owners and admins
-
-
 @pytest.mark.parametrize(
     ("sender", "may"),
     [("ada", True), (TEAM, True), ("-1001234", False), ("bob", False)],
@@ -272,9 +266,6 @@ async def test_who_is_an_admin_no_more_stops_their_own_again_after_a_while() -> 
         await until(lambda: answers(gateway) == [ANNS])
         await tell(gateway, said("/stop", "bob"))
         assert stopped(gateway) == ["a1"]
-
-
-# ---------------------------------------------------------------------------- elsewhere
 
 
 @pytest.mark.parametrize(("sender", "met"), [("bob", []), ("ann", ["a1"]), ("ada", ["a1"])])

@@ -56,9 +56,6 @@ async def put(gateway: GatewayProcess, *texts: str) -> None:
     await gateway.store.settle((), Outcome.COMPLETED, now=now, say=messages)
 
 
-# ---------------------------------------------------------------------------- ends of runs
-
-
 async def test_an_end_that_a_bug_kept_from_the_store_is_stored_as_a_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -162,9 +159,6 @@ async def test_a_fenced_end_is_not_offered_again_after_a_bug() -> None:
         assert gateway.store.calls["finish_run"] == 2
         assert gateway.channel.texts() == []
         assert gateway.dispatcher.runs() == ()
-
-
-# ---------------------------------------------------------------------------- the outbox
 
 
 async def test_a_mark_that_fails_once_for_a_bug_repeats_no_message() -> None:

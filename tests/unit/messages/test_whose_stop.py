@@ -50,16 +50,27 @@ def stopped(gateway: GatewayProcess) -> list[str]:
     return [request.prompt for request in agent.requests if request.run_id in agent.cancelled]
 
 
-# ---------------------------------------------------------------------------- replies
-
-
-async def test_a_reply_to_the_question_stops_its_run_and_no_other() -> None:
-    """SPEC CMD-2."""
+@pytest.mark.parametrize(
+    ("reply_to", "text", "answer", "met"),
+    [
+        (1, "/stop", "Stopped.", ["two"]),
+        # In a topic each message is a reply to the topic's service message.
+        (None, "/stop", "Stopped.", ["one"]),
+        (0, "/stopall", "Stopped 2 tasks.", ["one", "two"]),
+    ],
+    ids=["the question", "something else", "stopall"],
+)
+@pytest.mark.parametrize("redelivered", [True, False])
+async def test_a_reply_to_the_question_stops_its_run_and_no_other(
+    reply_to: int | None, text: str, answer: str, met: list[str], *, redelivered: bool
+) -> None:
+    """SPEC CMD-1, CMD-2: also when only the commit tells that it is new."""
     async with a_process(blocking(), AT_ONCE) as gateway:
-        _, second, _ = await asked(gateway, "one", "two", "three")
-        await gateway.gateway.accept([stop(second.message_id)])
-        await until(lambda: gateway.channel.texts() == ["Stopped."], within_s=0.2)
-        assert stopped(gateway) == ["two"]
+        questions = await asked(gateway, "one", "two")
+        replied = "the topic was created" if reply_to is None else questions[reply_to].message_id
+        await gateway.gateway.accept([replace(stop(replied, text=text), redelivered=redelivered)])
+        await until(lambda: gateway.channel.texts() == [answer], within_s=0.2)
+        assert stopped(gateway) == met
 
 
 async def test_a_reply_to_the_draft_stops_its_run() -> None:
@@ -78,100 +89,48 @@ async def test_a_reply_to_the_draft_stops_its_run() -> None:
 
 async def test_a_reply_to_a_message_that_still_waits_takes_that_one_back() -> None:
     """SPEC CMD-2, QUEUE-8: also while it is being debounced."""
-    ways = Ways(QueuePolicy(debounce_s=0.8))
-    async with a_process(blocking(), ways) as gateway:
-        await gateway.say("works", apart_s=2)
-        first, second = message("first"), message("second")
-        for waiting in (first, second):
-            await gateway.gateway.accept([waiting])
-            await asyncio.sleep(1)
+    async with a_process(blocking(), Ways(QueuePolicy(debounce_s=0.8))) as gateway:
+        await gateway.say("works", "first", apart_s=2)
+        second = message("second")
+        await gateway.gateway.accept([second])
+        await asyncio.sleep(1)
         await gateway.gateway.accept([stop(second.message_id)])
         await until(lambda: bool(gateway.channel.texts()), within_s=0.2)
         assert gateway.channel.texts() == ["Dropped 1 waiting message."]
         assert gateway.pending == ["works", "first"]
 
 
-async def test_a_reply_to_something_else_stops_the_oldest_as_if_it_were_none() -> None:
-    """In a topic each message is a reply to the topic's service message."""
-    async with a_process(blocking(), AT_ONCE) as gateway:
-        await asked(gateway, "one", "two")
-        await gateway.gateway.accept([stop("the topic was created")])
-        await until(lambda: gateway.channel.texts() == ["Stopped."], within_s=0.2)
-        assert stopped(gateway) == ["one"]
-
-
-async def test_stopall_as_a_reply_stops_all() -> None:
-    """SPEC CMD-1."""
-    async with a_process(blocking(), AT_ONCE) as gateway:
-        first, _ = await asked(gateway, "one", "two")
-        await gateway.gateway.accept([stop(first.message_id, text="/stopall")])
-        await until(lambda: gateway.channel.texts() == ["Stopped 2 tasks."], within_s=0.2)
-
-
-async def test_a_reply_means_its_run_also_when_only_the_commit_tells_that_it_is_new() -> None:
-    """SPEC CMD-1, CMD-2: redelivered."""
-    async with a_process(blocking(), AT_ONCE) as gateway:
-        _, second = await asked(gateway, "one", "two")
-        await gateway.gateway.accept([replace(stop(second.message_id), redelivered=True)])
-        await until(lambda: gateway.channel.texts() == ["Stopped."], within_s=0.2)
-        assert stopped(gateway) == ["two"]
-
-
-# ---------------------------------------------------------------------------- buttons and captions
-
-
 async def test_a_button_stops_the_run_that_it_names() -> None:
-    """SPEC CMD-1: within 200 ms, before the commit."""
+    """SPEC CMD-1: within 200 ms, before the commit; pressed twice it is answered once."""
     async with a_process(blocking(), AT_ONCE) as gateway:
         await asked(gateway, "one", "two")
-        gateway.store.slow_before_s["accept"] = 5.0
+        gateway.store.slow_before_s.update(accept=5.0, finish_run=5.0)
         run_id = gateway.scripted.requests[1].run_id
-        pressing = asyncio.create_task(gateway.gateway.accept([press(run_id)]))
+        presses = (gateway.gateway.accept([press(run_id)]) for _ in range(2))
+        pressing = asyncio.gather(*presses)
         await until(lambda: gateway.channel.texts() == ["Stopped."], within_s=0.2)
         assert stopped(gateway) == ["two"]
         await pressing
+        await asyncio.sleep(30)
+        assert gateway.channel.texts() == ["Stopped."]
 
 
-async def test_a_button_of_a_run_that_has_ended_stops_nothing_else() -> None:
-    """Who presses it means that run, not whatever works now."""
+async def test_a_button_of_an_ended_run_or_of_another_chat_stops_nothing_else() -> None:
+    """SPEC SEC-1: who presses it means that run; what a button brings can be made up."""
     agent = ScriptedAgent(Say("quick"), Block())
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.ask("one")
         await gateway.say("two")
         await agent.until_active(1)
-        await gateway.gateway.accept([press(agent.requests[0].run_id)])
-        await gateway.channel.until_sent(2)
-        assert gateway.channel.texts()[1] == wording.NOTHING_RUNNING
-        assert len(agent.active) == 1
-
-
-async def test_a_button_stops_no_run_of_another_chat() -> None:
-    """SPEC SEC-1: what a button brings can be made up."""
-    async with a_process(blocking(), AT_ONCE) as gateway:
-        await asked(gateway, "one")
-        await gateway.gateway.accept([press(gateway.scripted.requests[0].run_id, chat="mallory")])
-        await gateway.channel.until_sent(1)
+        ended, active = (request.run_id for request in agent.requests)
+        before_restart = replace(press("long-gone"), redelivered=True)
+        for one in (press(ended), before_restart, press(active, chat="mallory")):
+            await gateway.gateway.accept([one])
+            await asyncio.sleep(5)
+        assert gateway.channel.texts("ann")[1:] == [wording.NOTHING_RUNNING] * 2
         assert gateway.channel.texts("mallory") == [wording.NOTHING_RUNNING]
-        assert stopped(gateway) == []
-
-
-async def test_a_button_that_is_pressed_again_while_the_run_ends_is_answered_once() -> None:
-    async with a_process(blocking(), AT_ONCE) as gateway:
-        await asked(gateway, "one")
-        gateway.store.slow_before_s["finish_run"] = 5.0
-        run_id = gateway.scripted.requests[0].run_id
-        await gateway.gateway.accept([press(run_id)])
-        await gateway.gateway.accept([press(run_id)])
-        await asyncio.sleep(30)
-        assert gateway.channel.texts() == ["Stopped."]
-
-
-async def test_a_button_that_is_pressed_after_a_restart_answers_politely() -> None:
-    async with a_process() as gateway:
-        await gateway.gateway.accept([replace(press("long-gone"), redelivered=True)])
-        await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [wording.NOTHING_RUNNING]
-        assert gateway.pending == []
+        assert len(agent.active) == 1
+        assert gateway.pending == ["two"]
 
 
 async def test_a_press_without_meaning_for_us_is_said_to_the_agent() -> None:
@@ -182,26 +141,17 @@ async def test_a_press_without_meaning_for_us_is_said_to_the_agent() -> None:
         assert gateway.channel.texts() == ["re: Yes"]
 
 
-async def test_a_stop_may_be_a_caption() -> None:
+async def test_a_stop_may_be_a_caption_but_is_not_edited_in_later() -> None:
     """SPEC CMD-2."""
     photo = Attachment(FileKind.PHOTO, "ref")
     async with a_process(blocking(), AT_ONCE) as gateway:
-        await asked(gateway, "one")
+        (one,) = await asked(gateway, "one")
+        await gateway.gateway.accept([replace(message("/stop"), edits=one.external_id)])
+        await asyncio.sleep(30)
+        assert stopped(gateway) == []
         await gateway.gateway.accept([replace(message("/stop this"), attachments=(photo,))])
         await until(lambda: gateway.channel.texts() == ["Stopped."], within_s=0.2)
         assert gateway.pending == []
-
-
-async def test_a_stop_that_is_edited_in_later_is_no_command() -> None:
-    async with a_process(blocking(), AT_ONCE) as gateway:
-        (one,) = await asked(gateway, "one")
-        edit = replace(message("/stop"), edits=one.external_id)
-        await gateway.gateway.accept([edit])
-        await asyncio.sleep(30)
-        assert stopped(gateway) == []
-
-
-# ---------------------------------------------------------------------------- whoami
 
 
 async def test_whoami_tells_how_the_sender_is_known() -> None:
@@ -215,9 +165,6 @@ async def test_whoami_tells_how_the_sender_is_known() -> None:
         assert "topic 7" in text
         assert "agent:main:telegram:group:ann:thread:7" in text
         assert gateway.scripted.requests == []
-
-
-# ---------------------------------------------------------------------------- signals
 
 
 @pytest.mark.parametrize("mode", [Mode.QUEUE, Mode.COLLECT, Mode.INTERRUPT, Mode.STEER])
