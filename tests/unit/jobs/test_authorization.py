@@ -60,8 +60,6 @@ def draft(**facts: Any) -> JobDraft:
 
 
 # ---------------------------------------------------------------------------- making
-
-
 @pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
 @pytest.mark.parametrize(("facts", "said"), [
     ({"target": ELSEWHERE}, "target: must be this chat, last or none"),
@@ -161,8 +159,6 @@ async def test_what_a_run_for_operators_makes_tells_where_its_job_tells() -> Non
 
 
 # ---------------------------------------------------------------------------- changing
-
-
 @pytest.mark.parametrize("change", [
     JobChange(target=ELSEWHERE),
     JobChange(peer=PeerKind.DIRECT),
@@ -243,8 +239,6 @@ async def test_a_model_gives_no_work_to_what_is_more_frequent_than_it_may_be() -
 
 
 # ---------------------------------------------------------------------------- states and numbers
-
-
 @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.FAILED, JobState.DISABLED])
 @pytest.mark.parametrize("by", [OPERATORS, PERSON, MODEL], ids=["operator", "person", "model"])
 async def test_what_is_over_cannot_be_paused(state: JobState, by: Requester) -> None:

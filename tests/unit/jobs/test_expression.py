@@ -33,8 +33,6 @@ def days(expression: str, after: str, count: int) -> list[str]:
 
 
 # ---------------------------------------------------------------------------- days
-
-
 def test_a_day_of_either_field_fires() -> None:
     """Rule R3."""
     found = days("0 9 13 * 5", "2026-02-07", 5)
@@ -99,8 +97,6 @@ def test_at_the_end_of_the_calendar_nothing_fires() -> None:
 
 
 # ---------------------------------------------------------------------------- the next one
-
-
 def test_the_next_one_is_strictly_later_to_the_microsecond() -> None:
     """Rule R4."""
     cron = parse("0 9 * * *")
@@ -135,8 +131,6 @@ def test_threads_may_share_an_expression() -> None:
 
 
 # ---------------------------------------------------------------------------- clocks change
-
-
 def test_fixed_times_in_a_gap_fire_together_at_its_end() -> None:
     """Rule R7."""
     found = fired("0,30 1-3 * * *", "Europe/Berlin", "2026-03-29 00:00", 4)
@@ -221,8 +215,6 @@ def test_a_day_that_comes_twice_fires_twice() -> None:
 
 
 # ---------------------------------------------------------------------------- gaps between firings
-
-
 @pytest.mark.parametrize(("expression", "gap"), [
     ("* * * * * *", timedelta(seconds=1)),
     ("* * * * *", timedelta(minutes=1)),

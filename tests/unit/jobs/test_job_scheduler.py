@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from goclaw_py import (
 )
 from goclaw_py.jobs.execution_models import OUTPUT_BYTES, Why
 from goclaw_py.model.errors import AgentError, UnknownJob
-from goclaw_py.testing.clock import START, LoopClock
+from goclaw_py.testing.clock import START
 from tests.support.jobs import after, at, every
 from tests.unit.jobs.service_parts import (
     Script,
@@ -40,15 +41,14 @@ from tests.unit.jobs.service_parts import (
     takes,
 )
 
-# ---------------------------------------------------------------------------- what is due
-
 
 async def test_a_handler_is_told_what_is_due() -> None:
     script = Script([takes(5, "twelve pages")])
     async with started(script) as jobs:
         job = await jobs.add("daily", Cron("10 3 * * *"), "sales")
-        await asyncio.sleep(600)
-        (due,) = script.begun
+        await jobs.add("clean-up", at(1000))
+        await asyncio.sleep(1001)
+        due, no_text = script.begun
         (row,) = await log_of(jobs, "daily")
         later = await jobs.get("daily")
     assert (due.job.id, due.text, due.attempt, due.manual) == (job.id, "sales", 1, False)
@@ -57,14 +57,7 @@ async def test_a_handler_is_told_what_is_due() -> None:
     assert (row.status, row.output, row.error, row.attempts) == ("ok", "twelve pages", "", 1)
     assert (row.started_at, row.finished_at) == (due.due_at, due.due_at + timedelta(seconds=5))
     assert later.next_run_at == due.due_at + timedelta(days=1)
-
-
-async def test_a_job_without_text_says_its_slug() -> None:
-    script = Script()
-    async with started(script) as jobs:
-        await jobs.add("clean-up", at(10))
-        await asyncio.sleep(11)
-    assert [due.text for due in script.begun] == ["clean-up"]
+    assert no_text.text == "clean-up"
 
 
 async def test_times_of_the_calendar_are_those_of_the_zone_of_a_job() -> None:
@@ -78,16 +71,20 @@ async def test_times_of_the_calendar_are_those_of_the_zone_of_a_job() -> None:
     assert script.slugs() == ["kolkata", "berlin", "utc"]
 
 
-async def test_jobs_are_there_before_the_service_is_started() -> None:
+async def test_jobs_are_there_before_the_service_is_started_but_none_runs() -> None:
     script = Script()
     jobs = service(handler=script)
     await jobs.add("job", at(10))
     await asyncio.sleep(20)
+    assert await jobs.run("job") is RunNow.OFF
     assert script.begun == []
     await jobs.start()
     await asyncio.sleep(1)
     assert script.slugs() == ["job"]
+    await jobs.add("later", every(60))
     await jobs.stop()
+    assert await jobs.run("later") is RunNow.OFF
+    assert script.slugs() == ["job"]
 
 
 async def test_a_job_that_is_added_while_the_loop_sleeps_is_on_time() -> None:
@@ -100,26 +97,13 @@ async def test_a_job_that_is_added_while_the_loop_sleeps_is_on_time() -> None:
     assert script.at == [0.9]
 
 
-async def test_a_handler_can_be_named_by_a_decorator_and_exchanged() -> None:
-    jobs = service()
-
-    @jobs.on_due
-    async def first(due: Due) -> str:
-        return "first"
-
-    async def second(due: Due) -> None:
-        return None
-
-    async with jobs:
-        await jobs.start()
+async def test_a_handler_can_be_exchanged() -> None:
+    async with started(takes(0, "first")) as jobs:
         await jobs.add("job", every(60))
         await asyncio.sleep(61)
-        jobs.on_due(second)
+        jobs.on_due(takes(0, None))
         await asyncio.sleep(60)
         assert [row.output for row in await log_of(jobs)] == ["first", ""]
-
-
-# ---------------------------------------------------------------------------- failures
 
 
 async def test_a_failure_is_logged_and_counted_and_the_job_goes_on(
@@ -174,59 +158,33 @@ async def test_other_failures_are_tried_again_only_if_the_policy_says_so(error: 
     assert script.slugs() == ["job", "patient", "patient"]
 
 
-async def test_a_handler_that_takes_too_long_is_cancelled() -> None:
-    script = Script([hangs])
-    async with started(script) as jobs:
-        await jobs.add("job", at(10), policy={"run_timeout_s": 30})
-        await asyncio.sleep(100)
-        (row,) = await log_of(jobs)
-    assert (row.status, row.attempts, row.finished_at) == ("timed_out", 1, after(40))
-    assert row.error == "it took longer than 30 s"
+async def impatient(due: Due) -> str:
+    async with asyncio.timeout(1):
+        await asyncio.sleep(2)
+    return "never"
 
 
-async def test_a_handlers_own_time_limit_is_a_failure_like_any_other() -> None:
-    async def impatient(due: Due) -> str:
-        async with asyncio.timeout(1):
-            await asyncio.sleep(2)
-        return "never"
-
-    async with started(impatient) as jobs:
-        await jobs.add("job", at(10), policy={"retries": 0})
-        await asyncio.sleep(60)
-        assert await ends(jobs) == ["failed"]
+async def no_text(due: Due) -> int:
+    return 7
 
 
-async def test_without_a_time_limit_a_handler_may_take_hours() -> None:
-    script = Script([takes(7200)])
-    async with started(script) as jobs:
-        job = await jobs.add("job", at(10), policy={"run_timeout_s": 0})
+@pytest.mark.parametrize(("handler", "policy", "status", "error"), [
+    (hangs, {"run_timeout_s": 30}, "timed_out", "it took longer than 30 s"),
+    (impatient, {"retries": 0}, "failed", "TimeoutError"),
+    (takes(7200), {"run_timeout_s": 0}, "ok", ""),
+    (no_text, {}, "failed", "TypeError: a handler returns text or None, not int"),
+    (lambda due: "done", {}, "failed", "TypeError: "),
+])  # fmt: skip
+async def test_what_a_handler_does_wrong_is_a_failure(
+    handler: Any, policy: dict[str, object], status: str, error: str
+) -> None:
+    async with started(handler) as jobs:
+        job = await jobs.add("job", at(10), policy=policy)
         await asyncio.sleep(7300)
-        assert await ends(jobs, job.id) == ["ok"]
-
-
-async def test_what_is_no_text_is_a_failure() -> None:
-    async def count(due: Due) -> int:
-        return 7
-
-    jobs = JobScheduler(MemoryStore(), clock=LoopClock())
-    jobs.on_due(count)  # type: ignore[type-var]
-    async with jobs:
-        await jobs.start()
-        await jobs.add("job", at(10))
-        await asyncio.sleep(11)
-        (row,) = await log_of(jobs)
-    assert row.error == "TypeError: a handler returns text or None, not int"
-
-
-async def test_a_function_that_is_no_coroutine_function_is_a_failure() -> None:
-    jobs = JobScheduler(MemoryStore(), clock=LoopClock())
-    jobs.on_due(lambda due: "done")  # type: ignore[type-var]
-    async with jobs:
-        await jobs.start()
-        await jobs.add("job", at(10))
-        await asyncio.sleep(11)
-        (row,) = await log_of(jobs)
-    assert row.error.startswith("TypeError: ")
+        (row,) = await log_of(jobs, job.id)
+    assert (row.status, row.attempts) == (status, 1)
+    assert row.error.startswith(error)
+    assert handler is not hangs or row.finished_at == after(40)
 
 
 async def test_long_texts_are_cut_and_all_others_can_be_kept() -> None:
@@ -252,9 +210,6 @@ async def test_five_failures_in_a_row_switch_a_job_off_if_the_policy_says_so() -
     assert (job.state, job.failures, len(script.begun)) == (JobState.ACTIVE, 0, 6)
 
 
-# ---------------------------------------------------------------------------- several at once
-
-
 async def test_a_handler_that_hangs_delays_no_other_job() -> None:
     script = Script([hangs])
     async with started(script, concurrency=2) as jobs:
@@ -265,22 +220,15 @@ async def test_a_handler_that_hangs_delays_no_other_job() -> None:
 
 
 async def test_no_more_handlers_work_at_once_than_were_allowed() -> None:
+    """The wait for others is no part of the time limit."""
     script = Script([takes(10)] * 9)
     async with started(script, concurrency=3) as jobs:
         for number in range(9):
-            await jobs.add(f"job-{number}", at(60))
+            await jobs.add(f"job-{number}", at(60), policy={"run_timeout_s": 15})
         await asyncio.sleep(120)
-    assert (script.most_active, len(script.begun)) == (3, 9)
+        stats = await jobs.stats()
+    assert (script.most_active, len(script.begun), stats.ok) == (3, 9, 9)
     assert script.at == [60] * 3 + [70] * 3 + [80] * 3
-
-
-async def test_the_wait_for_others_is_no_part_of_the_time_limit() -> None:
-    script = Script([takes(20), takes(20)])
-    async with started(script, concurrency=1) as jobs:
-        two = [await jobs.add(slug, at(60), policy={"run_timeout_s": 30}) for slug in "ab"]
-        await asyncio.sleep(120)
-        assert [await ends(jobs, job.id) for job in two] == [["ok"], ["ok"]]
-    assert script.at == [60, 80]
 
 
 async def test_a_job_runs_once_at_a_time_and_what_comes_meanwhile_is_counted() -> None:
@@ -294,29 +242,19 @@ async def test_a_job_runs_once_at_a_time_and_what_comes_meanwhile_is_counted() -
     assert (script.most_active, job.coalesced) == (1, 2)
 
 
-async def test_a_crowd_is_claimed_before_its_time_and_begins_on_time() -> None:
-    script = Script()
-    async with started(script, concurrency=100) as jobs:
-        for number in range(100):
-            await jobs.add(f"job-{number}", at(60))
-        await asyncio.sleep(61)
-    assert script.at == [60] * 100
-
-
-async def test_what_is_removed_just_before_its_time_does_not_run_in_a_crowd_either() -> None:
+@pytest.mark.parametrize("meddled", [0, 2])
+async def test_a_crowd_begins_on_time_but_for_what_is_taken_out_just_before(meddled: int) -> None:
     script = Script()
     async with started(script, concurrency=100) as jobs:
         for number in range(100):
             await jobs.add(f"job-{number}", at(60))
         await asyncio.sleep(59.95)
-        await jobs.remove("job-7")
-        await jobs.pause("job-8")
+        if meddled:
+            await jobs.remove("job-7")
+            await jobs.pause("job-8")
         await asyncio.sleep(10)
-    assert {"job-7", "job-8"}.isdisjoint(script.slugs())
-    assert len(script.begun) == 98
-
-
-# ---------------------------------------------------------------------------- by hand
+    assert script.at == [60] * (100 - meddled)
+    assert not meddled or {"job-7", "job-8"}.isdisjoint(script.slugs())
 
 
 async def test_a_run_by_hand_leaves_the_schedule_as_it_is() -> None:
@@ -347,20 +285,6 @@ async def test_a_job_that_runs_is_not_run_by_hand() -> None:
             await jobs.run("other")
 
 
-async def test_before_the_start_and_after_the_end_nothing_runs_by_hand() -> None:
-    script = Script()
-    jobs = service(handler=script)
-    await jobs.add("job", every(60))
-    assert await jobs.run("job") is RunNow.OFF
-    await jobs.start()
-    await jobs.stop()
-    assert await jobs.run("job") is RunNow.OFF
-    assert script.begun == []
-
-
-# ---------------------------------------------------------------------------- meanwhile
-
-
 async def test_a_pause_during_a_run_wins() -> None:
     script = Script([takes(30)])
     async with started(script) as jobs:
@@ -385,10 +309,7 @@ async def test_an_update_during_a_run_holds_for_the_next_one() -> None:
         change = JobChange(schedule=every(100), payload=Prompt("new"), policy={"retries": 0})
         await jobs.update("job", change)
         await asyncio.sleep(200)
-    assert [(due.text, began) for due, began in zip(script.begun, script.at, strict=True)] == [
-        ("old", 60),
-        ("new", 170),
-    ]
+    assert ([due.text for due in script.begun], script.at) == (["old", "new"], [60, 170])
 
 
 async def test_a_job_that_is_removed_during_its_run_is_gone_and_its_log_stays() -> None:
@@ -399,10 +320,9 @@ async def test_a_job_that_is_removed_during_its_run_is_gone_and_its_log_stays() 
         await jobs.remove("job")
         await asyncio.sleep(600)
         assert script.ended == ["job"]
-        with pytest.raises(UnknownJob):
-            await jobs.get("job")
-        with pytest.raises(UnknownJob):
-            await jobs.run_log("job")
+        for ask in (jobs.get, jobs.run_log):
+            with pytest.raises(UnknownJob):
+                await ask("job")
         assert await ends(jobs, job.id) == ["ok"]
 
 
@@ -425,9 +345,6 @@ async def test_a_handler_may_change_jobs_its_own_too(
         job = await jobs.add("job", at(10))
         await asyncio.sleep(11)
         assert await ends(jobs, job.id) == ["ok"]
-
-
-# ---------------------------------------------------------------------------- looking
 
 
 async def test_what_jobs_did_is_counted() -> None:

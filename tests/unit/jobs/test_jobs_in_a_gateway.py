@@ -95,8 +95,6 @@ async def test_a_job_that_ran_once_is_deleted_but_one_of_a_model_is_kept_as_comp
 
 
 # ---------------------------------------------------------------------------- retries
-
-
 async def test_a_transient_failure_is_tried_again_as_another_run() -> None:
     agent = ScriptedAgent(Fail(BUSY), Fail(BUSY))
     async with a_process(agent) as gateway:
@@ -145,8 +143,6 @@ async def test_only_what_may_help_and_harms_nobody_is_tried_again(step: Step, tr
 
 
 # ---------------------------------------------------------------------------- what people are told
-
-
 async def test_a_failure_is_told_in_one_line_and_by_a_quiet_job_only_the_third_in_a_row() -> None:
     agent = ScriptedAgent(otherwise=lambda _: Fail(BROKEN))
     async with a_process(agent) as gateway:
@@ -194,8 +190,6 @@ async def test_the_last_chat_is_where_somebody_spoke_last() -> None:
 
 
 # ---------------------------------------------------------------------------- changes meanwhile
-
-
 async def test_a_pause_during_a_run_wins() -> None:
     agent = ScriptedAgent(Block())
     async with at_work(agent, Wanted(every(600))) as (gateway, job):
@@ -297,8 +291,6 @@ async def test_a_busy_conversation_is_respected(on_busy: str, rest: list[datetim
 
 
 # ---------------------------------------------------------------------------- ends of processes
-
-
 async def test_a_shutdown_gives_a_run_back_and_it_runs_again() -> None:
     """SPEC QUEUE-11: no attempt is counted."""
     database = MemoryDatabase()

@@ -202,8 +202,6 @@ async def test_a_job_that_is_stopped_just_before_its_next_attempt_ends() -> None
 
 
 # ---------------------------------------------------------------------------- minds that change
-
-
 @pytest.mark.parametrize("how", ["delete", "pause", "later"])
 async def test_what_is_changed_while_it_waits_for_its_lane_does_not_run(how: str) -> None:
     agent = ScriptedAgent(Block())
@@ -273,8 +271,6 @@ async def test_a_stop_takes_what_waits_for_room_at_its_agent() -> None:
 
 
 # ---------------------------------------------------------------------------- busy and full
-
-
 async def test_a_run_by_hand_that_ends_when_it_is_due_makes_it_skip_nothing() -> None:
     agent = ScriptedAgent(Say("by hand", after_s=100))
     async with a_process(agent, Ways(cron_lane=5, jobs=setup(on_busy="skip"))) as gateway:
@@ -327,8 +323,6 @@ async def test_what_was_missed_delays_nothing_that_is_on_time() -> None:
 
 
 # ---------------------------------------------------------------------------- work and the end
-
-
 class Slow:
     """A work source that takes its time; ``held`` is what it gave back or was told."""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,6 +26,8 @@ from goclaw_py import (
     MemoryStore,
     Prompt,
 )
+from goclaw_py.jobs.execution_models import OccurrenceStatus
+from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.model.errors import (
     BadCron,
     BadJob,
@@ -36,11 +40,13 @@ from goclaw_py.model.errors import (
     UnknownJob,
     UnknownZone,
 )
+from goclaw_py.testing.agents import Say
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 from tests.support.jobs import after, at, every
 from tests.unit.jobs.service_parts import (
     Script,
+    Step,
     ends,
     fails,
     hangs,
@@ -51,8 +57,10 @@ from tests.unit.jobs.service_parts import (
     started,
     takes,
 )
+from tests.unit.jobs.timeline import Timeline
 
-# ---------------------------------------------------------------------------- beginning
+DOWN = ConnectionError("down")
+BAD_SLUGS = ["", "Daily", "../etc", "a b", "-x", "a" * 65, "ä"]
 
 
 async def test_a_service_needs_a_handler_and_is_started_once() -> None:
@@ -63,17 +71,12 @@ async def test_a_service_needs_a_handler_and_is_started_once() -> None:
     await jobs.start()
     with pytest.raises(RuntimeError, match="once"):
         await jobs.start()
-    await jobs.stop()
-    with pytest.raises(RuntimeError, match="once"):
-        await jobs.start()
-
-
-async def test_a_service_that_was_not_started_can_be_stopped_for_good() -> None:
-    jobs = service()
-    await jobs.stop()
-    await jobs.stop()
-    with pytest.raises(RuntimeError, match="once"):
-        await jobs.start()
+    stopped_before = service()
+    for ended in (jobs, stopped_before, stopped_before):
+        await ended.stop()
+    for ended in (jobs, stopped_before):
+        with pytest.raises(RuntimeError, match="once"):
+            await ended.start()
 
 
 async def test_leaving_the_block_stops_and_leaves_no_task_behind() -> None:
@@ -101,40 +104,41 @@ async def test_an_exception_in_the_block_does_not_wait_for_handlers() -> None:
     assert (loop.time(), script.ended) == (11, ["job"])
 
 
-# ---------------------------------------------------------------------------- stop
-
-
-async def test_a_stop_lets_handlers_end_and_starts_nothing_more() -> None:
-    script = Script([takes(20)])
-    jobs = service(handler=script)
-    await jobs.start()
-    await jobs.add("job", every(60))
-    await jobs.add("next", at(70))
-    await asyncio.sleep(65)
-    await jobs.stop(30)
-    assert asyncio.get_running_loop().time() == 80
-    assert await ends(jobs) == ["ok"]
-    await asyncio.sleep(600)
-    assert script.slugs() == ["job"]
-
-
-async def test_what_takes_longer_is_cancelled_and_given_back() -> None:
-    """SPEC CRON-5: it runs again at the next start, as the same occurrence."""
-    database, script = MemoryDatabase(), Script([hangs])
+@pytest.mark.usefixtures("no_jitter")
+@pytest.mark.parametrize(("steps", "stop_at", "wait_s", "ends_at", "status", "begun_at"), [
+    ([takes(20)], 15, 30, 30, "ok", [10]),
+    ([hangs], 15, 30, 45, "interrupted", [10]),
+    ([ignores(300)], 15, 5, 30, "interrupted", [10]),
+    ([fails(DOWN)] * 9, 17, 60, 17, "interrupted", [10, 12, 16]),
+    ([fails(DOWN, after_s=10)], 15, 60, 20, "interrupted", [10]),
+], ids=["waited for", "cut", "cut in vain", "between attempts", "not tried again"])  # fmt: skip
+async def test_a_stop_lets_handlers_end_and_gives_back_what_they_do_not(
+    steps: list[Step],
+    stop_at: float,
+    wait_s: float,
+    ends_at: float,
+    status: str,
+    begun_at: list[float],
+) -> None:
+    """SPEC CRON-5: it runs again at the next start, as the same occurrence and attempt."""
+    database, script, second = MemoryDatabase(), Script(list(steps)), Script()
     jobs = service(database, script)
     await jobs.start()
     job = await jobs.add("job", at(10))
-    await asyncio.sleep(15)
-    await jobs.stop(30)
-    assert asyncio.get_running_loop().time() == 45
-    assert (await ends(jobs), script.ended) == (["interrupted"], ["job"])
-    async with started(script, database) as again:
-        await asyncio.sleep(1)
+    await jobs.add("next", at(stop_at + 1))
+    await asyncio.sleep(stop_at)
+    await jobs.stop(wait_s)
+    assert asyncio.get_running_loop().time() == ends_at
+    assert await ends(jobs, job.id) == [status]
+    await asyncio.sleep(600)
+    assert (script.at, set(script.slugs())) == (begun_at, {"job"})
+    async with started(second, database) as again:
+        await asyncio.sleep(10)
         (row,) = await log_of(again, job.id)
-    assert row.status == "ok"
-    assert [due.occurrence for due in script.begun] == [row.id, row.id]
-    # A shutdown takes no attempt.
-    assert [due.attempt for due in script.begun] == [1, 1]
+    # What a handler says that ignored its cancellation is refused.
+    assert (row.status, row.output) == ("ok", "done")
+    again_begun = [(due.occurrence, due.attempt) for due in second.begun if due.job.id == job.id]
+    assert again_begun == ([] if status == "ok" else [(row.id, 1)])
 
 
 async def test_what_waits_for_a_free_place_is_given_back_at_once() -> None:
@@ -166,29 +170,6 @@ async def test_a_crowd_that_waits_for_its_time_is_given_back_at_once() -> None:
     assert len(script.begun) == 100
 
 
-@pytest.mark.usefixtures("no_jitter")
-async def test_what_waits_for_its_next_attempt_is_given_back_at_once() -> None:
-    script = Script([fails(ConnectionError("down"))] * 9)
-    jobs = service(handler=script)
-    await jobs.start()
-    await jobs.add("job", at(10))
-    await asyncio.sleep(17)
-    await jobs.stop(60)
-    assert asyncio.get_running_loop().time() == 17
-    assert (await ends(jobs), script.at) == (["interrupted"], [10, 12, 16])
-
-
-async def test_a_failure_during_a_stop_is_not_tried_again_here() -> None:
-    script = Script([fails(ConnectionError("down"), after_s=10)])
-    jobs = service(handler=script)
-    await jobs.start()
-    await jobs.add("job", at(10))
-    await asyncio.sleep(15)
-    await jobs.stop(60)
-    assert asyncio.get_running_loop().time() == 20
-    assert (await ends(jobs), len(script.begun)) == (["interrupted"], 1)
-
-
 async def test_a_second_stop_cuts_the_wait_short() -> None:
     script = Script([hangs])
     jobs = service(handler=script)
@@ -201,22 +182,6 @@ async def test_a_second_stop_cuts_the_wait_short() -> None:
     await first
     assert asyncio.get_running_loop().time() == 20
     assert await ends(jobs) == ["interrupted"]
-
-
-async def test_a_handler_that_ignores_its_cancellation_is_not_waited_for_for_ever() -> None:
-    """Its late result is refused: the occurrence is not this process's any more."""
-    database, script = MemoryDatabase(), Script([ignores(300)])
-    jobs = service(database, script)
-    await jobs.start()
-    job = await jobs.add("job", at(10))
-    await asyncio.sleep(15)
-    await jobs.stop(5)
-    assert asyncio.get_running_loop().time() == 30
-    assert await ends(jobs) == ["interrupted"]
-    async with started(Script(), database) as again:
-        await asyncio.sleep(600)
-        (row,) = await log_of(again, job.id)
-    assert (script.ended, row.output) == (["job"], "done")
 
 
 async def test_a_result_is_stored_although_the_time_to_end_is_over() -> None:
@@ -259,9 +224,6 @@ async def test_a_handler_cannot_stop_the_service_that_waits_for_it() -> None:
     (row,) = await log_of(jobs, job.id)
     await jobs.stop()
     assert row.output == "went on"
-
-
-# ---------------------------------------------------------------------------- several processes
 
 
 async def test_a_restart_keeps_the_schedule() -> None:
@@ -351,50 +313,41 @@ async def test_a_service_that_was_declared_dead_writes_nothing_late_and_works_on
 async def test_a_service_that_claims_its_lost_occurrence_again_has_one_result_of_it() -> None:
     """What the first handler says after that belongs to nobody."""
     store, script = FlakyStore(), Script([ignores(20), takes(60, "second")])
-    jobs = service(store, script)
-    await jobs.start()
-    job = await jobs.add("job", at(10))
-    await asyncio.sleep(11)
-    (node,) = await store.nodes()
-    await store.end_lease(node.id, now=after(0))
-    await store.recover(now=after(11), max_attempts=3, apology="")
-    await asyncio.sleep(30)
-    (row,) = await log_of(jobs, job.id)
-    assert (row.status, len(script.begun), script.active) == ("running", 2, 1)
-    await asyncio.sleep(60)
-    (row,) = await log_of(jobs, job.id)
-    assert (row.status, row.output) == ("ok", "second")
-    await jobs.stop()
+    async with started(script, store) as jobs:
+        job = await jobs.add("job", at(10))
+        await asyncio.sleep(11)
+        (node,) = await store.nodes()
+        await store.end_lease(node.id, now=after(0))
+        await store.recover(now=after(11), max_attempts=3, apology="")
+        await asyncio.sleep(30)
+        (row,) = await log_of(jobs, job.id)
+        assert (row.status, len(script.begun), script.active) == ("running", 2, 1)
+        await asyncio.sleep(60)
+        (row,) = await log_of(jobs, job.id)
+        assert (row.status, row.output) == ("ok", "second")
 
 
 async def test_jobs_go_on_when_the_database_is_back() -> None:
     store, script = FlakyStore(), Script()
-    jobs = service(store, script)
-    await jobs.start()
-    await jobs.add("job", every(60))
-    await asyncio.sleep(50)
-    store.away = True
-    await asyncio.sleep(60)
-    store.away = False
-    await asyncio.sleep(10)
-    assert await ends(jobs) == ["ok"]
-    await jobs.stop()
+    async with started(script, store) as jobs:
+        await jobs.add("job", every(60))
+        await asyncio.sleep(50)
+        store.away = True
+        await asyncio.sleep(60)
+        store.away = False
+        await asyncio.sleep(10)
+        assert await ends(jobs) == ["ok"]
 
 
 async def test_a_bug_below_ends_no_duty(caplog: pytest.LogCaptureFixture) -> None:
     store, script = FlakyStore(), Script()
-    jobs = service(store, script)
-    await jobs.start()
-    await jobs.add("job", every(60))
-    await asyncio.sleep(30)
-    store.errors["next_job_due"] = ZeroDivisionError("a bug")
-    await asyncio.sleep(60)
-    assert script.slugs() == ["job"]
-    assert "background_task_crashed" in [record.getMessage() for record in caplog.records]
-    await jobs.stop()
-
-
-# ---------------------------------------------------------------------------- wrong input
+    async with started(script, store) as jobs:
+        await jobs.add("job", every(60))
+        await asyncio.sleep(30)
+        store.errors["next_job_due"] = ZeroDivisionError("a bug")
+        await asyncio.sleep(60)
+        assert script.slugs() == ["job"]
+        assert "background_task_crashed" in [record.getMessage() for record in caplog.records]
 
 
 @pytest.mark.parametrize(
@@ -413,24 +366,19 @@ async def test_a_bug_below_ends_no_duty(caplog: pytest.LogCaptureFixture) -> Non
         (every(60), {"policy": {"session": "main"}}, BadJob),
         (every(60), {"max_runs": 0}, BadJob),
         (every(60), {"text": "x" * 100_001}, BadJob),
+        *((every(60), {"slug": slug}, (BadJob, ValueError)) for slug in BAD_SLUGS),
         ("0 9 * * *", {}, TypeError),
         (timedelta(minutes=1), {}, TypeError),
         (None, {}, TypeError),
     ],
 )
 async def test_a_job_that_cannot_be_is_refused_and_nothing_is_stored(
-    schedule: Any, options: dict[str, Any], error: type[Exception]
+    schedule: Any, options: dict[str, Any], error: type[Exception] | tuple[type[Exception], ...]
 ) -> None:
     jobs = service()
     with pytest.raises(error):
-        await jobs.add("job", schedule, **options)
+        await jobs.add(**{"slug": "job", "schedule": schedule, **options})
     assert (await jobs.list()).total == 0
-
-
-@pytest.mark.parametrize("slug", ["", "Daily", "../etc", "a b", "-x", "a" * 65, "ä"])
-async def test_a_slug_is_short_and_plain(slug: str) -> None:
-    with pytest.raises((BadJob, ValueError)):
-        await service().add(slug, every(60), "report")
 
 
 async def test_slugs_are_taken_once_and_there_are_only_so_many_jobs() -> None:
@@ -464,28 +412,78 @@ async def test_a_wrong_update_changes_nothing() -> None:
 
 async def test_what_is_not_there_is_named() -> None:
     jobs = service()
-    asked = [jobs.get, jobs.remove, jobs.pause, jobs.resume, jobs.run_log, jobs.stats]
-    for ask in asked:
+    for ask in (jobs.get, jobs.remove, jobs.pause, jobs.resume, jobs.run_log, jobs.stats):
         with pytest.raises(UnknownJob, match="no job 'daily'"):
-            await ask("daily")  # type: ignore[operator]
+            await ask("daily")
 
 
-async def test_numbers_that_make_no_sense_are_refused() -> None:
+@pytest.mark.parametrize(("ask", "named"), [
+    (lambda jobs: jobs.run_log("job", limit=0), "limit"),
+    (lambda jobs: jobs.list(JobQuery(limit=0)), "limit"),
+    (lambda jobs: jobs.list(JobQuery(offset=-1)), "offset"),
+    (lambda jobs: jobs.stats(since=datetime(2026, 1, 1)), "offset"),  # noqa: DTZ001
+    (lambda jobs: jobs.stop(math.nan), "wait_s"),
+])  # fmt: skip
+async def test_numbers_that_make_no_sense_are_refused(
+    ask: Callable[[JobScheduler], Awaitable[object]], named: str
+) -> None:
     jobs = service()
     await jobs.add("job", every(60))
-    with pytest.raises(ValueError, match="limit"):
-        await jobs.run_log("job", limit=0)
-    with pytest.raises(ValueError, match="limit"):
-        await jobs.list(JobQuery(limit=0))
-    with pytest.raises(ValueError, match="offset"):
-        await jobs.list(JobQuery(offset=-1))
-    with pytest.raises(ValueError, match="offset"):
-        await jobs.stats(since=datetime(2026, 1, 1))  # noqa: DTZ001
-    with pytest.raises(ValueError, match="wait_s"):
-        await jobs.stop(math.nan)
+    with pytest.raises(ValueError, match=named):
+        await ask(jobs)
+
+
+async def test_a_service_that_cannot_work_is_refused() -> None:
     with pytest.raises(ValueError, match="concurrency"):
         service(concurrency=0)
     with pytest.raises(ValueError, match="max_jobs"):
         service(max_jobs=0)
     with pytest.raises(TypeError, match="handler"):
-        jobs.on_due("report")  # type: ignore[type-var]
+        service().on_due("report")  # type: ignore[type-var]
+
+
+ONE_AT_ONCE = replace(PROFILES["goclaw"], lane=1)
+
+
+async def test_what_waits_for_its_turn_at_the_end_does_not_begin_any_more() -> None:
+    line = Timeline({"first": [Say("1", 40)]})
+    await line.until("04:00")
+    async with line.service(ONE_AT_ONCE) as jobs:
+        await jobs.add("first", every(60))
+        await line.until("04:00:01")
+        await jobs.add("second", every(60))
+        await line.until("04:01:20")
+    assert line.told("""
+        Fri 04:01:00 first runs
+        Fri 04:01:20 second interrupted; next Fri 04:01:01
+        Fri 04:01:40 first ok; next Fri 04:02:40
+    """)
+
+
+async def test_a_handler_that_cancels_itself_has_ended_so() -> None:
+    """Or its job would be due again at once, and again."""
+
+    async def give_up(due: Due) -> str:
+        raise asyncio.CancelledError
+
+    jobs = JobScheduler(MemoryStore(), clock=LoopClock())
+    jobs.on_due(give_up)
+    async with jobs:
+        await jobs.add("report", every(60))
+        await jobs.start()
+        await asyncio.sleep(90)
+        (row,) = await jobs.run_log("report")
+    assert row.status is OccurrenceStatus.CANCELLED
+
+
+async def test_nothing_is_left_running_when_a_service_has_stopped() -> None:
+    line = Timeline({"long": [Say("1", 600)]})
+    await line.until("04:00")
+    async with line.service(ONE_AT_ONCE) as jobs:
+        await jobs.add("long", every(60))
+        await line.until("04:01:20")
+    assert line.told("""
+        Fri 04:01:00 long runs
+        Fri 04:01:50 long interrupted; next Fri 04:01:00
+    """)
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -50,8 +50,6 @@ def job(maker: Maker = Maker.OPERATOR, **facts: Any) -> Job:
 
 
 # ---------------------------------------------------------------------- names
-
-
 def test_a_job_is_called_by_its_name_or_else_by_its_slug() -> None:
     assert spec().title == "water"
     assert spec(name="Water the plants").title == "Water the plants"
@@ -91,8 +89,6 @@ def test_any_text_gives_a_slug_that_is_allowed_and_free(text: str, taken: set[st
 
 
 # ---------------------------------------------------------------------- owners
-
-
 @pytest.mark.parametrize(("target", "peer", "owner"), [
     (Target("telegram", "default", "42"), PeerKind.DIRECT, "telegram:direct:42"),
     (Target("telegram", "default", "-7", "9"), PeerKind.GROUP, "telegram:group:-7"),
@@ -128,8 +124,6 @@ def test_an_owner_that_is_no_chat_tells_none(owner: str) -> None:
 
 
 # ---------------------------------------------------------------------- what may not be
-
-
 def test_blanks_in_a_name_are_put_in_order() -> None:
     assert checked(spec(name="  Water \n the\tplants ")).name == "Water the plants"
 
@@ -243,8 +237,6 @@ def test_a_job_may_name_the_conversation_it_works_in() -> None:
 
 
 # ---------------------------------------------------------------------- how it behaves
-
-
 def test_a_job_behaves_as_the_settings_say_but_for_its_own_keys() -> None:
     base = PROFILES["halo"].policy
     assert job().policy(base) == base

@@ -62,8 +62,6 @@ def told(gateway: GatewayProcess, chat: str, word: str = "job") -> list[str]:
 
 
 # ---------------------------------------------------------------------- results
-
-
 async def test_a_persons_result_never_goes_to_who_spoke_last() -> None:
     """SPEC CRON-13, SEC-3: ``last`` is the last place of the owner."""
     async with a_process() as gateway:
@@ -109,8 +107,6 @@ async def test_the_result_of_an_owner_that_is_no_chat_goes_nowhere() -> None:
 
 
 # ---------------------------------------------------------------------- what reaches nobody
-
-
 async def log_row(gateway: GatewayProcess, job: Job) -> LoggedOccurrence:
     (row,) = await log_of(gateway, job)
     return row
@@ -219,8 +215,6 @@ async def test_a_conditional_job_that_says_nothing_tells_why(said: str, why: Why
 
 
 # ---------------------------------------------------------------------- failures
-
-
 @pytest.mark.parametrize("target", NOWHERE)
 @pytest.mark.parametrize(("notify", "schedule", "after_s"), [
     (Notify.ALWAYS, every(600), 700),
@@ -265,8 +259,6 @@ async def test_where_nobody_can_be_told_it_is_logged(caplog: pytest.LogCaptureFi
 
 
 # ---------------------------------------------------------------------- switched off
-
-
 @pytest.mark.parametrize("notify", Notify)
 async def test_a_job_that_is_switched_off_is_told_to_its_owner_whatever_else_is_told(
     notify: Notify,

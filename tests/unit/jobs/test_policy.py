@@ -28,6 +28,7 @@ from goclaw_py.jobs.policy import (
     for_model,
     policy_with,
 )
+from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import BadJob
 
 PLAIN = JobPolicy()
@@ -62,137 +63,88 @@ CHANGES: Mapping[str, tuple[object, object]] = {
 }
 
 
-# ---------------------------------------------------------------------- keys
-
-
-def test_every_key_of_a_policy_is_tried_here() -> None:
+def test_every_key_of_a_policy_can_be_changed_alone() -> None:
     assert set(CHANGES) == {field.name for field in fields(JobPolicy)}
-
-
-@pytest.mark.parametrize("key", CHANGES)
-def test_any_key_can_be_changed_alone(key: str) -> None:
-    given, read = CHANGES[key]
-    changed = policy_with(PLAIN, {key: given})
-    assert getattr(changed, key) == read
-    assert type(getattr(changed, key)) is type(read)
-    assert replace(changed, **{key: getattr(PLAIN, key)}) == PLAIN
-    assert changed != PLAIN
-
-
-def test_no_changes_leave_the_policy_as_it_is() -> None:
     assert policy_with(PLAIN, {}) == PLAIN
+    for key, (given, read) in CHANGES.items():
+        changed = policy_with(PLAIN, {key: given})
+        assert (getattr(changed, key), type(getattr(changed, key))) == (read, type(read))
+        assert replace(changed, **{key: getattr(PLAIN, key)}) == PLAIN != changed
 
 
 def test_a_key_that_does_not_exist_is_named_with_those_that_do() -> None:
-    with pytest.raises(
-        BadJob, match="no such key; there are anchor, auto_disable_after"
-    ) as refusal:
+    known = "no such key; there are anchor, auto_disable_after"
+    with pytest.raises(BadJob, match=known) as refusal:
         policy_with(PLAIN, {"min_interval": 60})
     assert refusal.value.key == "min_interval"
 
 
-@pytest.mark.parametrize(("key", "value", "allowed"), [
-    ("on_short", "shrink", "must be one of reject, clamp"),
-    ("anchor", None, "must be one of completion, grid, start"),
-    ("session", "JOB", "must be one of job, fresh, main, key"),
-    ("misfire", ["once"], "must be one of once, skip"),
-    ("stagger", "yes", "must be true or false"),
-    ("tools_in_runs", 1, "must be true or false"),
-    ("delete_after_run", None, "must be true or false"),
-    ("retries", 11, "must be a whole number from 0 to 10"),
-    ("retries", -1, "must be a whole number from 0 to 10"),
-    ("retries", 1.0, "must be a whole number from 0 to 10"),
-    ("retries", True, "must be a whole number from 0 to 10"),
-    ("retries", None, "must be a whole number from 0 to 10"),
-    ("turns", 0, "must be a whole number from 1 to 10000"),
-    ("max_per_agent", "1", "must be a whole number from 1 to 10000"),
-    ("history_keep", 0, "must be a whole number from 1 to 10000"),
-    ("backoff_s", 30, "must be a list of at most 32 times in seconds"),
-    ("backoff_s", "30", "must be a list of at most 32 times in seconds"),
-    ("backoff_s", [1] * 33, "must be a list of at most 32 times in seconds"),
-    ("backoff_s", [30, -1], f"must be a number from 0 to {YEAR_S:g}"),
-    ("backoff_s", [None], f"must be a number from 0 to {YEAR_S:g}"),
-    ("run_timeout_s", YEAR_S + 1, f"must be a number from 0 to {YEAR_S:g}"),
-    ("run_timeout_s", 10**400, f"must be a number from 0 to {YEAR_S:g}"),
-    ("run_timeout_s", "1e400", f"must be a number from 0 to {YEAR_S:g}"),
-    ("run_timeout_s", "nan", f"must be a number from 0 to {YEAR_S:g}"),
-    ("run_timeout_s", "30m", f"must be a number from 0 to {YEAR_S:g}"),
-    ("run_timeout_s", False, f"must be a number from 0 to {YEAR_S:g}"),
-    ("min_interval_s", None, f"must be a number from 0 to {YEAR_S:g}"),
-    ("jitter", 0.11, "must be a number from 0 to 0.1"),
-    ("usd", -0.01, "must be a number from 0 to 1e+06"),
-    ("usd", Decimal("NaN"), "must be a number from 0 to 1e+06"),
-    ("usd", Decimal("sNaN"), "must be a number from 0 to 1e+06"),
-    ("usd", [1], "must be a number from 0 to 1e+06"),
-    ("busy_delay_s", 0, f"must be a number from 1 to {YEAR_S:g}"),
-    ("busy_delay_s", 0.5, f"must be a number from 1 to {YEAR_S:g}"),
-    ("error_retry_s", 1e-9, f"must be a number from 1 to {YEAR_S:g}"),
+SECONDS = f"must be a number from 0 to {YEAR_S:g}"
+FROM_1_S = f"must be a number from 1 to {YEAR_S:g}"
+RETRIES = "must be a whole number from 0 to 10"
+COUNT = "must be a whole number from 1 to 10000"
+TIMES = "must be a list of at most 32 times in seconds"
+USD = "must be a number from 0 to 1e+06"
+
+
+@pytest.mark.parametrize(("key", "allowed", "values"), [
+    ("on_short", "must be one of reject, clamp", ["shrink"]),
+    ("anchor", "must be one of completion, grid, start", [None]),
+    ("session", "must be one of job, fresh, main, key", ["JOB"]),
+    ("misfire", "must be one of once, skip", [["once"]]),
+    ("stagger", "must be true or false", ["yes"]),
+    ("tools_in_runs", "must be true or false", [1]),
+    ("delete_after_run", "must be true or false", [None]),
+    ("retries", RETRIES, [11, -1, 1.0, True, None]),
+    ("turns", COUNT, [0]),
+    ("max_per_agent", COUNT, ["1"]),
+    ("history_keep", COUNT, [0]),
+    ("backoff_s", TIMES, [30, "30", [1] * 33]),
+    ("backoff_s", SECONDS, [[30, -1], [None]]),
+    ("run_timeout_s", SECONDS, [YEAR_S + 1, 10**400, "1e400", "nan", "30m", False]),
+    ("min_interval_s", SECONDS, [None]),
+    ("jitter", "must be a number from 0 to 0.1", [0.11]),
+    ("usd", USD, [-0.01, Decimal("NaN"), Decimal("sNaN"), [1]]),
+    ("busy_delay_s", FROM_1_S, [0, 0.5]),
+    ("error_retry_s", FROM_1_S, [1e-9]),
 ])  # fmt: skip
-def test_a_bad_value_is_refused_with_its_key(key: str, value: object, allowed: str) -> None:
-    with pytest.raises(BadJob) as refusal:
-        policy_with(PLAIN, {key: value})
-    assert (refusal.value.key, refusal.value.allowed) == (key, allowed)
+def test_a_bad_value_is_refused_with_its_key(key: str, allowed: str, values: list[object]) -> None:
+    for value in values:
+        with pytest.raises(BadJob) as refusal:
+            policy_with(PLAIN, {key: value})
+        assert (refusal.value.key, refusal.value.allowed) == (key, allowed), value
 
 
-@pytest.mark.parametrize("key", ["turns", "usd", "max_per_agent"])
-def test_a_limit_can_be_taken_away(key: str) -> None:
-    limited = replace(PLAIN, turns=1, usd=Decimal(1), max_per_agent=1)
-    assert getattr(policy_with(limited, {key: None}), key) is None
-
-
-def test_the_retry_after_an_error_can_be_switched_off() -> None:
+def test_limits_and_the_retry_after_an_error_can_be_taken_away() -> None:
+    for key in ("turns", "usd", "max_per_agent"):
+        limited = replace(PLAIN, turns=1, usd=Decimal(1), max_per_agent=1)
+        assert getattr(policy_with(limited, {key: None}), key) is None
     assert policy_with(PROFILES["caco"].policy, {"error_retry_s": 0}).error_retry_s == 0
 
 
-# ---------------------------------------------------------------------- budgets
-
-
-def test_a_scheduled_run_has_ten_turns_and_half_a_dollar() -> None:
-    budget = PLAIN.budget
-    assert (budget.turns, budget.usd, budget.seconds) == (10, Decimal("0.50"), 1800.0)
-    assert budget.tokens is None
-
-
-def test_a_run_without_a_time_limit_has_no_seconds_to_use_up() -> None:
+def test_a_scheduled_run_has_ten_turns_half_a_dollar_and_half_an_hour_if_it_is_limited() -> None:
+    assert PLAIN.budget == Budget(turns=10, tokens=None, usd=Decimal("0.50"), seconds=1800.0)
     assert policy_with(PLAIN, {"run_timeout_s": 0}).budget.seconds is None
 
 
-# ---------------------------------------------------------------------- jobs made by models
-
-
-def test_a_model_may_not_ask_for_more_than_one_run_a_minute() -> None:
-    assert for_model(PLAIN).min_interval_s == MODEL_MIN_INTERVAL_S == 60
+def test_what_a_model_made_runs_each_minute_at_most_and_is_kept_and_soon_switched_off() -> None:
+    made = for_model(PLAIN)
+    assert made.min_interval_s == MODEL_MIN_INTERVAL_S == 60
     assert for_model(PROFILES["caco"].policy).min_interval_s == 3600
-
-
-def test_what_a_model_made_is_switched_off_after_five_failures() -> None:
-    assert for_model(PLAIN).auto_disable_after == MODEL_AUTO_DISABLE == 5
+    assert made.auto_disable_after == MODEL_AUTO_DISABLE == 5
     assert for_model(replace(PLAIN, auto_disable_after=3)).auto_disable_after == 3
-
-
-def test_what_a_model_made_is_kept_after_its_run() -> None:
-    assert PLAIN.delete_after_run
-    assert not for_model(PLAIN).delete_after_run
-
-
-# ---------------------------------------------------------------------- profiles
+    assert (PLAIN.delete_after_run, made.delete_after_run) == (True, False)
 
 
 def test_there_are_five_profiles_and_goclaw_is_the_default() -> None:
     assert list(PROFILES) == ["goclaw", "caco", "oxydra", "halo", "herdctl"]
     assert DEFAULT_PROFILE is PROFILES["goclaw"]
-    assert all(name == profile.name for name, profile in PROFILES.items())
-
-
-@pytest.mark.parametrize("name", PROFILES)
-def test_a_profile_has_only_values_that_a_job_could_have(name: str) -> None:
-    policy = PROFILES[name].policy
-    values = {field.name: getattr(policy, field.name) for field in fields(policy)}
-    assert policy_with(PLAIN, values) == policy
-
-
-def test_only_oxydra_is_switched_off_until_somebody_switches_it_on() -> None:
     assert [name for name, profile in PROFILES.items() if not profile.enabled] == ["oxydra"]
+    for name, profile in PROFILES.items():
+        assert profile.name == name
+        # A profile has only values that a job could have.
+        values = {field.name: getattr(profile.policy, field.name) for field in fields(JobPolicy)}
+        assert policy_with(PLAIN, values) == profile.policy
 
 
 def test_halo_would_reach_its_hour_of_backoff_only_if_it_switched_off_later() -> None:

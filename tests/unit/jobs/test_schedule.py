@@ -57,8 +57,6 @@ def ran(due: datetime, started: datetime | None, ended: datetime) -> Ran:
 
 
 # ---------------------------------------------------------------------------- intervals
-
-
 @pytest.mark.parametrize(("text", "interval"), [
     ("1s", timedelta(seconds=1)),
     ("30s", timedelta(seconds=30)),
@@ -118,8 +116,6 @@ def test_an_interval_is_shown_in_its_largest_unit() -> None:
 
 
 # ---------------------------------------------------------------------------- stored and shown
-
-
 @pytest.mark.parametrize(("schedule", "stored"), [
     (At(NOW), {"kind": "at", "at": "2026-01-05T08:00:00Z"}),
     (HOURLY, {"kind": "every", "every_ms": 3_600_000}),
@@ -167,8 +163,6 @@ def test_what_is_no_schedule_is_refused(
 
 
 # ---------------------------------------------------------------------------- what may be
-
-
 @pytest.mark.parametrize("timing", [
     utc(At(NOW + timedelta(microseconds=1))),
     utc(HOURLY),
@@ -221,8 +215,6 @@ def test_seconds_may_be_forbidden() -> None:
 
 
 # ---------------------------------------------------------------------------- how often
-
-
 @pytest.mark.parametrize(("schedule", "minimum", "gap_s"), [
     (Every(timedelta(seconds=59)), MINUTE, 59),
     (Cron("0,30 9 * * *"), HOUR, 1800),
@@ -270,8 +262,6 @@ def test_the_hour_that_is_left_out_in_spring_makes_nothing_too_frequent() -> Non
 
 
 # ---------------------------------------------------------------------------- the first run
-
-
 @pytest.mark.parametrize("anchor", [Anchor.COMPLETION, Anchor.START])
 def test_an_interval_begins_with_itself_or_at_once(anchor: Anchor) -> None:
     assert first_run_at(utc(HOURLY, anchor=anchor), now=NOW) == NOW + HOUR
@@ -327,8 +317,6 @@ def test_the_last_instant_is_one_at_which_it_may_run() -> None:
 
 
 # ---------------------------------------------------------------------------- the next run
-
-
 def test_a_reminder_runs_once() -> None:
     assert next_run_at(utc(At(NOW)), ran(NOW, NOW, NOW + MINUTE)) is None
 
@@ -381,8 +369,6 @@ def test_after_its_end_a_job_does_not_run(timing: Timing) -> None:
 
 
 # ---------------------------------------------------------------------------- all of them
-
-
 def test_the_next_times_are_those_that_people_are_told() -> None:
     """SPEC CRON-2: creating echoes the next three."""
     timing = Timing(Cron("30 2 * * *"), "Europe/Berlin")

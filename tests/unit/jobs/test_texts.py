@@ -40,8 +40,6 @@ def due(now: datetime = NINE, here: str | None = None) -> texts.DueTimeText:
 
 
 # ---------------------------------------------------------------------------- what is delivered
-
-
 @pytest.mark.parametrize(("reply", "notify", "told", "why"), [
     ("hello", Notify.ALWAYS, "hello", None),
     ("  hello\n", Notify.ALWAYS, "  hello\n", None),
@@ -166,8 +164,6 @@ def test_a_chats_history_says_which_job_has_spoken() -> None:
 
 
 # ---------------------------------------------------------------------------- failures
-
-
 def test_a_failure_is_told_on_one_line_with_job_time_reason_and_next_try() -> None:
     later = NINE + timedelta(hours=1)
     line = texts.job_failed("tea", due(), "the model\nis away", later)
@@ -210,8 +206,6 @@ def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, 
 
 
 # ---------------------------------------------------------------------------- for the agent
-
-
 def told(notify: Notify = Notify.ALWAYS, title: str = "tea", zone: str = BERLIN) -> str:
     return texts.scheduled_run(title, NINE, NINE + timedelta(seconds=2), zone, notify)
 
@@ -263,8 +257,6 @@ def test_an_item_never_changes_the_prompt(prompt: str, title: str, body: str, ur
 
 
 # ---------------------------------------------------------------------------- lists
-
-
 def lines(
     *jobs: Job, total: int | None = None, enabled: bool = True, zone: str = BERLIN
 ) -> list[str]:
@@ -370,8 +362,6 @@ def test_a_refusal_is_a_sentence_that_names_no_owner(error: JobError, words: str
 
 
 # ---------------------------------------------------------------------------- zones
-
-
 def test_a_zone_that_is_no_more_keeps_no_run_from_being_told() -> None:
     assert "08:00:00+00:00" in told(zone="Atlantis/Port")
 
