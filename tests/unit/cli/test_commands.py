@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -20,11 +19,10 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.scheduler.views import LaneView, PeerView, StopReport
 from goclaw_py.store.migrate import SchemaStatus as Schema
-from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.conftest import Done, Shell, ThreadGateway
+from tests.unit.cli.processes import GOCLAW
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
-
-# ---------------------------------------------------------------------------- the whole
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
@@ -39,8 +37,7 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
 
 
 def test_it_runs_as_a_module_too() -> None:
-    command = [sys.executable, "-m", "goclaw_py", "version"]
-    got = subprocess.run(command, capture_output=True, text=True, check=True)
+    got = subprocess.run([*GOCLAW, "version"], capture_output=True, text=True, check=True)
     assert got.stdout.startswith("goclaw_py ")
 
 
@@ -94,32 +91,30 @@ def test_a_wrong_setting_is_one_line_each_and_exit_code_2(
     assert [line.split(":")[0] for line in got.err.splitlines()] == ["goclaw", "goclaw"]
 
 
-def test_an_unreachable_database_is_exit_code_3(goclaw: Shell, database: FakeControl) -> None:
-    database.failure = fakes.unavailable()
-    got = goclaw("runs", "list")
-    assert (got.code, got.err) == (3, "goclaw: the database does not answer\n")
-
-
-def test_a_command_that_needs_a_gateway_is_exit_code_3_without_one(
-    goclaw: Shell, database: FakeControl
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("runs list", "groups allow -1001", "outbox show 7", "outbox retry 7"),
+        *("outbox drop --all", "inbox list", "inbox show 8", "inbox retry 8", "inbox drop --all"),
+    ],
+)
+def test_an_unreachable_database_is_exit_code_3(
+    goclaw: Shell, database: FakeControl, command: str
 ) -> None:
+    database.failure = fakes.unavailable()
+    assert goclaw(*command.split()) == Done(3, "", "goclaw: the database does not answer\n")
+
+
+def test_what_cannot_be_done_is_told_in_one_line(goclaw: Shell, database: FakeControl) -> None:
     for command in (["status"], ["stop", "console"]):
         got = goclaw(*command)
         assert got.code == 3
         assert got.err.startswith("goclaw: no gateway ")
         assert got.err.count("\n") == 1
-
-
-def test_a_name_that_nothing_has_is_exit_code_1(goclaw: Shell, database: FakeControl) -> None:
-    got = goclaw("runs", "show", "ffff")
-    assert (got.code, got.err) == (1, "goclaw: no run, or several, with 'ffff'\n")
-
-
-def test_an_error_of_the_system_is_one_line(goclaw: Shell, database: FakeControl) -> None:
+    unknown = "goclaw: no run, or several, with 'ffff'\n"
+    assert goclaw("runs", "show", "ffff") == Done(1, "", unknown)
     database.failure = PermissionError(13, "Permission denied", "/x")
-    got = goclaw("runs", "list")
-    assert got.code == 1
-    assert got.err == "goclaw: /x: Permission denied\n"
+    assert goclaw("runs", "list") == Done(1, "", "goclaw: /x: Permission denied\n")
 
 
 # ---------------------------------------------------------------------------- with a gateway
@@ -164,7 +159,7 @@ def test_an_empty_gateway_says_so_in_words(goclaw: Shell, gateway: ThreadGateway
 
 
 def test_json_is_what_the_api_answers(goclaw: Shell, gateway: ThreadGateway) -> None:
-    status = json.loads(goclaw("status", "--json").out)
+    status = goclaw.data("status")
     assert status["lanes"][0]["name"] == "main"
     assert status["started_at"] == "2026-01-02T01:04:05Z"
 
@@ -195,21 +190,16 @@ def test_stop_takes_any_unique_part_of_a_session_key(goclaw: Shell, gateway: Thr
     assert goclaw("stop", "agent:main").code == 1
 
 
-def test_a_message_is_sent_into_a_conversation(goclaw: Shell, gateway: ThreadGateway) -> None:
-    got = goclaw("send", "console", "what is new?", "--queue")
-    assert got.out == "run 0190-aaaa\n"
-    call = ("send_message", fakes.SESSION, "what is new?", True)
-    assert gateway.control.calls[-1] == call
+def test_a_message_is_sent_into_a_conversation(
+    goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert goclaw("send", "console", "what is new?", "--queue").out == "run 0190-aaaa\n"
+    assert ("send_message", fakes.SESSION, "what is new?", True) in gateway.control.calls
     busy = goclaw("send", "console", "what is new?")
     assert (busy.code, "busy" in busy.err) == (1, True)
     assert goclaw("send", "api", "hello").code == 1
     assert goclaw("send", "nowhere", "hello").code == 1
     assert goclaw("send", "console", " ").code == 2
-
-
-def test_what_is_sent_can_come_from_a_pipe(
-    goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe\n"))
     assert goclaw("send", "console", "-", "--queue").code == 0
     assert gateway.control.calls[-1][2] == "from a pipe\n"
@@ -235,36 +225,19 @@ def test_a_list_is_a_table_for_people(
         assert word in got.out
 
 
-@pytest.mark.parametrize(
-    ("command", "length"),
-    [
-        (["sessions", "list", "--limit", "1"], 1),
-        (["sessions", "show", "console"], 2),
-        (["runs", "list"], 2),
-        (["outbox", "list"], 1),
-        (["inbox", "list"], 2),
-        (["groups", "list"], 4),
-        (["pairing", "list"], 2),
-        (["pairing", "people"], 2),
-        (["runs", "show", "0190-a"], 3),
-    ],
-)
-def test_a_list_is_json_for_programs(
-    goclaw: Shell, database: FakeControl, command: list[str], length: int
-) -> None:
-    got = goclaw(*command, "--json")
-    assert len(json.loads(got.out)) == length
-
-
-def test_a_session_is_shown_with_its_history_and_without_control_characters(
+def test_sessions_are_shown_without_control_characters(
     goclaw: Shell, database: FakeControl
 ) -> None:
+    assert len(goclaw.data("sessions", "list", "--limit", "1")) == 1
     got = goclaw("sessions", "show", "console", "--limit", "5")
     assert "Grüße [2J" in got.out
     assert "\x1b" not in got.out
     assert "node-1" in got.out
     assert ("history", fakes.SESSION, 5) in database.calls
     assert "none" in goclaw("sessions", "show", "api").out
+    # Any unique part of a key names a session.
+    assert goclaw("sessions", "reset", "console").out == f"reset {fakes.SESSION}\n"
+    assert database.calls[-1] == ("reset", fakes.SESSION)
 
 
 def test_a_run_is_shown_with_everything_that_is_known(
@@ -288,25 +261,11 @@ def test_a_run_is_shown_with_everything_that_is_known(
 
 def test_a_pipe_gets_whole_cells(goclaw: Shell, database: FakeControl) -> None:
     long = "agent:main:telegram:direct:" + "9" * 200
-    database.snapshot = fakes.STATUS
-    row = replace(
-        fakes.DEAD, message=replace(fakes.DEAD.message, target=replace(fakes.LOCAL, chat=long))
-    )
-    database.rows = [row]
+    message = replace(fakes.DEAD.message, target=replace(fakes.LOCAL, chat=long))
+    database.rows = [replace(fakes.DEAD, message=message)]
     assert f"console/default/{long}" in goclaw("outbox", "list").out
-
-
-def test_empty_lists_say_what_is_missing(goclaw: Shell, database: FakeControl) -> None:
     database.rows = []
     assert goclaw("outbox", "list").out == "no messages\n"
-
-
-# ---------------------------------------------------------------------------- changes
-
-
-def test_reset_takes_any_unique_part_of_a_session_key(goclaw: Shell, database: FakeControl) -> None:
-    assert goclaw("sessions", "reset", "console").out == f"reset {fakes.SESSION}\n"
-    assert database.calls[-1] == ("reset", fakes.SESSION)
 
 
 # ---------------------------------------------------------------------------- run, migrate
@@ -315,9 +274,9 @@ def test_reset_takes_any_unique_part_of_a_session_key(goclaw: Shell, database: F
 class Runs:
     """Stands for the gateway: remembers how it was asked to run."""
 
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self) -> None:
         self.front: object = "never asked"
-        self.error = error
+        self.error: Exception | None = None
 
     def __call__(
         self,
@@ -335,29 +294,19 @@ class Runs:
         return 1
 
 
-def test_run_without_a_terminal_does_not_chat(
+def test_run_tells_what_it_can_and_chats_only_where_it_is_asked_to(
     goclaw: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = Runs()
     monkeypatch.setattr(composition, "run_gateway", runs)
-    got = goclaw("run")
+    assert goclaw("run") == Done(1, "", "ready\n")
     assert (runs.front, runs.may_migrate) == (None, True)
-    assert (got.code, got.err) == (1, "ready\n")
     goclaw("run", "--no-migrate")
     assert not runs.may_migrate
-
-
-def test_run_chats_where_it_is_asked_to(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = Runs()
-    monkeypatch.setattr(composition, "run_gateway", runs)
     goclaw("run", "--console")
     assert callable(runs.front)
-
-
-def test_run_tells_why_it_cannot(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(composition, "run_gateway", Runs(StoreUnavailable("no database")))
-    got = goclaw("run")
-    assert (got.code, got.err) == (3, "goclaw: no database\n")
+    runs.error = StoreUnavailable("no database")
+    assert goclaw("run") == Done(3, "", "goclaw: no database\n")
 
 
 def test_migrate_shows_or_does_what_is_pending(

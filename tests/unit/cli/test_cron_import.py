@@ -18,7 +18,7 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import JobDraft
 from goclaw_py.store.memory import MemoryStore
-from tests.unit.cli.conftest import Done, Shell
+from tests.unit.cli.conftest import Done, Shell, lines
 from tests.unit.cli.cron_desk import ANN, NOW, OPERATOR, JobControl
 
 CACO = {
@@ -51,15 +51,39 @@ schedules:
 """
 
 
-def caco(folder: Path, changes: dict[str, object], last_run: object = None) -> Path:
-    """A folder of a schedule of caco."""
-    definition = {**CACO, **changes}
-    place = folder / str(definition["slug"]).strip("./")
-    place.mkdir(parents=True)
-    (place / "definition.json").write_text(json.dumps(definition))
-    if last_run is not None:
-        (place / "last-run.json").write_text(json.dumps(last_run))
-    return place
+class Files:
+    """A folder of files to import."""
+
+    def __init__(self, goclaw: Shell, folder: Path) -> None:
+        self._goclaw = goclaw
+        self.folder = folder
+
+    def caco(self, last_run: object = None, /, **changes: object) -> Path:
+        """Write a schedule of caco into a folder of its own."""
+        definition = {**CACO, **changes}
+        place = self.folder / str(definition["slug"]).strip("./")
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "definition.json").write_text(json.dumps(definition))
+        if last_run is not None:
+            (place / "last-run.json").write_text(json.dumps(last_run))
+        return place
+
+    def write(self, name: str, text: str | bytes) -> Path:
+        self.folder.mkdir(exist_ok=True)
+        path = self.folder / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    def load(self, *options: str | Path) -> Done:
+        """Import this folder, or what is named."""
+        words = [str(option) for option in options]
+        paths = [] if words and not words[0].startswith("--") else [str(self.folder)]
+        return self._goclaw("cron", "import", *paths, *words)
+
+
+@pytest.fixture
+def files(goclaw: Shell, tmp_path: Path) -> Files:
+    return Files(goclaw, tmp_path / "in")
 
 
 def results(done: Done) -> dict[str, str]:
@@ -70,13 +94,12 @@ def results(done: Done) -> dict[str, str]:
 # ---------------------------------------------------------------------------- caco
 
 
-def test_a_schedule_of_caco_is_a_job(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
-    caco(tmp_path / "in", {}, LAST_RUN)
-    got = goclaw("cron", "import", str(tmp_path / "in"))
+def test_a_schedule_of_caco_is_a_job(files: Files, cron: JobControl) -> None:
+    files.caco(LAST_RUN)
+    got = files.load()
     assert (got.code, got.err) == (0, "")
     job = cron.one()
-    assert job.spec.slug == "daily-standup"
-    assert job.spec.schedule == Cron("0 9 * * 1-5")
+    assert (job.spec.slug, job.spec.schedule) == ("daily-standup", Cron("0 9 * * 1-5"))
     assert (job.spec.zone, job.state) == ("UTC", JobState.ACTIVE)
     assert job.spec.payload == Prompt(str(CACO["prompt"]), "claude-sonnet")
     assert job.spec.policy == {"session": "job"}
@@ -92,15 +115,11 @@ def test_a_schedule_of_caco_is_a_job(goclaw: Shell, cron: JobControl, tmp_path: 
     ],
 )
 def test_the_next_run_is_kept_and_one_that_is_overdue_runs_once(
-    goclaw: Shell,
-    cron: JobControl,
-    tmp_path: Path,
-    last_run: dict[str, object] | None,
-    next_run: datetime,
+    files: Files, cron: JobControl, last_run: dict[str, object] | None, next_run: datetime
 ) -> None:
     """Without ``last-run.json`` the first run is the next regular one."""
-    caco(tmp_path / "in", {}, last_run)
-    goclaw("cron", "import", str(tmp_path / "in"))
+    files.caco(last_run)
+    files.load()
     assert cron.one().next_run_at == next_run
 
 
@@ -113,66 +132,57 @@ def test_the_next_run_is_kept_and_one_that_is_overdue_runs_once(
     ],
 )
 def test_all_kinds_of_schedules_of_caco_are_known(
-    goclaw: Shell, cron: JobControl, tmp_path: Path, schedule: dict[str, object], read: At | Every
+    files: Files, cron: JobControl, schedule: dict[str, object], read: At | Every
 ) -> None:
-    place = caco(tmp_path, {"schedule": {**schedule, "timezone": "Europe/Berlin"}})
+    place = files.caco(schedule={**schedule, "timezone": "Europe/Berlin"})
     # The folder of one schedule, and its file, are as good as the folder of all.
     for path in (place, place / "definition.json"):
-        assert goclaw("cron", "import", str(path)).code == 0
+        assert files.load(path).code == 0
     assert (cron.one().spec.schedule, cron.one().spec.zone) == (read, "Europe/Berlin")
 
 
-def test_a_fresh_session_and_a_schedule_that_is_off_stay_so(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
-    caco(tmp_path / "in", {"enabled": False, "sessionConfig": {"persistSession": False}})
-    goclaw("cron", "import", str(tmp_path / "in"))
+def test_a_fresh_session_and_a_schedule_that_is_off_stay_so(files: Files, cron: JobControl) -> None:
+    files.caco(enabled=False, sessionConfig={"persistSession": False})
+    files.load()
     job = cron.one()
     assert (job.state, job.next_run_at) == (JobState.PAUSED, None)
     assert job.spec.policy == {"session": "fresh"}
 
 
-def test_importing_twice_changes_nothing_twice(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
-    caco(tmp_path / "in", {}, {**LAST_RUN, "nextRun": "2026-01-01T09:00:00Z"})
-    (tmp_path / "in" / "coder.yaml").write_text(HERDCTL)
-    command = ("cron", "import", str(tmp_path / "in"), "--agent", "main", "--json")
-    assert set(results(goclaw(*command)).values()) == {"new"}
+def test_importing_twice_changes_nothing_twice(files: Files, cron: JobControl) -> None:
+    files.caco({**LAST_RUN, "nextRun": "2026-01-01T09:00:00Z"})
+    files.write("coder.yaml", HERDCTL)
+    assert set(results(files.load("--agent", "main", "--json")).values()) == {"new"}
     before = cron.all()
     cron.clock.at += timedelta(minutes=1)
-    got = goclaw(*command)
+    got = files.load("--agent", "main", "--json")
     assert (got.code, set(results(got).values())) == (0, {"unchanged"})
     assert cron.all() == before
 
 
 def test_a_job_that_is_there_is_brought_up_to_its_file(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
+    goclaw: Shell, files: Files, cron: JobControl
 ) -> None:
-    place = caco(tmp_path / "in", {})
-    goclaw("cron", "import", str(tmp_path / "in"))
+    files.caco()
+    files.load()
     # What the file does not say stays as it is.
     goclaw("cron", "edit", "daily-standup", "--to", "telegram:1", "--policy", "retries=0")
-    text = json.dumps({**CACO, "prompt": "Shorter", "enabled": False})
-    (place / "definition.json").write_text(text)
-    got = goclaw("cron", "import", str(tmp_path / "in"))
-    assert "updated: payload, paused" in got.out
+    files.caco(prompt="Shorter", enabled=False)
+    assert "updated: payload, paused" in files.load().out
     job = cron.one()
     assert (job.spec.payload, job.state) == (Prompt("Shorter", "claude-sonnet"), JobState.PAUSED)
     assert job.spec.target == Target("telegram", "default", "1")
     assert job.spec.policy == {"session": "job", "retries": 0}
-    (place / "definition.json").write_text(json.dumps(CACO))
-    assert "updated: payload, resumed" in goclaw("cron", "import", str(tmp_path / "in")).out
+    files.caco()
+    assert "updated: payload, resumed" in files.load().out
     assert cron.one().state is JobState.ACTIVE
 
 
 # ---------------------------------------------------------------------------- herdctl
 
 
-def test_schedules_of_herdctl_are_jobs(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
-    file = tmp_path / "coder.yaml"
-    file.write_text(HERDCTL)
-    assert goclaw("cron", "import", str(file)).code == 0
+def test_schedules_of_herdctl_are_jobs(files: Files, cron: JobControl) -> None:
+    assert files.load(files.write("coder.yaml", HERDCTL)).code == 0
     jobs = cron.all()
     assert set(jobs) == {"coder-check-issues", "coder-nightly-build", "coder-idle"}
     issues, nightly = jobs["coder-check-issues"], jobs["coder-nightly-build"]
@@ -184,37 +194,27 @@ def test_schedules_of_herdctl_are_jobs(goclaw: Shell, cron: JobControl, tmp_path
     assert jobs["coder-idle"].state is JobState.PAUSED
 
 
-def test_a_fleet_may_have_its_agents_in_one_file(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
+def test_a_fleet_may_have_its_agents_in_one_file(files: Files, cron: JobControl) -> None:
     schedules = {"poll": {"type": "interval", "interval": "1m"}}
-    file = tmp_path / "fleet.yml"
     for agents in (
         [{"name": "a", "schedules": schedules}, {"path": "agents/b.yaml"}, 7],
         {"a": {"schedules": schedules}, "b": {}},
     ):
-        file.write_text(json.dumps({"agents": agents}))
-        assert goclaw("cron", "import", str(file)).code == 0
+        assert files.load(files.write("fleet.yml", json.dumps({"agents": agents}))).code == 0
     assert set(cron.all()) == {"a-poll"}
 
 
-def test_one_agent_can_take_all_jobs(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
-    cron.rules = JobCreationRules(
-        cron.rules.profile, agents=(AgentName("main"),), sources=("issues",)
-    )
-    (tmp_path / "coder.yaml").write_text(HERDCTL)
-    got = goclaw("cron", "import", str(tmp_path / "coder.yaml"))
+def test_one_agent_can_take_all_jobs(files: Files, cron: JobControl) -> None:
+    main = (AgentName("main"),)
+    cron.rules = JobCreationRules(cron.rules.profile, agents=main, sources=("issues",))
+    file = files.write("coder.yaml", HERDCTL)
+    got = files.load(file)
     assert (got.code, cron.all()) == (1, {})
     assert got.err.count("there is no agent 'coder'; there are main") == 3
-    assert goclaw("cron", "import", str(tmp_path / "coder.yaml"), "--agent", "main").code == 0
+    assert files.load(file, "--agent", "main").code == 0
 
 
-def test_what_no_schedule_of_herdctl_can_be_is_named_and_the_rest_imported(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_text(
-        """
+BAD_HERDCTL = """
 name: a
 schedules:
   hook: {type: webhook}
@@ -227,8 +227,12 @@ schedules:
   half: {type: interval, interval: 5m, prompt: "\\ud800"}
   good: {type: interval, interval: 5m}
 """
-    )
-    got = goclaw("cron", "import", str(file))
+
+
+def test_what_no_schedule_of_herdctl_can_be_is_named_and_the_rest_imported(
+    files: Files, cron: JobControl
+) -> None:
+    got = files.load(files.write("a.yaml", BAD_HERDCTL))
     assert (got.code, set(cron.all())) == (1, {"a-good"})
     said = got.err.splitlines()
     names = ["half", "hook", "slow", "bare", "number", "words", "prompt", "source"]
@@ -264,8 +268,7 @@ def test_what_is_exported_can_be_imported_elsewhere(
     cron.make(JobDraft(At(NOW + timedelta(hours=1)), Prompt("x"), slug="over"))
     cron.stand("over", JobState.COMPLETED)
     got = goclaw("cron", "export", str(tmp_path / "jobs.json"))
-    assert (got.code, got.out) == (0, "")
-    assert got.err == "exported 3 jobs; left out 1 finished job\n"
+    assert got == Done(0, "", "exported 3 jobs; left out 1 finished job\n")
 
     cron.store = MemoryStore()
     got = goclaw("cron", "import", str(tmp_path / "jobs.json"), "--json")
@@ -299,44 +302,41 @@ def test_the_jobs_of_one_owner_are_exported(goclaw: Shell, cron: JobControl) -> 
     assert got.err == "exported 1 job\n"
 
 
-def test_where_the_grid_of_an_interval_begins_is_no_change(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
+def test_where_the_grid_of_an_interval_begins_is_no_change(files: Files, cron: JobControl) -> None:
     """It is decided when the job is made, and no other file knows it."""
     cron.rules = JobCreationRules(PROFILES["halo"])
-    schedule = {"type": "interval", "intervalMinutes": 60}
-    caco(tmp_path / "in", {"schedule": schedule})
-    goclaw("cron", "import", str(tmp_path / "in"))
+    files.caco(schedule={"type": "interval", "intervalMinutes": 60})
+    files.load()
     cron.clock.at += timedelta(minutes=7)
-    assert "unchanged" in goclaw("cron", "import", str(tmp_path / "in")).out
+    assert "unchanged" in files.load().out
 
 
 # ---------------------------------------------------------------------------- dry runs
 
 
 def test_a_dry_run_says_what_would_be_made_and_makes_nothing(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
+    files: Files, cron: JobControl
 ) -> None:
-    caco(tmp_path / "in", {})
-    caco(tmp_path / "in", {"slug": "bad", "schedule": {"type": "cron", "expression": "x"}})
-    got = goclaw("cron", "import", "--dry-run", str(tmp_path / "in"))
+    files.caco()
+    files.caco(slug="bad", schedule={"type": "cron", "expression": "x"})
+    got = files.load("--dry-run")
     assert (got.code, cron.all()) == (1, {})
-    head, row = (" ".join(line.split()) for line in got.out.splitlines())
+    head, row = lines(got.out)
     assert head == "JOB RESULT (DRY RUN) NEXT RUN FROM"
     assert row.startswith("daily-standup new Mon 2026-01-05 09:00:00 ")
     assert got.err.count("\n") == 1
     assert "invalid cron expression 'x'" in got.err
 
-    goclaw("cron", "import", str(tmp_path / "in"))
+    files.load()
     before = cron.one()
-    changed = {**CACO, "prompt": "other"}
-    (tmp_path / "in" / "daily-standup" / "definition.json").write_text(json.dumps(changed))
-    got = goclaw("cron", "import", "--dry-run", str(tmp_path / "in"))
-    assert "updated: payload" in got.out
+    files.caco(prompt="other")
+    assert "updated: payload" in files.load("--dry-run").out
     assert cron.one() == before
 
 
 # ---------------------------------------------------------------------------- bad input
+
+NO_SCHEDULE = "must have a type, and an expression, intervalMinutes or at"
 
 
 @pytest.mark.parametrize(
@@ -349,14 +349,8 @@ def test_a_dry_run_says_what_would_be_made_and_makes_nothing(
         ({"prompt": "a\0b"}, "prompt: must not contain NUL characters"),
         ({"prompt": "x" * 1_000_000}, "prompt: may have at most 100,000 characters"),
         ({"schedule": None}, "schedule: must be an object"),
-        (
-            {"schedule": {"type": "webhook"}},
-            "must have a type, and an expression, intervalMinutes or at",
-        ),
-        (
-            {"schedule": {"type": "cron"}},
-            "must have a type, and an expression, intervalMinutes or at",
-        ),
+        ({"schedule": {"type": "webhook"}}, NO_SCHEDULE),
+        ({"schedule": {"type": "cron"}}, NO_SCHEDULE),
         ({"schedule": {"type": "interval"}}, "an interval must be a number"),
         ({"schedule": {"type": "interval", "intervalMinutes": True}}, "must be a number"),
         ({"schedule": {"type": "interval", "intervalMinutes": 0}}, "interval"),
@@ -364,10 +358,7 @@ def test_a_dry_run_says_what_would_be_made_and_makes_nothing(
         ({"schedule": {"type": "interval", "intervalMinutes": 1e30}}, "too long"),
         ({"schedule": {"type": "at", "at": "2020-01-01T00:00:00Z"}}, "2020"),
         ({"schedule": {"type": "at", "at": "soon"}}, "soon"),
-        (
-            {"schedule": {"type": "at"}},
-            "must have a type, and an expression, intervalMinutes or at",
-        ),
+        ({"schedule": {"type": "at"}}, NO_SCHEDULE),
         (
             {"schedule": {"type": "cron", "expression": "0 9 * * *", "timezone": "Mars"}},
             "unknown time zone 'Mars'",
@@ -378,27 +369,27 @@ def test_a_dry_run_says_what_would_be_made_and_makes_nothing(
     ],
 )
 def test_a_wrong_definition_is_named_in_one_line_and_the_rest_imported(
-    goclaw: Shell, cron: JobControl, tmp_path: Path, changes: dict[str, object], words: str
+    files: Files, cron: JobControl, changes: dict[str, object], words: str
 ) -> None:
-    caco(tmp_path / "in", {"slug": "bad", **changes})
-    caco(tmp_path / "in", {"slug": "good"})
-    got = goclaw("cron", "import", str(tmp_path / "in"))
+    files.caco(**{"slug": "bad", **changes})
+    files.caco(slug="good")
+    got = files.load()
     if not words:
         assert (got.code, set(cron.all())) == (0, {"bad", "good"})
         return
     assert (got.code, set(cron.all())) == (1, {"good"})
-    assert got.err.startswith(f"goclaw: {tmp_path / 'in'}")
+    assert got.err.startswith(f"goclaw: {files.folder}")
     assert got.err.count("\n") == 1
     assert words in got.err
 
 
 @pytest.mark.parametrize("next_run", [7, "soon", "2026-01-02T09:00:00", {}])
 def test_a_last_run_that_cannot_be_read_is_not_passed_over(
-    goclaw: Shell, cron: JobControl, tmp_path: Path, next_run: object
+    files: Files, cron: JobControl, next_run: object
 ) -> None:
     """Else a run that is overdue would be lost without a word."""
-    caco(tmp_path / "in", {}, {"nextRun": next_run})
-    got = goclaw("cron", "import", str(tmp_path / "in"))
+    files.caco({"nextRun": next_run})
+    got = files.load()
     assert (got.code, cron.all()) == (1, {})
     assert "last-run.json" in got.err
 
@@ -430,91 +421,71 @@ def test_a_last_run_that_cannot_be_read_is_not_passed_over(
     ],
 )
 def test_a_file_that_is_none_of_these_is_one_line(
-    goclaw: Shell, cron: JobControl, tmp_path: Path, name: str, raw: bytes, words: str
+    files: Files, cron: JobControl, name: str, raw: bytes, words: str
 ) -> None:
-    (tmp_path / name).write_bytes(raw)
-    got = goclaw("cron", "import", str(tmp_path / name))
+    file = files.write(name, raw)
+    got = files.load(file)
     assert (got.code, cron.all()) == (1, {})
-    assert got.err.startswith(f"goclaw: {tmp_path / name}")
+    assert got.err.startswith(f"goclaw: {file}")
     assert words in got.err
     assert got.err.count("\n") == 1
 
 
-def test_aliases_that_stand_for_aliases_are_refused(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
+def test_aliases_that_stand_for_aliases_are_refused(files: Files, cron: JobControl) -> None:
     """A few hundred bytes may stand for more than any memory holds."""
     levels = ["a0: &a0 {x: 1}"]
     levels += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 12)]
-    (tmp_path / "bomb.yaml").write_text("\n".join(levels))
-    got = goclaw("cron", "import", str(tmp_path / "bomb.yaml"))
+    got = files.load(files.write("bomb.yaml", "\n".join(levels)))
     assert (got.code, "too many aliases" in got.err) == (1, True)
-
-
-def test_a_few_aliases_are_read() -> None:
     assert cron_files.read_yaml("a: &a {x: 1}\nb: *a") == {"a": {"x": 1}, "b": {"x": 1}}
 
 
 def test_a_file_without_bounds_is_not_read(
-    goclaw: Shell, cron: JobControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    files: Files, cron: JobControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cron_files, "MAX_JSON_BYTES", 2048)
     monkeypatch.setattr(cron_files, "MAX_YAML_BYTES", 2048)
     for name in ("a.json", "a.yaml"):
-        (tmp_path / name).write_bytes(b" " * 2049)
-        got = goclaw("cron", "import", str(tmp_path / name))
+        got = files.load(files.write(name, b" " * 2049))
         assert (got.code, "the file is larger than 2 KiB" in got.err) == (1, True)
 
 
 def test_what_is_not_there_is_one_line_each(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
+    goclaw: Shell, files: Files, cron: JobControl, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").mkdir()
-    paths = [str(tmp_path / name) for name in ("nothing.json", "nothing.yaml", "empty")]
-    got = goclaw("cron", "import", *paths)
+    got = files.load(*(tmp_path / name for name in ("nothing.json", "nothing.yaml", "empty")))
     assert got.code == 1
     assert [line.rpartition(": ")[2] for line in got.err.splitlines()] == [
-        "No such file or directory",
-        "No such file or directory",
+        *["No such file or directory"] * 2,
         "the folder contains no job definitions",
     ]
+    got = goclaw("cron", "export", str(tmp_path / "no" / "jobs.json"))
+    assert (got.code, got.err.count("\n")) == (1, 1)
 
 
-def test_state_and_hidden_folders_are_no_jobs(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
-    hidden = tmp_path / "in" / ".herdctl"
-    hidden.mkdir(parents=True)
-    (hidden / "state.yaml").write_text(HERDCTL)
-    (tmp_path / "in" / "compose.yaml").write_text("services: {}")
-    caco(tmp_path / "in", {}, LAST_RUN)
-    assert goclaw("cron", "import", str(tmp_path / "in")).code == 0
+def test_state_and_hidden_folders_are_no_jobs(files: Files, cron: JobControl) -> None:
+    files.write("compose.yaml", "services: {}")
+    (files.folder / ".herdctl").mkdir()
+    files.write(".herdctl/state.yaml", HERDCTL)
+    files.caco(LAST_RUN)
+    assert files.load().code == 0
     assert set(cron.all()) == {"daily-standup"}
 
 
 def test_two_of_one_name_are_not_made_one(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
-    for folder in ("one", "two"):
-        caco(tmp_path / folder, {"prompt": folder})
-    got = goclaw("cron", "import", str(tmp_path / "one"), str(tmp_path / "two"))
+    both = [Files(goclaw, tmp_path / name) for name in ("one", "two")]
+    for each in both:
+        each.caco(prompt=each.folder.name)
+    got = both[0].load(*(each.folder for each in both))
     assert got.code == 1
     assert "daily-standup appears twice in this import" in got.err
     assert cron.one().spec.payload == Prompt("one", "claude-sonnet")
 
 
-def test_an_import_never_touches_the_jobs_of_others(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
+def test_an_import_never_touches_the_jobs_of_others(files: Files, cron: JobControl) -> None:
     """SPEC SEC-3."""
     hers = cron.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="daily-standup"), ANN)
-    caco(tmp_path / "in", {})
-    assert results(goclaw("cron", "import", str(tmp_path / "in"), "--json")) == {
-        "daily-standup": "new"
-    }
+    files.caco()
+    assert results(files.load("--json")) == {"daily-standup": "new"}
     assert hers in cron.stored()
-
-
-def test_an_export_that_cannot_be_written_is_one_line(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
-    got = goclaw("cron", "export", str(tmp_path / "no" / "jobs.json"))
-    assert (got.code, got.err.count("\n")) == (1, 1)

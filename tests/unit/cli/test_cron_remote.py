@@ -153,10 +153,10 @@ def test_jobs_of_all_owners_go_through_the_gateway_to_a_file_and_back(
     file = tmp_path / "jobs.json"
     assert goclaw("cron", "export", str(file)).code == 0
     there.store = MemoryStore()
-    got = goclaw("cron", "import", str(file), "--json")
-    assert [one["result"] for one in json.loads(got.out)] == ["new", "new"]
+    loaded = goclaw.data("cron", "import", str(file))
+    assert [one["result"] for one in loaded] == ["new", "new"]
     assert {(job.owner, job.maker) for job in there.stored()} == {
         (by.owner or "operator", by.maker) for by in (ANN, OPERATOR)
     }
-    got = goclaw("cron", "import", str(file), "--json")
-    assert [one["result"] for one in json.loads(got.out)] == ["unchanged", "unchanged"]
+    loaded = goclaw.data("cron", "import", str(file))
+    assert [one["result"] for one in loaded] == ["unchanged", "unchanged"]

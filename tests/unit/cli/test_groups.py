@@ -240,8 +240,3 @@ def test_a_group_that_cannot_be_written_to_is_allowed_with_a_word_about_it(
 ) -> None:
     got = goclaw("groups", "allow", "-2001")
     assert (got.code, got.err) == (0, "warning: cannot write to it: the bot was thrown out\n")
-
-
-def test_without_a_database_nothing_is_decided(goclaw: Shell, database: FakeControl) -> None:
-    database.failure = fakes.unavailable()
-    assert goclaw("groups", "allow", "-1001").code == 3

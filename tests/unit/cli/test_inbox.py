@@ -12,7 +12,7 @@ import typer
 from goclaw_py.model.messages import Sender
 from goclaw_py.model.outcomes import Outcome
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
-from tests.unit.web import fake_post, fakes
+from tests.unit.web import fake_post
 from tests.unit.web.fakes import FakeControl
 
 CONTROL = {"\x1b", "\x07", "\r", "\u202e", "\u202d"}
@@ -195,10 +195,3 @@ def test_a_person_at_a_terminal_is_asked_before_messages_are_given_up(
     assert goclaw("inbox", "drop", "8", "--yes").code == 0
     assert goclaw("inbox", "retry", "9").code == 0
     assert len(asked) == 1
-
-
-def test_without_a_database_nothing_is_claimed(goclaw: Shell, database: FakeControl) -> None:
-    database.failure = fakes.unavailable()
-    for command in (["list"], ["show", "8"], ["retry", "8"], ["drop", "--all"]):
-        got = goclaw("inbox", *command)
-        assert (got.code, got.out) == (3, "")

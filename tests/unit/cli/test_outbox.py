@@ -285,10 +285,3 @@ def test_what_changed_meanwhile_is_told(goclaw: Shell, database: FakeControl) ->
     database.overtaken = 1
     said = "goclaw: skipped 1, which changed meanwhile\n"
     assert goclaw("outbox", "retry", "7", "6") == Done(1, "retrying 1\n", said)
-
-
-def test_without_a_database_nothing_is_claimed(goclaw: Shell, database: FakeControl) -> None:
-    database.failure = fakes.unavailable()
-    for command in (["show", "7"], ["retry", "7"], ["drop", "--all"]):
-        got = goclaw("outbox", *command)
-        assert (got.code, got.out) == (3, "")
