@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import InboxRow, OutboxState
+from goclaw_py.ports.store import OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
@@ -18,16 +20,30 @@ AT_ONCE = Ways(QueuePolicy())
 
 
 def attempts(database: MemoryDatabase) -> dict[str, int]:
-    rows: list[InboxRow] = [record.row() for record in database.pending.values()]
-    return {row.message.text: row.attempts for row in rows}
+    return {row.message.text: row.attempts for row in database.pending.values()}
+
+
+@asynccontextmanager
+async def working(
+    agent: ScriptedAgent, ways: Ways = AT_ONCE, database: MemoryDatabase | None = None
+) -> AsyncIterator[GatewayProcess]:
+    """A message of ann is worked on."""
+    async with a_process(agent, ways, database=database) as gateway:
+        await gateway.say("work")
+        await agent.until_active(1)
+        yield gateway
+
+
+async def lasts_s(ending: Awaitable[None]) -> float:
+    """How long something takes."""
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    await ending
+    return loop.time() - before
 
 
 async def test_running_work_gets_its_time_and_its_answer_leaves() -> None:
-    """SPEC QUEUE-11."""
-    agent = ScriptedAgent(Say("done", after_s=20))
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working(ScriptedAgent(Say("done", after_s=20))) as gateway:
         await gateway.shut_down(wait_s=30)
         assert gateway.channel.texts() == ["done"]
         assert await gateway.outcomes() == [Outcome.COMPLETED]
@@ -36,23 +52,14 @@ async def test_running_work_gets_its_time_and_its_answer_leaves() -> None:
 
 async def test_an_idle_process_ends_at_once() -> None:
     async with a_process() as gateway:
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        await gateway.shut_down()
-        assert loop.time() - before < 0.1
+        assert await lasts_s(gateway.shut_down()) < 0.1
 
 
 async def test_what_takes_longer_is_interrupted_and_runs_after_the_restart() -> None:
-    """SPEC QUEUE-11, QUEUE-10: no attempt counted."""
+    """SPEC QUEUE-10: no attempt counted."""
     database = MemoryDatabase()
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, AT_ONCE, database=database) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        await gateway.shut_down(wait_s=30)
-        assert loop.time() - before == pytest.approx(30, abs=0.5)
+    async with working(ScriptedAgent(Block()), database=database) as gateway:
+        assert await lasts_s(gateway.shut_down(wait_s=30)) == pytest.approx(30, abs=0.5)
         assert attempts(database) == {"work": 0}
         assert gateway.channel.texts() == []
         assert gateway.channel.ended()[0].outcome is Outcome.INTERRUPTED
@@ -64,19 +71,16 @@ async def test_what_takes_longer_is_interrupted_and_runs_after_the_restart() -> 
 
 
 async def test_waiting_messages_go_back_and_run_in_order_after_the_restart() -> None:
-    """SPEC QUEUE-11."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent(Say("slow", after_s=10))
+    database, agent = MemoryDatabase(), ScriptedAgent(Say("slow", after_s=10))
     async with a_process(agent, AT_ONCE, database=database) as gateway:
         await gateway.say("one", "two", "three", apart_s=1)
         await gateway.shut_down()
         assert agent.prompts == ["one"]
         assert attempts(database) == {"two": 0, "three": 0}
         assert gateway.channel.texts() == ["slow"]
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE, database=database) as gateway:
+    async with a_process(ways=AT_ONCE, database=database) as gateway:
         await gateway.channel.until_sent(2)
-        assert agent.prompts == ["two", "three"]
+        assert gateway.scripted.prompts == ["two", "three"]
 
 
 async def test_a_burst_that_is_being_collected_goes_back() -> None:
@@ -89,55 +93,35 @@ async def test_a_burst_that_is_being_collected_goes_back() -> None:
 
 
 async def test_a_second_signal_cuts_the_wait_short() -> None:
-    """SPEC QUEUE-11."""
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
-        loop, hurry = asyncio.get_running_loop(), asyncio.Event()
-        loop.call_later(3, hurry.set)
-        before = loop.time()
-        await gateway.shut_down(wait_s=30, hurry=hurry)
-        assert 3 <= loop.time() - before < 4
+    async with working(ScriptedAgent(Block())) as gateway:
+        hurry = asyncio.Event()
+        asyncio.get_running_loop().call_later(3, hurry.set)
+        assert 3 <= await lasts_s(gateway.shut_down(wait_s=30, hurry=hurry)) < 4
 
 
 async def test_a_run_that_ignores_the_shutdown_goes_back_like_any_other() -> None:
-    """SPEC QUEUE-11: its message is not lost with the process."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent(Ignore(for_s=100, reply="too late"))
-    async with a_process(agent, AT_ONCE, database=database) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    """Its message is not lost with the process."""
+    async with working(ScriptedAgent(Ignore(for_s=100, reply="too late"))) as gateway:
         await gateway.shut_down(wait_s=5)
-        assert attempts(database) == {"work": 0}
+        assert attempts(gateway.database) == {"work": 0}
         assert await gateway.outcomes() == [Outcome.INTERRUPTED]
 
 
 async def test_a_run_that_was_abandoned_before_does_not_hold_up_the_shutdown() -> None:
-    """SPEC QUEUE-2, QUEUE-11."""
-    agent = ScriptedAgent(Ignore(for_s=1000, reply="too late"))
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    """SPEC QUEUE-2."""
+    async with working(ScriptedAgent(Ignore(for_s=1000, reply="too late"))) as gateway:
         await gateway.say("/stop")
         await asyncio.sleep(11)
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        await gateway.shut_down(wait_s=30)
-        assert loop.time() - before < 1
+        assert await lasts_s(gateway.shut_down(wait_s=30)) < 1
 
 
 async def test_a_stopped_run_stays_cancelled_through_a_shutdown() -> None:
-    database = MemoryDatabase()
-    agent = ScriptedAgent(Ignore(for_s=5))
-    async with a_process(agent, AT_ONCE, database=database) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working(ScriptedAgent(Ignore(for_s=5))) as gateway:
         await gateway.say("/stop")
         await gateway.shut_down()
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (Outcome.CANCELLED, Reason.STOPPED)
-        assert attempts(database) == {}
+        assert attempts(gateway.database) == {}
 
 
 async def test_dropped_messages_are_told_before_the_end() -> None:
@@ -151,25 +135,18 @@ async def test_dropped_messages_are_told_before_the_end() -> None:
 
 
 async def test_what_is_committed_during_the_shutdown_waits_for_the_restart() -> None:
-    """SPEC QUEUE-11."""
-    agent = ScriptedAgent(Say("done", after_s=10))
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working(ScriptedAgent(Say("done", after_s=10))) as gateway:
         ending = asyncio.create_task(gateway.shut_down())
         await asyncio.sleep(1)
         await gateway.say("late", chat="bob")
         await ending
-        assert agent.prompts == ["work"]
+        assert gateway.scripted.prompts == ["work"]
         assert gateway.pending == ["late"]
 
 
 async def test_stop_works_during_the_shutdown() -> None:
     """SPEC CMD-1."""
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working(ScriptedAgent(Block())) as gateway:
         ending = asyncio.create_task(gateway.shut_down())
         await asyncio.sleep(1)
         await gateway.say("/stop")
@@ -193,31 +170,19 @@ async def test_a_stop_covers_its_batch_even_if_the_commit_meets_the_shutdown() -
 
 
 async def test_a_message_that_is_still_being_sent_is_cut_off_and_marked() -> None:
-    """SPEC IO-5."""
-    async with a_process() as gateway:
-        gateway.channel.block("ann")
-        await gateway.say("hello")
-        await until(lambda: len(gateway.channel.attempts) == 1)
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        await gateway.outbox.close(5.0)
-        assert 5 <= loop.time() - before < 6
-        (row,) = await gateway.store.outbox()
-        assert (row.state, row.possible_duplicate) == (OutboxState.PENDING, True)
-        assert row.error == "cut off by the shutdown"
-
-
-async def test_the_end_does_not_wait_for_a_database_that_is_away() -> None:
-    """SPEC QUEUE-11, DB-4."""
-    async with a_process() as gateway:
-        gateway.channel.block("ann")
-        await gateway.say("hello")
-        await until(lambda: len(gateway.channel.attempts) == 1)
-        gateway.store.away = True
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        await gateway.outbox.close(5.0)
-        assert loop.time() - before < 8
+    """SPEC IO-5, DB-4: a database that is away is not waited for."""
+    for away in (False, True):
+        async with a_process() as gateway:
+            gateway.channel.block("ann")
+            await gateway.say("hello")
+            await until(lambda: gateway.channel.attempts != [])
+            gateway.store.away = away
+            took_s = await lasts_s(gateway.outbox.close(5.0))
+            assert took_s < 8 if away else 5 <= took_s < 6
+            if not away:
+                (row,) = await gateway.store.outbox()
+                assert (row.state, row.possible_duplicate) == (OutboxState.PENDING, True)
+                assert row.error == "cut off by the shutdown"
 
 
 async def test_nothing_new_is_sent_after_the_outbox_was_closed() -> None:
@@ -229,39 +194,29 @@ async def test_nothing_new_is_sent_after_the_outbox_was_closed() -> None:
         assert gateway.outbox.sending == 0
 
 
-async def _leave_ends_in_unavailable(gateway: GatewayProcess) -> bool:
-    gateway.store.away = True
-    try:
-        await gateway.cluster.leave()
-    except StoreUnavailable:
-        return True
-    return False
-
-
 async def test_leaving_says_when_the_database_is_away() -> None:
     async with a_process() as gateway:
-        assert await _leave_ends_in_unavailable(gateway)
+        gateway.store.away = True
+        with pytest.raises(StoreUnavailable):
+            await gateway.cluster.leave()
 
 
 async def test_what_waits_goes_to_another_process_at_once() -> None:
     """SPEC NODE-3: what runs may end, nobody else waits for it."""
-    database = MemoryDatabase()
-    ways = Ways(QueuePolicy(), main_lane=1)
-    agents = ScriptedAgent(Say("late", after_s=20)), ScriptedAgent()
+    database, ways = MemoryDatabase(), Ways(QueuePolicy(), main_lane=1)
+    other = ScriptedAgent()
     async with (
-        a_process(agents[0], ways, database=database) as first,
-        a_process(agents[1], ways, database=database) as second,
+        working(ScriptedAgent(Say("late", after_s=20)), ways, database) as first,
+        a_process(other, ways, database=database) as second,
     ):
-        await first.say("work")
-        await agents[0].until_active(1)
         await first.say("me too", chat="bob")
         await first.say("and this", chat="ann")
         ending = asyncio.create_task(first.shut_down())
-        await until(lambda: agents[1].prompts == ["me too"], within_s=0.5)
+        await until(lambda: other.prompts == ["me too"], within_s=0.5)
         await asyncio.sleep(10)
         # What waits behind a run stays with it: two runs of a session never overlap.
-        assert agents[1].prompts == ["me too"]
-        await until(lambda: agents[1].prompts == ["me too", "and this"], within_s=11)
+        assert other.prompts == ["me too"]
+        await until(lambda: other.prompts == ["me too", "and this"], within_s=11)
         await ending
         texts = first.channel.texts("ann") + second.channel.texts("ann")
         assert texts == ["late", "re: and this"]
@@ -270,13 +225,12 @@ async def test_what_waits_goes_to_another_process_at_once() -> None:
 
 async def test_a_message_that_was_dropped_is_no_other_process_to_answer() -> None:
     """SPEC NODE-3, QUEUE-5: its sender was told; until that is stored its session stays here."""
-    database = MemoryDatabase()
-    ways = Ways(QueuePolicy(capacity=1))
-    first_agent = ScriptedAgent(otherwise=lambda asked: Say("done", after_s=_LASTS_S[asked.prompt]))
-    second_agent = ScriptedAgent()
+    database, ways, other = MemoryDatabase(), Ways(QueuePolicy(capacity=1)), ScriptedAgent()
+    runs_s = {"long": 20, "works": 4}
+    agent = ScriptedAgent(otherwise=lambda asked: Say("done", after_s=runs_s[asked.prompt]))
     async with (
-        a_process(first_agent, ways, database=database) as first,
-        a_process(second_agent, ways, database=database),
+        a_process(agent, ways, database=database) as first,
+        a_process(other, ways, database=database),
     ):
         await first.say("long", chat="bob")
         await first.say("works", "drops", "waits")
@@ -285,18 +239,12 @@ async def test_a_message_that_was_dropped_is_no_other_process_to_answer() -> Non
         await asyncio.sleep(0.7)
         await first.shut_down()
         await asyncio.sleep(40)
-        assert second_agent.prompts == ["comes"]
-
-
-_LASTS_S = {"long": 20, "works": 4}
+        assert other.prompts == ["comes"]
 
 
 async def test_a_process_that_ends_takes_nothing_up_again() -> None:
-    database = MemoryDatabase()
-    agent = ScriptedAgent(Say("late", after_s=20))
-    async with a_process(agent, Ways(QueuePolicy(), main_lane=1), database=database) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    one_place = Ways(QueuePolicy(), main_lane=1)
+    async with working(ScriptedAgent(Say("late", after_s=20)), one_place) as gateway:
         await gateway.say("me too", chat="bob")
         ending = asyncio.create_task(gateway.shut_down())
         await asyncio.sleep(10)
@@ -304,4 +252,4 @@ async def test_a_process_that_ends_takes_nothing_up_again() -> None:
         await asyncio.sleep(5)
         assert gateway.store.calls["claim_pending"] == 0
         await ending
-        assert attempts(database) == {"me too": 0}
+        assert attempts(gateway.database) == {"me too": 0}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -17,7 +18,7 @@ from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, Role, RunReque
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
-from tests.support.harness import Ways, a_process, message, session_of, until
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 
 STEER = QueuePolicy(mode=Mode.STEER)
 WAYS = Ways(direct=STEER, group=STEER)
@@ -64,27 +65,17 @@ class Asking:
 
 
 async def test_a_message_goes_into_the_run_that_works_and_gets_no_run_of_its_own() -> None:
-    """SPEC QUEUE-4."""
     async with a_process(OfflineAgent(), WAYS) as gateway:
         await gateway.say("count to 4", apart_s=1.5)
         await gateway.say("hello")
         await gateway.channel.until_sent(1)
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == ["1 2 (you said: hello) 3 4"]
+        answer = "1 2 (you said: hello) 3 4"
+        assert gateway.channel.texts() == [answer]
         assert await gateway.outcomes() == [Outcome.COMPLETED]
         assert gateway.pending == []
-
-
-async def test_the_history_holds_what_was_taken_in() -> None:
-    """SPEC QUEUE-4."""
-    async with a_process(OfflineAgent(), WAYS) as gateway:
-        await gateway.say("count to 3", apart_s=0.5)
-        await gateway.say("hello")
-        await gateway.channel.until_sent(1)
-        assert await gateway.history() == [
-            (Role.USER, "count to 3\nhello"),
-            (Role.ASSISTANT, "1 (you said: hello) 2 3"),
-        ]
+        entries = [(Role.USER, "count to 4\nhello"), (Role.ASSISTANT, answer)]
+        assert await gateway.history() == entries
 
 
 async def test_a_loop_that_takes_nothing_leaves_the_message_a_turn_of_its_own() -> None:
@@ -163,35 +154,49 @@ async def test_a_message_that_was_dropped_meanwhile_is_not_taken_in() -> None:
 
 
 async def test_in_a_group_a_message_that_is_taken_in_bears_its_senders_name() -> None:
-    """SPEC QUEUE-4."""
     agent = Asking()
     async with a_process(agent, WAYS) as gateway:
         last = message("not so", sender="bob", peer=PeerKind.GROUP)
-        await gateway.gateway.accept([message("works", sender="ann", peer=PeerKind.GROUP)])
-        await gateway.gateway.accept([last])
+        for one in (message("works", sender="ann", peer=PeerKind.GROUP), last):
+            await gateway.gateway.accept([one])
         await agent.take()
-        assert (agent.prompts, agent.taken) == (
-            ["Ann (id ann): works"],
-            ["Bob (id bob): not so"],
-        )
+        assert (agent.prompts, agent.taken) == (["Ann (id ann): works"], ["Bob (id bob): not so"])
         await agent.stop_asking()
         await gateway.channel.until_sent(1)
         assert gateway.channel.sent[0].reply_to == last.message_id
 
 
-async def test_a_stop_ends_what_was_taken_in_with_its_run() -> None:
-    """SPEC QUEUE-4, QUEUE-8."""
-    agent = Asking()
-    async with a_process(agent, WAYS) as gateway:
+@asynccontextmanager
+async def taken_in(
+    agent: Asking, database: MemoryDatabase | None = None
+) -> AsyncIterator[GatewayProcess]:
+    """Its run has taken in a message."""
+    async with a_process(agent, WAYS, database=database) as gateway:
         await gateway.say("works", "taken")
         await agent.take()
+        yield gateway
+
+
+async def answers_after(database: MemoryDatabase) -> list[str]:
+    """What another process answers."""
+    async with a_process(ScriptedAgent(), WAYS, database=database) as gateway:
+        await gateway.channel.until_sent(2)
+        return gateway.channel.texts()
+
+
+def attempts(database: MemoryDatabase) -> dict[str, int]:
+    return {row.message.text: row.attempts for row in database.pending.values()}
+
+
+async def test_a_stop_ends_what_was_taken_in_with_its_run() -> None:
+    """SPEC QUEUE-8."""
+    agent = Asking()
+    async with taken_in(agent) as gateway:
         await gateway.say("/stop")
         await until(lambda: gateway.pending == [])
         ended = await gateway.store.unanswered(session_of(), ended=True)
-        assert [(row.message.text, row.outcome) for row in ended] == [
-            ("taken", Outcome.CANCELLED),
-            ("works", Outcome.CANCELLED),
-        ]
+        ends = [(row.message.text, row.outcome) for row in ended]
+        assert ends == [("taken", Outcome.CANCELLED), ("works", Outcome.CANCELLED)]
         await asyncio.sleep(60)
         assert agent.prompts == ["works"]
         assert gateway.channel.texts() == ["Stopped."]
@@ -224,48 +229,33 @@ async def test_a_run_that_was_given_up_takes_nothing_in() -> None:
         assert agent.taken == ["for the second"]
 
 
-async def test_a_failure_is_told_once_for_all_that_the_run_took_in() -> None:
+@pytest.mark.parametrize("told", ["It broke.", texts.FAILED])
+async def test_a_failure_is_told_once_for_all_that_the_run_took_in(told: str) -> None:
+    """Also where the end cannot be stored as it is."""
+
     def fail() -> str:
         raise AgentError("It broke.", "because")
 
-    agent = Asking(end=fail)
-    async with a_process(agent, WAYS) as gateway:
-        await gateway.say("works", "taken")
-        await agent.take()
+    agent = Asking() if told == texts.FAILED else Asking(end=fail)
+    async with taken_in(agent) as gateway:
+        if told == texts.FAILED:
+            gateway.store.errors["finish_run"] = ValueError("a bug")
         await agent.stop_asking()
         await gateway.channel.until_sent(1)
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == ["It broke."]
-        assert gateway.pending == []
-
-
-async def test_an_end_that_cannot_be_stored_as_it_is_covers_what_was_taken_in() -> None:
-    agent = Asking()
-    async with a_process(agent, WAYS) as gateway:
-        await gateway.say("works", "taken")
-        await agent.take()
-        gateway.store.errors["finish_run"] = ValueError("a bug")
-        await agent.stop_asking()
-        await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [texts.FAILED]
+        assert gateway.channel.texts() == [told]
         assert gateway.pending == []
 
 
 async def test_a_crash_after_the_take_in_loses_nothing() -> None:
-    """SPEC IO-2, QUEUE-4: both run again; only the run that had begun counted as an attempt."""
-    database = MemoryDatabase()
-    agent = Asking()
-    async with a_process(agent, WAYS, database=database) as first:
-        await first.say("works", "taken")
-        await agent.take()
+    """SPEC IO-2: both run again; only the run that had begun counted as an attempt."""
+    database, agent = MemoryDatabase(), Asking()
+    async with taken_in(agent, database) as first:
         assert agent.taken == ["taken"]
         first.kill()
-    attempts = {row.message.text: row.attempts for row in database.pending.values()}
-    assert attempts == {"works": 1, "taken": 0}
+    assert attempts(database) == {"works": 1, "taken": 0}
     await asyncio.sleep(60)
-    async with a_process(ScriptedAgent(), WAYS, database=database) as second:
-        await second.channel.until_sent(2)
-        assert second.channel.texts() == ["re: works", "re: taken"]
+    assert await answers_after(database) == ["re: works", "re: taken"]
 
 
 async def test_a_shutdown_gives_back_what_was_taken_in_too() -> None:
@@ -287,15 +277,8 @@ async def test_a_shutdown_gives_back_what_was_taken_in_too() -> None:
 
 async def test_what_another_process_took_over_is_answered_there() -> None:
     """SPEC NODE-1: a late end of the first one covers nothing."""
-    database = MemoryDatabase()
-    agent = Asking(stubborn=True)
-    other = ScriptedAgent()
-    async with (
-        a_process(agent, WAYS, database=database) as first,
-        a_process(other, WAYS, database=database),
-    ):
-        await first.say("works", "taken")
-        await agent.take()
+    database, agent, other = MemoryDatabase(), Asking(stubborn=True), ScriptedAgent()
+    async with taken_in(agent, database) as first, a_process(other, WAYS, database=database):
         first.store.away = True
         await until(lambda: other.prompts == ["works", "taken"])
         first.store.away = False

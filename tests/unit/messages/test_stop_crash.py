@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -32,8 +33,30 @@ def blocked() -> ScriptedAgent:
     return ScriptedAgent(otherwise=lambda _: Emitting((TextDelta("so far"),), Block()))
 
 
+Way = Callable[[GatewayProcess], Awaitable[object]]
+
+
 async def _stop(process: GatewayProcess) -> None:
     await process.say("/stop")
+
+
+@asynccontextmanager
+async def working(agent: ScriptedAgent) -> AsyncIterator[GatewayProcess]:
+    async with a_process(agent, ONE_BY_ONE) as gateway:
+        await gateway.say("work", apart_s=1)
+        yield gateway
+
+
+@asynccontextmanager
+async def after_crash(
+    agent: ScriptedAgent, database: MemoryDatabase, channel: DraftingChannel
+) -> AsyncIterator[tuple[GatewayProcess, DraftingChannel]]:
+    """The process that comes after the one that has shown its runs in this channel."""
+    await asyncio.sleep(BURIED_S)
+    after = DraftingChannel()
+    after.drafted, after.sent = channel.drafted, channel.sent
+    async with a_process(agent, ONE_BY_ONE, database=database, channels=(after,)) as second:
+        yield second, after
 
 
 async def _stop_all(process: GatewayProcess) -> None:
@@ -63,27 +86,21 @@ async def _begin_anew(process: GatewayProcess) -> None:
     ],
 )
 async def test_a_crash_before_the_run_has_ended_brings_nothing_back(
-    way: Callable[[GatewayProcess], Awaitable[None]], again: list[str]
+    way: Way, again: list[str]
 ) -> None:
-    database, first_agent, second_agent = MemoryDatabase(), stubborn(), ScriptedAgent()
-    channel = DraftingChannel()
-    async with a_process(first_agent, ONE_BY_ONE, database=database, channels=(channel,)) as first:
+    database, agent, channel = MemoryDatabase(), stubborn(), DraftingChannel()
+    async with a_process(agent, ONE_BY_ONE, database=database, channels=(channel,)) as first:
         await first.say("first", "second", apart_s=2)
         await way(first)
         await asyncio.sleep(1)
-        assert len(first_agent.active) == 1  # it has not ended
+        assert len(agent.active) == 1  # it has not ended
         first.kill()
-    await asyncio.sleep(BURIED_S)
-    after = DraftingChannel()
-    after.drafted, after.sent = channel.drafted, channel.sent
-    async with a_process(second_agent, ONE_BY_ONE, database=database, channels=(after,)) as second:
+    async with after_crash(ScriptedAgent(), database, channel) as (second, after):
         await until(lambda: all(run.end for run in database.runs.values()))
         await until(lambda: not database.pending and not database.unsent)
-        assert second_agent.prompts == again
-        (stopped, *_) = [
-            run for run in await second.store.runs() if run.outcome is Outcome.CANCELLED
-        ]
-        assert stopped.reason in (Reason.STOPPED, Reason.STOPPED_ALL)
+        assert second.scripted.prompts == again
+        runs = [run for run in await second.store.runs() if run.outcome is Outcome.CANCELLED]
+        assert runs[0].reason in (Reason.STOPPED, Reason.STOPPED_ALL)
         # What people have seen of the answer is closed.
         assert texts.cut_draft(Outcome.CANCELLED) in after.visible()
         assert "so far" not in after.visible()
@@ -92,32 +109,24 @@ async def test_a_crash_before_the_run_has_ended_brings_nothing_back(
 
 async def test_a_message_that_was_being_committed_stays_stopped_too() -> None:
     """The process dies when both are stored, and before anything has ended the message."""
-    database, agent = MemoryDatabase(), ScriptedAgent()
+    database = MemoryDatabase()
     async with a_process(ScriptedAgent(), ONE_BY_ONE, database=database) as first:
         first.store.slow_before_s.update(accept=2.0, settle=30.0)
-        both = [
-            asyncio.create_task(first.gateway.accept([message("work")])),
-            asyncio.create_task(_later(0.5, first.gateway.accept([message("/stop")]))),
-        ]
-        await asyncio.sleep(3)
+        working = asyncio.create_task(first.say("work"))
+        await asyncio.sleep(0.5)
+        stopping = asyncio.create_task(first.say("/stop"))
+        await asyncio.sleep(2.5)
         first.kill()
-        for call in both:
+        for call in (working, stopping):
             call.cancel()
     await asyncio.sleep(BURIED_S)
-    async with a_process(agent, ONE_BY_ONE, database=database) as second:
+    async with a_process(ways=ONE_BY_ONE, database=database) as second:
         await until(lambda: not database.pending)
-        assert (agent.prompts, await second.outcomes()) == ([], [])
-
-
-async def _later(after_s: float, call: Awaitable[None]) -> None:
-    await asyncio.sleep(after_s)
-    await call
+        assert (second.scripted.prompts, await second.outcomes()) == ([], [])
 
 
 async def test_a_stop_whose_commit_failed_stores_what_it_stopped_when_it_comes_again() -> None:
-    database, agent = MemoryDatabase(), stubborn()
-    async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
-        await gateway.say("work", apart_s=1)
+    async with working(stubborn()) as gateway:
         stop = message("/stop")
         gateway.store.errors["accept"] = StoreUnavailable("away")
         with pytest.raises(StoreUnavailable):
@@ -125,87 +134,71 @@ async def test_a_stop_whose_commit_failed_stores_what_it_stopped_when_it_comes_a
         assert gateway.pending == ["work"]
         await gateway.gateway.accept([replace(stop, redelivered=True)])
         assert gateway.pending == []
-        assert len(agent.active) == 1
+        assert len(gateway.scripted.active) == 1
 
 
 async def test_what_a_stop_has_met_ends_in_the_database_no_earlier_than_the_stop() -> None:
     """SPEC NODE-1: if this node dies in between, the stop meets the same again, nothing newer."""
-    async with a_process(blocked(), ONE_BY_ONE) as process:
-        await process.say("long")
-        await process.scripted.until_active(1)
+    async with working(blocked()) as process:
         process.store.slow_before_s["accept"] = 5.0
         stop = asyncio.create_task(process.gateway.accept([message("/stop")]))
         await asyncio.sleep(4)
         assert not process.scripted.active
-        assert process.pending == ["long"]
+        assert process.pending == ["work"]
         await stop
         await until(lambda: process.pending == [])
 
 
 async def test_an_operator_hears_of_a_stop_although_the_database_is_away() -> None:
-    database, agent = MemoryDatabase(), stubborn()
-    async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
-        await gateway.say("work", apart_s=1)
+    async with working(stubborn()) as gateway:
         gateway.store.errors["settle"] = StoreUnavailable("away")
         report = await gateway.control.stop(session_of(), everything=False)
         assert len(report.stopped) == 1
-        await until(lambda: not database.pending)
-        assert len(agent.active) == 1  # the next look has stored it, long before the run's end
+        await until(lambda: not gateway.pending)
+        assert len(gateway.scripted.active) == 1  # a look has stored it, long before the run's end
 
 
 @pytest.mark.parametrize("way", [_stop_redelivered, _begin_anew])
-async def test_what_a_stop_could_not_store_is_stored_when_the_command_is_tried_again(
-    way: Callable[[GatewayProcess], Awaitable[None]],
-) -> None:
-    database, agent = MemoryDatabase(), stubborn()
-    async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
-        await gateway.say("work", apart_s=1)
+async def test_what_a_stop_could_not_store_is_stored_when_it_is_tried_again(way: Way) -> None:
+    async with working(stubborn()) as gateway:
         gateway.store.errors["settle"] = StoreUnavailable("away")
         await way(gateway)
-        await until(lambda: not database.pending)
-        assert len(agent.active) == 1
-        assert database.inbox[1].outcome is Outcome.CANCELLED
+        await until(lambda: not gateway.pending)
+        assert len(gateway.scripted.active) == 1
+        assert gateway.database.inbox[1].outcome is Outcome.CANCELLED
 
 
 async def test_a_message_that_is_retried_is_not_stopped_by_the_same_stop_again() -> None:
-    database = MemoryDatabase()
     agent = ScriptedAgent(Emitting((TextDelta("so far"),), Block()))
-    async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
-        await gateway.say("work", apart_s=1)
+    async with working(agent) as gateway:
         stop = message("/stop")
         await gateway.gateway.accept([stop])
         await asyncio.sleep(5)
         assert await gateway.store.retry_dead_letters([1], now=gateway.clock.now()) == 1
         await gateway.gateway.accept([replace(stop, redelivered=True)])
-        await until(lambda: not database.pending)
+        await until(lambda: not gateway.pending)
         assert agent.prompts == ["work", "work"]
-        assert database.inbox[1].outcome is Outcome.COMPLETED
+        assert gateway.database.inbox[1].outcome is Outcome.COMPLETED
 
 
 async def test_a_message_that_was_stopped_in_its_own_batch_can_be_retried() -> None:
-    database, agent = MemoryDatabase(), ScriptedAgent()
-    async with a_process(agent, ONE_BY_ONE, database=database) as gateway:
+    async with a_process(ways=ONE_BY_ONE) as gateway:
         await gateway.gateway.accept([message("work"), message("/stop")])
-        assert agent.prompts == []
+        assert gateway.scripted.prompts == []
         assert await gateway.store.retry_dead_letters([1], now=gateway.clock.now()) == 1
-        await until(lambda: not database.pending)
-        assert agent.prompts == ["work"]
+        await until(lambda: not gateway.pending)
+        assert gateway.scripted.prompts == ["work"]
 
 
 @pytest.mark.parametrize("slow", ["slow_after_s", "slow_before_s"])
 @pytest.mark.parametrize("way", [_stop, _stop_all, _stop_as_operator])
-async def test_a_stop_while_the_next_run_takes_a_draft_over_closes_it(
-    way: Callable[[GatewayProcess], Awaitable[None]], slow: str
-) -> None:
+async def test_a_stop_while_the_next_run_takes_a_draft_over_closes_it(way: Way, slow: str) -> None:
     """SPEC CMD-3: the run never hears of the draft."""
     database, channel = MemoryDatabase(), DraftingChannel()
     async with a_process(blocked(), ONE_BY_ONE, database=database, channels=(channel,)) as first:
         await first.say("hello", apart_s=5)
         first.kill()
-    await asyncio.sleep(BURIED_S)
-    after = DraftingChannel()
-    after.drafted, after.sent = channel.drafted, channel.sent
-    async with a_process(blocked(), ONE_BY_ONE, database=database, channels=(after,)) as second:
+    async with after_crash(blocked(), database, channel) as (second, after):
         getattr(second.store, slow)["begin_run"] = 2.0
         await until(lambda: second.store.calls["begin_run"] == 1)
         await asyncio.sleep(0.5)
