@@ -109,8 +109,6 @@ def lines(log: Path) -> list[dict[str, object]]:
 
 
 # ---------------------------------------------------------------------------- secrets
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_traceback_shows_no_local_variables(tmp_path: Path, form: LogFormat) -> None:
     """SPEC SEC-2: keys are among them."""
@@ -342,8 +340,6 @@ def test_a_thread_that_is_meant_to_end_is_no_error(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------- forms
-
-
 class Broken:
     def __repr__(self) -> NoReturn:
         raise RuntimeError("no words")
@@ -434,8 +430,6 @@ def test_a_terminal_has_colours_unless_it_is_asked_for_none(
 
 
 # ---------------------------------------------------------------------------- subjects
-
-
 class Working:
     """A host whose runs log as a library would that knows nothing of runs."""
 

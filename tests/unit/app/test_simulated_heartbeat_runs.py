@@ -95,8 +95,6 @@ def asking(usd: str | None = None, tokens: int = 0, seconds: float = 20.0) -> Kn
 
 
 # ---------------------------------------------------------------------------- how many
-
-
 def test_a_fresh_install_calls_no_model_in_thirty_days(tmp_path: Path) -> None:
     """SPEC HB-3: the settings as they are without a file, and the shipped checklist."""
     fresh = case(tmp_path, checklist=EXAMPLE.read_text("utf-8"))
@@ -184,8 +182,6 @@ def test_in_a_lane_of_one_heartbeat_runs_wait_for_each_other(tmp_path: Path) -> 
 
 
 # ---------------------------------------------------------------------------- how they stand
-
-
 @pytest.mark.parametrize("text", ["enabled = false", 'interval = "0"'])
 def test_a_heartbeat_that_the_settings_switch_off_does_nothing(tmp_path: Path, text: str) -> None:
     played = case(tmp_path, f"[heartbeat]\n{text}\n")
@@ -255,8 +251,6 @@ def test_heartbeats_that_are_not_named_or_not_there_do_nothing(tmp_path: Path) -
 
 
 # ---------------------------------------------------------------------------- what they cost
-
-
 def test_a_budget_of_the_day_ends_what_heartbeat_runs_cost(tmp_path: Path) -> None:
     """SPEC HB-12: 1 USD is ten heartbeat runs of 10 cents on each day, in UTC."""
     played = case(tmp_path)
@@ -293,8 +287,6 @@ def test_heartbeat_runs_that_take_longer_than_they_may_fail(tmp_path: Path) -> N
 
 
 # ---------------------------------------------------------------------------- limits
-
-
 def test_it_ends_after_so_many_heartbeat_runs_that_ask_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,8 +125,6 @@ def test_without_them_nothing_for_it_is_imported() -> None:
 
 
 # ---------------------------------------------------------------------------- exporting
-
-
 async def test_spans_reach_a_collector_at_the_latest_at_the_end(
     monkeypatch: pytest.MonkeyPatch, backend: Collector, log_file: Path
 ) -> None:
@@ -195,8 +193,6 @@ async def test_a_provider_of_the_whole_process_gets_the_spans(
 
 
 # ---------------------------------------------------------------------------- trouble
-
-
 @pytest.mark.parametrize(
     "missing", ["opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter"]
 )

@@ -46,8 +46,6 @@ def found(root: Path, leave_out: set[Path] | None = None) -> tuple[list[str], li
 
 
 # ---------------------------------------------------------------------------- out
-
-
 def test_files_of_all_depths_are_found(tmp_path: Path) -> None:
     write(tmp_path, "b", "a/x", "a/deep/er/y", ".hidden/z")
     assert found(tmp_path) == (["b", ".hidden/z", "a/x", "a/deep/er/y"], [])
@@ -118,23 +116,18 @@ def test_wild_names_cannot_be_stored(path: str) -> None:
 
 
 # ---------------------------------------------------------------------------- secrets
-
-
-@pytest.mark.parametrize(
-    ("text", "keys"),
-    [
-        ("", []),
-        ("[lanes]\nmain = 1\n[agents.main]\nbudget = {tokens = 5}", []),
-        ("[channels.telegram]\ntoken = 'abc'", ["channels.telegram.token"]),
-        ("[channels.telegram]\ntoken_file = 'abc'\ntoken_env = 'T'", []),
-        ("[agents.main]\napi_key = ''", []),
-        ("[agents.main]\nbase_url = 'http://localhost:1/v1'", []),
-        ("[database]\nurl = 'postgresql://u:p@h/d'", ["database.url"]),
-        ("[agents.a.mcp.s]\nenv = {X = 'y'}\nurl = 'https://h/?k=1'",
-         ["agents.a.mcp.s.env.X", "agents.a.mcp.s.url"]),
-        ("[agents.a]\nheaders = {Authorization = 'b'}", ["agents.a.headers.Authorization"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "keys"), [
+    ("", []),
+    ("[lanes]\nmain = 1\n[agents.main]\nbudget = {tokens = 5}", []),
+    ("[channels.telegram]\ntoken = 'abc'", ["channels.telegram.token"]),
+    ("[channels.telegram]\ntoken_file = 'abc'\ntoken_env = 'T'", []),
+    ("[agents.main]\napi_key = ''", []),
+    ("[agents.main]\nbase_url = 'http://localhost:1/v1'", []),
+    ("[database]\nurl = 'postgresql://u:p@h/d'", ["database.url"]),
+    ("[agents.a.mcp.s]\nenv = {X = 'y'}\nurl = 'https://h/?k=1'",
+     ["agents.a.mcp.s.env.X", "agents.a.mcp.s.url"]),
+    ("[agents.a]\nheaders = {Authorization = 'b'}", ["agents.a.headers.Authorization"]),
+])  # fmt: skip
 def test_secrets_that_stand_in_a_settings_file_are_found(text: str, keys: list[str]) -> None:
     """SEC-2."""
     assert sorted(secrets_in(text)) == keys
@@ -146,8 +139,6 @@ def test_files_with_secrets_are_known_for_all_accounts(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------- in
-
-
 def staged(root: Path, *paths: str) -> Staging:
     staging = Staging({"main": root})
     staging.prepare()
@@ -194,18 +185,15 @@ def test_a_file_that_comes_twice_is_refused(tmp_path: Path, again: str) -> None:
         staging.add("main", again, 0o600, iter([b"other"]))
 
 
-@pytest.mark.parametrize(
-    ("text", "agents", "said"),
-    [
-        ("[agents.main]\nworkspace = '.'", ["main"], "contains .*: move it, or restore with --no"),
-        ("[agents.main]\nworkspace = 'state'", ["main"], "contains .*state: move"),
-        ("[agents.main]\nworkspace = 'w'\napi_key_file = 'w/key'", ["main"], "contains .*w/key"),
-        ("[agents.a]\nworkspace = 'backups'", ["a"], "contains .*backups/b.tar.gz"),
-        ("[agents.a]\nworkspace = 'w'\n[agents.b]\nworkspace = 'w/b'", ["a", "b"],
-         "the workspace of b is inside that of a"),
-        ("[agents.a]\nworkspace = 'w'\n[agents.b]\nworkspace = 'w'", ["a", "b"], "is inside that"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "agents", "said"), [
+    ("[agents.main]\nworkspace = '.'", ["main"], "contains .*: move it, or restore with --no"),
+    ("[agents.main]\nworkspace = 'state'", ["main"], "contains .*state: move"),
+    ("[agents.main]\nworkspace = 'w'\napi_key_file = 'w/key'", ["main"], "contains .*w/key"),
+    ("[agents.a]\nworkspace = 'backups'", ["a"], "contains .*backups/b.tar.gz"),
+    ("[agents.a]\nworkspace = 'w'\n[agents.b]\nworkspace = 'w/b'", ["a", "b"],
+     "the workspace of b is inside that of a"),
+    ("[agents.a]\nworkspace = 'w'\n[agents.b]\nworkspace = 'w'", ["a", "b"], "is inside that"),
+])  # fmt: skip
 def test_what_no_backup_has_is_not_replaced(
     tmp_path: Path, text: str, agents: list[str], said: str
 ) -> None:

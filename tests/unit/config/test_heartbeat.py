@@ -53,8 +53,6 @@ def refused(folder: Path, text: str, **env: str) -> str:
 
 
 # ---------------------------------------------------------------------------- what is read
-
-
 def test_without_anything_a_heartbeat_is_as_by_default(tmp_path: Path) -> None:
     got = policy(tmp_path)
     assert got == HeartbeatPolicy() == heartbeat_policy(Settings(), MAIN_AGENT, {})
@@ -194,8 +192,6 @@ def test_nought_is_no_limit_of_a_budget(tmp_path: Path, level: str) -> None:
 
 
 # ---------------------------------------------------------------------------- zones
-
-
 def test_hours_without_a_zone_are_in_that_of_jobs(tmp_path: Path) -> None:
     hours = "[heartbeat]\nactive_hours = { start = '08:00', end = '22:00' }\n"
     assert policy(tmp_path, hours).hours == ActiveHours(480, 1320, "UTC")
@@ -210,8 +206,6 @@ def test_the_zone_of_the_machine_is_taken_where_the_profile_says_so(tmp_path: Pa
 
 
 # ---------------------------------------------------------------------------- targets
-
-
 @pytest.mark.parametrize(("text", "expected"), [
     ("last", LastChat()),
     ("none", NoTarget.NONE),
@@ -264,8 +258,6 @@ accounts.work.token = "u"
 
 
 # ---------------------------------------------------------------------------- plans
-
-
 def test_every_agent_has_a_plan(tmp_path: Path) -> None:
     text = """
 [heartbeat]

@@ -27,8 +27,6 @@ def refused(folder: Path, text: str | None = None, **env: str) -> list[str]:
 
 
 # ---------------------------------------------------------------------------- what is right
-
-
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
     got = settings(tmp_path)
     assert got.lane_sizes == {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
@@ -178,8 +176,6 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------- what is wrong
-
-
 @pytest.mark.parametrize(("text", "expected"), [
     ("[lanes]\nmain = 0", "lanes.main.size = 0: must be a whole number, at least 1"),
     ("[lanes]\nmain = true", "lanes.main.size = True: must be a whole number, at least 1"),

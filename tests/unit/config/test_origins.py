@@ -13,26 +13,22 @@ from goclaw_py.config import load
 from goclaw_py.config.origins import key_lines
 from goclaw_py.ports.settings import OriginKind
 
+
 # ---------------------------------------------------------------------------- lines of a file
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("", {}),
-        ("# only [this]\n\n", {}),
-        ("a = 1", {("a",): 1}),
-        ("\n[t] # x\na = 1\n b.c = 2\n[u.v]\na = 3\n", {
-            ("t", "a"): 3, ("t", "b", "c"): 4, ("u", "v", "a"): 6}),
-        ("a = { b = 1, c = { d = 2 } }\ne = {}", {("a", "b"): 1, ("a", "c", "d"): 1, ("e",): 2}),
-        ('a = """\n[t]\nb = 1\n"""\nc = 2', {("a",): 1, ("c",): 5}),
-        ("a = '''\n# '''\nb = [\n 1, # ]\n 2,\n]\nc = 3", {("a",): 1, ("b",): 3, ("c",): 7}),
-        ('[t."a.b"]\n"c d" = 1', {("t", "a.b", "c d"): 2}),
-        ("[[l]]\na = 1\n[[l]]\na = 2\n[l.m]\nb = 1\n[t]\na = 1", {("l",): 1, ("t", "a"): 8}),
-        ("a = 1\r\nb = 2\r\n", {("a",): 1, ("b",): 2}),
-        ('a = "\u2028"\nb = 1', {("a",): 1, ("b",): 2}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "lines"), [
+    ("", {}),
+    ("# only [this]\n\n", {}),
+    ("a = 1", {("a",): 1}),
+    ("\n[t] # x\na = 1\n b.c = 2\n[u.v]\na = 3\n",
+     {("t", "a"): 3, ("t", "b", "c"): 4, ("u", "v", "a"): 6}),
+    ("a = { b = 1, c = { d = 2 } }\ne = {}", {("a", "b"): 1, ("a", "c", "d"): 1, ("e",): 2}),
+    ('a = """\n[t]\nb = 1\n"""\nc = 2', {("a",): 1, ("c",): 5}),
+    ("a = '''\n# '''\nb = [\n 1, # ]\n 2,\n]\nc = 3", {("a",): 1, ("b",): 3, ("c",): 7}),
+    ('[t."a.b"]\n"c d" = 1', {("t", "a.b", "c d"): 2}),
+    ("[[l]]\na = 1\n[[l]]\na = 2\n[l.m]\nb = 1\n[t]\na = 1", {("l",): 1, ("t", "a"): 8}),
+    ("a = 1\r\nb = 2\r\n", {("a",): 1, ("b",): 2}),
+    ('a = "\u2028"\nb = 1', {("a",): 1, ("b",): 2}),
+])  # fmt: skip
 def test_each_value_has_the_line_at_which_it_begins(
     text: str, lines: dict[tuple[str, ...], int]
 ) -> None:

@@ -39,8 +39,6 @@ def policy(folder: Path, text: str = "", **env: str) -> JobPolicy:
 
 
 # ---------------------------------------------------------------------------- profiles
-
-
 def test_without_anything_jobs_are_as_in_the_profile_goclaw(tmp_path: Path) -> None:
     got = settings(tmp_path)
     assert job_profile(got) == PROFILES["goclaw"]
@@ -283,8 +281,6 @@ def test_a_section_that_is_no_table_is_told_once(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------- where we are
-
-
 def zone_of(folder: Path, *, tz: str = "", link: str = "", text: str = "") -> str:
     if link:
         (folder / "localtime").symlink_to(link)

@@ -84,25 +84,22 @@ EVENING = ActiveHours(1320, 1440, BERLIN)
 
 
 # Other days and zones: tests/property/test_hours_laws.py.
-@pytest.mark.parametrize(
-    ("hours", "at", "holds"),
-    [
-        (DAY, "2026-01-15T06:59:59.999999", False),
-        (DAY, "2026-01-15T07:00", True),
-        (DAY, "2026-07-15T06:00", True),
-        (NIGHT, "2026-01-16T04:59:59", True),
-        (NIGHT, "2026-01-16T05:00", False),
-        (EVENING, "2026-01-15T22:59:59.999999", True),
-        # Clocks go from 02:00 to 03:00 at 01:00 UTC.
-        (ActiveHours(120, 180, BERLIN), "2026-03-29T00:59:59", False),
-        (ActiveHours(120, 180, BERLIN), "2026-03-29T01:00", False),
-        (ActiveHours(150, 240, BERLIN), "2026-03-29T01:00", True),
-        # And back from 03:00 to 02:00: 02:30 comes twice.
-        (ActiveHours(120, 150, BERLIN), "2026-10-25T00:30", False),
-        (ActiveHours(120, 150, BERLIN), "2026-10-25T01:29", True),
-        (ActiveHours(120, 150, BERLIN), "2026-10-25T01:30", False),
-    ],
-)
+@pytest.mark.parametrize(("hours", "at", "holds"), [
+    (DAY, "2026-01-15T06:59:59.999999", False),
+    (DAY, "2026-01-15T07:00", True),
+    (DAY, "2026-07-15T06:00", True),
+    (NIGHT, "2026-01-16T04:59:59", True),
+    (NIGHT, "2026-01-16T05:00", False),
+    (EVENING, "2026-01-15T22:59:59.999999", True),
+    # Clocks go from 02:00 to 03:00 at 01:00 UTC.
+    (ActiveHours(120, 180, BERLIN), "2026-03-29T00:59:59", False),
+    (ActiveHours(120, 180, BERLIN), "2026-03-29T01:00", False),
+    (ActiveHours(150, 240, BERLIN), "2026-03-29T01:00", True),
+    # And back from 03:00 to 02:00: 02:30 comes twice.
+    (ActiveHours(120, 150, BERLIN), "2026-10-25T00:30", False),
+    (ActiveHours(120, 150, BERLIN), "2026-10-25T01:29", True),
+    (ActiveHours(120, 150, BERLIN), "2026-10-25T01:30", False),
+])  # fmt: skip
 def test_it_holds_by_the_clock_on_the_wall(hours: ActiveHours, at: str, *, holds: bool) -> None:
     assert hours.holds(utc(at)) is holds
 
@@ -114,25 +111,22 @@ def test_the_offset_in_which_an_instant_is_told_does_not_matter() -> None:
 
 
 # ---------------------------------------------------------------------------- when it opens
-@pytest.mark.parametrize(
-    ("hours", "after", "expected"),
-    [
-        (DAY, "2026-01-15T07:00", "2026-01-16T07:00"),
-        # Over both changes it opens at eight of its clocks.
-        (DAY, "2026-03-28T21:00", "2026-03-29T06:00"),
-        (DAY, "2026-10-24T20:00", "2026-10-25T07:00"),
-        # A start that is omitted: at the change. A window that is omitted: on the next day.
-        (ActiveHours(150, 240, BERLIN), "2026-03-28T20:00", "2026-03-29T01:00"),
-        (ActiveHours(130, 170, BERLIN), "2026-03-28T20:00", "2026-03-30T00:10"),
-        # A start that comes twice, and a clock that is set back into the window.
-        (ActiveHours(120, 150, BERLIN), "2026-10-25T00:00", "2026-10-25T01:00"),
-        (ActiveHours(90, 180, BERLIN), "2026-10-24T23:30", "2026-10-26T00:30"),
-        # The hour in which it is closed is the one that is omitted.
-        (ActiveHours(180, 120, BERLIN), "2026-03-28T02:00", "2026-03-30T01:00"),
-        # Samoa had no 30 December.
-        (ActiveHours(480, 540, "Pacific/Apia"), "2011-12-29T20:00", "2011-12-30T18:00"),
-    ],
-)
+@pytest.mark.parametrize(("hours", "after", "expected"), [
+    (DAY, "2026-01-15T07:00", "2026-01-16T07:00"),
+    # Over both changes it opens at eight of its clocks.
+    (DAY, "2026-03-28T21:00", "2026-03-29T06:00"),
+    (DAY, "2026-10-24T20:00", "2026-10-25T07:00"),
+    # A start that is omitted: at the change. A window that is omitted: on the next day.
+    (ActiveHours(150, 240, BERLIN), "2026-03-28T20:00", "2026-03-29T01:00"),
+    (ActiveHours(130, 170, BERLIN), "2026-03-28T20:00", "2026-03-30T00:10"),
+    # A start that comes twice, and a clock that is set back into the window.
+    (ActiveHours(120, 150, BERLIN), "2026-10-25T00:00", "2026-10-25T01:00"),
+    (ActiveHours(90, 180, BERLIN), "2026-10-24T23:30", "2026-10-26T00:30"),
+    # The hour in which it is closed is the one that is omitted.
+    (ActiveHours(180, 120, BERLIN), "2026-03-28T02:00", "2026-03-30T01:00"),
+    # Samoa had no 30 December.
+    (ActiveHours(480, 540, "Pacific/Apia"), "2011-12-29T20:00", "2011-12-30T18:00"),
+])  # fmt: skip
 def test_it_opens_next(hours: ActiveHours, after: str, expected: str) -> None:
     got = hours.next_start(utc(after))
     assert got == utc(expected)

@@ -309,23 +309,20 @@ TOKYO, BERLIN, LA = "Asia/Tokyo", "Europe/Berlin", "America/Los_Angeles"
 ST_JOHNS = "America/St_Johns"
 
 
-@pytest.mark.parametrize(
-    ("words", "zone", "noted", "late", "due"),
-    [
-        ("weekdays 9:00", TOKYO, "2026-01-04T12:00", "2026-01-04T23:59", "2026-01-05T00:00"),
-        ("weekdays 9:00", BERLIN, "2026-01-04T12:00", "2026-01-05T07:59", "2026-01-05T08:00"),
-        ("weekdays 9:00", LA, "2026-01-04T12:00", "2026-01-05T16:59", "2026-01-05T17:00"),
-        # 02:00 becomes 03:00 at 01:00 UTC: what is left out is the end of the gap.
-        ("daily 02:30", BERLIN, "2026-03-28T23:00", "2026-03-29T00:59", "2026-03-29T01:00"),
-        ("daily 02:30", BERLIN, "2026-03-29T01:00", "2026-03-30T00:00", "2026-03-30T01:00"),
-        # 03:00 becomes 02:00 at 01:00 UTC: what comes twice counts once.
-        ("daily 02:30", BERLIN, "2026-10-24T23:30", "2026-10-25T00:29", "2026-10-25T00:30"),
-        ("daily 02:30", BERLIN, "2026-10-25T00:31", "2026-10-25T01:30", "2026-10-26T01:30"),
-        ("daily 02:30", BERLIN, "2026-10-25T00:31", "2026-10-26T00:30", "2026-10-26T01:30"),
-        # 00:01 becomes 23:01 of the day before, at 02:31 UTC.
-        ("sundays 00:00", ST_JOHNS, "2010-11-07T01:30", "2010-11-07T02:29", "2010-11-07T02:40"),
-    ],
-)
+@pytest.mark.parametrize(("words", "zone", "noted", "late", "due"), [
+    ("weekdays 9:00", TOKYO, "2026-01-04T12:00", "2026-01-04T23:59", "2026-01-05T00:00"),
+    ("weekdays 9:00", BERLIN, "2026-01-04T12:00", "2026-01-05T07:59", "2026-01-05T08:00"),
+    ("weekdays 9:00", LA, "2026-01-04T12:00", "2026-01-05T16:59", "2026-01-05T17:00"),
+    # 02:00 becomes 03:00 at 01:00 UTC: what is left out is the end of the gap.
+    ("daily 02:30", BERLIN, "2026-03-28T23:00", "2026-03-29T00:59", "2026-03-29T01:00"),
+    ("daily 02:30", BERLIN, "2026-03-29T01:00", "2026-03-30T00:00", "2026-03-30T01:00"),
+    # 03:00 becomes 02:00 at 01:00 UTC: what comes twice counts once.
+    ("daily 02:30", BERLIN, "2026-10-24T23:30", "2026-10-25T00:29", "2026-10-25T00:30"),
+    ("daily 02:30", BERLIN, "2026-10-25T00:31", "2026-10-25T01:30", "2026-10-26T01:30"),
+    ("daily 02:30", BERLIN, "2026-10-25T00:31", "2026-10-26T00:30", "2026-10-26T01:30"),
+    # 00:01 becomes 23:01 of the day before, at 02:31 UTC.
+    ("sundays 00:00", ST_JOHNS, "2010-11-07T01:30", "2010-11-07T02:29", "2010-11-07T02:40"),
+])  # fmt: skip
 def test_times_are_those_of_the_zone(
     words: str, zone: str, noted: str, late: str, due: str
 ) -> None:

@@ -49,13 +49,9 @@ def test_sunday_is_0_and_7_and_weekdays_have_names(text: str, weekdays: set[int]
     assert read(f"0 9 * * {text}").weekday.numbers == weekdays
 
 
-def test_months_have_names_in_lists_and_ranges_too() -> None:
-    """Rule R1."""
+def test_months_have_names_and_last_days_and_numbered_weekdays_are_terms_like_any_other() -> None:
+    """Rules R1 and R10."""
     assert read("0 9 1 JAN-mar,Dec *").month.numbers == {1, 2, 3, 12}
-
-
-def test_last_days_and_numbered_weekdays_are_terms_like_any_other() -> None:
-    """Rule R10."""
     fields = read("0 9 1,L,15-16 * 1,5#3,friL,0L,7#1")
     assert fields.day.last
     assert fields.day.numbers == {1, 15, 16}
@@ -63,27 +59,20 @@ def test_last_days_and_numbered_weekdays_are_terms_like_any_other() -> None:
     assert fields.weekday.nth == {(5, 3), (5, LAST), (0, LAST), (0, 1)}
 
 
-@pytest.mark.parametrize(("alias", "same"), [
-    ("@yearly", "0 0 1 1 *"),
-    ("@annually", "0 0 1 1 *"),
-    ("@monthly", "0 0 1 * *"),
-    ("@weekly", "0 0 * * 0"),
-    ("@daily", "0 0 * * *"),
-    ("@Midnight", "0 0 * * *"),
-    ("@hourly", "0 * * * *"),
-])  # fmt: skip
-def test_there_are_seven_aliases(alias: str, same: str) -> None:
-    """Rule R1; whoever wants five fields only may still use them."""
-    assert read(alias, (6,)) == read(same)
-
-
-def test_six_fields_begin_with_the_second() -> None:
-    """Rule R6."""
+def test_six_fields_begin_with_the_second_and_seven_names_stand_for_five() -> None:
+    """Rules R1 and R6; whoever wants five fields only may still use the names."""
     fields = read("30 5 9 * * *")
     assert fields.second.numbers == {30}
     assert fields.minute.numbers == {5}
     assert fields.hour.numbers == {9}
     assert read("0 5 9 * * *") == read("5 9 * * *")
+    assert read(" 0\t9  * * *\n") == read("0 9 * * *")
+    for alias, same in {
+        "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *",
+        "@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@Midnight": "0 0 * * *",
+        "@hourly": "0 * * * *",
+    }.items():  # fmt: skip
+        assert read(alias, (6,)) == read(same)
 
 
 @pytest.mark.parametrize(("expression", "wildcard"), [
@@ -99,10 +88,6 @@ def test_six_fields_begin_with_the_second() -> None:
 def test_a_star_in_front_of_a_time_makes_a_wildcard(expression: str, wildcard: bool) -> None:
     """Rules R5 and R6."""
     assert parse(expression).wildcard is wildcard
-
-
-def test_blanks_around_and_between_do_not_matter() -> None:
-    assert read(" 0\t9  * * *\n") == read("0 9 * * *")
 
 
 @pytest.mark.parametrize(("expression", "reason", "hint"), [

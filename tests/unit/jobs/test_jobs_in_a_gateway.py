@@ -122,16 +122,12 @@ async def test_between_attempts_the_lane_is_free() -> None:
 CALLS = (ToolStarted("1", "send", "{}", side_effects=True), ToolEnded("1", "send", ok=True))
 
 
-@pytest.mark.parametrize(
-    ("step", "tries"),
-    [
-        (Fail(BROKEN), 1),
-        (Fail(ValueError("bug")), 1),
-        (Fail(BUSY), 4),
-        (Emitting(CALLS, Fail(BUSY)), 1),
-    ],
-    ids=["permanent", "bug", "transient", "after side effects"],
-)
+@pytest.mark.parametrize(("step", "tries"), [
+    (Fail(BROKEN), 1),
+    (Fail(ValueError("bug")), 1),
+    (Fail(BUSY), 4),
+    (Emitting(CALLS, Fail(BUSY)), 1),
+], ids=["permanent", "bug", "transient", "after side effects"])  # fmt: skip
 async def test_only_what_may_help_and_harms_nobody_is_tried_again(step: Step, tries: int) -> None:
     """SPEC CRON-7: three retries, of what may be gone in a moment."""
     async with a_process(ScriptedAgent(otherwise=lambda _: step)) as gateway:
@@ -156,15 +152,12 @@ async def test_a_failure_is_told_in_one_line_and_by_a_quiet_job_only_the_third_i
         assert "job" in text
 
 
-@pytest.mark.parametrize(
-    ("notify", "reply", "told"),
-    [
-        (Notify.CONDITIONAL, " [NOTIFY] Rain!", "Rain!"),
-        (Notify.CONDITIONAL, "all dry", None),
-        (Notify.CONDITIONAL, "so [NOTIFY]", None),
-        (Notify.ALWAYS, "NO_REPLY", None),
-    ],
-)
+@pytest.mark.parametrize(("notify", "reply", "told"), [
+    (Notify.CONDITIONAL, " [NOTIFY] Rain!", "Rain!"),
+    (Notify.CONDITIONAL, "all dry", None),
+    (Notify.CONDITIONAL, "so [NOTIFY]", None),
+    (Notify.ALWAYS, "NO_REPLY", None),
+])  # fmt: skip
 async def test_a_job_speaks_only_if_it_says_so(
     notify: Notify, reply: str, told: str | None
 ) -> None:

@@ -33,25 +33,22 @@ def test_a_snooze_counts_from_the_press(action: JobAction, after: timedelta) -> 
     assert again_at(action, due=now - timedelta(days=3), now=now, zone=BERLIN) == now + after
 
 
-@pytest.mark.parametrize(
-    ("due", "now", "again"),
-    [
-        # Ordinary: 09:00, pressed at 09:07.
-        (utc(2026, 3, 3, 8), utc(2026, 3, 3, 8, 7), utc(2026, 3, 4, 8)),
-        # Pressed two days later.
-        (utc(2026, 3, 3, 8), utc(2026, 3, 5, 13), utc(2026, 3, 6, 8)),
-        # Summer time begins in the night of 29 March: 09:00 is an hour earlier in UTC.
-        (utc(2026, 3, 28, 8), utc(2026, 3, 28, 8), utc(2026, 3, 29, 7)),
-        # 02:30 does not exist on that day: it becomes 03:30.
-        (utc(2026, 3, 28, 1, 30), utc(2026, 3, 28, 1, 30), utc(2026, 3, 29, 1, 30)),
-        # 02:30 exists twice on 25 October: the first.
-        (utc(2026, 10, 24, 0, 30), utc(2026, 10, 24, 0, 30), utc(2026, 10, 25, 0, 30)),
-        # It was due in the second 02:30.
-        (utc(2026, 10, 25, 1, 30), utc(2026, 10, 25, 1, 31), utc(2026, 10, 26, 1, 30)),
-        # The day is that of the zone: it is 4 March there already.
-        (utc(2026, 3, 3, 23, 30), utc(2026, 3, 3, 23, 40), utc(2026, 3, 4, 23, 30)),
-    ],
-)
+@pytest.mark.parametrize(("due", "now", "again"), [
+    # Ordinary: 09:00, pressed at 09:07.
+    (utc(2026, 3, 3, 8), utc(2026, 3, 3, 8, 7), utc(2026, 3, 4, 8)),
+    # Pressed two days later.
+    (utc(2026, 3, 3, 8), utc(2026, 3, 5, 13), utc(2026, 3, 6, 8)),
+    # Summer time begins in the night of 29 March: 09:00 is an hour earlier in UTC.
+    (utc(2026, 3, 28, 8), utc(2026, 3, 28, 8), utc(2026, 3, 29, 7)),
+    # 02:30 does not exist on that day: it becomes 03:30.
+    (utc(2026, 3, 28, 1, 30), utc(2026, 3, 28, 1, 30), utc(2026, 3, 29, 1, 30)),
+    # 02:30 exists twice on 25 October: the first.
+    (utc(2026, 10, 24, 0, 30), utc(2026, 10, 24, 0, 30), utc(2026, 10, 25, 0, 30)),
+    # It was due in the second 02:30.
+    (utc(2026, 10, 25, 1, 30), utc(2026, 10, 25, 1, 31), utc(2026, 10, 26, 1, 30)),
+    # The day is that of the zone: it is 4 March there already.
+    (utc(2026, 3, 3, 23, 30), utc(2026, 3, 3, 23, 40), utc(2026, 3, 4, 23, 30)),
+])  # fmt: skip
 def test_tomorrow_is_the_same_time_on_the_clock_of_the_zone(
     due: datetime, now: datetime, again: datetime
 ) -> None:
