@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+
+import httpx
 
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.web.server import ApiServer
@@ -49,3 +52,23 @@ async def gateway(folder: Path) -> AsyncIterator[Gateway]:
 async def connected(folder: Path) -> AsyncIterator[tuple[Gateway, RemoteControl]]:
     async with gateway(folder) as made, RemoteControl(made.path) as remote:
         yield made, remote
+
+
+def app_client(control: FakeControl | None = None, *, chats: bool = True) -> httpx.AsyncClient:
+    """A client of the app itself, without a server in between."""
+    app = lend_api(control or FakeControl(), FakeTerminals() if chats else None)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://x")
+
+
+class Api:
+    """Asks the API as a program does; one for a test: to make an app costs more than to ask."""
+
+    def __init__(self) -> None:
+        self.control = FakeControl()
+        self.client = app_client(self.control)
+
+    async def __call__(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Status and body of the answer."""
+        answer = await self.client.request(method, f"/api{path}", json=body)
+        return answer.status_code, answer.json()
