@@ -8,18 +8,8 @@ import pytest
 
 from channels.telegram.settings import Library
 from goclaw_py.testing.conformance import Check, checks_for
-from tests.support.channel_rigs import (
-    ConsoleRig,
-    RecordingRig,
-    console,
-    recording,
-)
-from tests.support.channel_rigs_telegram import (
-    GroupRig,
-    TelegramRig,
-    WebhookRig,
-    telegram,
-)
+from tests.support.channel_rigs import ConsoleRig, RecordingRig, console, recording
+from tests.support.channel_rigs_telegram import GroupRig, TelegramRig, WebhookRig, telegram
 
 _CLIENTS = {
     Library.PTB: "channels.telegram.via_ptb",

@@ -6,7 +6,7 @@ import pytest
 
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.store import NodeCall, Notice
-from tests.support.stores import LEASE_S, T0, A, B, Heard, World, at, until
+from tests.support.stores import LEASE_S, T0, A, B, World, at, listen, until
 
 pytestmark = pytest.mark.real_time
 
@@ -63,8 +63,7 @@ async def test_what_cannot_be_stored_harms_nothing(world: World, text: str) -> N
 
 
 async def test_questions_and_answers_are_told(world: World) -> None:
-    heard = Heard()
-    world.a.on_notice(heard.append)
+    heard = listen(world.a)
     world.b.on_notice(heard.append)
     call = await world.a.ask(B, QUESTION, now=T0)
     assert call is not None

@@ -19,10 +19,10 @@ from tests.support.stores import (
     BOB,
     T0,
     A,
-    Heard,
     World,
     at,
     inbox,
+    listen,
     message,
     new_run,
     say,
@@ -130,8 +130,7 @@ async def test_when_a_group_was_heard_without_a_mention_is_kept(world: World) ->
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_a_decision_about_a_group_is_kept_and_told(world: World, allowed: bool) -> None:
     """CHAN-5."""
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await world.a.note_chats([seen("Crew")], now=T0)
     await world.a.allow_chat("telegram", "default", "-100", allowed=allowed, now=at(3))
     assert await world.b.chats() == [replace(chat("Crew"), allowed=allowed)]
@@ -149,8 +148,7 @@ async def test_a_group_may_be_allowed_before_it_is_seen(world: World) -> None:
 
 async def test_a_chat_that_cannot_be_written_to_is_marked_until_it_can(world: World) -> None:
     """CHAN-7."""
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     topic = replace(CREW, thread="4")
     await world.a.mark_chat(topic, PeerKind.GROUP, gone="kicked", now=T0)
     assert await world.b.chats() == [replace(chat(), gone="kicked")]
@@ -159,9 +157,7 @@ async def test_a_chat_that_cannot_be_written_to_is_marked_until_it_can(world: Wo
     assert await world.b.chats() == [chat()]
 
 
-async def test_marked_chats_are_those_with_a_decision_and_those_that_are_gone(
-    world: World,
-) -> None:
+async def test_marked_chats_are_those_with_a_decision_and_those_that_are_gone(world: World) -> None:
     """CHAN-5, CHAN-7: however many others were seen after them."""
     await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="blocked", now=T0)
     await world.a.allow_chat("telegram", "default", "-100", allowed=False, now=at(1))
@@ -172,8 +168,7 @@ async def test_marked_chats_are_those_with_a_decision_and_those_that_are_gone(
 
 
 async def test_what_is_so_already_is_not_told_again(world: World) -> None:
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await world.a.mark_chat(CREW, PeerKind.GROUP, gone="", now=T0)
     assert await world.a.chats() == []
     await world.a.mark_chat(CREW, PeerKind.GROUP, gone="kicked", now=T0)
@@ -305,8 +300,7 @@ async def test_a_topic_has_its_first_name_until_it_is_renamed(world: World) -> N
 
 async def test_a_topic_that_is_gone_is_known_until_it_is_open_again(world: World) -> None:
     """CHAN-6: the general topic of its chat is one like any other."""
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await world.a.note_topic(PLANS, state=TopicState.OPEN)
     assert not heard
     await world.a.note_topic(PLANS, state=TopicState.CLOSED)

@@ -12,7 +12,7 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.store import RunSoFar, StoredRun, ToolCall
-from tests.support.store_jobs import a_job, added, claim_one, run_for
+from tests.support.store_jobs import claim_one, claimed_job, run_for
 from tests.support.stores import AGENT, ANN, APOLOGY, T0, A, B, World, a_node, at, end, new_run
 
 pytestmark = pytest.mark.real_time
@@ -99,8 +99,7 @@ async def test_the_next_run_for_a_message_is_told_what_the_cut_ones_had_called(
 
 
 async def test_a_claim_tells_which_tools_its_cut_runs_had_called(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     assert claimed.called == ()
     await world.a.begin_run(run_for("r1", claimed), node=A)
     await world.a.note_run(RunId("r1"), RunSoFar((SENT, READ, PAID)), node=A)

@@ -25,6 +25,7 @@ from tests.support.stores import (
     end,
     inbox,
     new_run,
+    ran,
     say,
 )
 
@@ -53,9 +54,7 @@ async def closings(world: World) -> list[tuple[str, str | None, str | None, str]
     return [(one.target.chat, one.run_id, one.draft, one.text) for one in said if one.draft]
 
 
-async def test_a_draft_is_known_before_it_is_posted_and_by_its_id_after_that(
-    world: World,
-) -> None:
+async def test_a_draft_is_known_before_it_is_posted_and_by_its_id_after_that(world: World) -> None:
     target = Target("telegram", "default", "100", "4")
     await world.a.begin_run(new_run("r1"), node=A)
     await world.a.open_draft(R1, target, now=T0)
@@ -85,8 +84,7 @@ async def test_a_run_that_never_began_has_no_draft(world: World) -> None:
 
 
 async def test_a_run_that_has_ended_opens_no_draft(world: World) -> None:
-    await world.a.begin_run(new_run("r1"), node=A)
-    await world.a.finish_run(end("r1"), node=A)
+    await ran(world, new_run("r1"))
     with pytest.raises(RunNotStarted):
         await world.a.open_draft(R1, ANN, now=T0)
     assert await world.a.drafts() == []
@@ -162,8 +160,7 @@ async def test_so_is_the_run_after_one_that_is_cut_too(world: World) -> None:
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1)
     await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    await world.a.begin_run(new_run("r2", row), node=A)
-    await world.a.finish_run(end("r2", Outcome.INTERRUPTED), node=A)
+    await ran(world, new_run("r2", row), end("r2", Outcome.INTERRUPTED))
     assert (await world.a.begin_run(new_run("r3", row), node=A)).lost == LOST
 
 
@@ -216,8 +213,7 @@ async def test_a_draft_that_a_message_closes_is_known(world: World) -> None:
 async def test_a_draft_with_the_same_id_elsewhere_is_another_one(world: World) -> None:
     """Telegram counts the messages of each chat."""
     first, second = await world.accept(ANN, BOB)
-    await world.a.begin_run(new_run("r1", first), node=A)
-    await world.a.finish_run(end("r1"), node=A)
+    await ran(world, new_run("r1", first))
     other = new_run("r2", second, target=BOB)
     await world.a.begin_run(other, node=A)
     await world.a.open_draft(R2, BOB, now=T0)
@@ -277,13 +273,10 @@ async def test_a_draft_without_messages_that_wait_ends_with_a_cut_run(world: Wor
     assert await world.a.drafts() == []
 
 
-async def test_the_draft_of_messages_that_are_given_up_is_closed_by_a_message(
-    world: World,
-) -> None:
+async def test_the_draft_of_messages_that_are_given_up_is_closed_by_a_message(world: World) -> None:
     """SPEC CMD-3: a second crash cannot leave it open."""
     lost, stopped, job = await world.accept(ANN, ANN, BOB)
-    await world.a.begin_run(new_run("r1", lost), node=A)
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await ran(world, new_run("r1", lost), end("r1", Outcome.INTERRUPTED))
     for name, rows in (("r2", [lost]), ("r3", [stopped])):
         await world.a.begin_run(replace(new_run(name, *rows), started_at=at(int(name[1]))), node=A)
         await world.a.open_draft(RunId(name), ANN, now=T0)
@@ -314,9 +307,7 @@ async def test_a_draft_that_nobody_finishes_and_whose_id_nobody_knows_is_looked_
     assert out.message == OutboundMessage(ANN, "", run_id=R1, lost=LOST)
 
 
-async def test_the_own_messages_of_a_chat_are_those_that_were_sent_and_drafts(
-    world: World,
-) -> None:
+async def test_the_own_messages_of_a_chat_are_those_that_were_sent_and_drafts(world: World) -> None:
     await world.put(say("to ann", replace(ANN, thread="4")), say("to bob", BOB))
     for number, target in enumerate((ANN, BOB), start=11):
         row = await world.claimed(target=target)

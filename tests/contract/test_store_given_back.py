@@ -9,21 +9,22 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceClaim, OccurrenceStatus
+from goclaw_py.jobs.execution_models import OccurrenceClaim, OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState
 from tests.support.store_jobs import (
     a_job,
     added,
+    by_hand,
     claim,
-    claim_manual,
     claim_one,
     ended,
     kept,
     renamed,
+    row_of,
     run_end,
     run_for,
 )
-from tests.support.stores import APOLOGY, T0, A, B, World, at
+from tests.support.stores import T0, A, B, World, at, recovered
 
 pytestmark = pytest.mark.real_time
 
@@ -34,8 +35,7 @@ Change = Callable[[World, Job], Awaitable[object]]
 
 
 async def by_recovery(world: World, claimed: OccurrenceClaim) -> None:
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    await recovered(world)
 
 
 async def by_leaving(world: World, claimed: OccurrenceClaim) -> None:
@@ -63,12 +63,6 @@ async def deleted(world: World, job: Job) -> bool:
     return await world.b.delete_job(job.id, forget=False)
 
 
-async def row_of(world: World, claimed: OccurrenceClaim) -> LoggedOccurrence:
-    row = await world.b.logged(claimed.id)
-    assert row is not None
-    return row
-
-
 async def begun(world: World, *slugs: str) -> list[OccurrenceClaim]:
     """Times of jobs, in the order of their names, each with a run that works on node A."""
     await added(world.a, *(a_job(slug) for slug in slugs))
@@ -90,9 +84,9 @@ async def test_a_change_ends_what_was_given_back_as_it_ends_what_is_given_back_l
     await give_back(world, before)
     if give_back is by_its_node:
         await give_back(world, after)
-    assert (await row_of(world, after)).finished_at is None
+    assert (await row_of(world.b, after)).finished_at is None
     await change(world, jobs[1])
-    first, second = await row_of(world, before), await row_of(world, after)
+    first, second = await row_of(world.b, before), await row_of(world.b, after)
     assert first.finished_at is not None
     assert (second.status, second.started_at, second.finished_at, second.node) == (
         first.status,
@@ -111,7 +105,7 @@ async def test_what_could_not_begin_ends_when_it_was_claimed(world: World) -> No
     claimed = await claim_one(world.a, now=at(3))
     await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.SKIPPED)
     await paused(world, job)
-    row = await row_of(world, claimed)
+    row = await row_of(world.b, claimed)
     assert (row.status, row.started_at, row.finished_at) == (OccurrenceStatus.SKIPPED, None, at(3))
     now = await kept(world.b, job)
     assert (now.last_status, now.last_run_at) == ("skipped", None)
@@ -129,9 +123,7 @@ async def test_a_job_that_is_resumed_at_the_same_time_begins_anew(world: World) 
     assert (again.due_at, again.claims, again.attempts) == (T0, 1, 0)
 
 
-async def test_another_name_leaves_what_was_given_back_to_whoever_comes_first(
-    world: World,
-) -> None:
+async def test_another_name_leaves_what_was_given_back_to_whoever_comes_first(world: World) -> None:
     (lost,) = await begun(world, "tea")
     await by_recovery(world, lost)
     assert await world.b.change_job(renamed(lost.job, "coffee"))
@@ -142,11 +134,10 @@ async def test_another_name_leaves_what_was_given_back_to_whoever_comes_first(
 async def test_a_job_that_has_run_by_hand_since_tells_of_that(world: World) -> None:
     (cut,) = await begun(world, "tea")
     await by_its_node(world, cut)
-    manual = await claim_manual(world.a, cut.job, now=at(20))
-    assert manual
+    manual = await by_hand(world.a, cut.job, now=at(20))
     await world.a.end_occurrence(ended(manual), node=A)
     await paused(world, cut.job)
-    assert (await row_of(world, cut)).finished_at is not None
+    assert (await row_of(world.b, cut)).finished_at is not None
     now = await kept(world.b, cut.job)
     assert (now.last_status, now.last_run_at) == ("ok", at(20))
 
@@ -157,7 +148,7 @@ async def test_a_change_ends_nothing_that_a_node_works_on(world: World) -> None:
     claimed = await claim_one(world.a)
     await moved(world, job)
     await deleted(world, job)
-    assert (await row_of(world, claimed)).finished_at is None
+    assert (await row_of(world.b, claimed)).finished_at is None
 
 
 async def test_of_a_pause_and_a_giving_back_at_once_nothing_stays_open(world: World) -> None:

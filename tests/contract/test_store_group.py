@@ -33,7 +33,9 @@ from tests.support.stores import (
     key_of,
     new_run,
     pairing,
+    ran,
     say,
+    todo,
 )
 
 pytestmark = pytest.mark.real_time
@@ -76,7 +78,7 @@ async def test_of_callers_with_the_same_message_one_gets_it_and_the_others_a_dup
     accepted = await accept_apart(world.a, [inbox(1)] * 5)
     assert sorted(len(one.rows) for one in accepted) == [0, 0, 0, 0, 1]
     assert sorted(len(one.duplicates) for one in accepted) == [0, 1, 1, 1, 1]
-    assert len(await world.a.claim_pending(A, now=T0, places=PLACES)) == 1
+    assert len(await todo(world)) == 1
 
 
 async def test_a_duplicate_is_named_as_its_own_caller_named_it(world: World) -> None:
@@ -93,7 +95,7 @@ async def test_each_message_keeps_the_instant_of_its_own_call(world: World) -> N
         *(world.a.accept([inbox(n, chat(n))], node=A, now=at(n)) for n in range(MANY))
     )
     assert [one.rows[0].received_at for one in accepted] == [at(n) for n in range(MANY)]
-    pending = await world.a.claim_pending(A, now=T0, places=PLACES)
+    pending = await todo(world)
     assert {row.message.message_id: row.received_at for row in pending} == {
         str(n): at(n) for n in range(MANY)
     }
@@ -104,7 +106,7 @@ async def test_a_session_of_another_node_disturbs_nobody(world: World) -> None:
     await world.b.accept([inbox(1, BOB)], node=B, now=T0)
     mine, others, again = await accept_apart(world.a, [inbox(2), inbox(3, BOB), inbox(4)])
     assert [len(one.rows) for one in (mine, others, again)] == [1, 0, 1]
-    pending = await world.b.claim_pending(B, now=T0, places=PLACES)
+    pending = await todo(world, B)
     assert [row.message.message_id for row in pending] == ["1", "3"]
 
 
@@ -163,12 +165,10 @@ async def test_runs_begin_and_end_at_once_each_with_its_own_result(world: World)
     stored = await world.a.runs(limit=100)
     assert {run.outcome for run in stored} == {Outcome.COMPLETED}
     assert len(stored) == MANY
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
+    assert await todo(world) == []
 
 
-async def test_sessions_with_keys_that_cannot_be_stored_do_not_disturb_others(
-    world: World,
-) -> None:
+async def test_sessions_with_keys_that_cannot_be_stored_do_not_disturb_others(world: World) -> None:
     rows = await world.accept(ANN, BOB)
     ugly = [
         replace(new_run(f"ugly {n} \ud83d"), session=SessionKey(f"agent:default:api:{n} \ud83d"))
@@ -246,8 +246,9 @@ async def test_runs_that_begin_at_once_read_their_own_histories(world: World) ->
     rows = await world.accept(*(chat(n) for n in range(3)))
     for n in range(3):
         told = tuple(entry(f"{n}.{number}") for number in range(n))
-        await world.a.begin_run(new_run(f"before {n}", target=chat(n)), node=A)
-        await world.a.finish_run(replace(end(f"before {n}"), history=told), node=A)
+        await ran(
+            world, new_run(f"before {n}", target=chat(n)), replace(end(f"before {n}"), history=told)
+        )
     begun = await asyncio.gather(
         *(
             world.a.begin_run(new_run(f"now {n}", row, target=chat(n)), node=A)
@@ -259,12 +260,11 @@ async def test_runs_that_begin_at_once_read_their_own_histories(world: World) ->
 
 async def test_a_run_that_begins_twice_at_once_begins_once(world: World) -> None:
     (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("before"), node=A)
-    await world.a.finish_run(replace(end("before"), history=(entry("hello"),)), node=A)
+    await ran(world, new_run("before"), replace(end("before"), history=(entry("hello"),)))
     both = await asyncio.gather(*(world.a.begin_run(new_run("r", row), node=A) for _ in range(2)))
     assert both[0] == both[1]
     assert both[0].history == (entry("hello"),)
-    (waiting,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    (waiting,) = await todo(world)
     assert waiting.attempts == 1
 
 
@@ -311,7 +311,7 @@ async def test_runs_that_end_at_once_end_each_in_its_own_way(world: World) -> No
     said = [row.message.text for row in (await world.a.outbox())[::-1]]
     assert said.index("one") < said.index("two")
     assert sorted(said) == ["one", "sorry \ufffd \ufffd", "two"]
-    (left,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    (left,) = await todo(world)
     assert (left.id, left.attempts) == (rows[2].id, 0)
     assert [draft.run_id for draft in await world.a.drafts()] == ["interrupted"]
 

@@ -27,28 +27,16 @@ from tests.support.store_heartbeats import (
     a_heartbeat_run,
     alert,
     alerted,
+    by_hand,
     claim_one,
     ended,
-    manual,
     planned,
     row_of,
     run_end,
     run_for,
     running_heartbeat,
 )
-from tests.support.stores import (
-    AGENT,
-    ANN,
-    BOB,
-    T0,
-    A,
-    World,
-    at,
-    end,
-    inbox,
-    new_run,
-    say,
-)
+from tests.support.stores import AGENT, ANN, BOB, T0, A, World, at, end, inbox, new_run, say
 
 pytestmark = pytest.mark.real_time
 
@@ -61,8 +49,7 @@ async def an_alert(
     world: World, *messages: OutboundMessage, now: datetime = T0, target: Target = ANN
 ) -> HeartbeatClaim:
     """A heartbeat run by hand that has said this."""
-    claimed = await manual(world.a, now=now)
-    assert claimed
+    claimed = await by_hand(world.a, now=now)
     await world.a.end_heartbeat_run(alerted(claimed, target=target), messages, node=A)
     return claimed
 
@@ -129,8 +116,7 @@ async def test_what_was_used_is_that_of_the_heartbeat_runs_claimed_since_then(wo
     """HB-12."""
     await planned(world.a, AGENT, OTHER)
     for n, agent in enumerate([AGENT, AGENT, OTHER, AGENT]):
-        claimed = await manual(world.a, agent, now=at(n))
-        assert claimed
+        claimed = await by_hand(world.a, agent, now=at(n))
         await world.a.end_heartbeat_run(replace(ended(claimed), usage=SPENT), node=A)
     assert await world.b.heartbeat_usage(AGENT, since=T0) == Usage(3, 30, 6, 3, Decimal("1.5"))
     assert await world.b.heartbeat_usage(AGENT, since=at(1)) == Usage(2, 20, 4, 2, Decimal("1.0"))
@@ -205,8 +191,7 @@ async def test_an_agent_without_a_heartbeat_takes_no_events(world: World) -> Non
 async def test_it_is_known_when_items_were_carried_last(world: World) -> None:
     await planned(world.a, AGENT, OTHER)
     for n, keys in enumerate([("a", "b", "a"), ("b", "c\0")]):
-        claimed = await manual(world.a, now=at(n))
-        assert claimed
+        claimed = await by_hand(world.a, now=at(n))
         last = replace(ended(claimed, now=at(n + 0.5)), done=keys)
         await world.a.end_heartbeat_run(last, node=A)
     done = (await world.b.look(AGENT, spent_since=T0)).done
@@ -217,8 +202,7 @@ async def test_it_is_known_when_items_were_carried_last(world: World) -> None:
 async def test_items_are_noted_from_when_they_were_looked_at(world: World) -> None:
     """What came due while the agent worked was not carried."""
     await planned(world.a)
-    claimed = await manual(world.a, now=T0)
-    assert claimed
+    claimed = await by_hand(world.a, now=T0)
     last = replace(ended(claimed, now=at(90)), done=("a",), noted_at=at(1))
     await world.a.end_heartbeat_run(last, node=A)
     assert (await world.b.look(AGENT, spent_since=T0)).done == {"a": at(1)}
@@ -306,8 +290,7 @@ async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(worl
 
 async def test_only_an_alert_fails_by_its_delivery(world: World) -> None:
     await planned(world.a)
-    claimed = await manual(world.a)
-    assert claimed
+    claimed = await by_hand(world.a)
     await world.a.end_heartbeat_run(
         ended(claimed, HeartbeatRunStatus.FAILED), [say("broken")], node=A
     )
@@ -366,11 +349,9 @@ async def test_the_log_is_kept_for_ninety_days_and_items_for_years(world: World)
     """DB-5."""
     await planned(world.a)
     old, young = await a_heartbeat_run(world.a, now=T0), await a_heartbeat_run(world.a, now=at(1))
-    claimed = await manual(world.a, now=at(2))
-    assert claimed
+    claimed = await by_hand(world.a, now=at(2))
     await world.a.end_heartbeat_run(replace(ended(claimed), done=("a",)), node=A)
-    open_one = await manual(world.a, now=at(3))
-    assert open_one
+    open_one = await by_hand(world.a, now=at(3))
     assert await world.a.sweep_heartbeat_runs(now=at(1) + 90 * DAY) == 1
     kept = [row.id for row in await world.b.heartbeat_runs()]
     assert (old.id in kept, kept) == (False, [open_one.id, claimed.id, young.id])

@@ -18,28 +18,27 @@ from goclaw_py.heartbeat.models import (
     Skip,
 )
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import CRON_LANE, AgentName, HeartbeatRunId, RunId, SessionKey
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import NewRun
 from goclaw_py.store import heartbeat_rules as heartbeat_run_rules
 from tests.support.store_heartbeats import (
     HALF_HOUR,
     a_heartbeat_run,
     alert,
+    by_hand,
     claim,
     claim_one,
     end,
     ended,
-    manual,
     planned,
     row_of,
     run_end,
     run_for,
     running_heartbeat,
 )
-from tests.support.stores import AGENT, T0, A, B, World, at, say
+from tests.support.stores import AGENT, T0, A, B, World, at, new_run, ran, say
 
 pytestmark = pytest.mark.real_time
 
@@ -59,21 +58,11 @@ async def with_words(world: World, last: HeartbeatRunEnd) -> None:
 
 
 async def with_a_run(world: World, last: HeartbeatRunEnd) -> None:
-    run = RunId(f"run of {last.id}")
-    if not await world.a.find_run(run):
-        begun = NewRun(
-            run,
-            SessionKey(f"agent:{last.agent}:heartbeat"),
-            last.agent,
-            Trigger.HEARTBEAT,
-            CRON_LANE,
-            (),
-            None,
-            T0,
-            heartbeat_run=last.id,
-        )
+    session = SessionKey(f"agent:{last.agent}:heartbeat")
+    begun = replace(new_run(f"run of {last.id}"), session=session, heartbeat_run=last.id)
+    if not await world.a.find_run(begun.id):
         await world.a.begin_run(begun, node=A)
-    await world.a.finish_run(run_end(run, last), node=A)
+    await world.a.finish_run(run_end(begun.id, last), node=A)
 
 
 @pytest.fixture(params=[alone, with_words, with_a_run])
@@ -152,8 +141,7 @@ async def test_failures_in_a_row_are_kept_forgotten_or_counted(
     """HB-10."""
     await planned(world.a)
     for last in (True, True, failed):
-        claimed = await manual(world.a)
-        assert claimed
+        claimed = await by_hand(world.a)
         await finish(world, replace(ended(claimed, HeartbeatRunStatus.FAILED), failed=last))
     assert (await running_heartbeat(world.b)).failures == failures
 
@@ -189,8 +177,7 @@ async def test_what_is_said_of_a_heartbeat_run_names_it(world: World) -> None:
     await planned(world.a)
     first = await claim_one(world.a)
     await world.a.end_heartbeat_run(ended(first), [alert("pump", "k")], node=A)
-    second = await manual(world.a)
-    assert second
+    second = await by_hand(world.a)
     await world.a.begin_run(run_for("r", second), node=A)
     last = replace(run_end("r", ended(second)), say=(say("tank"),))
     await world.a.finish_run(last, node=A)
@@ -256,8 +243,7 @@ async def test_what_its_subagents_used_counts_for_a_heartbeat_run(world: World) 
         mine, id=RunId("c0"), session=SessionKey("agent:main:subagent:c0"), heartbeat_run=None
     )
     child = replace(child, trigger=Trigger.SUBAGENT, parent=mine.id, payer=mine.session)
-    await world.a.begin_run(child, node=A)
-    await world.a.finish_run(replace(run_end("c0"), usage=SPENT), node=A)
+    await ran(world, child, replace(run_end("c0"), usage=SPENT))
     last = replace(run_end("r0", ended(claimed)), usage=SPENT)
     await world.a.finish_run(last, node=A)
     assert (await row_of(world.b, claimed.id)).usage == SPENT.plus(SPENT)
@@ -346,8 +332,7 @@ async def test_the_log_is_read_by_outcome_as_it_is_shown(world: World) -> None:
     ok = await a_heartbeat_run(world.a, now=at(1))
     skips = {}
     for n, skip in enumerate([Skip.EMPTY, Skip.QUIET_HOURS]):
-        claimed = await manual(world.a, now=at(n + 2))
-        assert claimed
+        claimed = await by_hand(world.a, now=at(n + 2))
         await alone(world, replace(ended(claimed, HeartbeatRunStatus.SKIPPED), skip=skip))
         skips[skip] = claimed.id
 
@@ -376,8 +361,7 @@ async def test_the_log_of_each_agent_keeps_the_newest_thousand(
     paid: list[HeartbeatRunId] = []
     old: list[HeartbeatRunId] = []
     for n in range(2):
-        claimed = await manual(world.a, now=at(n))
-        assert claimed
+        claimed = await by_hand(world.a, now=at(n))
         usage = SPENT if n else None
         await alone(world, replace(ended(claimed), usage=usage))
         (paid if n else old).append(claimed.id)

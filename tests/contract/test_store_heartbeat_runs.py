@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -35,20 +35,13 @@ from tests.support.store_heartbeats import (
     run_for,
     running_heartbeat,
 )
-from tests.support.stores import AGENT, APOLOGY, T0, A, B, Heard, World, at, until
+from tests.support.stores import AGENT, T0, A, B, World, at, listen, recovered, until
 
 pytestmark = pytest.mark.real_time
 
 ANNA, BERT, CLEO = (AgentName(name) for name in ("anna", "bert", "cleo"))
 HOUR = timedelta(hours=1)
 NEVER = AgentName("never")
-
-
-async def recovered(world: World) -> datetime:
-    """Node A dies and B takes back what it left; returns the new now."""
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    return now
 
 
 # ---------------------------------------------------------------------------- the grid
@@ -116,10 +109,7 @@ async def test_two_processes_that_plan_at_once_make_one_heartbeat(world: World) 
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(
-    interval_us=st.integers(1_000_000, 10**14),
-    late_us=st.integers(0, 10**15),
-)
+@given(interval_us=st.integers(1_000_000, 10**14), late_us=st.integers(0, 10**15))
 async def test_the_next_point_of_the_grid_is_exact(
     world: World, interval_us: int, late_us: int
 ) -> None:
@@ -273,9 +263,7 @@ async def test_two_nodes_that_claim_at_once_never_get_the_same(world: World) -> 
     assert len(await world.a.heartbeat_runs(limit=100)) == 60
 
 
-async def test_a_thousand_that_are_due_at_once_are_claimed_and_ended_at_once(
-    world: World,
-) -> None:
+async def test_a_thousand_that_are_due_at_once_are_claimed_and_ended_at_once(world: World) -> None:
     agents = [AgentName(f"agent {n:04}") for n in range(1000)]
     await planned(world.a, *agents)
     claimed = await claim(world.a, *agents, limit=1000)
@@ -290,8 +278,7 @@ async def test_a_thousand_that_are_due_at_once_are_claimed_and_ended_at_once(
 
 async def test_whatever_makes_a_heartbeat_run_due_is_noticed(world: World) -> None:
     """DB-3."""
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await planned(world.a)
     await until(heard.expect(Notice.CRON))
     claimed = await claim_one(world.a)

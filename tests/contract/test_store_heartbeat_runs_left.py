@@ -15,6 +15,7 @@ from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.run_events import Usage
 from tests.support.store_heartbeats import (
     HALF_HOUR,
+    by_hand,
     claim,
     claim_one,
     end,
@@ -26,17 +27,11 @@ from tests.support.store_heartbeats import (
     run_for,
     running_heartbeat,
 )
-from tests.support.stores import AGENT, APOLOGY, T0, A, B, World, a_node, at
+from tests.support.stores import AGENT, T0, A, B, World, a_node, at, ran, recovered
 
 pytestmark = pytest.mark.real_time
 
 SPENT = Usage(1, 10, 2, 1, Decimal("0.5"))
-
-
-async def recovered(world: World) -> datetime:
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    return now
 
 
 async def left(world: World) -> datetime:
@@ -57,8 +52,7 @@ async def test_what_is_given_back_goes_on_in_its_row(
     other = AgentName("other")
     await planned(world.a)
     await planned(world.a, other, now=at(-50))
-    claimed = await manual(world.a, now=at(-1))
-    assert claimed
+    claimed = await by_hand(world.a, now=at(-1))
     now = await let_go(world)
     row = await row_of(world.b, claimed.id)
     assert (row.status, row.node, row.finished_at) == (HeartbeatRunStatus.DEFERRED, None, None)
@@ -92,8 +86,7 @@ async def test_a_heartbeat_run_whose_process_died_at_work_is_lost(world: World) 
     await planned(world.a)
     claimed = await claim_one(world.a)
     event = await world.a.add_event(AGENT, "x", now=T0, wake=False)
-    await world.a.begin_run(run_for("r0", claimed, started_at=at(1)), node=A)
-    await world.a.finish_run(replace(run_end("r0"), usage=SPENT), node=A)
+    await ran(world, run_for("r0", claimed, started_at=at(1)), replace(run_end("r0"), usage=SPENT))
     await world.a.begin_run(run_for("r1", claimed, started_at=at(2)), node=A)
     now = await recovered(world)
     row = await row_of(world.b, claimed.id)

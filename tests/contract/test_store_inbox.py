@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import NodeId, RunId
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
     AcceptedMessages,
     InboxKind,
+    InboxRow,
     NewInbox,
     Notice,
     RunEnd,
@@ -25,67 +26,57 @@ from tests.support.stores import (
     ANN,
     APOLOGY,
     BOB,
+    LEASE_S,
     PLACES,
     T0,
     A,
     B,
-    Heard,
     World,
     a_node,
     at,
     end,
     inbox,
     key_of,
+    listen,
     message,
     new_run,
     pairing,
+    ran,
+    recovered,
     say,
+    session_of,
+    todo,
     until,
 )
 
 pytestmark = pytest.mark.real_time
 
 
-async def test_an_empty_batch_is_accepted(world: World) -> None:
-    assert await world.a.accept([], node=A, now=T0) == AcceptedMessages()
-
-
 async def test_a_batch_comes_back_in_its_order_with_rising_ids(world: World) -> None:
-    """IO-1."""
+    """IO-1: and is stored whole."""
+    assert await world.a.accept([], node=A, now=T0) == AcceptedMessages()
     batch = [inbox(n, ANN if n % 3 else BOB) for n in (5, 3, 9, 1, 6)]
     accepted = await world.a.accept(batch, node=A, now=T0)
     assert [row.message for row in accepted.rows] == [new.message for new in batch]
     ids = [row.id for row in accepted.rows]
     assert ids == sorted(set(ids))
     assert {row.received_at for row in accepted.rows} == {T0}
-
-
-async def test_an_accepted_message_is_stored_whole(world: World) -> None:
-    await world.a.accept([inbox(1)], node=A, now=T0)
-    (row,) = await world.b.claim_pending(A, now=T0, places=PLACES)
-    assert row.message == message(1)
-    assert (row.session, row.agent, row.kind) == (key_of(ANN), "default", InboxKind.MESSAGE)
+    row = (await world.b.claim_pending(A, now=T0, places=PLACES))[0]
+    assert (row.message, row.session) == (message(5), key_of(ANN))
+    assert (row.agent, row.kind) == ("default", InboxKind.MESSAGE)
 
 
 async def test_a_message_that_is_offered_again_falls_out(world: World) -> None:
-    """IO-1."""
-    await world.a.accept([inbox(1)], node=A, now=T0)
-    accepted = await world.a.accept([inbox(1), inbox(2)], node=A, now=at(1))
-    assert [row.message.message_id for row in accepted.rows] == ["2"]
-    assert accepted.duplicates == {"100:1"}
-
-
-async def test_a_finished_message_that_is_offered_again_falls_out(world: World) -> None:
-    (row,) = (await world.a.accept([inbox(1)], node=A, now=T0)).rows
-    await world.a.settle([row.id], Outcome.DROPPED, now=T0)
-    assert (await world.a.accept([inbox(1)], node=A, now=T0)).rows == ()
-
-
-async def test_of_one_id_twice_in_a_batch_the_first_counts(world: World) -> None:
+    """IO-1: also one that has ended. Of one id twice in a batch the first counts."""
     batch = [inbox(1, text="first"), inbox(1, text="second")]
     accepted = await world.a.accept(batch, node=A, now=T0)
     assert [row.message.text for row in accepted.rows] == ["first"]
     assert accepted.duplicates == frozenset()
+    accepted = await world.a.accept([inbox(1), inbox(2)], node=A, now=at(1))
+    assert [row.message.message_id for row in accepted.rows] == ["2"]
+    assert accepted.duplicates == {"100:1"}
+    await world.a.settle([row.id for row in accepted.rows], Outcome.DROPPED, now=T0)
+    assert (await world.a.accept([inbox(2)], node=A, now=T0)).rows == ()
 
 
 async def test_two_nodes_that_accept_the_same_batch_store_it_once(world: World) -> None:
@@ -93,68 +84,48 @@ async def test_two_nodes_that_accept_the_same_batch_store_it_once(world: World) 
     both = await asyncio.gather(
         world.a.accept(batch, node=A, now=T0), world.b.accept(batch[::-1], node=B, now=T0)
     )
-    pending = await world.a.claim_pending(A, now=T0, places=PLACES) + await world.b.claim_pending(
-        B, now=T0, places=PLACES
-    )
-    assert len(pending) == len(batch)
+    assert len(await todo(world) + await todo(world, B)) == len(batch)
     assert sum(len(accepted.duplicates) for accepted in both) == len(batch)
 
 
-async def test_a_row_with_an_outcome_is_stored_as_done(world: World) -> None:
-    """CMD-1: a message that a stop behind it in the same batch covers."""
-    batch = [inbox(1, outcome=Outcome.CANCELLED), inbox(2)]
+async def test_what_has_ended_already_is_stored_as_done(world: World) -> None:
+    """CMD-1: a message that a stop behind it in the same batch covers. A command is listed."""
+    done, waits = (
+        inbox(number, kind=InboxKind.COMMAND, outcome=outcome)
+        for number, outcome in ((1, Outcome.COMPLETED), (2, None))
+    )
+    assert len((await world.a.accept([done], node=A, now=T0)).rows) == 1
+    assert (await session_of(world.a, key_of(ANN))).owner is None
+    batch = [inbox(3, outcome=Outcome.CANCELLED), waits, inbox(4)]
     accepted = await world.a.accept(batch, node=A, now=T0)
-    assert [row.message.message_id for row in accepted.rows] == ["2"]
-    assert len(await world.a.claim_pending(A, now=T0, places=PLACES)) == 1
-    assert (await world.a.accept([inbox(1)], node=A, now=T0)).duplicates == {"100:1"}
-
-
-async def test_a_command_is_listed_if_it_was_new_done_or_not(world: World) -> None:
-    """CMD-1."""
-    batch = [
-        inbox(1, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED),
-        inbox(2, kind=InboxKind.COMMAND),
-    ]
-    accepted = await world.a.accept(batch, node=A, now=T0)
-    assert [row.kind for row in accepted.rows] == [InboxKind.COMMAND] * 2
-    assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [
-        accepted.rows[1].id
-    ]
-    assert (await world.a.accept(batch, node=A, now=T0)).rows == ()
-
-
-async def test_a_finished_command_alone_claims_no_session(world: World) -> None:
-    done = inbox(9, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
-    await world.a.accept([done], node=A, now=T0)
-    session = await world.a.session(key_of(ANN))
-    assert session is not None
-    assert session.owner is None
+    assert [row.message.message_id for row in accepted.rows] == ["2", "4"]
+    assert [row.kind for row in accepted.rows] == [InboxKind.COMMAND, InboxKind.MESSAGE]
+    assert [row.id for row in await todo(world)] == [row.id for row in accepted.rows]
+    again = await world.a.accept([done, *batch], node=A, now=T0)
+    assert again.rows == ()
+    assert again.duplicates == {"100:1", "100:2", "100:3", "100:4"}
 
 
 async def test_a_message_for_another_nodes_session_is_left_to_it_and_it_is_told(
     world: World,
 ) -> None:
     """NODE-1."""
-    heard = Heard()
-    world.a.on_notice(heard.append)
+    heard = listen(world.a)
     await world.accept(ANN)
     assert Notice.INBOX not in heard
     accepted = await world.b.accept([inbox(9), inbox(9, BOB)], node=B, now=T0)
     assert [row.session for row in accepted.rows] == [key_of(BOB)]
     await until(heard.expect(Notice.INBOX))
-    assert len(await world.a.claim_pending(A, now=T0, places=PLACES)) == 2
+    assert len(await todo(world)) == 2
 
 
 async def test_accepting_takes_a_dead_nodes_idle_session_with_a_new_fence(world: World) -> None:
     rows = await world.accept(ANN)
     await world.a.settle([rows[0].id], Outcome.COMPLETED, now=T0)
-    before = await world.b.session(key_of(ANN))
-    now = await world.kill(A)
-    accepted = await world.b.accept([inbox(9)], node=B, now=now)
-    after = await world.b.session(key_of(ANN))
+    before = await session_of(world.b, key_of(ANN))
+    accepted = await world.b.accept([inbox(9)], node=B, now=await world.kill(A))
     assert len(accepted.rows) == 1
-    assert before is not None
-    assert after is not None
+    after = await session_of(world.b, key_of(ANN))
     assert (after.owner, after.fence) == (B, before.fence + 1)
 
 
@@ -162,11 +133,10 @@ async def test_a_new_message_does_not_overtake_one_that_a_dead_node_left(world: 
     """IO-2: in order."""
     await world.accept(ANN)
     now = await world.kill(A)
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     assert (await world.b.accept([inbox(9)], node=B, now=now)).rows == ()
     await until(heard.expect(Notice.INBOX))
-    pending = await world.b.claim_pending(B, now=now, places=PLACES)
+    pending = await todo(world, B, now=now)
     assert [row.message.message_id for row in pending] == ["1", "9"]
 
 
@@ -176,7 +146,7 @@ async def test_what_waits_before_a_new_message_is_named(world: World) -> None:
     (first,) = (await world.a.accept([inbox(2)], node=A, now=T0)).rows
     assert (await world.b.accept([inbox(3)], node=B, now=T0)).before == frozenset()
     accepted = await world.a.accept([inbox(4), inbox(5)], node=A, now=T0)
-    waiting = {row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)}
+    waiting = {row.id for row in await todo(world)}
     new = {row.id for row in accepted.rows}
     assert len(accepted.before) == 2
     assert first.id in accepted.before
@@ -192,28 +162,17 @@ async def test_what_waits_is_named_to_each_of_those_who_share_a_transaction(worl
     assert accepted[-1].duplicates == {"100:1"}
 
 
-async def test_a_node_whose_lease_has_ended_takes_nothing(world: World) -> None:
+async def test_a_node_whose_lease_has_ended_gets_no_session(world: World) -> None:
     """NODE-1: after an outage all have ended; two would take sessions from each other."""
     await world.a.accept([inbox(1)], node=A, now=T0)
-    late = at(3600)
-    assert await world.b.claim_pending(B, now=late, places=PLACES) == []
-    await world.b.renew(B, until=at(7200))
-    assert len(await world.b.claim_pending(B, now=late, places=PLACES)) == 1
-
-
-async def test_a_node_whose_lease_has_ended_is_given_no_new_session(world: World) -> None:
-    """NODE-1: others would take it for a dead one's, with what it does there."""
-    heard = Heard()
-    world.b.on_notice(heard.append)
-    late = at(3600)
-    accepted = await world.a.accept([inbox(1), inbox(2, BOB)], node=A, now=late)
+    heard, late = listen(world.b), at(3600)
+    assert await todo(world, B, now=late) == []
+    accepted = await world.a.accept([inbox(2, BOB)], node=A, now=late)
     assert (accepted.rows, accepted.duplicates) == ((), frozenset())
-    session = await world.a.session(key_of(ANN))
-    assert session is not None
-    assert session.owner is None
+    assert (await session_of(world.a, key_of(BOB))).owner is None
     await until(heard.expect(Notice.INBOX))
     await world.b.renew(B, until=at(7200))
-    assert len(await world.b.claim_pending(B, now=late, places=PLACES)) == 2
+    assert len(await todo(world, B, now=late)) == 2
 
 
 async def test_a_run_takes_no_session_in_which_another_nodes_run_has_not_ended(
@@ -231,33 +190,26 @@ async def test_a_run_takes_no_session_in_which_another_nodes_run_has_not_ended(
 
 
 async def test_accepting_notes_the_activity_and_the_place(world: World) -> None:
+    """A duplicate is no activity."""
     await world.a.accept([inbox(1)], node=A, now=at(1))
-    await world.b.accept([inbox(2)], node=B, now=at(5))
-    await world.b.accept([inbox(3)], node=B, now=at(4))
-    session = await world.a.session(key_of(ANN))
-    assert session is not None
+    for number, second in ((2, 5), (3, 4), (1, 9)):
+        await world.b.accept([inbox(number)], node=B, now=at(second))
+    session = await session_of(world.a, key_of(ANN))
     assert (session.created_at, session.last_active_at) == (at(1), at(5))
     assert (session.target, session.waiting) == (ANN, 3)
 
 
-async def test_a_duplicate_is_no_activity(world: World) -> None:
-    await world.a.accept([inbox(1)], node=A, now=at(1))
-    await world.a.accept([inbox(1)], node=A, now=at(5))
-    session = await world.a.session(key_of(ANN))
-    assert session is not None
-    assert session.last_active_at == at(1)
-
-
-async def test_claiming_leaves_live_nodes_sessions_alone(world: World) -> None:
-    mine = await world.accept(ANN)
-    assert await world.b.claim_pending(B, now=T0, places=PLACES) == []
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == mine
-
-
-async def test_claiming_returns_what_runs_already_too(world: World) -> None:
+async def test_claiming_returns_what_is_free_or_ones_own(world: World) -> None:
+    """What works already too. What a node cannot answer is left for those that can."""
     rows = await world.accept(ANN, ANN)
+    assert await todo(world, B) == []
+    assert await todo(world) == rows
     await world.a.begin_run(new_run("r", rows[0]), node=A)
-    assert [row.attempts for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [1, 0]
+    assert [row.attempts for row in await todo(world)] == [1, 0]
+    await world.a.leave(A, now=T0)
+    assert await todo(world) == []
+    assert await world.b.claim_pending(B, now=T0, places=[("telegram", "work")]) == []
+    assert len(await todo(world, B)) == 2
 
 
 async def test_two_nodes_that_claim_at_once_share_the_sessions_without_overlap(
@@ -267,14 +219,9 @@ async def test_two_nodes_that_claim_at_once_share_the_sessions_without_overlap(
     await world.a.leave(A, now=T0)
     c = NodeId("node-c")
     await world.a.join(a_node(c))
-    both = await asyncio.gather(
-        world.a.claim_pending(c, now=T0, places=PLACES),
-        world.b.claim_pending(B, now=T0, places=PLACES),
-    )
-    later = [
-        await world.a.claim_pending(c, now=T0, places=PLACES),
-        await world.b.claim_pending(B, now=T0, places=PLACES),
-    ]
+    calls = [world.a.claim_pending(c, now=T0, places=PLACES), todo(world, B)]
+    both = await asyncio.gather(*calls)
+    later = await world.a.claim_pending(c, now=T0, places=PLACES), await todo(world, B)
     claimed = [row.id for rows in later for row in rows]
     assert sorted(claimed) == [row.id for row in rows]
     assert {row.id for rows in both for row in rows} <= set(claimed)
@@ -284,9 +231,9 @@ async def test_a_row_that_crashed_twice_goes_last(world: World) -> None:
     """IO-2: after the second crash on one message the session's other messages go first."""
     first, second = await world.accept(ANN, ANN)
     await world.crash("r1", first)
-    await world.a.claim_pending(A, now=T0, places=PLACES)
+    await todo(world)
     await world.crash("r2", first)
-    claimed = await world.a.claim_pending(A, now=T0, places=PLACES)
+    claimed = await todo(world)
     assert [(row.id, row.attempts) for row in claimed] == [(second.id, 0), (first.id, 2)]
 
 
@@ -295,59 +242,42 @@ async def test_a_dead_nodes_session_waits_for_the_recovery_of_its_run(world: Wor
     rows = await world.accept(ANN, ANN)
     await world.a.begin_run(new_run("r", rows[0]), node=A)
     now = await world.kill(A)
-    assert await world.b.claim_pending(B, now=now, places=PLACES) == []
+    assert await todo(world, B, now=now) == []
     await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    assert [row.id for row in await world.b.claim_pending(B, now=now, places=PLACES)] == [
-        r.id for r in rows
-    ]
-
-
-async def test_a_node_that_has_not_joined_claims_nothing(world: World) -> None:
-    await world.accept(ANN)
-    await world.a.leave(A, now=T0)
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
+    assert [row.id for row in await todo(world, B, now=now)] == [r.id for r in rows]
 
 
 async def test_settled_rows_are_done_and_something_is_said(world: World) -> None:
-    rows = await world.accept(ANN, ANN)
-    ids = [row.id for row in rows]
-    await world.a.settle(
-        ids, Outcome.DROPPED, now=T0, reason=Reason.QUEUE_DROPPED, say=[say("dropped 2")]
-    )
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
-    (told,) = await world.a.outbox()
-    assert (told.message.text, told.session) == ("dropped 2", key_of(ANN))
+    """If one of them waited; for their session, unless they are of several."""
+    first, second, third, fourth = await world.accept(ANN, ANN, BOB, BOB)
 
+    async def settle(text: str, *rows: InboxRow) -> tuple[str, SessionKey | None] | None:
+        before = len(await world.a.outbox())
+        ids = [row.id for row in rows]
+        await world.a.settle(
+            ids, Outcome.DROPPED, now=T0, reason=Reason.QUEUE_DROPPED, say=[say(text)]
+        )
+        told = await world.a.outbox()
+        return (told[0].message.text, told[0].session) if len(told) > before else None
 
-async def test_settling_what_is_done_says_nothing(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.settle([row.id], Outcome.DROPPED, now=T0)
-    await world.a.settle([row.id], Outcome.CANCELLED, now=T0, say=[say("again")])
-    assert await world.a.outbox() == []
-
-
-async def test_settling_several_rows_speaks_if_one_was_pending(world: World) -> None:
-    first, second = await world.accept(ANN, BOB)
-    await world.a.settle([first.id], Outcome.DROPPED, now=T0)
-    await world.a.settle([first.id, second.id], Outcome.CANCELLED, now=T0, say=[say("told")])
-    assert [row.session for row in await world.a.outbox()] == [key_of(BOB)]
-
-
-async def test_settling_no_rows_only_speaks(world: World) -> None:
-    await world.a.settle([], Outcome.COMPLETED, now=T0, say=[say("one"), say("two", BOB)])
-    assert [row.message.text for row in await world.a.outbox()] == ["two", "one"]
-    assert {row.session for row in await world.a.outbox()} == {None}
-
-
-async def test_rows_of_several_sessions_speak_for_none(world: World) -> None:
-    rows = await world.accept(ANN, BOB)
-    await world.a.settle([row.id for row in rows], Outcome.DROPPED, now=T0, say=[say("x")])
-    assert [row.session for row in await world.a.outbox()] == [None]
+    assert await settle("one", first) == ("one", key_of(ANN))
+    assert await settle("again", first) is None
+    assert await settle("other", first, third) == ("other", key_of(BOB))
+    assert await settle("both", second, fourth) == ("both", None)
+    assert await todo(world) == []
+    await world.a.settle([], Outcome.COMPLETED, now=T0, say=[say("1"), say("2", BOB)])
+    told = (await world.a.outbox())[:2]
+    assert [(row.message.text, row.session) for row in told] == [("2", None), ("1", None)]
 
 
 async def test_a_released_session_is_free_for_others(world: World) -> None:
+    """Its owner can release it once nothing waits there."""
     (row,) = await world.accept(ANN)
+    await world.a.release_sessions(A, [key_of(ANN)])
+    assert await todo(world, B) == []
     await world.a.settle([row.id], Outcome.COMPLETED, now=T0)
+    await world.b.release_sessions(B, [key_of(ANN)])
+    assert (await session_of(world.a, key_of(ANN))).owner == A
     await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)])
     accepted = await world.b.accept([inbox(9)], node=B, now=T0)
     assert len(accepted.rows) == 1
@@ -361,71 +291,34 @@ async def test_of_many_sessions_all_are_released(world: World) -> None:
     assert len(await world.accept(*chats, node=B)) == 101
 
 
-async def test_a_session_with_pending_rows_is_not_released(world: World) -> None:
-    await world.accept(ANN)
-    await world.a.release_sessions(A, [key_of(ANN)])
-    assert await world.b.claim_pending(B, now=T0, places=PLACES) == []
-
-
 async def test_a_process_that_ends_gives_back_what_waits_too(world: World) -> None:
-    """SPEC NODE-3: the others are told, and begin at once."""
-    heard = Heard()
-    (row,) = await world.accept(ANN)
-    world.b.on_notice(heard.append)
+    """SPEC NODE-3: the others are told, and begin at once. It keeps those in which a run works."""
+    of_ann, _ = await world.accept(ANN, BOB)
+    await world.a.begin_run(new_run("r", target=BOB), node=A)
+    heard = listen(world.b)
     await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)], waiting=True)
     await until(heard.expect(Notice.INBOX))
-    found = await world.b.claim_pending(B, now=T0, places=PLACES)
-    assert [one.id for one in found] == [row.id]
+    assert [one.id for one in await todo(world, B)] == [of_ann.id]
+    await world.a.begin_run(new_run("without messages", target=Target(*PLACES[0], "9")), node=A)
+    await world.a.release_sessions(A, [key_of(Target(*PLACES[0], "9"))])
+    for name in ("r", "without messages"):
+        await world.a.finish_run(end(name), node=A)
 
 
-async def test_it_keeps_the_sessions_in_which_a_run_works(world: World) -> None:
-    rows = await world.accept(ANN)
-    await world.a.begin_run(new_run("r", *rows), node=A)
-    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
-    assert await world.b.claim_pending(B, now=T0, places=PLACES) == []
-    await world.a.finish_run(end("r"), node=A)
-
-
-async def test_a_session_with_a_run_is_not_released(world: World) -> None:
-    await world.a.begin_run(new_run("r"), node=A)
-    await world.a.release_sessions(A, [key_of(ANN)])
-    await world.a.finish_run(end("r"), node=A)
-
-
-async def test_only_the_owner_can_release_a_session(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.settle([row.id], Outcome.COMPLETED, now=T0)
-    await world.b.release_sessions(B, [key_of(ANN)])
-    session = await world.a.session(key_of(ANN))
-    assert session is not None
-    assert session.owner == A
-
-
-async def test_a_stranger_is_greeted_with_a_code(world: World) -> None:
+async def test_a_stranger_is_greeted_with_one_code_until_it_expires(world: World) -> None:
     """CHAN-5."""
-    heard = Heard()
-    world.b.on_notice(heard.append)
-    await world.a.accept([], node=A, now=T0, pairings=[pairing("50", "hash")])
-    assert await world.b.pairing_requests(now=T0) == [pairing("50", "hash").request]
-    assert [row.message.text for row in await world.a.outbox()] == ["your code: hash"]
+    first, same = pairing("50", "first"), pairing("50", "same batch")
+    heard = listen(world.b)
+    await world.a.accept([], node=A, now=T0, pairings=[first, same])
     await until(heard.expect(Notice.PEOPLE, Notice.OUTBOX))
-
-
-async def test_a_stranger_who_writes_again_keeps_the_first_code(world: World) -> None:
-    """CHAN-5: one pairing code."""
-    first, second = pairing("50", "first"), pairing("50", "second")
-    await world.a.accept([], node=A, now=T0, pairings=[first, pairing("50", "same batch")])
-    await world.a.accept([], node=A, now=at(3599), pairings=[second])
-    assert [request.code_hash for request in await world.a.pairing_requests(now=T0)] == ["first"]
-    assert len(await world.a.outbox()) == 1
-
-
-async def test_an_expired_code_is_replaced(world: World) -> None:
-    await world.a.accept([], node=A, now=T0, pairings=[pairing("50", "first")])
-    second = pairing("50", "second", now=at(3600))
-    await world.a.accept([], node=A, now=at(3600), pairings=[second])
-    assert await world.a.pairing_requests(now=at(3600)) == [second.request]
-    assert len(await world.a.outbox()) == 2
+    assert await world.b.pairing_requests(now=T0) == [first.request]
+    await world.a.accept([], node=A, now=at(3599), pairings=[pairing("50", "early")])
+    assert await world.a.pairing_requests(now=T0) == [first.request]
+    late = pairing("50", "late", now=at(3600))
+    await world.a.accept([], node=A, now=at(3600), pairings=[late])
+    assert await world.a.pairing_requests(now=at(3600)) == [late.request]
+    texts = [row.message.text for row in await world.a.outbox()]
+    assert texts == ["your code: late", "your code: first"]
 
 
 async def test_strangers_do_not_take_each_others_place(world: World) -> None:
@@ -435,14 +328,6 @@ async def test_strangers_do_not_take_each_others_place(world: World) -> None:
     assert len(await world.a.pairing_requests(now=T0)) == 30
     texts = [row.message.target.chat for row in await world.a.outbox()]
     assert texts == [str(n) for n in reversed(range(30))]
-
-
-async def test_only_sessions_of_the_named_places_are_claimed(world: World) -> None:
-    """What a node cannot answer is left for those that can."""
-    await world.accept(ANN)
-    await world.a.leave(A, now=T0)
-    assert await world.b.claim_pending(B, now=T0, places=[("telegram", "work")]) == []
-    assert len(await world.b.claim_pending(B, now=T0, places=PLACES)) == 1
 
 
 async def test_what_is_not_done_is_listed_in_order_of_arrival(world: World) -> None:
@@ -464,41 +349,29 @@ async def test_what_ended_without_an_answer_is_listed_with_its_reason_the_newest
     world: World,
 ) -> None:
     """OPS-4: which messages were dropped, and why."""
-    dropped, answered, stopped = await world.accept(ANN, ANN, ANN)
-    await world.a.begin_run(new_run("ok", answered), node=A)
-    await world.a.finish_run(end("ok"), node=A)
-    await world.a.begin_run(new_run("r", stopped), node=A)
+    lost, dropped, answered, stopped = await world.accept(*[ANN] * 4)
+    await world.crash("r1", lost, max_attempts=1)
+    await todo(world)
+    await ran(world, new_run("ok", answered))
     cut = RunEnd(RunId("r"), Outcome.CANCELLED, at(8), reason=Reason.STOPPED)
-    await world.a.finish_run(cut, node=A)
+    await ran(world, new_run("r", stopped), cut)
     await world.a.settle([dropped.id], Outcome.DROPPED, now=at(9), reason=Reason.QUEUE_DROPPED)
-    assert await world.b.unanswered(key_of(ANN), ended=True) == [
-        Unanswered(
-            stopped.id, stopped.message, RunId("r"), T0, at(8), Outcome.CANCELLED, Reason.STOPPED
-        ),
-        Unanswered(
-            dropped.id, dropped.message, None, T0, at(9), Outcome.DROPPED, Reason.QUEUE_DROPPED
-        ),
+    covered = inbox(9, outcome=Outcome.CANCELLED)
+    done = inbox(10, kind=InboxKind.COMMAND, outcome=Outcome.CANCELLED)
+    await world.a.accept([covered, done], node=A, now=at(3))
+    found = await world.b.unanswered(key_of(ANN), ended=True)
+    ends = [(one.message.message_id, one.outcome, one.reason, one.finished_at) for one in found]
+    assert ends == [
+        ("9", Outcome.CANCELLED, Reason.STOPPED, at(3)),
+        ("4", Outcome.CANCELLED, Reason.STOPPED, at(8)),
+        ("2", Outcome.DROPPED, Reason.QUEUE_DROPPED, at(9)),
+        ("1", Outcome.LOST, Reason.CRASHED, at(LEASE_S + 1)),
     ]
+    assert found[1] == Unanswered(
+        stopped.id, stopped.message, RunId("r"), T0, at(8), Outcome.CANCELLED, Reason.STOPPED
+    )
     assert len(await world.b.unanswered(key_of(ANN), ended=True, limit=1)) == 1
     assert await world.b.unanswered(key_of(BOB), ended=True) == []
-
-
-async def test_what_a_stop_covered_or_crashes_ended_is_without_an_answer_too(
-    world: World,
-) -> None:
-    """OPS-4."""
-    (row,) = await world.accept(ANN)
-    await world.crash("r1", row, max_attempts=1)
-    await world.a.accept([inbox(9, outcome=Outcome.CANCELLED)], node=A, now=at(3))
-    done = inbox(10, kind=InboxKind.COMMAND, outcome=Outcome.CANCELLED)
-    await world.a.accept([done], node=A, now=at(3))
-    covered, lost = await world.a.unanswered(key_of(ANN), ended=True)
-    assert (covered.outcome, covered.reason, covered.finished_at) == (
-        Outcome.CANCELLED,
-        Reason.STOPPED,
-        at(3),
-    )
-    assert (lost.id, lost.outcome, lost.reason) == (row.id, Outcome.LOST, Reason.CRASHED)
 
 
 async def test_what_is_known_is_claimed_and_not_returned(world: World) -> None:
@@ -507,7 +380,7 @@ async def test_what_is_known_is_claimed_and_not_returned(world: World) -> None:
     left = await world.a.claim_pending(A, now=T0, places=PLACES, known={known.id, 4711})
     assert [row.id for row in left] == [new.id]
     assert await world.a.claim_pending(A, now=T0, places=PLACES, known={known.id, new.id}) == []
-    assert await world.b.claim_pending(B, now=T0, places=PLACES) == []
+    assert await todo(world, B) == []
 
 
 async def test_rows_that_have_ended_are_told_from_those_that_wait(world: World) -> None:
@@ -530,32 +403,23 @@ def a_stop(*messages: str, target: Target = ANN, reason: Reason = Reason.STOPPED
 
 
 async def test_what_a_stop_has_stopped_ends_with_its_commit(world: World) -> None:
-    """SPEC CMD-3: a crash right after it brings nothing back."""
-    working, waiting, later = await world.accept(ANN, ANN, ANN)
+    """SPEC CMD-3: a crash right after it brings nothing back. The run ends as it ends."""
+    first, working, waiting, later = await world.accept(*[ANN] * 4)
+    await world.a.begin_run(new_run("ends", first), node=A)
     await world.a.begin_run(new_run("r", working), node=A)
-    stop = a_stop("100:1", "100:2", reason=Reason.STOPPED_ALL)
+    stop = a_stop("100:1", "100:2", "100:3", reason=Reason.STOPPED_ALL)
     (listed,) = (await world.a.accept([stop], node=A, now=at(5))).rows
     assert listed.kind is InboxKind.COMMAND
-    ended = {row.id: row for row in await world.a.unanswered(key_of(ANN), ended=True)}
-    assert ended.keys() == {working.id, waiting.id}
-    assert {row.outcome for row in ended.values()} == {Outcome.CANCELLED}
-    assert {row.reason for row in ended.values()} == {Reason.STOPPED_ALL}
-    assert {row.finished_at for row in ended.values()} == {at(5)}
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    left = await world.b.claim_pending(B, now=now, places=PLACES)
-    assert [row.id for row in left] == [later.id]
-
-
-async def test_the_run_that_is_being_stopped_ends_as_it_ends(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r", row), node=A)
-    await world.a.accept([a_stop("100:1")], node=A, now=at(5))
-    assert [run.outcome for run in await world.a.runs()] == [None]
-    await world.a.finish_run(end("r", Outcome.CANCELLED), node=A)
-    assert [run.outcome for run in await world.a.runs()] == [Outcome.CANCELLED]
-    (ended,) = await world.a.unanswered(key_of(ANN), ended=True)
-    assert ended.finished_at == at(5)
+    assert [run.outcome for run in await world.a.runs()] == [None, None]
+    await world.a.finish_run(end("ends", Outcome.CANCELLED), node=A)
+    assert [run.outcome for run in await world.a.find_run("ends")] == [Outcome.CANCELLED]
+    ended = await world.a.unanswered(key_of(ANN), ended=True)
+    assert {row.id for row in ended} == {first.id, working.id, waiting.id}
+    assert {(row.outcome, row.reason, row.finished_at) for row in ended} == {
+        (Outcome.CANCELLED, Reason.STOPPED_ALL, at(5))
+    }
+    now = await recovered(world)
+    assert [row.id for row in await todo(world, B, now=now)] == [later.id]
 
 
 async def test_a_stop_ends_what_came_in_the_same_batch(world: World) -> None:
@@ -565,19 +429,18 @@ async def test_a_stop_ends_what_came_in_the_same_batch(world: World) -> None:
         world.a.accept([a_stop("100:1")], node=A, now=T0),
     )
     assert [len(accepted.rows) for accepted in both] == [1, 1]
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
+    assert await todo(world) == []
 
 
 async def test_a_stop_ends_nothing_of_others_and_nothing_that_has_ended(world: World) -> None:
     answered, of_bob = await world.accept(ANN, BOB)
-    await world.a.begin_run(new_run("r", answered), node=A)
-    await world.a.finish_run(end("r"), node=A)
+    await ran(world, new_run("r", answered))
     elsewhere = replace(ANN, account="other")
     stop = a_stop("100:1", "200:2", "never seen", "\udcff\0", target=elsewhere)
     await world.a.accept([stop], node=A, now=at(5))
     await world.a.accept([a_stop("100:1")], node=A, now=at(5))
     assert await world.a.unanswered(key_of(ANN), ended=True) == []
-    assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [of_bob.id]
+    assert [row.id for row in await todo(world)] == [of_bob.id]
 
 
 async def test_a_stop_that_comes_again_stops_what_it_has_stopped_once_more(world: World) -> None:
@@ -591,12 +454,11 @@ async def test_a_stop_that_comes_again_stops_what_it_has_stopped_once_more(world
 async def test_what_nobody_has_said_does_not_count_as_heard(world: World) -> None:
     """SPEC HB-8: the last chat is one in which a person spoke."""
     await world.a.accept([inbox(1)], node=A, now=T0)
-    (before,) = await world.a.heard(limit=9)
-    told = replace(message("x", sender="subagent"), source="subagent")
-    brought = NewInbox(told, key_of(ANN), AGENT)
-    accepted = await world.a.accept([brought], node=A, now=at(60))
-    assert [row.message.source for row in accepted.rows] == ["subagent"]
-    assert await world.a.heard(limit=9) == [before]
-    stranger = replace(message("y", BOB, sender="subagent"), source="subagent")
-    await world.a.accept([NewInbox(stranger, key_of(BOB), AGENT)], node=A, now=at(61))
-    assert await world.a.heard(limit=9) == [before]
+    before = await world.a.heard(limit=9)
+    assert len(before) == 1
+    for number, target in enumerate((ANN, BOB)):
+        told = replace(message("x", target, sender="subagent"), source="subagent")
+        new = NewInbox(told, key_of(target), AGENT)
+        accepted = await world.a.accept([new], node=A, now=at(10 + number))
+        assert [row.message.source for row in accepted.rows] == ["subagent"]
+        assert await world.a.heard(limit=9) == before

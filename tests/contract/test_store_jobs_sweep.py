@@ -11,8 +11,8 @@ from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceStatus
 from goclaw_py.jobs.models import JobState
 from goclaw_py.ports.store import JobQuery, Notice
 from goclaw_py.store import job_rules
-from tests.support.store_jobs import a_job, added, claim, claim_manual, claim_one, ended
-from tests.support.stores import T0, A, Heard, World, at, until
+from tests.support.store_jobs import a_job, added, by_hand, claim, claim_one, ended
+from tests.support.stores import T0, A, World, at, listen, until
 
 pytestmark = pytest.mark.real_time
 
@@ -51,8 +51,7 @@ async def test_only_jobs_that_are_over_are_deleted(world: World, state: JobState
     over = state in (JobState.COMPLETED, JobState.FAILED)
     await added(world.a, replace(a_job("tea", due_at=None), state=state))
     assert await world.a.sweep_jobs(now=T0 + KEPT) == 0
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     assert await world.a.sweep_jobs(now=T0 + KEPT + HOUR) == int(over)
     assert await slugs(world) == ([] if over else ["tea"])
     if over:
@@ -68,8 +67,7 @@ async def test_a_job_that_is_over_is_kept_as_long_as_anything_happens_to_it(
     if last == "changed":
         await world.a.change_job(replace(job, updated_at=late))
     else:
-        claimed = await claim_manual(world.a, job, now=late)
-        assert claimed
+        claimed = await by_hand(world.a, job, now=late)
         if last == "ran":
             end = replace(ended(claimed, OccurrenceStatus.SKIPPED, now=late), started_at=None)
             await world.a.end_occurrence(end, node=A)

@@ -11,16 +11,7 @@ from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.errors import BadJob
 from goclaw_py.model.ids import Owner
 from goclaw_py.ports.store import JobQuery
-from tests.support.store_jobs import (
-    OWNER,
-    a_job,
-    a_spec,
-    added,
-    claim,
-    claim_manual,
-    kept,
-    renamed,
-)
+from tests.support.store_jobs import OWNER, a_job, a_spec, added, claim, claim_manual, kept, renamed
 from tests.support.stores import ANN, BOB, T0, World, at
 
 pytestmark = pytest.mark.real_time

@@ -23,18 +23,20 @@ from tests.support.stores import (
     AGENT,
     ANN,
     BOB,
-    PLACES,
     T0,
     A,
     B,
-    Heard,
     World,
     at,
     end,
     inbox,
     key_of,
+    letter_of,
+    listen,
     message,
     new_run,
+    ran,
+    todo,
     until,
 )
 
@@ -61,7 +63,7 @@ async def arrive(world: World, *batch: NewInbox) -> list[InboxRow]:
 
 
 async def texts(world: World) -> list[str]:
-    pending = await world.a.claim_pending(A, now=T0, places=PLACES)
+    pending = await todo(world)
     return [row.message.text for row in pending]
 
 
@@ -94,23 +96,19 @@ async def test_the_messages_of_a_run_are_found_also_after_its_end(world: World) 
 # -------------------------------------------------------------------------------- edits
 
 
-async def test_an_edit_replaces_what_a_waiting_message_says_and_nothing_else(
-    world: World,
-) -> None:
+async def test_an_edit_replaces_what_a_waiting_message_says_and_nothing_else(world: World) -> None:
     """CHAN-6."""
     first = replace(message(1), cut=True, album="a", reply_to="9", quote="old quote")
     original, edit, _ = await arrive(
         world, NewInbox(first, key_of(ANN), AGENT), edit_of(first, "better"), inbox(2)
     )
     assert await world.b.amend(edit)
-    changed, other = await world.a.claim_pending(A, now=T0, places=PLACES)
+    changed, other = await todo(world)
     assert changed == replace(
-        original,
-        message=replace(first, text="better", attachments=(FILE,), quote="as you said"),
+        original, message=replace(first, text="better", attachments=(FILE,), quote="as you said")
     )
     assert other.message == message(2)
-    letter = await world.a.dead_letter(edit.id)
-    assert letter is not None
+    letter = await letter_of(world.a, edit.id)
     assert (letter.row.outcome, letter.row.run_id) == (Outcome.COMPLETED, None)
 
 
@@ -120,7 +118,7 @@ async def test_an_edit_can_take_away_files_and_quote(world: World) -> None:
     bare = replace(bare, message=replace(bare.message, attachments=(), quote=""))
     _, edit = await arrive(world, NewInbox(first, key_of(ANN), AGENT), bare)
     assert await world.a.amend(edit)
-    (changed,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    (changed,) = await todo(world)
     assert changed.message == replace(first, text="bare", attachments=(), quote="")
 
 
@@ -137,7 +135,7 @@ async def test_an_edit_that_cannot_be_stored_as_it_is_is_stored(world: World) ->
     _, edit = await arrive(world, inbox(1), edit_of(message(1), "x"))
     hostile = replace(edit.message, text="a\0b\ud800", quote="\\u0000")
     assert await world.a.amend(replace(edit, message=hostile))
-    (changed,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    (changed,) = await todo(world)
     assert (changed.message.text, changed.message.quote) == ("a\ufffdb\ufffd", "\\u0000")
 
 
@@ -197,8 +195,7 @@ async def test_an_edit_and_a_beginning_run_agree_who_was_first(world: World) -> 
         amended, _ = await asyncio.gather(
             world.b.amend(edit), world.a.begin_run(new_run(f"r{number}", original), node=A)
         )
-        letter = await world.a.dead_letter(original.id)
-        assert letter is not None
+        letter = await letter_of(world.a, original.id)
         assert letter.row.message.text == ("better" if amended else "hello")
 
 
@@ -212,8 +209,7 @@ async def test_a_message_is_known_as_it_was_taken_in(world: World) -> None:
 
 async def test_a_message_that_has_ended_is_known(world: World) -> None:
     (row,) = await arrive(world, inbox(1))
-    await world.a.begin_run(new_run("r", row), node=A)
-    await world.a.finish_run(end("r"), node=A)
+    await ran(world, new_run("r", row))
     assert await world.a.is_known("telegram", "default", "100:1")
 
 
@@ -280,13 +276,12 @@ async def test_a_letter_can_be_tried_again_with_all_attempts_before_it(world: Wo
     await world.crash("r1", first, max_attempts=1)
     (lost,) = await world.a.dead_letters(ended=True)
     assert (lost.row.outcome, lost.attempts) == (Outcome.LOST, 1)
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     assert await world.a.retry_dead_letters([first.id, first.id, second.id, 999], now=at(20)) == 1
     await until(heard.expect(Notice.INBOX))
     assert await world.a.dead_letters(ended=True) == []
     assert await world.a.renew(A, until=at(30))
-    assert await world.a.claim_pending(A, now=at(20), places=PLACES) == [first, second]
+    assert await todo(world, now=at(20)) == [first, second]
     waiting = await world.a.unanswered(key_of(ANN), ended=False)
     assert [row.id for row in waiting] == [first.id, second.id]
     assert await world.a.retry_dead_letters([first.id], now=at(21)) == 0
@@ -296,13 +291,11 @@ async def test_a_letter_that_is_tried_again_is_worked_on_as_any_other(world: Wor
     (row,) = await world.accept(ANN)
     await world.crash("r1", row, max_attempts=1)
     await world.a.retry_dead_letters([row.id], now=at(20))
-    await world.a.claim_pending(A, now=at(20), places=PLACES)
+    await todo(world, now=at(20))
     await world.crash("r2", row, max_attempts=2)
     assert await world.a.dead_letters(ended=True) == []
-    await world.a.begin_run(new_run("r3", row), node=A)
-    await world.a.finish_run(end("r3"), node=A)
-    letter = await world.a.dead_letter(row.id)
-    assert letter is not None
+    await ran(world, new_run("r3", row))
+    letter = await letter_of(world.a, row.id)
     assert (letter.row.outcome, letter.row.run_id, letter.attempts) == (
         Outcome.COMPLETED,
         RunId("r3"),
@@ -311,15 +304,13 @@ async def test_a_letter_that_is_tried_again_is_worked_on_as_any_other(world: Wor
     assert await world.a.unanswered(key_of(ANN), ended=True) == []
 
 
-async def test_a_letter_of_a_session_that_another_node_owns_goes_to_that_node(
-    world: World,
-) -> None:
+async def test_a_letter_of_a_session_that_another_node_owns_goes_to_that_node(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.settle([row.id], Outcome.FAILED, now=T0)
     await world.accept(ANN)
     await world.b.retry_dead_letters([row.id], now=at(1))
-    assert await world.b.claim_pending(B, now=at(1), places=PLACES) == []
-    assert (await world.a.claim_pending(A, now=at(1), places=PLACES))[0].id == row.id
+    assert await todo(world, B, now=at(1)) == []
+    assert (await todo(world, now=at(1)))[0].id == row.id
 
 
 async def test_a_letter_of_a_free_session_goes_to_whoever_looks_first(world: World) -> None:
@@ -327,7 +318,7 @@ async def test_a_letter_of_a_free_session_goes_to_whoever_looks_first(world: Wor
     await world.a.settle([row.id], Outcome.FAILED, now=T0)
     await world.a.release_sessions(A, [key_of(ANN)])
     await world.a.retry_dead_letters([row.id], now=at(1))
-    assert await world.b.claim_pending(B, now=at(1), places=PLACES) == [row]
+    assert await todo(world, B, now=at(1)) == [row]
 
 
 async def test_a_message_that_was_stopped_can_be_tried_again(world: World) -> None:
@@ -335,16 +326,14 @@ async def test_a_message_that_was_stopped_can_be_tried_again(world: World) -> No
     await world.a.settle([row.id], Outcome.CANCELLED, now=T0, reason=Reason.STOPPED)
     assert await world.a.dead_letters(ended=True) == []
     assert await world.a.retry_dead_letters([row.id], now=at(1)) == 1
-    assert await world.a.claim_pending(A, now=at(1), places=PLACES) == [row]
+    assert await todo(world, now=at(1)) == [row]
 
 
 async def test_what_was_answered_and_what_is_a_command_is_not_tried_again(world: World) -> None:
     (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r", row), node=A)
-    await world.a.finish_run(end("r"), node=A)
+    await ran(world, new_run("r", row))
     (command,) = await arrive(world, inbox("c", kind=InboxKind.COMMAND, outcome=Outcome.FAILED))
-    heard = Heard()
-    world.a.on_notice(heard.append)
+    heard = listen(world.a)
     assert await world.a.retry_dead_letters([row.id, command.id], now=at(1)) == 0
     assert await world.a.dismiss_dead_letters([row.id, command.id]) == 0
     assert await texts(world) == []

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,6 @@ from goclaw_py.ports.store import (
     NewInbox,
     NewRun,
     Notice,
-    OutboxState,
     RunStartResult,
     SeenChat,
     Session,
@@ -35,14 +35,17 @@ from tests.support.stores import (
     T0,
     A,
     B,
-    Heard,
     World,
     a_node,
     at,
     end,
     entry,
+    listen,
     message,
     new_run,
+    recovered,
+    session_of,
+    todo,
     until,
 )
 
@@ -86,9 +89,7 @@ async def history(world: World, target: Target = NEW) -> list[str]:
 
 
 async def session(world: World, target: Target = NEW) -> Session:
-    found = await world.b.session(key_of(target))
-    assert found is not None
-    return found
+    return await session_of(world.b, key_of(target))
 
 
 def ids(rows: Sequence[InboxRow]) -> list[int]:
@@ -99,30 +100,36 @@ def ids(rows: Sequence[InboxRow]) -> list[int]:
 
 
 async def test_a_session_is_found_under_its_new_id_with_all_that_it_had(world: World) -> None:
+    """What waits is answered there, where ids of messages mean nothing. All are told."""
     (row,) = await arrive(world, inbox(1))
     await world.a.choose_mode(key_of(OLD), Mode.COLLECT)
     await remember(world, OLD, "before", 1)
-    before = await session(world, OLD)
+    before, heard = await session(world, OLD), listen(world.b)
     assert await move(world)
+    await until(heard.expect(Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX))
     assert await world.a.session(key_of(OLD)) is None
     after = await session(world)
     assert after == replace(before, key=key_of(NEW), target=NEW, fence=after.fence)
     assert await history(world) == ["before"]
-    (moved,) = await world.a.claim_pending(A, now=T0, places=PLACES)
-    assert moved.mode is Mode.COLLECT
-    assert (moved.id, moved.session, moved.message.target) == (row.id, key_of(NEW), NEW)
+    (moved,) = await todo(world)
+    assert (moved.id, moved.session, moved.mode) == (row.id, key_of(NEW), Mode.COLLECT)
+    assert moved.message == replace(row.message, target=NEW, message_id=None, reply_to=None)
+    assert (await world.a.accept([inbox(1)], node=A, now=T0)).duplicates == {"-5:1"}
 
 
-async def test_every_thread_and_agent_of_a_chat_moves(world: World) -> None:
+async def test_every_thread_and_agent_of_a_chat_moves_and_they_keep_apart(world: World) -> None:
     topic = replace(OLD, thread="4")
     await arrive(world, inbox(1), inbox(2, topic), inbox(3, agent="work"))
+    await remember(world, OLD, "default's", 1)
     await move(world)
-    keys = {stored.key for stored in await world.a.sessions()}
-    assert keys == {
+    assert {stored.key for stored in await world.a.sessions()} == {
         "agent:default:telegram:group:-1005",
         "agent:default:telegram:group:-1005:thread:4",
         "agent:work:telegram:group:-1005",
     }
+    assert await history(world) == ["default's"]
+    assert await world.a.history(key_of(NEW, "work")) == []
+    assert (await session(world)).agent == AGENT
 
 
 async def test_other_chats_and_places_stay(world: World) -> None:
@@ -151,13 +158,9 @@ async def test_moving_again_moves_nothing(world: World) -> None:
 
 async def test_two_that_move_a_chat_at_once_move_it_once(world: World) -> None:
     await arrive(world, inbox(1), inbox(2, replace(OLD, thread="4")), inbox(3, NEW))
-    moved = await asyncio.gather(
-        *(
-            store.move_chat("telegram", "default", old=OLD.chat, new=NEW.chat, now=T0)
-            for store in (world.a, world.b) * 2
-        )
-    )
-    assert sum(moved) == 1
+    place = {"old": OLD.chat, "new": NEW.chat, "now": T0}
+    calls = (one.move_chat("telegram", "default", **place) for one in (world.a, world.b) * 2)  # type: ignore[arg-type]
+    assert sum(await asyncio.gather(*calls)) == 1
     assert len(await world.a.sessions()) == 2
 
 
@@ -166,8 +169,7 @@ async def test_a_session_that_is_not_named_after_its_chat_keeps_its_name(world: 
     job = SessionKey("agent:default:cron:news")
     await world.a.begin_run(replace(run_in(OLD, "r"), session=job), node=A)
     assert await move(world)
-    stored = await world.a.session(job)
-    assert stored is not None
+    stored = await session_of(world.a, job)
     assert stored.target == NEW
     await world.a.finish_run(end("r"), node=A)
 
@@ -185,43 +187,25 @@ async def test_who_spoke_last_spoke_in_the_new_chat(world: World) -> None:
     assert [there.at for there in await world.a.heard()] == [at(4), at(2)]
 
 
-async def test_those_who_listen_are_told(world: World) -> None:
-    await arrive(world, inbox(1))
-    heard = Heard()
-    world.b.on_notice(heard.append)
-    await move(world)
-    await until(heard.expect(Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX))
-
-
 # -------------------------------------------------------------------------------- messages
-
-
-async def test_messages_that_wait_are_answered_in_the_new_chat(world: World) -> None:
-    """Ids of messages mean nothing there."""
-    (row,) = await arrive(world, inbox(1))
-    await move(world)
-    (moved,) = await world.a.claim_pending(A, now=T0, places=PLACES)
-    assert moved.message == replace(row.message, target=NEW, message_id=None, reply_to=None)
-    assert (await world.a.accept([inbox(1)], node=A, now=T0)).duplicates == {"-5:1"}
 
 
 async def test_messages_that_ended_without_an_answer_can_be_tried_again_there(
     world: World,
 ) -> None:
-    dropped, stopped = await arrive(world, inbox(1), inbox(2))
-    await world.a.settle([dropped.id], Outcome.DROPPED, now=T0)
-    await world.a.settle([stopped.id], Outcome.CANCELLED, now=T0)
+    rows = await arrive(world, inbox(1), inbox(2))
+    for row, outcome in zip(rows, (Outcome.DROPPED, Outcome.CANCELLED), strict=True):
+        await world.a.settle([row.id], outcome, now=T0)
     await move(world)
     assert len(await world.a.unanswered(key_of(NEW), ended=True)) == 2
-    assert await world.a.retry_dead_letters([dropped.id, stopped.id], now=T0) == 2
-    again = await world.a.claim_pending(A, now=T0, places=PLACES)
-    assert [(row.id, row.session, row.message.target) for row in again] == [
-        (dropped.id, key_of(NEW), NEW),
-        (stopped.id, key_of(NEW), NEW),
-    ]
+    assert await world.a.retry_dead_letters(ids(rows), now=T0) == 2
+    again = await todo(world)
+    assert ids(again) == ids(rows)
+    assert {(row.session, row.message.target) for row in again} == {(key_of(NEW), NEW)}
 
 
 async def test_what_was_not_sent_goes_to_the_new_chat_in_its_order(world: World) -> None:
+    """What is being sent goes there at the next try."""
     topic = replace(OLD, thread="4")
     said = [
         OutboundMessage(OLD, "1", reply_to="7", run_id=RunId("r")),
@@ -229,25 +213,19 @@ async def test_what_was_not_sent_goes_to_the_new_chat_in_its_order(world: World)
         OutboundMessage(topic, "3", draft="55", rich=True),
     ]
     await world.a.settle((), Outcome.COMPLETED, now=T0, say=said)
+    sending = await world.claimed(target=OLD)
     assert await move(world)
     assert {row.message.text: row.message for row in await world.a.outbox()} == {
         "1": OutboundMessage(NEW, "1", run_id=RunId("r")),
         "2": OutboundMessage(NEW, "2", reply_to="8"),
         "3": OutboundMessage(replace(NEW, thread="4"), "3", rich=True),
     }
+    await world.a.mark_failed(sending, "moved", retry_at=T0, maybe_sent=False)
     assert await world.a.chats_due(PLACES, now=T0) == {NEW: 1}
     for text in ("1", "2", "3"):
         row = await world.claimed(target=NEW)
         assert row.message.text == text
         await world.a.mark_sent(row, "m", now=T0)
-
-
-async def test_what_is_being_sent_goes_to_the_new_chat_at_the_next_try(world: World) -> None:
-    await world.a.settle((), Outcome.COMPLETED, now=T0, say=[OutboundMessage(OLD, "1")])
-    row = await world.claimed(target=OLD)
-    assert await move(world)
-    await world.a.mark_failed(row, "moved", retry_at=T0, maybe_sent=False)
-    assert (await world.claimed(target=NEW)).id == row.id
 
 
 async def test_what_was_sent_or_given_up_stays_as_it_was(world: World) -> None:
@@ -257,11 +235,7 @@ async def test_what_was_sent_or_given_up_stays_as_it_was(world: World) -> None:
     await world.a.mark_dead(await world.claimed(target=OLD), "x", now=T0)
     await world.a.drop_outbox([(await world.a.outbox())[0].id], now=T0)
     before = await world.a.outbox()
-    assert {row.state for row in before} == {
-        OutboxState.SENT,
-        OutboxState.DEAD,
-        OutboxState.DROPPED,
-    }
+    assert [row.message.text for row in before] == [row.state for row in before]
     assert not await move(world)
     assert await world.a.outbox() == before
 
@@ -269,56 +243,53 @@ async def test_what_was_sent_or_given_up_stays_as_it_was(world: World) -> None:
 # -------------------------------------------------------------------------------- what is decided
 
 
-async def test_what_was_decided_about_a_chat_holds_for_its_new_id(world: World) -> None:
-    await world.a.note_chats([SeenChat(OLD, PeerKind.GROUP, "Crew")], now=T0)
-    await world.a.allow_chat("telegram", "default", "-5", allowed=True, now=T0)
-    assert await move(world)
-    assert await world.b.chats() == [
-        Chat("telegram", "default", "-1005", PeerKind.GROUP, "Crew", True, "", T0, T0)
-    ]
-
-
-async def test_what_was_decided_about_the_new_chat_stays(world: World) -> None:
+@pytest.mark.parametrize(
+    ("new", "allowed", "known"),
+    [
+        (None, None, ("Crew", True, "", at(5), at(5))),
+        ("Super crew", False, ("Super crew", False, "", at(5), at(9))),
+        ("", None, ("Crew", True, "", at(5), at(9))),
+    ],
+    ids=["unknown", "decided", "nameless"],
+)
+async def test_what_is_known_of_the_new_chat_goes_before_what_was_known_of_the_old_one(
+    world: World, new: str | None, allowed: bool | None, known: tuple[Any, ...]
+) -> None:
     await world.a.note_chats([SeenChat(OLD, PeerKind.GROUP, "Crew")], now=at(5))
     await world.a.allow_chat("telegram", "default", "-5", allowed=True, now=at(5))
-    await world.a.mark_chat(OLD, PeerKind.GROUP, gone="upgraded", now=at(5))
-    await world.a.note_chats([SeenChat(NEW, PeerKind.GROUP, "Super crew")], now=at(9))
-    await world.a.allow_chat("telegram", "default", "-1005", allowed=False, now=at(9))
+    if new:
+        await world.a.mark_chat(OLD, PeerKind.GROUP, gone="upgraded", now=at(5))
+    if new is not None:
+        await world.a.note_chats([SeenChat(NEW, PeerKind.GROUP, new)], now=at(9))
+    if allowed is not None:
+        await world.a.allow_chat("telegram", "default", "-1005", allowed=allowed, now=at(9))
     assert await move(world)
-    assert await world.b.chats() == [
-        Chat("telegram", "default", "-1005", PeerKind.GROUP, "Super crew", False, "", at(5), at(9))
-    ]
-
-
-async def test_a_new_chat_without_name_and_decision_gets_those_of_the_old_one(
-    world: World,
-) -> None:
-    await world.a.note_chats([SeenChat(OLD, PeerKind.GROUP, "Crew")], now=at(9))
-    await world.a.allow_chat("telegram", "default", "-5", allowed=False, now=at(9))
-    await world.a.note_chats([SeenChat(NEW, PeerKind.GROUP, "")], now=at(5))
-    await move(world)
-    assert await world.b.chats() == [
-        Chat("telegram", "default", "-1005", PeerKind.GROUP, "Crew", False, "", at(5), at(9))
-    ]
+    assert await world.b.chats() == [Chat("telegram", "default", "-1005", PeerKind.GROUP, *known)]
 
 
 # -------------------------------------------------------------------------------- two become one
 
 
-async def test_two_sessions_become_one_with_the_older_history_first(world: World) -> None:
-    await arrive(world, inbox(1), inbox(2, NEW))
-    for text, target, second in (
-        ("old 1", OLD, 1),
-        ("new 4", NEW, 4),
-        ("old 2", OLD, 2),
-        ("new 3", NEW, 3),
-        ("old 3", OLD, 3),
-    ):
-        await remember(world, target, text, second)
+async def test_two_sessions_become_one_in_the_order_of_what_they_had(world: World) -> None:
+    """History and messages; with the first and last use of both, and the mode of the new one."""
+    rows = await arrive(world, inbox(1), now=at(1))
+    for number, target in ((2, NEW), (3, OLD), (4, NEW)):
+        rows += await arrive(world, inbox(number, target), now=at(2))
+    await world.a.choose_mode(key_of(OLD), Mode.COLLECT)
+    await world.a.choose_mode(key_of(NEW), Mode.INTERRUPT)
+    for text, second in (("old 1", 1), ("new 4", 4), ("old 2", 2), ("new 3", 3), ("old 3", 3)):
+        await remember(world, OLD if text.startswith("old") else NEW, text, second)
+    before = [await session(world, target) for target in (OLD, NEW)]
     await move(world)
     assert await history(world) == ["old 1", "old 2", "new 3", "old 3", "new 4"]
-    assert (await session(world)).entries == 5
-    assert len(await world.a.claim_pending(A, now=T0, places=PLACES)) == 2
+    now = await session(world)
+    assert (now.entries, now.created_at) == (5, at(1))
+    assert now.last_active_at == max(one.last_active_at for one in before)
+    waiting = await todo(world)
+    assert ids(waiting) == ids(rows)
+    assert {row.mode for row in waiting} == {Mode.INTERRUPT}
+    listed = await world.a.unanswered(key_of(NEW), ended=False)
+    assert [row.id for row in listed] == ids(rows)
 
 
 async def test_what_was_forgotten_before_the_move_stays_forgotten(world: World) -> None:
@@ -334,27 +305,6 @@ async def test_what_was_forgotten_before_the_move_stays_forgotten(world: World) 
     assert await history(world) == ["old", "new"]
     await world.a.reset_session(key_of(NEW), now=at(6))
     assert await history(world) == []
-
-
-async def test_what_both_sessions_chose_and_when_they_were_used_is_joined(world: World) -> None:
-    await arrive(world, inbox(1), now=at(1))
-    await arrive(world, inbox(2, NEW), now=at(2))
-    await world.a.choose_mode(key_of(OLD), Mode.COLLECT)
-    await world.a.choose_mode(key_of(NEW), Mode.INTERRUPT)
-    await move(world)
-    stored = await session(world)
-    assert (stored.created_at, stored.last_active_at) == (at(1), at(2))
-    assert {row.mode for row in await world.a.claim_pending(A, now=T0, places=PLACES)} == {
-        Mode.INTERRUPT
-    }
-
-
-async def test_old_messages_of_two_sessions_come_in_order_of_arrival(world: World) -> None:
-    rows = await arrive(world, inbox(1), inbox(2, NEW), inbox(3), inbox(4, NEW))
-    await move(world)
-    assert ids(await world.a.claim_pending(A, now=T0, places=PLACES)) == ids(rows)
-    waiting = await world.a.unanswered(key_of(NEW), ended=False)
-    assert [row.id for row in waiting] == ids(rows)
 
 
 # -------------------------------------------------------------------------------- runs at work
@@ -374,29 +324,21 @@ async def test_a_run_that_works_ends_in_the_new_chats_session(world: World, besi
     await world.a.finish_run(replace(said, say=(OutboundMessage(NEW, "done"),)), node=A)
     assert await history(world) == ["done"]
     assert [told.session for told in await world.a.outbox()] == [key_of(NEW)]
-    assert row.id not in ids(await world.a.claim_pending(A, now=T0, places=PLACES))
+    assert row.id not in ids(await todo(world))
 
 
-async def test_a_run_of_the_new_chats_session_ends_as_if_nothing_had_happened(
-    world: World,
-) -> None:
+@pytest.mark.parametrize("reset", [False, True])
+async def test_a_run_ends_in_the_history_that_is_its_own_by_then(world: World, reset: bool) -> None:
+    """One of the new chat as if nothing had happened; of a forgotten one in what was forgotten."""
     await arrive(world, inbox(1))
-    (row,) = await arrive(world, inbox(2, NEW))
-    await world.a.begin_run(run_in(NEW, "r", row), node=A)
+    target = OLD if reset else NEW
+    (row,) = await arrive(world, inbox(2, target))
+    await world.a.begin_run(run_in(target, "r", row), node=A)
+    if reset:
+        await world.a.reset_session(key_of(OLD), now=at(1))
     await move(world)
     await world.a.finish_run(replace(end("r"), history=(entry("done"),)), node=A)
-    assert await history(world) == ["done"]
-
-
-async def test_a_run_that_began_before_a_reset_writes_to_the_history_that_was_forgotten(
-    world: World,
-) -> None:
-    (row,) = await arrive(world, inbox(1))
-    await world.a.begin_run(run_in(OLD, "r", row), node=A)
-    await world.a.reset_session(key_of(OLD), now=at(1))
-    await move(world)
-    await world.a.finish_run(replace(end("r"), history=(entry("done"),)), node=A)
-    assert await history(world) == []
+    assert await history(world) == ([] if reset else ["done"])
 
 
 async def test_a_run_whose_session_falls_to_another_node_is_fenced_and_its_messages_wait(
@@ -410,8 +352,8 @@ async def test_a_run_whose_session_falls_to_another_node_is_fenced_and_its_messa
     with pytest.raises(Fenced):
         await world.a.finish_run(end("r", Outcome.COMPLETED, "late words"), node=A)
     await world.b.finish_run(end("r2"), node=B)
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
-    (again,) = await world.b.claim_pending(B, now=T0, places=PLACES)
+    assert await todo(world) == []
+    (again,) = await todo(world, B)
     assert (again.id, again.attempts) == (row.id, 0)
     assert await world.a.outbox() == []
     lost = (await world.a.find_run("r"))[0]
@@ -440,7 +382,7 @@ async def test_whoever_lost_a_session_before_the_move_stays_out(world: World) ->
     with pytest.raises(Fenced):
         await world.a.finish_run(end("r", Outcome.COMPLETED, "late words"), node=A)
     await world.b.finish_run(end("r2"), node=B)
-    assert row.id in ids(await world.b.claim_pending(B, now=now, places=PLACES))
+    assert row.id in ids(await todo(world, B, now=now))
 
 
 async def test_a_session_that_was_lost_before_the_move_is_not_won_back_by_claiming_it_anew(
@@ -448,8 +390,7 @@ async def test_a_session_that_was_lost_before_the_move_is_not_won_back_by_claimi
 ) -> None:
     """The fence goes on from the higher one of the two sessions, not from that of the new one."""
     await world.a.begin_run(run_in(OLD, "r"), node=A)
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    now = await recovered(world)
     await world.b.begin_run(replace(run_in(OLD, "r2"), started_at=now), node=B)
     await world.b.finish_run(end("r2"), node=B)
     await world.b.release_sessions(B, [key_of(OLD)])
@@ -471,7 +412,7 @@ async def test_after_a_crash_a_moved_session_is_recovered(world: World) -> None:
     now = await world.kill(A)
     recovery = await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
     assert [(cut.session, cut.target) for cut in recovery.cut_runs] == [(key_of(NEW), NEW)]
-    assert ids(await world.b.claim_pending(B, now=now, places=PLACES)) == [row.id]
+    assert ids(await todo(world, B, now=now)) == [row.id]
 
 
 async def test_a_run_that_begins_under_the_old_key_begins_in_the_new_session(
@@ -486,7 +427,7 @@ async def test_a_run_that_begins_under_the_old_key_begins_in_the_new_session(
     assert await world.a.session(key_of(OLD)) is None
     await world.a.finish_run(replace(end("r"), history=(entry("after"),)), node=A)
     assert await history(world) == ["before", "after"]
-    assert ids(await world.a.claim_pending(A, now=T0, places=PLACES)) == [second.id]
+    assert ids(await todo(world)) == [second.id]
 
 
 async def test_a_run_under_the_old_key_is_fenced_where_another_node_has_the_new_session(
@@ -497,7 +438,7 @@ async def test_a_run_under_the_old_key_is_fenced_where_another_node_has_the_new_
     await move(world)
     with pytest.raises(Fenced):
         await world.a.begin_run(run_in(OLD, "r", row), node=A)
-    assert ids(await world.b.claim_pending(B, now=T0, places=PLACES))[0] == row.id
+    assert ids(await todo(world, B))[0] == row.id
 
 
 async def test_a_chat_that_moves_several_times_is_found_in_the_end(world: World) -> None:
@@ -522,7 +463,7 @@ async def test_what_came_in_under_the_old_id_after_the_move_goes_with_the_next_o
     (late,) = await arrive(world, inbox(2))
     assert late.session == key_of(OLD)
     assert await move(world)
-    assert len(await world.a.claim_pending(A, now=T0, places=PLACES)) == 2
+    assert len(await todo(world)) == 2
     assert [stored.key for stored in await world.a.sessions()] == [key_of(NEW)]
     assert await history(world) == ["before"]
 
@@ -554,19 +495,6 @@ async def test_messages_and_runs_that_come_during_a_move_are_not_lost(world: Wor
         assert begun == RunStartResult()
         await world.a.finish_run(end(f"r{number}"), node=A)
         await world.b.move_chat("telegram", "default", old=old.chat, new=new.chat, now=T0)
-        pending = [
-            waiting
-            for waiting in await world.a.claim_pending(A, now=T0, places=PLACES)
-            if waiting.message.target == new
-        ]
+        pending = [waiting for waiting in await todo(world) if waiting.message.target == new]
         assert [waiting.session for waiting in pending] == [key_of(new)] * 2
         assert len(late.rows) == 2
-
-
-async def test_the_agents_of_a_chat_keep_apart(world: World) -> None:
-    await arrive(world, inbox(1), inbox(2, agent="work"))
-    await remember(world, OLD, "default's", 1)
-    await move(world)
-    assert await history(world) == ["default's"]
-    assert await world.a.history(key_of(NEW, "work")) == []
-    assert (await session(world)).agent == AGENT

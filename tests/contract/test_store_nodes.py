@@ -24,7 +24,6 @@ from tests.support.stores import (
     APOLOGY,
     BOB,
     LEASE_S,
-    PLACES,
     T0,
     A,
     B,
@@ -35,8 +34,12 @@ from tests.support.stores import (
     end,
     inbox,
     key_of,
+    listen,
     new_run,
+    recovered,
     say,
+    session_of,
+    todo,
     until,
 )
 
@@ -92,8 +95,7 @@ async def test_renewing_tells_whether_there_are_others(world: World) -> None:
 
 
 async def test_a_node_that_was_declared_dead_cannot_renew(world: World) -> None:
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    await recovered(world)
     assert not await world.a.renew(A, until=at(100))
 
 
@@ -135,7 +137,7 @@ async def test_leaving_frees_sessions_and_leases(world: World) -> None:
     await world.a.leave(A, now=at(1))
     assert [node.id for node in await world.b.nodes()] == [B]
     assert await world.b.take_lease("bot", B, now=at(1))
-    assert await world.b.claim_pending(B, now=at(1), places=PLACES) == rows
+    assert await todo(world, B, now=at(1)) == rows
 
 
 async def test_leaving_twice_is_harmless(world: World) -> None:
@@ -152,7 +154,7 @@ async def test_leaving_interrupts_unfinished_runs_and_takes_their_attempt_back(
     await world.a.leave(A, now=at(1))
     (run,) = await world.b.runs()
     assert (run.outcome, run.reason) == (Outcome.INTERRUPTED, Reason.SHUTDOWN)
-    assert await world.b.claim_pending(B, now=at(1), places=PLACES) == rows
+    assert await todo(world, B, now=at(1)) == rows
 
 
 async def test_leaving_puts_back_what_was_being_sent(world: World) -> None:
@@ -181,7 +183,7 @@ async def test_a_dead_nodes_work_is_taken_back(world: World) -> None:
     assert recovery == RecoveryReport((A,), (InterruptedRun(RunId("r"), key_of(ANN), ANN),), 0)
     (run,) = await world.b.runs()
     assert (run.outcome, run.reason, run.finished_at) == (Outcome.LOST, Reason.CRASHED, now)
-    again = await world.b.claim_pending(B, now=now, places=PLACES)
+    again = await todo(world, B, now=now)
     assert [(row.id, row.attempts) for row in again] == [
         (rows[0].id, 1),
         (rows[1].id, 0),
@@ -196,12 +198,12 @@ async def test_a_message_that_crashed_too_often_is_lost_and_its_sender_is_told(
     """IO-2."""
     (row,) = await world.accept(ANN)
     await world.crash("r1", row, max_attempts=2)
-    (row,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    (row,) = await todo(world)
     await world.a.begin_run(new_run("r2", row), node=A)
     now = await world.kill(A)
     recovery = await world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
     assert recovery.gave_up == 1
-    assert await world.b.claim_pending(B, now=now, places=PLACES) == []
+    assert await todo(world, B, now=now) == []
     (told,) = await world.b.outbox()
     assert (told.message.target, told.message.text) == (ANN, APOLOGY)
     assert (told.message.reply_to, told.session) == ("1", key_of(ANN))
@@ -220,8 +222,7 @@ async def test_what_a_dead_node_was_sending_goes_back_marked(world: World) -> No
     """IO-5."""
     await world.put(say("x"))
     row = await world.claimed()
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    now = await recovered(world)
     again = await world.b.claim_next(ANN, node=B, now=now)
     assert again is not None
     assert again.possible_duplicate
@@ -234,8 +235,7 @@ async def test_a_dead_node_cannot_finish_its_run_after_the_recovery(world: World
     """QUEUE-2."""
     rows = await world.accept(ANN)
     await world.a.begin_run(new_run("r", *rows), node=A)
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    await recovered(world)
     with pytest.raises(Fenced):
         await world.a.finish_run(end("r", Outcome.COMPLETED, "late words"), node=A)
     assert await world.b.outbox() == []
@@ -277,40 +277,34 @@ async def test_recovery_of_some_nodes_leaves_those_of_them_alone_that_live(world
 async def test_recovery_leaves_a_session_with_whom_took_it_over(world: World) -> None:
     await world.accept(ANN)
     now = await world.kill(A)
-    await world.b.claim_pending(B, now=now, places=PLACES)
+    await todo(world, B, now=now)
     await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    session = await world.b.session(key_of(ANN))
-    assert session is not None
+    session = await session_of(world.b, key_of(ANN))
     assert session.owner == B
 
 
 async def test_recovery_tells_the_others(world: World) -> None:
-    heard = Heard()
-    world.a.on_notice(heard.append)
+    heard = listen(world.a)
     await world.accept(ANN)
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    await recovered(world)
     await until(heard.expect(Notice.INBOX))
 
 
 async def test_leaving_with_messages_half_sent_tells_the_others(world: World) -> None:
     await world.put(say("x"))
     await world.claimed()
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await world.a.leave(A, now=at(1))
     await until(heard.expect(Notice.INBOX, Notice.OUTBOX))
 
 
 async def test_a_dead_nodes_new_message_is_committed_for_others(world: World) -> None:
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    now = await recovered(world)
+    heard = listen(world.b)
     accepted = await world.a.accept([inbox(1)], node=A, now=now)
     assert accepted.rows == ()
     await until(heard.expect(Notice.INBOX))
-    assert len(await world.b.claim_pending(B, now=now, places=PLACES)) == 1
+    assert len(await todo(world, B, now=now)) == 1
 
 
 async def test_a_node_tells_its_state_with_its_lease(world: World) -> None:
@@ -351,8 +345,7 @@ async def test_the_time_is_that_of_the_database_if_it_has_a_clock(world: World) 
 
 async def test_others_are_told_that_a_node_has_joined(world: World) -> None:
     """SPEC QUEUE-2: whoever believes to be alone works on when it is cut off."""
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await world.a.join(a_node(NodeId("node-c")))
     await until(heard.expect(Notice.NODES))
 

@@ -12,7 +12,6 @@ import pytest
 
 from goclaw_py.jobs.execution_models import (
     JobUpdate,
-    LoggedOccurrence,
     OccurrenceClaim,
     OccurrenceEnd,
     OccurrenceStatus,
@@ -25,16 +24,18 @@ from goclaw_py.model.run_events import Usage
 from tests.support.store_jobs import (
     a_job,
     added,
+    by_hand,
     claim,
-    claim_manual,
     claim_one,
+    claimed_job,
     ended,
     kept,
     renamed,
+    row_of,
     run_end,
     run_for,
 )
-from tests.support.stores import APOLOGY, T0, A, B, World, a_node, at, say
+from tests.support.stores import T0, A, B, World, a_node, at, ran, recovered, say
 
 pytestmark = pytest.mark.real_time
 
@@ -49,25 +50,18 @@ async def said(world: World) -> list[str]:
     return [row.message.text for row in await world.b.outbox()]
 
 
-async def row_of(world: World, occurrence: OccurrenceId) -> LoggedOccurrence:
-    row = await world.b.logged(occurrence)
-    assert row is not None
-    return row
-
-
 # ---------------------------------------------------------------------------- late ends
 
 
 async def test_a_run_of_an_occurrence_that_has_ended_ends_and_says_nothing(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
     await end(world, ended(claimed), "first")
     late = replace(run_end("r", ended(claimed, OccurrenceStatus.FAILED)), say=(say("late"),))
     await world.a.finish_run(late, node=A)
     assert await said(world) == ["first"]
     assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED]
-    assert (await row_of(world, claimed.id)).status is OccurrenceStatus.OK
+    assert (await row_of(world.b, claimed)).status is OccurrenceStatus.OK
 
 
 async def test_a_run_of_a_job_that_was_forgotten_says_nothing(world: World) -> None:
@@ -81,8 +75,7 @@ async def test_a_run_of_a_job_that_was_forgotten_says_nothing(world: World) -> N
 
 
 async def test_of_two_runs_that_end_an_occurrence_at_once_one_speaks(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     for name in ("r0", "r1"):
         await world.a.begin_run(run_for(name, claimed), node=A)
     ends = [
@@ -90,13 +83,12 @@ async def test_of_two_runs_that_end_an_occurrence_at_once_one_speaks(world: Worl
         for name in ("r0", "r1")
     ]
     await asyncio.gather(*(world.a.finish_run(one, node=A) for one in ends))
-    assert await said(world) == [(await row_of(world, claimed.id)).output]
+    assert await said(world) == [(await row_of(world.b, claimed)).output]
     assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED] * 2
 
 
 async def test_an_end_that_is_repeated_after_a_lost_answer_has_spoken_once(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
     for _ in range(2):
         await world.a.finish_run(replace(run_end("r", ended(claimed)), say=(say("x"),)), node=A)
@@ -128,8 +120,7 @@ async def test_no_run_begins_for_an_occurrence_that_is_not_its_nodes(
     world: World, lose: Callable[..., object]
 ) -> None:
     """CRON-5; nor does it make a session."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await lose(world, claimed)  # type: ignore[misc]
     run = run_for("r", claimed)
     with pytest.raises(Fenced):
@@ -138,15 +129,11 @@ async def test_no_run_begins_for_an_occurrence_that_is_not_its_nodes(
     assert await world.a.session(run.session) is None
 
 
-async def test_a_process_that_was_declared_dead_begins_nothing_of_what_it_had(
-    world: World,
-) -> None:
+async def test_a_process_that_was_declared_dead_begins_nothing_of_what_it_had(world: World) -> None:
     """It joins as another node, and finds the sessions free."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await world.a.begin_run(run_for("first", claimed), node=A)
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    now = await recovered(world)
     reborn = NodeId("node-a-again")
     await world.a.join(replace(a_node(reborn), lease_until=now + HOUR))
     with pytest.raises(Fenced):
@@ -200,8 +187,7 @@ EDITED = renamed(replace(a_job("tea"), updated_at=at(1)), "coffee")
 
 async def after_an_edit(world: World, update: JobUpdate, edited: Job = EDITED) -> Job:
     """The job when somebody has edited it during its run, and left its time."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     assert await world.b.change_job(edited)
     await end(world, ended(claimed, update=update))
     now = await kept(world.a, edited)
@@ -236,9 +222,7 @@ async def test_an_edited_job_without_a_next_time_is_over(
     assert (job.state, job.next_run_at) == (state, None)
 
 
-async def test_a_job_with_a_new_text_is_not_deleted_for_what_the_old_one_did(
-    world: World,
-) -> None:
+async def test_a_job_with_a_new_text_is_not_deleted_for_what_the_old_one_did(world: World) -> None:
     """CRON-9, CRON-11."""
     update = JobUpdate(None, JobState.COMPLETED, ran=True, delete=True, forget=True)
     job = await after_an_edit(world, update)
@@ -274,33 +258,29 @@ async def test_an_occurrence_used_what_all_its_runs_used(world: World) -> None:
         await world.a.begin_run(run_for(f"r{n}", claimed), node=A)
         last = replace(ended(claimed), usage=usage) if n == 2 else None
         await world.a.finish_run(replace(run_end(f"r{n}", last), usage=usage), node=A)
-    assert (await row_of(world, claimed.id)).usage == Usage(3, 30, 5, 1, Decimal("0.75"))
+    assert (await row_of(world.b, claimed)).usage == Usage(3, 30, 5, 1, Decimal("0.75"))
     assert (await world.a.job_stats(job.id, since=T0)).cost_usd == Decimal("0.75")
 
 
 async def test_without_known_runs_an_occurrence_used_what_its_end_says(world: World) -> None:
     """As with handlers in programs of others."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
     usage = Usage(1, 2, 3, 0, None)
     await world.a.finish_run(run_end("r", replace(ended(claimed), usage=usage)), node=A)
-    assert (await row_of(world, claimed.id)).usage == usage
+    assert (await row_of(world.b, claimed)).usage == usage
 
 
 @pytest.mark.parametrize("manual", [True, False])
 async def test_what_a_lost_occurrence_used_is_known(world: World, *, manual: bool) -> None:
     """CRON-5: for good, or until it is claimed again."""
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_manual(world.a, job) if manual else await claim_one(world.a)
-    assert claimed
+    claimed = await by_hand(world.a, job) if manual else await claim_one(world.a)
     usage = Usage(1, 10, 2, 1, Decimal("0.5"))
-    await world.a.begin_run(run_for("r0", claimed), node=A)
-    await world.a.finish_run(replace(run_end("r0"), usage=usage), node=A)
+    await ran(world, run_for("r0", claimed), replace(run_end("r0"), usage=usage))
     await world.a.begin_run(run_for("r1", claimed), node=A)
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    row = await row_of(world, claimed.id)
+    await recovered(world)
+    row = await row_of(world.b, claimed)
     assert (row.status, row.usage) == (OccurrenceStatus.LOST, usage)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -16,13 +17,13 @@ from goclaw_py.jobs.execution_models import (
     LoggedOccurrence,
     OccurrenceClaim,
     OccurrenceEnd,
-    OccurrenceStatus,
     Why,
 )
+from goclaw_py.jobs.execution_models import OccurrenceStatus as Status
 from goclaw_py.jobs.job_json import job_json
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.errors import Fenced, UnknownJob
-from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, RunId
+from goclaw_py.model.ids import JobId, NodeId, OccurrenceId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import Notice
@@ -30,17 +31,34 @@ from tests.support.store_jobs import (
     OWNER,
     a_job,
     added,
+    by_hand,
     claim,
     claim_manual,
     claim_one,
+    claimed_job,
     ended,
     fresh,
     kept,
     renamed,
+    row_of,
     run_end,
     run_for,
 )
-from tests.support.stores import ANN, APOLOGY, BOB, T0, A, B, Heard, World, a_node, at, say, until
+from tests.support.stores import (
+    ANN,
+    BOB,
+    T0,
+    A,
+    B,
+    World,
+    a_node,
+    at,
+    listen,
+    ran,
+    recovered,
+    say,
+    until,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -68,19 +86,6 @@ def finish(request: pytest.FixtureRequest) -> End:
     return chosen
 
 
-async def recovered(world: World) -> datetime:
-    """Node A dies and B takes back what it left; returns the new now."""
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    return now
-
-
-async def row_of(world: World, claimed: OccurrenceClaim) -> LoggedOccurrence:
-    row = await world.b.logged(claimed.id)
-    assert row is not None
-    return row
-
-
 # ---------------------------------------------------------------------------- what is due
 
 
@@ -105,6 +110,8 @@ async def test_the_next_time_is_that_of_the_first_active_job_that_does_not_run(
 async def test_what_is_due_is_claimed_the_longest_due_first(world: World) -> None:
     """CRON-4: due when its time is not after now."""
     await added(world.a, *(a_job(f"j{n}", due_at=at(n)) for n in (3, 1, 2, 4)))
+    assert await world.a.claim_due(A, now=at(3), ids=[]) == []
+    assert await claim(world.a, now=at(0.5)) == []
     claimed = await claim(world.a, now=at(3), limit=2)
     assert [one.job.spec.slug for one in claimed] == ["j1", "j2"]
     assert [one.job.spec.slug for one in await claim(world.b, node=B, now=at(3))] == ["j3"]
@@ -119,31 +126,18 @@ async def test_a_claim_tells_what_the_run_has_to_know(world: World) -> None:
     running = replace(job, running=occurrence)
     assert claimed == OccurrenceClaim(occurrence, running, at(1), at(2.5))
     assert await kept(world.b, job) == running
-    assert await row_of(world, claimed) == LoggedOccurrence(
-        id=occurrence,
-        job=job.id,
-        slug="tea",
-        owner=OWNER,
-        scheduled_at=at(1),
-        claimed_at=at(2.5),
-        started_at=None,
-        finished_at=None,
-        status=OccurrenceStatus.RUNNING,
-        node=A,
-        definition=job_json(running),
+    begun = LoggedOccurrence(
+        occurrence, job.id, "tea", OWNER, at(1), at(2.5), None, None, Status.RUNNING
     )
+    assert await row_of(world.b, claimed) == replace(begun, node=A, definition=job_json(running))
 
 
-async def test_jobs_that_are_not_active_are_never_due(world: World) -> None:
-    await added(world.a, *(replace(a_job(state), state=state) for state in JobState))
-    assert [one.job.spec.slug for one in await claim(world.a)] == ["active"]
-
-
-async def test_a_job_runs_once_at_a_time(world: World) -> None:
+async def test_jobs_that_are_not_active_or_run_already_are_not_due(world: World) -> None:
     """CRON-10."""
-    (job,) = await added(world.a, a_job("tea"))
-    await claim_one(world.a)
-    assert await world.a.change_job(replace(job, next_run_at=at(-5)))
+    jobs = await added(world.a, *(replace(a_job(state), state=state) for state in JobState))
+    assert [one.job.spec.slug for one in await claim(world.a)] == ["active"]
+    active = next(job for job in jobs if job.state is JobState.ACTIVE)
+    assert await world.a.change_job(replace(active, next_run_at=at(-5)))
     assert await claim(world.a) == []
     assert await world.a.next_job_due() is None
 
@@ -151,34 +145,23 @@ async def test_a_job_runs_once_at_a_time(world: World) -> None:
 async def test_two_nodes_that_claim_at_once_never_get_the_same(world: World) -> None:
     """CRON-5."""
     await added(world.a, *(a_job(f"j{n}", due_at=at(-n)) for n in range(60)))
-    calls = [
-        claim(store, node=node, limit=9)
-        for _ in range(5)
-        for store, node in ((world.a, A), (world.b, B))
-    ]
-    got = await asyncio.gather(*calls)
+    nodes = ((world.a, A), (world.b, B)) * 5
+    got = await asyncio.gather(*(claim(store, node=node, limit=9) for store, node in nodes))
     claimed = [one.job.id for batch in got for one in batch]
     assert len(set(claimed)) == len(claimed)
-    rest = await claim(world.a)
-    assert len({*claimed, *(one.job.id for one in rest)}) == 60
+    assert len({*claimed, *(one.job.id for one in await claim(world.a))}) == 60
 
 
-@pytest.mark.parametrize("node", [NodeId("stranger"), A])
-async def test_a_node_that_is_not_alive_claims_nothing(world: World, node: NodeId) -> None:
+async def test_a_node_that_is_not_alive_claims_nothing(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
     await recovered(world)
-    with pytest.raises(Fenced):
-        await claim(world.a, node=node)
-    with pytest.raises(Fenced):
-        await world.a.claim_now(node, job.id, now=T0, occurrence=OccurrenceId("x"))
+    for node in (NodeId("stranger"), A):
+        with pytest.raises(Fenced):
+            await claim(world.a, node=node)
+        with pytest.raises(Fenced):
+            await world.a.claim_now(node, job.id, now=T0, occurrence=OccurrenceId("x"))
     assert (await kept(world.b, job)).running is None
     assert await world.b.log_of() == []
-
-
-async def test_a_claim_of_nothing_claims_nothing(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    assert await world.a.claim_due(A, now=T0, ids=[]) == []
-    assert await world.a.claim_due(A, now=at(-1), ids=fresh(1)) == []
 
 
 # ---------------------------------------------------------------------------- by hand
@@ -191,40 +174,30 @@ async def test_a_run_by_hand_works_in_every_state_and_changes_nothing_of_the_job
     """CRON-11: neither state, counters nor next run."""
     job = replace(a_job("tea", due_at=at(500)), state=state, failures=2, runs=3, coalesced=4)
     await added(world.a, job)
-    claimed = await claim_manual(world.a, job, now=at(2))
-    assert claimed
+    claimed = await by_hand(world.a, job, now=at(2))
     running = replace(job, running=claimed.id)
     assert claimed == OccurrenceClaim(claimed.id, running, at(2), at(2), manual=True)
-    failed = replace(ended(claimed, OccurrenceStatus.FAILED, now=at(3)), error="no tea")
-    await finish(world, failed)
-    last = {"last_run_at": at(2), "last_status": "failed", "last_error": "no tea"}
-    assert await kept(world.b, job) == replace(job, **last)  # type: ignore[arg-type]
-    row = await row_of(world, claimed)
-    assert (row.manual, row.status, row.error) == (True, OccurrenceStatus.FAILED, "no tea")
+    await finish(world, replace(ended(claimed, Status.FAILED, now=at(3)), error="no tea"))
+    assert await kept(world.b, job) == replace(
+        job, last_run_at=at(2), last_status="failed", last_error="no tea"
+    )
+    row = await row_of(world.b, claimed)
+    assert (row.manual, row.status, row.error) == (True, Status.FAILED, "no tea")
 
 
-async def test_a_second_run_by_hand_waits_for_the_first(world: World) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    first = await claim_manual(world.a, job)
-    assert await claim_manual(world.b, job) is None
-    assert await claim(world.a) == []
-    assert first
-    await alone(world, ended(first))
-    assert await claim_manual(world.b, job)
-
-
-async def test_the_schedule_goes_on_after_a_run_by_hand(world: World) -> None:
-    (job,) = await added(world.a, a_job("tea", due_at=at(1)))
-    manual = await claim_manual(world.a, job, now=at(1))
-    assert manual
-    await alone(world, ended(manual))
-    claimed = await claim_one(world.a, now=at(2))
-    assert (claimed.due_at, claimed.manual) == (at(1), False)
-
-
-async def test_a_job_that_is_gone_is_not_run_by_hand(world: World) -> None:
+async def test_while_a_job_runs_by_hand_it_does_not_run_again_and_then_goes_on(
+    world: World,
+) -> None:
     with pytest.raises(UnknownJob):
         await claim_manual(world.a, a_job("tea"))
+    (job,) = await added(world.a, a_job("tea", due_at=at(1)))
+    first = await by_hand(world.a, job, now=at(1))
+    assert await claim_manual(world.b, job) is None
+    assert await claim(world.a, now=at(2)) == []
+    await alone(world, ended(first))
+    await alone(world, ended(await by_hand(world.b, job)))
+    claimed = await claim_one(world.a, now=at(2))
+    assert (claimed.due_at, claimed.manual) == (at(1), False)
 
 
 # ---------------------------------------------------------------------------- how they end
@@ -234,107 +207,53 @@ async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: World, fini
     """CRON-12."""
     (job,) = await added(world.a, replace(a_job("tea"), failures=2, runs=3, coalesced=4))
     claimed = await claim_one(world.a)
-    usage = Usage(2, 30, 4, 1, Decimal("0.0125"))
-    end = OccurrenceEnd(
-        claimed.id,
-        job.id,
-        job.revision,
-        OccurrenceStatus.SKIPPED,
-        at(8),
-        JobUpdate(at(70), JobState.DISABLED, failed=True, coalesced=5, ran=True),
-        why=Why.BUDGET,
-        output="ö" * 20,
-        error="too dear",
-        attempts=2,
-        started_at=at(3),
-        usage=usage,
+    update = JobUpdate(at(70), JobState.DISABLED, failed=True, coalesced=5, ran=True)
+    told = {
+        "why": Why.BUDGET,
+        "output": "ö" * 20,
+        "error": "too dear",
+        "attempts": 2,
+        "started_at": at(3),
+        "usage": Usage(2, 30, 4, 1, Decimal("0.0125")),
+    }
+    end = ended(claimed, Status.SKIPPED, now=at(8), update=update)
+    await finish(world, replace(end, **told))  # type: ignore[arg-type]
+    last = {"last_status": "skipped", "last_error": "too dear"}
+    off = replace(job, state=JobState.DISABLED, next_run_at=None, **last)  # type: ignore[arg-type]
+    assert await kept(world.b, job) == replace(off, failures=3, runs=4, coalesced=9)
+    row = await row_of(world.b, claimed)
+    stored = LoggedOccurrence(
+        claimed.id, job.id, "tea", OWNER, T0, T0, at(3), at(8), Status.SKIPPED
     )
-    await finish(world, end)
-    assert await kept(world.b, job) == replace(
-        job,
-        state=JobState.DISABLED,
-        next_run_at=None,
-        last_status="skipped",
-        last_error="too dear",
-        failures=3,
-        runs=4,
-        coalesced=9,
-    )
-    row = await row_of(world, claimed)
-    assert replace(row, runs=(), definition={}) == LoggedOccurrence(
-        id=claimed.id,
-        job=job.id,
-        slug="tea",
-        owner=OWNER,
-        scheduled_at=T0,
-        claimed_at=T0,
-        started_at=at(3),
-        finished_at=at(8),
-        status=OccurrenceStatus.SKIPPED,
-        why=Why.BUDGET,
-        attempts=2,
-        output="ö" * 20,
-        error="too dear",
-        usage=usage,
-    )
-
-
-async def test_an_end_that_keeps_the_number_of_failures_keeps_it(world: World, finish: End) -> None:
-    """CRON-8: cancelled and skipped change nothing."""
-    (job,) = await added(world.a, replace(a_job("tea"), failures=2))
-    claimed = await claim_one(world.a)
-    await finish(world, ended(claimed, OccurrenceStatus.CANCELLED, update=JobUpdate(at(60))))
-    now = await kept(world.a, job)
-    assert (now.failures, now.runs, now.last_run_at) == (2, 0, T0)
+    assert replace(row, runs=(), definition={}) == replace(stored, **told)  # type: ignore[arg-type]
 
 
 async def test_ending_twice_changes_nothing(world: World, finish: End) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    """Nor does it while the next occurrence runs."""
+    claimed = await claimed_job(world.a)
     await finish(world, ended(claimed))
-    before = await kept(world.a, a_job("tea")), await world.a.log_of()
-    await finish(world, ended(claimed, OccurrenceStatus.FAILED, now=at(60)))
-    assert (await kept(world.a, a_job("tea")), await world.a.log_of()) == before
-    assert (await claim_one(world.a, now=T0 + HOUR)).due_at == T0 + HOUR
-
-
-async def test_an_end_while_the_next_occurrence_runs_leaves_that_alone(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    first = await claim_one(world.a)
-    await alone(world, ended(first))
-    second = await claim_one(world.a, now=T0 + HOUR)
-    await alone(world, ended(first))
-    assert (await kept(world.a, a_job("tea"))).running == second.id
+    before = await kept(world.a, claimed.job), await world.a.log_of()
+    await finish(world, ended(claimed, Status.FAILED, now=at(60)))
+    assert (await kept(world.a, claimed.job), await world.a.log_of()) == before
+    following = await claim_one(world.a, now=T0 + HOUR)
+    assert following.due_at == T0 + HOUR
+    await finish(world, ended(claimed))
+    assert (await kept(world.a, claimed.job)).running == following.id
 
 
 async def test_an_edit_during_a_run_wins_over_what_the_run_says_of_the_next_one(
     world: World, finish: End
 ) -> None:
     """CRON-11."""
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    paused = replace(job, state=JobState.PAUSED, next_run_at=None)
+    claimed = await claimed_job(world.a)
+    paused = replace(a_job("tea"), state=JobState.PAUSED, next_run_at=None)
     assert await world.b.change_job(paused)
-    await finish(
-        world, ended(claimed, update=JobUpdate(at(60), failed=True, coalesced=2, ran=True))
-    )
-    now = await kept(world.a, job)
+    update = JobUpdate(at(60), failed=True, coalesced=2, ran=True)
+    await finish(world, ended(claimed, update=update))
+    now = await kept(world.a, paused)
     assert (now.state, now.next_run_at, now.running) == (JobState.PAUSED, None, None)
     assert (now.failures, now.coalesced, now.runs, now.last_status) == (1, 2, 1, "ok")
-    assert claimed.job.spec == job.spec
-
-
-async def test_an_edit_that_leaves_the_time_of_the_run_does_not_run_it_again(
-    world: World, finish: End
-) -> None:
-    """CRON-5: another name says nothing about when the job runs next."""
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    assert await world.b.change_job(renamed(job, "coffee"))
-    await finish(world, ended(claimed))
-    now = await kept(world.a, job)
-    assert (now.next_run_at, now.spec.slug) == (T0 + HOUR, "coffee")
-    assert await claim(world.a) == []
+    assert claimed.job.spec == paused.spec
 
 
 @pytest.mark.parametrize("forget", [True, False])
@@ -342,25 +261,23 @@ async def test_a_job_that_has_done_its_work_is_deleted(
     world: World, finish: End, *, forget: bool
 ) -> None:
     """CRON-9."""
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await finish(world, ended(claimed, update=JobUpdate(None, delete=True, forget=forget)))
-    assert await world.b.job(job.id) is None
-    assert len(await world.b.log_of(job.id)) == (0 if forget else 1)
+    assert await world.b.job(claimed.job.id) is None
+    assert len(await world.b.log_of(claimed.job.id)) == (0 if forget else 1)
     await finish(world, ended(claimed))
-    await added(world.a, job)
+    await added(world.a, a_job("tea"))
 
 
 async def test_a_job_that_got_another_time_while_it_ran_is_not_deleted(
     world: World, finish: End
 ) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    assert await world.b.change_job(replace(job, next_run_at=at(60)))
+    claimed = await claimed_job(world.a)
+    assert await world.b.change_job(replace(a_job("tea"), next_run_at=at(60)))
     await finish(world, ended(claimed, update=JobUpdate(None, delete=True, forget=True)))
-    now = await kept(world.a, job)
+    now = await kept(world.a, claimed.job)
     assert (now.next_run_at, now.running) == (at(60), None)
-    assert (await row_of(world, claimed)).status is OccurrenceStatus.OK
+    assert (await row_of(world.b, claimed)).status is Status.OK
 
 
 @pytest.mark.parametrize("forget", [True, False])
@@ -368,15 +285,12 @@ async def test_the_run_of_a_job_that_was_deleted_ends_as_any_other(
     world: World, finish: End, *, forget: bool
 ) -> None:
     """CRON-11: delete during a run wins."""
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await world.a.begin_run(run_for(f"run of {claimed.id}", claimed), node=A)
-    await world.b.delete_job(job.id, forget=forget)
+    await world.b.delete_job(claimed.job.id, forget=forget)
     await finish(world, ended(claimed))
-    assert await world.a.job(job.id) is None
-    assert [row.status for row in await world.a.log_of()] == (
-        [] if forget else [OccurrenceStatus.OK]
-    )
+    assert await world.a.job(claimed.job.id) is None
+    assert [row.status for row in await world.a.log_of()] == ([] if forget else [Status.OK])
 
 
 async def test_of_the_log_of_a_job_the_newest_are_kept(world: World, finish: End) -> None:
@@ -398,18 +312,16 @@ async def test_ends_at_once_each_do_their_work(world: World) -> None:
     """As a lane that ends many runs in one moment does."""
     await added(world.a, *(a_job(f"j{n}") for n in range(40)))
     claimed = await claim(world.a)
-    for n, one in enumerate(claimed):
-        if n % 2:
-            await world.a.begin_run(run_for(f"r{n}", one), node=A)
+    for n, one in enumerate(claimed[1::2]):
+        await world.a.begin_run(run_for(f"r{n}", one), node=A)
     await asyncio.gather(
+        *(alone(world, ended(one)) for one in claimed[::2]),
         *(
             world.a.finish_run(run_end(f"r{n}", ended(one)), node=A)
-            if n % 2
-            else alone(world, ended(one))
-            for n, one in enumerate(claimed)
-        )
+            for n, one in enumerate(claimed[1::2])
+        ),
     )
-    assert {row.status for row in await world.b.log_of(limit=99)} == {OccurrenceStatus.OK}
+    assert {row.status for row in await world.b.log_of(limit=99)} == {Status.OK}
     assert len(await claim(world.b, node=B, now=T0 + HOUR)) == 40
 
 
@@ -417,32 +329,20 @@ async def test_ends_of_others_end_where_one_is_refused(world: World) -> None:
     await added(world.a, *(a_job(f"j{n}") for n in range(4)))
     mine = await claim(world.a, limit=3)
     (theirs,) = await claim(world.b, node=B)
-    calls = [
+    got = await asyncio.gather(
         world.a.end_occurrence(ended(mine[0]), node=A),
         world.a.end_occurrence(ended(theirs), (say("x"),), node=A),
         world.a.end_occurrence(ended(mine[2]), node=A),
-    ]
-    got = await asyncio.gather(*calls, return_exceptions=True)
+        return_exceptions=True,
+    )
     assert [type(one) for one in got] == [type(None), Fenced, type(None)]
-    statuses = [(await row_of(world, one)).status for one in (*mine, theirs)]
-    assert statuses == [
-        OccurrenceStatus.OK,
-        OccurrenceStatus.RUNNING,
-        OccurrenceStatus.OK,
-        OccurrenceStatus.RUNNING,
-    ]
-    assert await world.a.outbox() == []
-
-
-async def test_a_refused_end_leaves_its_run_as_it_is(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    await world.a.begin_run(run_for("r", claimed), node=A)
-    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.INTERRUPTED)
+    statuses = [(await row_of(world.b, one)).status for one in (*mine, theirs)]
+    assert statuses == [Status.OK, Status.RUNNING] * 2
+    await world.a.begin_run(run_for("r", mine[1]), node=A)
+    await world.a.give_back([mine[1].id], node=A, status=Status.INTERRUPTED)
     with pytest.raises(Fenced):
-        await world.a.finish_run(replace(run_end("r", ended(claimed)), say=(say("done"),)), node=A)
-    (run,) = await world.a.runs()
-    assert run.outcome is None
+        await world.a.finish_run(replace(run_end("r", ended(mine[1])), say=(say("x"),)), node=A)
+    assert [run.outcome for run in await world.a.runs()] == [None]
     assert await world.a.outbox() == []
 
 
@@ -450,44 +350,46 @@ async def test_a_refused_end_leaves_its_run_as_it_is(world: World) -> None:
 
 
 async def test_what_is_said_goes_out_with_the_end_and_once(world: World) -> None:
-    """CRON-13."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    """CRON-13; the senders are told."""
+    claimed = await claimed_job(world.a)
+    heard = listen(world.b)
     for _ in range(2):
         words = say("one"), say("two")
         await world.a.end_occurrence(ended(claimed, now=at(4)), words, node=A)
+    await until(heard.expect(Notice.OUTBOX))
     rows = (await world.b.outbox())[::-1]
     assert [row.message.text for row in rows] == ["one", "two"]
-    assert {row.message.occurrence for row in rows} == {claimed.id}
-    assert {row.created_at for row in rows} == {at(4)}
-
-
-async def test_what_is_said_is_told_to_the_senders(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    heard = Heard()
-    world.b.on_notice(heard.append)
-    await world.a.end_occurrence(ended(claimed), (say("x"),), node=A)
-    await until(heard.expect(Notice.OUTBOX))
+    assert {(row.message.occurrence, row.created_at) for row in rows} == {(claimed.id, at(4))}
 
 
 @pytest.mark.parametrize("by_run", [True, False])
-async def test_the_log_tells_whether_it_was_delivered(world: World, *, by_run: bool) -> None:
-    """CRON-12, IO-6."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+@pytest.mark.parametrize("last", ["sent", "dead"])
+async def test_the_log_tells_whether_it_was_delivered(
+    world: World, last: str, *, by_run: bool
+) -> None:
+    """CRON-12, IO-6: a dead part is no delivery, and what else a chat gets is not of the job."""
+    await added(world.a, a_job("tea"), a_job("silent"))
+    silent, claimed = sorted(await claim(world.a), key=lambda one: one.job.id)
     words = (say("one"), say("two"))
     if by_run:
-        await world.a.begin_run(run_for("r", claimed), node=A)
-        await world.a.finish_run(replace(run_end("r", ended(claimed)), say=words), node=A)
+        await ran(world, run_for("r", claimed), replace(run_end("r", ended(claimed)), say=words))
     else:
         await world.a.end_occurrence(ended(claimed), words, node=A)
-    seen = [(await row_of(world, claimed)).delivery]
-    for number in range(2):
-        row = await world.claimed(now=at(10))
-        await world.a.mark_sent(row, f"m{number}", now=at(10))
-        seen.append((await row_of(world, claimed)).delivery)
-    assert seen == ["pending", "pending", "sent"]
+    await alone(world, ended(silent))
+    await world.put(say("from somebody else"))
+    seen = [(await row_of(world.b, claimed)).delivery]
+    await world.a.mark_sent(await world.claimed(now=at(10)), "m", now=at(10))
+    seen.append((await row_of(world.b, claimed)).delivery)
+    row = await world.claimed(now=at(10))
+    if last == "sent":
+        await world.a.mark_sent(row, "m2", now=at(10))
+    else:
+        await world.a.mark_dead(row, "blocked", now=at(10))
+    assert [*seen, (await row_of(world.b, claimed)).delivery] == ["pending", "pending", last]
+    assert {row.id: row.delivery for row in await world.a.log_of()} == {
+        claimed.id: last,
+        silent.id: "",
+    }
 
 
 async def test_it_is_known_in_which_chat_something_was_told(world: World) -> None:
@@ -505,71 +407,59 @@ async def test_it_is_known_in_which_chat_something_was_told(world: World) -> Non
     assert not await world.a.told_in(OccurrenceId("nobody's"), ANN)
 
 
-async def test_a_dead_part_is_no_delivery(world: World) -> None:
-    await added(world.a, a_job("tea"), a_job("silent"))
-    silent, claimed = sorted(await claim(world.a), key=lambda one: one.job.id)
-    words = (say("one"), say("two"))
-    await world.a.end_occurrence(ended(claimed), words, node=A)
-    await alone(world, ended(silent))
-    await world.a.mark_sent(await world.claimed(), "m", now=at(1))
-    await world.a.mark_dead(await world.claimed(), "blocked", now=at(2))
-    assert [row.delivery for row in await world.a.log_of()] in (["dead", ""], ["", "dead"])
-    assert (await row_of(world, claimed)).delivery == "dead"
-
-
 # ---------------------------------------------------------------------------- runs of them
 
 
 async def test_a_run_names_the_occurrence_that_it_works_for(world: World) -> None:
-    """CRON-7: each attempt has its own run id."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    for number, last in enumerate([None, None, replace(ended(claimed), started_at=None)]):
-        name = f"r{number}"
-        await world.a.begin_run(run_for(name, claimed, started_at=at(number + 1)), node=A)
+    """CRON-7: each attempt has its own run id. A run of a chat works for none."""
+    claimed = await claimed_job(world.a)
+    await world.a.begin_run(replace(run_for("chat's", claimed), occurrence=None), node=A)
+    assert (await row_of(world.b, claimed)).runs == ()
+    for n, last in enumerate([None, None, replace(ended(claimed), started_at=None)]):
         outcome = Outcome.FAILED if last is None else Outcome.COMPLETED
-        await world.a.finish_run(run_end(name, last, outcome), node=A)
-    row = await row_of(world, claimed)
-    assert (row.runs, row.started_at) == ((RunId("r0"), RunId("r1"), RunId("r2")), at(1))
-    assert {run.occurrence for run in await world.b.runs()} == {claimed.id}
-
-
-async def test_a_run_of_a_chat_works_for_no_occurrence(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    await world.a.begin_run(replace(run_for("r", claimed), occurrence=None), node=A)
-    assert [run.occurrence for run in await world.a.runs()] == [None]
-    assert (await row_of(world, claimed)).runs == ()
+        await ran(
+            world,
+            run_for(f"r{n}", claimed, started_at=at(n + 1)),
+            run_end(f"r{n}", last, outcome),
+        )
+    row = await row_of(world.b, claimed)
+    assert (row.runs, row.started_at) == (("r0", "r1", "r2"), at(1))
+    named = {run.id: run.occurrence for run in await world.b.runs()}
+    assert named == {"chat's": None} | dict.fromkeys(row.runs, claimed.id)
 
 
 # ---------------------------------------------------------------------------- crashes
 
 
 async def test_what_a_dead_process_left_is_lost_and_claimed_again(world: World) -> None:
-    """CRON-5."""
+    """CRON-5: all are told; another process's live runs are not touched."""
     (job,) = await added(world.a, a_job("tea"))
     first = await claim_one(world.a)
+    await added(world.a, a_job("coffee"))
+    lives = await claim_one(world.b, node=B)
     await world.a.begin_run(run_for("r", first, started_at=at(1)), node=A)
+    heard = listen(world.b)
     now = await recovered(world)
-    row = await row_of(world, first)
-    assert (row.status, row.node, row.finished_at) == (OccurrenceStatus.LOST, None, None)
+    await until(heard.expect(Notice.CRON))
+    assert (await row_of(world.b, lives)).status is Status.RUNNING
+    row = await row_of(world.b, first)
+    assert (row.status, row.node, row.finished_at) == (Status.LOST, None, None)
     job_now = await kept(world.b, job)
     assert (job_now.running, job_now.next_run_at) == (None, T0)
     again = await claim_one(world.b, node=B, now=now)
     assert again == replace(
         first, job=again.job, claimed_at=now, claims=2, attempts=1, interrupted=False
     )
-    row = await row_of(world, again)
-    assert (row.status, row.node, row.claimed_at) == (OccurrenceStatus.RUNNING, B, now)
-    assert (row.claims, row.attempts, len(await world.b.log_of())) == (2, 1, 1)
+    row = await row_of(world.b, again)
+    assert (row.status, row.node, row.claimed_at) == (Status.RUNNING, B, now)
+    assert (row.claims, row.attempts, len(await world.b.log_of())) == (2, 1, 2)
 
 
 async def test_a_process_that_was_paused_beyond_its_lease_ends_nothing(
     world: World, finish: End
 ) -> None:
     """CRON-5: its late result is fenced."""
-    await added(world.a, a_job("tea"))
-    late = await claim_one(world.a)
+    late = await claimed_job(world.a)
     await world.a.begin_run(run_for(f"run of {late.id}", late), node=A)
     now = await recovered(world)
     with pytest.raises(Fenced):
@@ -577,29 +467,26 @@ async def test_a_process_that_was_paused_beyond_its_lease_ends_nothing(
     await claim_one(world.b, node=B, now=now)
     with pytest.raises(Fenced):
         await finish(world, ended(late))
-    assert (await row_of(world, late)).status is OccurrenceStatus.RUNNING
+    assert (await row_of(world.b, late)).status is Status.RUNNING
 
 
 async def test_a_claim_counts_only_when_its_process_died(world: World) -> None:
     """CRON-5: three attempts at most."""
     await added(world.a, a_job("tea"))
-    claims = []
-    for _ in range(3):
-        claims.append((await claim_one(world.a)).claims)
+    for number in (1, 2, 3):
+        assert (await claim_one(world.a)).claims == number
         await recovered(world)
         await world.a.join(a_node(A))
         await world.b.renew(B, until=at(15))
-    assert claims == [1, 2, 3]
 
 
 async def test_a_job_by_hand_whose_process_died_is_lost_for_good(world: World) -> None:
     (job,) = await added(world.a, a_job("tea", due_at=at(500)))
-    claimed = await claim_manual(world.a, job)
-    assert claimed
+    claimed = await by_hand(world.a, job)
     await world.a.begin_run(run_for("r", claimed, started_at=at(2)), node=A)
     now = await recovered(world)
-    row = await row_of(world, claimed)
-    assert (row.status, row.started_at, row.finished_at) == (OccurrenceStatus.LOST, at(2), now)
+    row = await row_of(world.b, claimed)
+    assert (row.status, row.started_at, row.finished_at) == (Status.LOST, at(2), now)
     job_now = await kept(world.b, job)
     assert (job_now.running, job_now.last_status, job_now.next_run_at) == (None, "lost", at(500))
     assert await claim(world.b, node=B, now=now) == []
@@ -617,80 +504,54 @@ async def test_what_a_dead_process_left_of_a_job_with_other_plans_is_lost_for_go
     else:
         await world.b.change_job(replace(job, next_run_at=at(500)))
     now = await recovered(world)
-    assert (await row_of(world, claimed)).finished_at == now
+    assert (await row_of(world.b, claimed)).finished_at == now
     assert await claim(world.b, node=B, now=now) == []
     await world.b.end_occurrence(ended(claimed), (say("x"),), node=B)
-    assert (await row_of(world, claimed)).status is OccurrenceStatus.LOST
+    assert (await row_of(world.b, claimed)).status is Status.LOST
     assert await world.b.outbox() == []
-
-
-async def test_a_live_nodes_occurrences_are_not_touched(world: World) -> None:
-    """CRON-5: start-up never touches another process's live runs."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.b, node=B)
-    await recovered(world)
-    assert (await row_of(world, claimed)).status is OccurrenceStatus.RUNNING
-
-
-async def test_the_death_of_a_node_with_jobs_is_told(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    await claim_one(world.a)
-    heard = Heard()
-    world.b.on_notice(heard.append)
-    await recovered(world)
-    await until(heard.expect(Notice.CRON))
 
 
 # ---------------------------------------------------------------------------- shutdowns
 
 
-async def by_leaving(world: World, claimed: OccurrenceClaim) -> None:
+async def by_leaving(world: World, claimed: Sequence[OccurrenceClaim]) -> None:
     await world.a.leave(A, now=at(9))
 
 
-async def by_giving_back(world: World, claimed: OccurrenceClaim) -> None:
-    await world.a.finish_run(run_end("r", None, Outcome.INTERRUPTED), node=A)
-    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.INTERRUPTED)
+async def by_giving_back(world: World, claimed: Sequence[OccurrenceClaim]) -> None:
+    for one in claimed:
+        await world.a.finish_run(run_end(f"of {one.id}", None, Outcome.INTERRUPTED), node=A)
+        await world.a.give_back([one.id], node=A, status=Status.INTERRUPTED)
 
 
 @pytest.mark.parametrize("stop", [by_leaving, by_giving_back])
 async def test_what_a_shutdown_cut_is_claimed_again_and_no_attempt_counts(
-    world: World, stop: Callable[[World, OccurrenceClaim], Awaitable[None]]
+    world: World, stop: Callable[[World, Sequence[OccurrenceClaim]], Awaitable[None]]
 ) -> None:
-    await added(world.a, a_job("tea"))
-    first = await claim_one(world.a)
-    await world.a.begin_run(run_for("r", first), node=A)
-    await stop(world, first)
-    row = await row_of(world, first)
-    assert (row.status, row.node, row.finished_at) == (OccurrenceStatus.INTERRUPTED, None, None)
-    again = await claim_one(world.b, node=B, now=at(9))
-    assert again == replace(first, job=again.job, claimed_at=at(9), interrupted=True)
-    await world.b.give_back([again.id], node=B, status=OccurrenceStatus.SKIPPED)
-    assert not (await claim_one(world.b, node=B, now=at(9))).interrupted
-
-
-@pytest.mark.parametrize("stop", [by_leaving, by_giving_back])
-async def test_a_run_by_hand_that_a_shutdown_cut_ends_interrupted(
-    world: World, stop: Callable[[World, OccurrenceClaim], Awaitable[None]]
-) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_manual(world.a, job)
-    assert claimed
-    await world.a.begin_run(run_for("r", claimed, started_at=at(1)), node=A)
-    await stop(world, claimed)
-    row = await row_of(world, claimed)
-    assert (row.status, row.finished_at) == (OccurrenceStatus.INTERRUPTED, at(9))
+    """A run by hand ends; its job goes on at its time."""
+    _, job = await added(world.a, a_job("tea"), a_job("coffee", due_at=at(10)))
+    first, manual = await claim_one(world.a), await by_hand(world.a, job)
+    for one in (first, manual):
+        await world.a.begin_run(run_for(f"of {one.id}", one, started_at=at(1)), node=A)
+    await stop(world, (first, manual))
+    row = await row_of(world.b, manual)
+    assert (row.status, row.finished_at) == (Status.INTERRUPTED, at(9))
     now = await kept(world.b, job)
     assert (now.running, now.last_status, now.last_run_at) == (None, "interrupted", at(1))
-    assert not (await claim_one(world.b, node=B, now=at(9))).manual
+    row = await row_of(world.b, first)
+    assert (row.status, row.node, row.finished_at) == (Status.INTERRUPTED, None, None)
+    again = await claim_one(world.b, node=B, now=at(9))
+    assert again == replace(first, job=again.job, claimed_at=at(9), interrupted=True)
+    await world.b.give_back([again.id], node=B, status=Status.SKIPPED)
+    assert not (await claim_one(world.b, node=B, now=at(9))).interrupted
+    assert not (await claim_one(world.b, node=B, now=at(10))).manual
 
 
 async def test_what_could_not_begin_is_given_back_to_whoever_comes_first(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
     claimed = await claim_one(world.a)
-    heard = Heard()
-    world.b.on_notice(heard.append)
-    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.SKIPPED)
+    heard = listen(world.b)
+    await world.a.give_back([claimed.id], node=A, status=Status.SKIPPED)
     await until(heard.expect(Notice.CRON))
     assert await kept(world.b, job) == job
     again = await claim_one(world.b, node=B)
@@ -702,17 +563,17 @@ async def test_only_what_is_ones_own_is_given_back(world: World) -> None:
     theirs, over = await claim(world.a)
     await alone(world, ended(over))
     ids = [theirs.id, over.id, OccurrenceId("no such thing")]
-    await world.b.give_back(ids, node=B, status=OccurrenceStatus.INTERRUPTED)
-    await world.a.give_back([over.id], node=A, status=OccurrenceStatus.INTERRUPTED)
-    await world.a.give_back([], node=A, status=OccurrenceStatus.INTERRUPTED)
-    assert (await row_of(world, theirs)).node == A
-    assert (await row_of(world, over)).status is OccurrenceStatus.OK
+    await world.b.give_back(ids, node=B, status=Status.INTERRUPTED)
+    await world.a.give_back([over.id], node=A, status=Status.INTERRUPTED)
+    await world.a.give_back([], node=A, status=Status.INTERRUPTED)
+    assert (await row_of(world.b, theirs)).node == A
+    assert (await row_of(world.b, over)).status is Status.OK
 
 
 # ---------------------------------------------------------------------------- the log
 
 
-async def history_of(world: World, job: Job, *statuses: OccurrenceStatus) -> list[OccurrenceClaim]:
+async def history_of(world: World, job: Job, *statuses: Status) -> list[OccurrenceClaim]:
     """Ends of a job, one an hour; the n-th lasts n + 1 seconds and costs n/8."""
     done = []
     for n, status in enumerate(statuses):
@@ -727,58 +588,42 @@ async def history_of(world: World, job: Job, *statuses: OccurrenceStatus) -> lis
 
 async def test_the_log_shows_the_newest_first(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    first, second, third = await history_of(
-        world, job, OccurrenceStatus.OK, OccurrenceStatus.FAILED, OccurrenceStatus.OK
-    )
-    assert [row.id for row in await world.b.log_of(job.id)] == [third.id, second.id, first.id]
-    assert [row.id for row in await world.b.log_of(limit=2)] == [third.id, second.id]
-    assert [row.id for row in await world.b.log_of(status=OccurrenceStatus.FAILED)] == [second.id]
-    assert [
-        row.id for row in await world.b.log_of(job.id, status=OccurrenceStatus.OK, limit=1)
-    ] == [third.id]
-    assert await world.b.log_of(JobId("other")) == []
+    done = await history_of(world, job, Status.OK, Status.FAILED, Status.OK)
+    first, second, third = (one.id for one in done)
+
+    async def log(*job: JobId, **query: Any) -> list[str]:
+        return [row.id for row in await world.b.log_of(*job, **query)]
+
+    assert await log(job.id) == [third, second, first]
+    assert await log(limit=2) == [third, second]
+    assert await log(status=Status.FAILED) == [second]
+    assert await log(job.id, status=Status.OK, limit=1) == [third]
+    assert await log(JobId("other")) == []
     assert await world.b.logged(OccurrenceId("no such thing")) is None
 
 
 async def test_the_statistics_of_a_job_count_what_ran(world: World) -> None:
     """CRON-12."""
     (job,) = await added(world.a, a_job("tea"))
-    failures = (OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT, OccurrenceStatus.LOST)
-    await history_of(
-        world,
-        job,
-        OccurrenceStatus.OK,
-        OccurrenceStatus.OK,
-        *failures,
-        OccurrenceStatus.CANCELLED,
-        OccurrenceStatus.SKIPPED,
-    )
+    failures = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
+    statuses = (Status.OK, Status.OK, *failures, Status.CANCELLED, Status.SKIPPED)
+    await history_of(world, job, *statuses)
     await claim_one(world.a, now=T0 + 99 * HOUR)
     stats = await world.b.job_stats(job.id, since=T0)
     assert (stats.runs, stats.ok, stats.failed, stats.skipped) == (6, 2, 3, 1)
     assert stats.mean_s == pytest.approx((1 + 2 + 3 + 4 + 6) / 5)
     assert (stats.p95_s, stats.cost_usd) == (6.0, Decimal(21) / 8)
     assert stats.success_rate == pytest.approx(0.4)
-    since = T0 + 5 * HOUR
-    late = await world.b.job_stats(None, since=since)
+    late = await world.b.job_stats(None, since=T0 + 5 * HOUR)
     assert (late.runs, late.skipped, late.mean_s) == (1, 1, 6.0)
     assert await world.b.job_stats(JobId("other"), since=T0) == JobStats()
 
 
 async def test_the_slowest_twentieth_is_above_the_95th_percentile(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
-    await history_of(world, job, *[OccurrenceStatus.OK] * 21)
+    await history_of(world, job, *[Status.OK] * 21)
     assert (await world.a.job_stats(job.id, since=T0)).p95_s == 20.0
     assert (await world.a.job_stats(None, since=T0 + HOUR)).p95_s == 20.0
-
-
-async def test_a_log_row_outlives_the_message_of_another_job(world: World) -> None:
-    """The messages of a chat are not those of a job."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    await alone(world, ended(claimed))
-    await world.put(say("from somebody else", ANN))
-    assert (await row_of(world, claimed)).delivery == ""
 
 
 # ---------------------------------------------------------------------------- before their time

@@ -24,6 +24,7 @@ from tests.support.stores import (
     end,
     inbox,
     key_of,
+    listen,
     new_run,
     say,
     until,
@@ -270,8 +271,7 @@ async def test_a_dead_message_can_be_tried_again_ahead_of_younger_ones(world: Wo
     await world.a.mark_failed(row, "x", retry_at=T0, maybe_sent=False)
     await world.a.mark_dead(await world.claimed(), "x", now=T0)
     sending = (await world.a.outbox())[0]
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     assert await world.b.retry_outbox([row.id, row.id, sending.id, 999], now=at(7)) == 1
     await until(heard.expect(Notice.OUTBOX))
     assert await world.a.claim_next(ANN, node=A, now=at(6)) is None
@@ -329,8 +329,7 @@ async def test_rows_that_are_dead_or_wait_can_be_dropped(world: World) -> None:
 async def test_what_is_behind_a_dropped_row_may_go_on_and_is_told(world: World) -> None:
     first, _ = await world.put(say("1"), say("2"))
     await world.a.mark_failed(await world.claimed(), "x", retry_at=at(500), maybe_sent=False)
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await world.a.drop_outbox([first.id], now=at(1))
     await until(heard.expect(Notice.OUTBOX))
     assert (await world.claimed(now=at(1))).message.text == "2"

@@ -13,9 +13,7 @@ from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import DroppedMessage, InboxKind, NewInbox, RunStartResult, Stops
 from tests.support.stores import (
     ANN,
-    APOLOGY,
     BOB,
-    PLACES,
     A,
     B,
     World,
@@ -24,7 +22,10 @@ from tests.support.stores import (
     inbox,
     key_of,
     new_run,
+    ran,
+    recovered,
     say,
+    todo,
 )
 
 pytestmark = pytest.mark.real_time
@@ -45,7 +46,7 @@ def covered(number: int | str, target: Target = ANN) -> NewInbox:
 
 async def waiting(world: World) -> list[str | None]:
     """What the first node finds, by the ids of the messages."""
-    rows = await world.a.claim_pending(A, now=T5, places=PLACES)
+    rows = await todo(world, now=T5)
     return [row.message.message_id for row in rows]
 
 
@@ -88,12 +89,12 @@ async def test_a_stop_of_nobodys_session_holds(world: World) -> None:
 
 async def test_a_stop_takes_the_session_of_a_dead_node_where_nothing_waits(world: World) -> None:
     await world.accept(ANN)
-    ids = [row.id for row in await world.a.claim_pending(A, now=T5, places=PLACES)]
+    ids = [row.id for row in await todo(world, now=T5)]
     await world.a.settle(ids, Outcome.DROPPED, now=T5)
     now = await world.kill(A)
     accepted = await world.b.accept([covered(7), a_stop("100:7")], node=B, now=now)
     assert [row.message.message_id for row in accepted.rows] == ["stop"]
-    assert await world.b.claim_pending(B, now=now, places=PLACES) == []
+    assert await todo(world, B, now=now) == []
 
 
 async def test_a_batch_for_several_owners_is_decided_by_each(world: World) -> None:
@@ -127,7 +128,7 @@ async def test_a_node_settles_what_is_its_own_or_nobodys(world: World, given_bac
 async def test_of_the_rows_of_several_owners_a_node_settles_its_own(world: World) -> None:
     of_ann, of_bob = await world.accept(ANN, BOB)
     await world.a.release_sessions(A, [key_of(BOB)], waiting=True)
-    await world.b.claim_pending(B, now=T5, places=PLACES)
+    await todo(world, B, now=T5)
     await world.b.settle([of_ann.id, of_bob.id], Outcome.DROPPED, now=T5, node=B)
     assert await waiting(world) == [of_ann.message.message_id]
 
@@ -167,8 +168,7 @@ async def test_what_a_run_has_begun_with_belongs_to_it_although_it_was_stopped(
 
 async def test_what_another_run_has_answered_is_not_answered_again(world: World) -> None:
     (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r", row), node=A)
-    await world.a.finish_run(end("r"), node=A)
+    await ran(world, new_run("r", row))
     with pytest.raises(Fenced):
         await world.a.begin_run(new_run("again", row), node=A)
 
@@ -178,12 +178,12 @@ async def test_what_crashed_and_what_is_retried_begins_again(world: World) -> No
     await world.crash("r1", row)
     now = at(40)
     await world.a.renew(A, until=at(90))
-    (found,) = await world.a.claim_pending(A, now=now, places=PLACES)
+    (found,) = await todo(world, now=now)
     begun = await world.a.begin_run(new_run("r2", found, started_at=now), node=A)
     assert begun.ended == frozenset()
     await world.a.finish_run(end("r2", Outcome.FAILED), node=A)
     assert await world.a.retry_dead_letters([row.id], now=now) == 1
-    (found,) = await world.a.claim_pending(A, now=now, places=PLACES)
+    (found,) = await todo(world, now=now)
     assert not (await world.a.begin_run(new_run("r3", found, started_at=now), node=A)).ended
 
 
@@ -242,9 +242,8 @@ async def test_what_was_dropped_before_a_run_is_dropped_for_whoever_takes_it_up(
     run = replace(new_run("r", second), dropped=(dropped,))
     for _ in range(2):  # the answer of the first call may be lost
         await world.a.begin_run(run, node=A)
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    found = await world.b.claim_pending(B, now=now, places=PLACES)
+    now = await recovered(world)
+    found = await todo(world, B, now=now)
     assert [(row.id, row.dropped) for row in found] == [(first.id, dropped), (second.id, None)]
 
 
@@ -259,15 +258,14 @@ async def test_what_was_dropped_waits_until_its_sender_is_told(world: World) -> 
     (letter,) = await world.a.dead_letters(ended=True)
     assert letter.row.outcome is Outcome.DROPPED
     await world.a.retry_dead_letters([first.id], now=T5)
-    again, _ = await world.a.claim_pending(A, now=T5, places=PLACES)
+    again, _ = await todo(world, now=T5)
     assert (again.id, again.dropped) == (first.id, None)
 
 
 async def test_what_was_dropped_keeps_nothing_behind_it_waiting(world: World) -> None:
     first, second, third = await world.accept(ANN, ANN, ANN)
     dropped = DroppedMessage(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
-    await world.a.begin_run(replace(new_run("r", second), dropped=(dropped,)), node=A)
-    await world.a.finish_run(end("r"), node=A)
+    await ran(world, replace(new_run("r", second), dropped=(dropped,)), end("r"))
     await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
     await world.b.begin_run(new_run("next", third), node=B)
 
@@ -280,5 +278,5 @@ async def test_what_has_ended_or_is_worked_on_is_not_dropped(world: World) -> No
     await world.a.begin_run(replace(new_run("r", third), dropped=dropped), node=A)
     (cancelled,) = await world.a.unanswered(key_of(ANN), ended=True)
     assert cancelled.outcome is Outcome.CANCELLED
-    found = await world.a.claim_pending(A, now=T5, places=PLACES)
+    found = await todo(world, now=T5)
     assert [row.dropped for row in found] == [None, None]

@@ -13,13 +13,7 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import (
-    ALL_RUNS,
-    NewInbox,
-    OutboxState,
-    RunFilter,
-    SeenChat,
-)
+from goclaw_py.ports.store import ALL_RUNS, NewInbox, OutboxState, RunFilter, SeenChat
 from tests.support.stores import ANN, BOB, T0, A, World, at, end, entry, inbox, key_of, new_run, say
 
 pytestmark = pytest.mark.real_time

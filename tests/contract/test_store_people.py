@@ -28,9 +28,11 @@ from tests.support.stores import (
     entry,
     inbox,
     key_of,
+    listen,
     new_run,
     pairing,
     say,
+    todo,
     until,
 )
 
@@ -81,8 +83,7 @@ async def test_each_account_has_its_own_first_person(world: World) -> None:
 async def test_only_one_of_two_guests_approved_at_once_becomes_owner(world: World) -> None:
     await ask(world, "1", "2")
     await asyncio.gather(
-        world.a.approve("code 1", guest=True, now=T0),
-        world.b.approve("code 2", guest=True, now=T0),
+        world.a.approve("code 1", guest=True, now=T0), world.b.approve("code 2", guest=True, now=T0)
     )
     standings = [person.standing for person in await world.a.people()]
     assert sorted(standings) == [Standing.GUEST, Standing.OWNER]
@@ -134,16 +135,15 @@ async def test_what_an_approved_person_wrote_is_in_the_inbox(world: World) -> No
     """CHAN-5: the newest five, in their order, as one turn; they are told before it."""
     place = Target("telegram", "default", "1")
     wrote = [inbox(n, place, text=f"text {n}", sender="1") for n in range(9)]
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "code", *wrote[:2])])
     later = [pairing("1", "other", row) for row in wrote[2:]]
     await world.b.accept([], node=B, now=at(1), pairings=later[:3])
     for one in later[3:]:
         await world.a.accept([], node=A, now=at(1), pairings=[one])
-    assert await world.a.claim_pending(A, now=at(2), places=PLACES) == []
+    assert await todo(world, now=at(2)) == []
     await world.b.approve("code", guest=False, now=at(3))
-    rows = await world.a.claim_pending(A, now=at(4), places=PLACES)
+    rows = await todo(world, now=at(4))
     assert [row.message.text for row in rows] == [f"text {n}" for n in range(4, 9)]
     assert [row.message.external_id for row in rows] == [f"1:{n}" for n in range(4, 9)]
     assert len({row.message.album for row in rows[:-1]}) == 1
@@ -159,7 +159,7 @@ async def test_what_comes_in_twice_is_answered_once(world: World) -> None:
     for _ in range(2):
         await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "code", row)])
     await world.a.approve("code", guest=False, now=at(3))
-    assert len(await world.b.claim_pending(B, now=at(4), places=PLACES)) == 1
+    assert len(await todo(world, B, now=at(4))) == 1
 
 
 async def test_who_writes_while_being_let_in_is_answered_and_not_asked_for_a_code(
@@ -174,7 +174,7 @@ async def test_who_writes_while_being_let_in_is_answered_and_not_asked_for_a_cod
         for who in ("1", "2")
     ]
     await world.b.accept([], node=B, now=at(2), pairings=late)
-    rows = await world.b.claim_pending(B, now=at(3), places=PLACES)
+    rows = await todo(world, B, now=at(3))
     assert [row.message.external_id for row in rows] == ["1:9"]
     assert await world.a.pairing_requests(now=at(3)) == []
     assert not any("late" in row.message.text for row in await world.a.outbox())
@@ -189,7 +189,7 @@ async def test_a_new_request_keeps_nothing_of_the_one_that_has_expired(world: Wo
         [], node=A, now=at(3600), pairings=[pairing("1", "new", new, now=at(3600))]
     )
     await world.a.approve("new", guest=False, now=at(3601))
-    rows = await world.a.claim_pending(A, now=T0, places=PLACES)
+    rows = await todo(world)
     assert [row.message.external_id for row in rows] == ["1:2"]
 
 
@@ -227,7 +227,7 @@ async def test_a_denied_person_is_told_nothing_and_kept_as_denied(world: World) 
     (chat,) = await world.a.chats()
     assert (chat.chat, chat.peer, chat.allowed) == ("1", PeerKind.DIRECT, False)
     assert len(await world.a.outbox()) == 1
-    assert await world.a.claim_pending(A, now=at(9), places=PLACES) == []
+    assert await todo(world, now=at(9)) == []
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -279,8 +279,7 @@ async def test_a_revoked_person_is_forgotten(world: World) -> None:
 
 
 async def test_changes_of_people_are_noticed(world: World) -> None:
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await ask(world, "1")
     await until(lambda: heard.count(Notice.PEOPLE) == 1)
     await world.a.approve("code 1", guest=False, now=T0)
@@ -296,7 +295,7 @@ async def test_characters_that_cannot_be_stored_are_replaced_everywhere(world: W
     new = inbox(UGLY, text=UGLY, sender=UGLY)
     (row,) = (await world.a.accept([new], node=A, now=T0)).rows
     assert row.message.text == CLEAN
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == [row]
+    assert await todo(world) == [row]
     await world.a.begin_run(new_run(UGLY, row), node=A)
     finished = replace(end(UGLY, Outcome.FAILED, UGLY), error=UGLY, history=(entry(UGLY),))
     await world.a.finish_run(finished, node=A)
@@ -330,7 +329,7 @@ async def test_a_session_with_such_a_key_is_found_by_it(world: World) -> None:
 async def test_a_text_of_a_million_characters_is_stored_whole(world: World) -> None:
     text = "\u00e9\U0001f600" * 500_000
     await world.a.accept([inbox(1, text=text)], node=A, now=T0)
-    (row,) = await world.a.claim_pending(A, now=T0, places=PLACES)
+    (row,) = await todo(world)
     await world.a.begin_run(new_run("r", row), node=A)
     await world.a.finish_run(
         replace(end("r", Outcome.COMPLETED, text), history=(entry(text),)), node=A

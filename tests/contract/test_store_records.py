@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 from dataclasses import replace
 from decimal import Decimal
 
@@ -42,6 +41,7 @@ from tests.support.stores import (
     key_of,
     message,
     new_run,
+    session_of,
 )
 
 pytestmark = pytest.mark.real_time
@@ -85,9 +85,7 @@ async def told(world: World, target: Target = ANN) -> list[str]:
 
 
 async def session(world: World, target: Target = ANN) -> Session:
-    found = await world.b.session(key_of(target))
-    assert found is not None
-    return found
+    return await session_of(world.b, key_of(target))
 
 
 async def pinned(world: World, target: Target = ANN) -> tuple[str, ...]:
@@ -112,46 +110,22 @@ async def meet(world: World, target: Target, *, number: int | str = 1) -> None:
 
 
 async def test_a_run_reads_a_summary_in_place_of_what_it_stands_for(world: World) -> None:
-    """AGENT-4."""
+    """AGENT-4: operators see all. A later one takes the place of an earlier one."""
     await say(world, "one", "two", "three")
-    await summarize(world, "the first two", 2)
-    begun = await begin(world, "r")
-    assert (begun.summary, read(begun)) == ("the first two", ["three"])
-    assert len(begun.places) == 1
-
-
-async def test_without_a_summary_all_is_read_and_every_entry_has_its_place(world: World) -> None:
-    await say(world, "one", "two", "three")
-    begun = await begin(world, "r")
+    begun = await begin(world, "without")
     assert (begun.summary, read(begun)) == ("", ["one", "two", "three"])
     assert len(begun.places) == 3
     assert sorted(set(begun.places)) == list(begun.places)
-
-
-async def test_operators_see_what_a_summary_stands_for(world: World) -> None:
-    await say(world, "one", "two", "three")
-    await summarize(world, "the first two", 2)
-    assert await told(world) == ["one", "two", "three"]
+    await summarize(world, "the first one", 1)
+    begun = await begin(world, "r")
+    assert (begun.summary, read(begun)) == ("the first one", ["two", "three"])
+    summary = Summary("the first two", begun.places[0])
+    await finish(world, replace(end("r"), summary=summary, history=(entry("four"),)))
+    begun = await begin(world, "next")
+    assert (begun.summary, read(begun)) == ("the first two", ["three", "four"])
+    assert await told(world) == ["one", "two", "three", "four"]
     now = await session(world)
-    assert (now.entries, now.summaries) == (3, 1)
-
-
-async def test_what_is_said_after_a_summary_is_read(world: World) -> None:
-    await say(world, "one", "two")
-    await begin(world, "r")
-    begun = await begin(world, "r")
-    ended = replace(end("r"), summary=Summary("both", begun.places[-1]), history=(entry("three"),))
-    await finish(world, ended)
-    assert read(await begin(world, "next")) == ["three"]
-
-
-async def test_a_later_summary_takes_the_place_of_an_earlier_one(world: World) -> None:
-    await say(world, "one", "two", "three")
-    await summarize(world, "one", 1)
-    await summarize(world, "one and two", 1)
-    begun = await begin(world, "r")
-    assert (begun.summary, read(begun)) == ("one and two", ["three"])
-    assert (await session(world)).summaries == 2
+    assert (now.entries, now.summaries) == (4, 2)
 
 
 @pytest.mark.parametrize("first", [1, 2])
@@ -173,48 +147,68 @@ async def test_of_summaries_that_come_at_once_the_one_that_stands_for_most_is_ke
 ) -> None:
     await say(world, "one", "two", "three")
     places = [(await begin(world, f"r{n}")).places[n] for n in range(3)]
-    await asyncio.gather(
-        *(
-            finish(world, replace(end(f"r{n}"), summary=Summary(f"up to {n}", places[n])))
-            for n in (2, 0, 1)
-        )
-    )
+    ends = [replace(end(f"r{n}"), summary=Summary(f"up to {n}", places[n])) for n in (2, 0, 1)]
+    await asyncio.gather(*(finish(world, one) for one in ends))
     begun = await begin(world, "next")
     assert (begun.summary, read(begun)) == ("up to 2", [])
 
 
+TOOLS = (
+    ToolCall("read_file", '{"path": "a.txt"}', at(1), False, 0.25, True, "three lines"),
+    ToolCall("send_message", "{}", at(2), seconds=1, ok=False, result="no such chat"),
+    ToolCall("wait", "not even JSON", at(3)),
+)
+
+
 @pytest.mark.parametrize("outcome", ENDS)
-async def test_a_summary_is_kept_whatever_became_of_its_run(world: World, outcome: Outcome) -> None:
+async def test_a_run_leaves_what_it_did_whatever_became_of_it(
+    world: World, outcome: Outcome
+) -> None:
+    """And QUEUE-2: what an abandoned run still does counts no more."""
     await say(world, "one", "two")
     begun = await begin(world, "r")
-    await finish(world, replace(end("r", outcome), summary=Summary("one", begun.places[0])))
+    usage, summary = Usage(1, 2, 3, 4, Decimal("0.5")), Summary("one", begun.places[0])
+    done = replace(end("r", outcome), usage=usage, tools=TOOLS, summary=summary)
+    await finish(world, replace(done, first_text_at=at(3), model="best"))
+    run = await the_run(world, "r")
+    assert (run.usage, run.tools, run.first_text_at) == (usage, TOOLS, at(3))
+    assert (run.outcome, run.model) == (outcome, "best")
+    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
     again = await begin(world, "next")
-    assert (again.summary, read(again)) == ("one", ["two"])
+    assert (again.summary, read(again), again.pinned) == ("one", ["two"], ())
 
 
-async def test_a_summary_goes_with_the_reset_of_its_history(world: World) -> None:
+async def test_summaries_and_pins_go_with_the_reset_of_their_conversation(world: World) -> None:
     """CMD-5."""
     await say(world, "one", "two")
     await summarize(world, "one", 1)
+    await begin(world, "before")
+    await world.a.pin(KEY, ["likes tea"], run=RunId("before"))
     await world.a.reset_session(KEY, now=at(20))
     assert await begin(world, "r") == RunStartResult()
-    assert (await session(world)).summaries == 0
+    now = await session(world)
+    assert (now.summaries, now.pinned) == (0, ())
     await finish(world, replace(end("r"), history=(entry("fresh"),)))
     assert read(await begin(world, "next")) == ["fresh"]
+    assert await world.a.pin(KEY, ["is new"], run=RunId("next"))
 
 
-async def test_a_run_that_began_before_the_reset_leaves_no_summary(world: World) -> None:
+async def test_a_run_that_began_before_the_reset_leaves_no_summary_and_no_pin(
+    world: World,
+) -> None:
     await say(world, "one", "two")
     begun = await begin(world, "r")
     await begin(world, "another")
     await world.a.reset_session(KEY, now=at(20))
+    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
     await say(world, "fresh")
     (fresh,) = (await begin(world, "looks")).places
     await finish(world, replace(end("r"), summary=Summary("old", begun.places[0])))
     await finish(world, replace(end("another"), summary=Summary("old", fresh)))
     again = await begin(world, "next")
     assert (again.summary, read(again)) == ("", ["fresh"])
-    assert (await session(world)).summaries == 0
+    now = await session(world)
+    assert (now.summaries, now.pinned) == (0, ())
 
 
 async def test_a_summary_that_ends_at_no_entry_of_its_history_is_not_kept(world: World) -> None:
@@ -229,24 +223,19 @@ async def test_a_summary_that_ends_at_no_entry_of_its_history_is_not_kept(world:
     assert (begun.summary, read(begun)) == ("", ["one"])
 
 
-async def test_finishing_twice_keeps_the_first_summary(world: World) -> None:
-    await say(world, "one", "two")
-    begun = await begin(world, "r")
-    for first in range(2):
-        summary = Summary(f"up to {first}", begun.places[first])
-        await finish(world, replace(end("r"), summary=summary))
-    assert (await begin(world, "next")).summary == "up to 0"
-
-
-async def test_a_fenced_end_leaves_no_summary(world: World) -> None:
+async def test_an_end_that_is_fenced_or_comes_again_leaves_no_summary(world: World) -> None:
     """NODE-1."""
-    await say(world, "one")
-    begun = await begin(world, "r")
+    await say(world, "one", "two")
+    places = (await begin(world, "r")).places
+    mine, first, second = (
+        replace(end("r"), summary=Summary(text, place))
+        for text, place in (("mine", places[1]), ("up to one", places[0]), ("again", places[1]))
+    )
     with pytest.raises(Fenced):
-        await world.b.finish_run(
-            replace(end("r"), summary=Summary("mine", begun.places[0])), node=B
-        )
-    assert (await begin(world, "next")).summary == ""
+        await world.b.finish_run(mine, node=B)
+    await finish(world, first)
+    await finish(world, second)
+    assert (await begin(world, "next")).summary == "up to one"
 
 
 async def test_a_run_that_begins_again_is_told_the_same(world: World) -> None:
@@ -264,84 +253,39 @@ async def test_runs_that_begin_at_once_are_told_each_of_its_own_session(world: W
     for target, summary in ((ANN, "of Ann"), (BOB, "of Bob")):
         await say(world, "one", f"two {summary}", target=target)
         await summarize(world, summary, 1, target)
-    await meet(world, ANN)
-    await meet(world, BOB)
-    begun = await asyncio.gather(
-        *(begin(world, name, target) for name, target in (("a", ANN), ("b", BOB), ("c", ANN)))
-    )
+        await meet(world, target)
+    runs = (("a", ANN), ("b", BOB), ("c", ANN))
+    begun = await asyncio.gather(*(begin(world, name, target) for name, target in runs))
     assert [(one.summary, read(one)) for one in begun] == [
-        ("of Ann", ["two of Ann"]),
-        ("of Bob", ["two of Bob"]),
-        ("of Ann", ["two of Ann"]),
+        (f"of {whose}", [f"two of {whose}"]) for whose in ("Ann", "Bob", "Ann")
     ]
 
 
 # ------------------------------------------------------------------------------------ pins
 
 
-async def test_what_was_pinned_is_told_to_every_later_run(world: World) -> None:
-    """AGENT-4."""
+async def test_what_was_pinned_last_is_told_to_every_later_run(world: World) -> None:
+    """AGENT-4: on other nodes too."""
     await begin(world, "r")
-    assert await world.a.pin(KEY, ["likes tea", "is 40"], run=RunId("r"))
-    assert await pinned(world) == ("likes tea", "is 40")
+    for facts in (["is 39"], [], ["likes tea", "is 40"]):
+        assert await world.a.pin(KEY, facts, run=RunId("r"))
+        assert await pinned(world) == tuple(facts)
     assert (await begin(world, "next")).pinned == ("likes tea", "is 40")
-
-
-@pytest.mark.parametrize("facts", [[], ["likes coffee"]])
-async def test_pins_take_the_place_of_those_before(world: World, facts: Collection[str]) -> None:
-    await begin(world, "r")
-    assert await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
-    assert await world.a.pin(KEY, facts, run=RunId("r"))
-    assert await pinned(world) == tuple(facts)
-
-
-async def test_pins_go_with_the_reset_of_their_conversation(world: World) -> None:
-    await begin(world, "r")
-    await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
-    await world.a.reset_session(KEY, now=at(20))
-    assert await pinned(world) == ()
-    assert (await begin(world, "next")).pinned == ()
-    assert await world.a.pin(KEY, ["is new"], run=RunId("next"))
-
-
-async def test_a_run_that_began_before_the_reset_pins_nothing(world: World) -> None:
-    await begin(world, "r")
-    await world.a.reset_session(KEY, now=at(20))
-    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
-    assert await pinned(world) == ()
+    await world.a.leave(A, now=at(5))
+    begun = await world.b.begin_run(new_run("later", started_at=at(6)), node=B)
+    assert begun.pinned == ("likes tea", "is 40")
 
 
 async def test_only_a_run_of_the_session_pins(world: World) -> None:
+    """NODE-1: nor one that was given up, whose node was only paused."""
     await begin(world, "r")
     await begin(world, "bob's", BOB)
-    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("bob's"))
-    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("ghost"))
-    assert not await world.a.pin(SessionKey("nowhere"), ["likes tea"], run=RunId("r"))
-    assert (await pinned(world), await pinned(world, BOB)) == ((), ())
-
-
-@pytest.mark.parametrize("outcome", ENDS)
-async def test_a_run_that_has_ended_pins_nothing(world: World, outcome: Outcome) -> None:
-    """QUEUE-2: what an abandoned run still does counts no more."""
-    await begin(world, "r")
-    await finish(world, end("r", outcome))
-    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
-    assert await pinned(world) == ()
-
-
-async def test_a_run_that_was_given_up_pins_nothing(world: World) -> None:
-    """NODE-1: its node was only paused."""
+    for key, run in ((KEY, "bob's"), (KEY, "ghost"), (SessionKey("nowhere"), "r")):
+        assert not await world.a.pin(key, ["likes tea"], run=RunId(run))
     (row,) = await world.accept(ANN)
-    await world.crash("r", row)
-    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
-
-
-async def test_pins_stay_when_the_session_changes_its_node(world: World) -> None:
-    await begin(world, "r")
-    await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
-    await world.a.leave(A, now=at(5))
-    begun = await world.b.begin_run(new_run("next", started_at=at(6)), node=B)
-    assert begun.pinned == ("likes tea",)
+    await world.crash("lost", row)
+    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("lost"))
+    assert (await pinned(world), await pinned(world, BOB)) == ((), ())
 
 
 async def test_text_that_no_database_holds_is_made_storable(world: World) -> None:
@@ -363,67 +307,32 @@ async def test_text_that_no_database_holds_is_made_storable(world: World) -> Non
 # ------------------------------------------------------------------------ what runs leave
 
 
-async def test_a_run_keeps_who_pays_and_when_it_was_asked_for(world: World) -> None:
-    asked = replace(new_run("r", started_at=at(5)), payer=key_of(BOB), submitted_at=at(2))
-    await world.a.begin_run(asked, node=A)
-    run = await the_run(world, "r")
-    assert (run.payer, run.submitted_at, run.started_at) == (key_of(BOB), at(2), at(5))
-
-
-async def test_a_run_pays_itself_and_was_asked_for_when_it_began_unless_it_says_otherwise(
+async def test_a_run_keeps_who_pays_when_it_was_asked_for_and_where_its_words_go(
     world: World,
 ) -> None:
-    await world.a.begin_run(replace(new_run("r", started_at=at(5)), target=None), node=A)
-    run = await the_run(world, "r")
-    assert (run.payer, run.submitted_at, run.target) == (KEY, at(5), None)
-
-
-async def test_a_run_keeps_where_its_words_go(world: World) -> None:
+    """Unless it says otherwise it pays itself and was asked for when it began."""
     topic = replace(ANN, thread="4")
-    await world.a.begin_run(replace(new_run("r"), target=topic), node=A)
-    assert (await the_run(world, "r")).target == topic
-
-
-TOOLS = (
-    ToolCall("read_file", '{"path": "a.txt"}', at(1), False, 0.25, True, "three lines"),
-    ToolCall("send_message", "{}", at(2), seconds=1, ok=False, result="no such chat"),
-    ToolCall("wait", "not even JSON", at(3)),
-)
-
-
-@pytest.mark.parametrize("outcome", ENDS)
-async def test_a_run_keeps_what_it_did_whatever_became_of_it(
-    world: World, outcome: Outcome
-) -> None:
-    await begin(world, "r")
-    usage = Usage(1, 2, 3, 4, Decimal("0.5"))
-    ended = replace(end("r", outcome), usage=usage, tools=TOOLS, first_text_at=at(3), model="best")
-    await finish(world, ended)
+    asked = replace(new_run("r", started_at=at(5)), payer=key_of(BOB), submitted_at=at(2))
+    await world.a.begin_run(replace(asked, target=topic), node=A)
     run = await the_run(world, "r")
-    assert (run.usage, run.tools, run.first_text_at) == (usage, TOOLS, at(3))
-    assert (run.outcome, run.model) == (outcome, "best")
-
-
-async def test_a_run_that_did_nothing_leaves_nothing(world: World) -> None:
-    await world.a.begin_run(replace(new_run("r"), model="asked"), node=A)
-    await finish(world, end("r"))
-    run = await the_run(world, "r")
+    assert (run.payer, run.submitted_at, run.started_at) == (key_of(BOB), at(2), at(5))
+    assert run.target == topic
+    plain = replace(new_run("plain", started_at=at(5)), target=None, model="asked")
+    await world.a.begin_run(plain, node=A)
+    await finish(world, end("plain"))
+    run = await the_run(world, "plain")
+    assert (run.payer, run.submitted_at, run.target) == (KEY, at(5), None)
     assert (run.usage, run.tools, run.first_text_at, run.model) == (None, (), None, "asked")
 
 
 async def test_runs_that_end_at_once_keep_what_each_of_them_did(world: World) -> None:
     for number in range(3):
         await begin(world, f"r{number}")
-    await asyncio.gather(
-        *(
-            finish(world, replace(end(f"r{n}"), tools=TOOLS[:n], first_text_at=at(n)))
-            for n in range(3)
-        )
-    )
+    ends = [replace(end(f"r{n}"), tools=TOOLS[:n], first_text_at=at(n)) for n in range(3)]
+    await asyncio.gather(*(finish(world, one) for one in ends))
     runs = [await the_run(world, f"r{n}") for n in range(3)]
-    assert [(run.tools, run.first_text_at) for run in runs] == [
-        (TOOLS[:n], at(n)) for n in range(3)
-    ]
+    left = [(run.tools, run.first_text_at) for run in runs]
+    assert left == [(TOOLS[:n], at(n)) for n in range(3)]
 
 
 # ---------------------------------------------------------------------- what has been used
@@ -440,28 +349,18 @@ def child(name: str, payer: SessionKey = KEY) -> NewRun:
     return replace(new_run(name), session=own, payer=payer, trigger=Trigger.SUBAGENT)
 
 
-async def test_nothing_is_used_before_a_run_has_ended(world: World) -> None:
-    """AGENT-5."""
-    assert await world.a.spent(since=T0) == Usage()
+async def test_what_runs_have_used_is_added_up_when_they_have_ended(world: World) -> None:
+    """AGENT-5: the cost is unknown only if that of every run is."""
     await begin(world, "works")
     await use(world, new_run("said nothing"), None)
     for payer in (None, KEY, key_of(BOB)):
         assert await world.a.spent(since=T0, payer=payer) == Usage()
-
-
-async def test_what_runs_have_used_is_added_up(world: World) -> None:
-    """AGENT-5."""
+    await use(world, new_run("unpriced"), Usage(1, 1))
+    assert (await world.a.spent(since=T0, payer=KEY)).cost_usd is None
     await use(world, new_run("a"), Usage(1, 2, 3, 4, Decimal("0.1")))
     await use(world, new_run("b", target=BOB), Usage(10, 20, 30, 40, Decimal("0.02")))
-    assert await world.b.spent(since=T0) == Usage(11, 22, 33, 44, Decimal("0.12"))
-
-
-async def test_the_cost_is_unknown_only_if_that_of_every_run_is(world: World) -> None:
-    await use(world, new_run("a"), Usage(1, 1))
-    assert (await world.a.spent(since=T0, payer=KEY)).cost_usd is None
-    await use(world, new_run("b"), Usage(1, 1, cost_usd=Decimal("0.25")))
-    for payer in (None, KEY):
-        assert await world.a.spent(since=T0, payer=payer) == Usage(2, 2, cost_usd=Decimal("0.25"))
+    assert await world.b.spent(since=T0) == Usage(12, 23, 33, 44, Decimal("0.12"))
+    assert await world.b.spent(since=T0, payer=KEY) == Usage(2, 3, 3, 4, Decimal("0.1"))
 
 
 async def test_runs_that_started_before_do_not_count(world: World) -> None:
@@ -480,11 +379,8 @@ async def test_a_session_pays_for_its_own_runs_and_its_children_and_for_no_other
     await use(world, replace(new_run("says so"), payer=KEY), Usage(100))
     await use(world, new_run("bob's", target=BOB), Usage(1000))
     await use(world, replace(new_run("paid by bob"), payer=key_of(BOB)), Usage(10_000))
-    spent = {
-        key: (await world.a.spent(since=T0, payer=key)).requests
-        for key in (KEY, key_of(BOB), child("child").session)
-    }
-    assert list(spent.values()) == [111, 11_000, 0]
+    for key, spent in ((KEY, 111), (key_of(BOB), 11_000), (child("child").session, 0)):
+        assert (await world.a.spent(since=T0, payer=key)).requests == spent
 
 
 async def test_what_one_agent_has_used_can_be_asked_for(world: World) -> None:
@@ -534,18 +430,11 @@ async def test_a_lost_subagent_is_told_until_its_chat_has_got_a_message_about_it
     (run,) = await world.a.unannounced(since=at(100))
     assert run == await the_run(world, "r")
     assert (run.target, run.outcome, run.payer) == (ANN, Outcome.LOST, KEY)
+    others = [announcement("r", replace(ANN, account="other")), announcement("other")]
+    await world.a.accept(others, node=A, now=at(200))
+    assert await lost(world) == ["r"]
     await world.a.accept([announcement("r")], node=A, now=at(200))
     assert await lost(world) == []
-
-
-async def test_a_message_of_another_account_or_about_another_run_announces_nothing(
-    world: World,
-) -> None:
-    await lose(world, child("r"))
-    elsewhere = replace(ANN, account="other")
-    batch = [announcement("r", elsewhere), announcement("other")]
-    await world.a.accept(batch, node=A, now=at(200))
-    assert await lost(world) == ["r"]
 
 
 async def test_only_lost_subagents_with_a_chat_are_told(world: World) -> None:
@@ -576,19 +465,22 @@ async def test_a_hundred_lost_subagents_are_told_at_once(world: World) -> None:
 
 
 async def test_a_conversation_that_moves_keeps_its_summary_and_its_pins(world: World) -> None:
-    """CHAN-7."""
+    """CHAN-7: a run pins in the one that its own has become."""
     await meet(world, OLD)
     await say(world, "one", "two", target=OLD)
     await summarize(world, "of one", 1, OLD)
     await begin(world, "r", OLD)
     await world.a.pin(key_of(OLD), ["likes tea"], run=RunId("r"))
-    before = await session(world, OLD)
     await move(world)
     begun = await begin(world, "next", NEW)
     assert (begun.summary, read(begun), begun.pinned) == ("of one", ["two"], ("likes tea",))
     assert await told(world, NEW) == ["one", "two"]
     now = await session(world, NEW)
-    assert (now.entries, now.summaries, now.pinned) == (2, 1, before.pinned)
+    assert (now.entries, now.summaries, now.pinned) == (2, 1, ("likes tea",))
+    assert await world.a.pin(key_of(OLD), ["likes coffee"], run=RunId("r"))
+    assert await pinned(world, NEW) == ("likes coffee",)
+    await world.a.reset_session(key_of(NEW), now=at(200))
+    assert not await world.a.pin(key_of(OLD), ["likes tea"], run=RunId("r"))
 
 
 async def test_conversations_that_become_one_keep_what_both_remember(world: World) -> None:
@@ -633,16 +525,6 @@ async def test_a_summary_of_what_has_moved_meanwhile_hides_nothing(world: World)
     await finish(world, replace(end("r"), summary=Summary("late", begun.places[0])))
     again = await begin(world, "next", NEW)
     assert (again.summary, read(again)) == ("", ["one", "two"])
-
-
-async def test_a_run_pins_in_the_conversation_that_its_own_has_become(world: World) -> None:
-    await meet(world, OLD)
-    await begin(world, "r", OLD)
-    await move(world)
-    assert await world.a.pin(key_of(OLD), ["likes tea"], run=RunId("r"))
-    assert await pinned(world, NEW) == ("likes tea",)
-    await world.a.reset_session(key_of(NEW), now=at(200))
-    assert not await world.a.pin(key_of(OLD), ["likes tea"], run=RunId("r"))
 
 
 async def test_a_session_that_moves_has_paid_for_what_it_paid_for(world: World) -> None:

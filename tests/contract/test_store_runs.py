@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from decimal import Decimal
 
@@ -13,17 +12,15 @@ from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import Notice, RunStartResult, StoredEntry, StoredRun
+from goclaw_py.ports.store import Notice, RunStartResult, StoredEntry
 from goclaw_py.scheduler.models import Mode
 from tests.support.stores import (
     ANN,
     APOLOGY,
     BOB,
-    PLACES,
     T0,
     A,
     B,
-    Heard,
     World,
     a_node,
     at,
@@ -31,56 +28,39 @@ from tests.support.stores import (
     entry,
     inbox,
     key_of,
+    letter_of,
+    listen,
     new_run,
+    ran,
+    recovered,
+    session_of,
+    todo,
     until,
 )
 
 pytestmark = pytest.mark.real_time
 
 
-async def test_a_run_that_works_is_listed_without_an_outcome(world: World) -> None:
+async def test_a_run_is_listed_without_an_outcome_while_it_works_and_then_with_it(
+    world: World,
+) -> None:
     new = replace(new_run("r"), parent=RunId("p"), model="offline")
     await world.a.begin_run(new, node=A)
-    assert await world.b.runs(active=True) == [
-        StoredRun(
-            id=new.id,
-            session=new.session,
-            agent=new.agent,
-            trigger=new.trigger,
-            lane=new.lane,
-            node=A,
-            started_at=T0,
-            finished_at=None,
-            outcome=None,
-            reason=None,
-            error=None,
-            usage=None,
-            model="offline",
-            parent=RunId("p"),
-            payer=new.session,
-            submitted_at=T0,
-            target=ANN,
-        )
-    ]
-
-
-async def test_a_finished_run_keeps_how_it_ended(world: World) -> None:
+    (works,) = await world.b.runs(active=True)
+    names = ("id", "session", "agent", "trigger", "lane", "parent", "target", "started_at")
+    assert [getattr(works, name) for name in names] == [getattr(new, name) for name in names]
+    assert (works.node, works.payer, works.submitted_at) == (A, new.session, T0)
+    assert (works.model, works.usage, works.finished_at) == ("offline", None, None)
+    assert (works.outcome, works.reason, works.error) == (None, None, None)
     usage = Usage(3, 1000, 50, 10, Decimal("0.0123"))
-    finished = replace(
-        end("r", Outcome.FAILED), reason=Reason.RUN_TIMEOUT, error="boom", usage=usage
-    )
-    await world.a.begin_run(new_run("r"), node=A)
-    await world.a.finish_run(finished, node=A)
+    failed = replace(end("r", Outcome.FAILED), reason=Reason.RUN_TIMEOUT, error="boom")
+    await world.a.finish_run(replace(failed, usage=usage), node=A)
     (run,) = await world.b.runs()
-    assert (run.outcome, run.reason, run.error) == (Outcome.FAILED, Reason.RUN_TIMEOUT, "boom")
-    assert (run.finished_at, run.usage) == (at(9), usage)
+    ended = {"outcome": Outcome.FAILED, "reason": Reason.RUN_TIMEOUT, "error": "boom"}
+    assert run == replace(works, finished_at=at(9), usage=usage, **ended)  # type: ignore[arg-type]
     assert await world.b.runs(active=True) == []
-
-
-async def test_a_usage_without_price_stays_without(world: World) -> None:
-    await world.a.begin_run(new_run("r"), node=A)
-    await world.a.finish_run(replace(end("r"), usage=Usage(1, 2, 3, 4)), node=A)
-    assert (await world.a.runs())[0].usage == Usage(1, 2, 3, 4)
+    await ran(world, new_run("s"), replace(end("s"), usage=Usage(1, 2, 3, 4)))
+    assert (await world.a.find_run("s"))[0].usage == Usage(1, 2, 3, 4), "without a price"
 
 
 async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World) -> None:
@@ -88,13 +68,12 @@ async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World)
     rows = await world.accept(ANN, ANN)
     assert await world.a.begin_run(new_run("r1", *rows), node=A) == RunStartResult()
     pair = (entry("question"), HistoryEntry(Role.ASSISTANT, "answer", b'{"n":\x00}', "native"))
-    heard = Heard()
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await world.a.finish_run(
         replace(end("r1", Outcome.COMPLETED, "answer", "more"), history=pair), node=A
     )
     await until(heard.expect(Notice.OUTBOX))
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == []
+    assert await todo(world) == []
     said = [(row.message.text, row.session) for row in await world.a.outbox()]
     assert said == [("more", key_of(ANN)), ("answer", key_of(ANN))]
     assert (await world.a.begin_run(new_run("r2"), node=A)).history == pair
@@ -106,66 +85,61 @@ async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World)
 
 async def test_finishing_twice_changes_nothing(world: World) -> None:
     rows = await world.accept(ANN)
-    await world.a.begin_run(new_run("r", *rows), node=A)
-    await world.a.finish_run(end("r", Outcome.COMPLETED, "answer"), node=A)
+    await ran(world, new_run("r", *rows), end("r", Outcome.COMPLETED, "answer"))
     await world.a.release_sessions(A, [key_of(ANN)])
     await world.a.finish_run(end("r", Outcome.FAILED, "other words"), node=A)
     assert (await world.a.runs())[0].outcome is Outcome.COMPLETED
     assert len(await world.a.outbox()) == 1
 
 
-async def test_finishing_twice_at_once_counts_once(world: World) -> None:
-    await world.a.begin_run(new_run("r"), node=A)
-    await asyncio.gather(
-        *(world.a.finish_run(end("r", Outcome.COMPLETED, "answer"), node=A) for _ in range(4))
-    )
-    assert len(await world.a.outbox()) == 1
-
-
-async def test_a_run_that_never_began_cannot_finish(world: World) -> None:
+async def test_only_the_node_that_began_a_run_can_finish_it(world: World) -> None:
     with pytest.raises(RunNotStarted, match="never began"):
         await world.a.finish_run(end("ghost"), node=A)
+    with pytest.raises(Fenced):
+        await world.a.begin_run(new_run("r"), node=NodeId("stranger"))
+    assert await world.a.sessions() == []
+    await world.a.begin_run(new_run("r"), node=A)
+    with pytest.raises(Fenced):
+        await world.b.finish_run(end("r"), node=B)
 
 
 async def test_an_interrupted_run_gives_its_rows_and_attempt_back(world: World) -> None:
-    """QUEUE-11."""
-    rows = await world.accept(ANN)
-    await world.a.begin_run(new_run("r", *rows), node=A)
+    """QUEUE-11: but for one that was settled meanwhile. Beginning twice counts one attempt."""
+    settled, row = await world.accept(ANN, ANN)
+    for _ in range(2):
+        await world.a.begin_run(new_run("r", settled, row), node=A)
+    assert [one.attempts for one in await todo(world)] == [1, 1]
+    await world.a.settle([settled.id], Outcome.CANCELLED, now=T0)
     await world.a.finish_run(end("r", Outcome.INTERRUPTED), node=A)
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == rows
+    assert await todo(world) == [row]
     assert (await world.a.runs())[0].outcome is Outcome.INTERRUPTED
 
 
-async def test_a_row_that_was_settled_meanwhile_stays_settled(world: World) -> None:
-    rows = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r", *rows), node=A)
-    await world.a.settle([rows[0].id], Outcome.CANCELLED, now=T0)
-    await world.a.finish_run(end("r", Outcome.INTERRUPTED), node=A)
-    assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [rows[1].id]
-
-
-async def test_beginning_twice_counts_one_attempt(world: World) -> None:
-    rows = await world.accept(ANN)
-    await world.a.begin_run(new_run("r", *rows), node=A)
-    await world.a.begin_run(new_run("r", *rows), node=A)
-    assert [row.attempts for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [1]
-
-
 async def test_an_ended_run_does_not_begin_again(world: World) -> None:
-    await world.a.begin_run(new_run("r"), node=A)
-    await world.a.finish_run(end("r"), node=A)
+    """Nor one that recovery has ended."""
+    await ran(world, new_run("r"))
     with pytest.raises(Fenced):
         await world.a.begin_run(new_run("r"), node=A)
+    await world.a.begin_run(new_run("lost"), node=A)
+    now = await recovered(world)
+    with pytest.raises(Fenced):
+        await world.b.begin_run(new_run("lost", started_at=now), node=B)
 
 
 async def test_a_run_makes_its_session_and_claims_it(world: World) -> None:
+    """It is the last thing that happened there."""
     key = SessionKey("agent:default:cron:daily")
+    assert await world.a.session(key) is None
+    assert await world.a.history(key) == []
+    await world.a.accept([inbox(1)], node=A, now=at(1))
+    await world.a.accept([inbox(1, BOB)], node=A, now=at(2))
     new = replace(new_run("r", started_at=at(3)), session=key, target=None)
     await world.a.begin_run(new, node=A)
-    session = await world.b.session(key)
-    assert session is not None
+    session = await session_of(world.b, key)
     assert (session.owner, session.fence, session.target) == (A, 1, None)
     assert (session.created_at, session.last_active_at) == (at(3), at(3))
+    await world.a.begin_run(new_run("r2", started_at=at(4)), node=A)
+    assert [one.key for one in await world.b.sessions()] == [key_of(ANN), key, key_of(BOB)]
 
 
 async def test_a_run_cannot_begin_in_another_live_nodes_session(world: World) -> None:
@@ -173,27 +147,18 @@ async def test_a_run_cannot_begin_in_another_live_nodes_session(world: World) ->
     with pytest.raises(Fenced):
         await world.b.begin_run(new_run("r", *rows), node=B)
     assert await world.b.runs() == []
-    assert [row.attempts for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [0]
-
-
-async def test_a_node_that_has_not_joined_cannot_begin_a_run(world: World) -> None:
-    with pytest.raises(Fenced):
-        await world.a.begin_run(new_run("r"), node=NodeId("stranger"))
-    assert await world.a.sessions() == []
+    assert [row.attempts for row in await todo(world)] == [0]
 
 
 async def test_a_run_may_begin_in_a_dead_nodes_session(world: World) -> None:
     await world.accept(ANN)
     now = await world.kill(A)
     await world.b.begin_run(new_run("r", started_at=now), node=B)
-    session = await world.b.session(key_of(ANN))
-    assert session is not None
+    session = await session_of(world.b, key_of(ANN))
     assert (session.owner, session.fence) == (B, 2)
 
 
-async def test_a_run_is_fenced_when_its_session_was_taken_over_and_came_back(
-    world: World,
-) -> None:
+async def test_a_run_is_fenced_when_its_session_was_taken_over_and_came_back(world: World) -> None:
     """NODE-1: neither the owner nor the name of the node tells."""
     await world.a.begin_run(new_run("old"), node=A)
     now = await world.kill(A)
@@ -223,39 +188,6 @@ async def test_a_node_that_has_to_renew_its_lease_gets_nothing_new(world: World)
     await world.a.begin_run(new_run("in time", target=BOB, started_at=late), node=A)
 
 
-async def test_another_node_cannot_finish_a_run(world: World) -> None:
-    await world.a.begin_run(new_run("r"), node=A)
-    with pytest.raises(Fenced):
-        await world.b.finish_run(end("r"), node=B)
-
-
-async def test_a_run_that_recovery_ended_cannot_begin_again(world: World) -> None:
-    await world.a.begin_run(new_run("r"), node=A)
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    with pytest.raises(Fenced):
-        await world.b.begin_run(new_run("r", started_at=now), node=B)
-
-
-async def test_runs_are_listed_newest_first(world: World) -> None:
-    for name, second in (("a", 1), ("c", 2), ("b", 2), ("d", 0)):
-        await world.a.begin_run(new_run(name, started_at=at(second)), node=A)
-    assert [run.id for run in await world.a.runs()] == ["c", "b", "a", "d"]
-    assert [run.id for run in await world.a.runs(limit=2)] == ["c", "b"]
-
-
-async def test_runs_of_one_session_can_be_asked_for(world: World) -> None:
-    await world.a.begin_run(new_run("a"), node=A)
-    await world.a.begin_run(new_run("b", target=BOB), node=A)
-    await world.a.begin_run(new_run("c", started_at=at(1)), node=A)
-    await world.a.finish_run(end("c"), node=A)
-    key = key_of(ANN)
-    assert [run.id for run in await world.a.runs(session=key)] == ["c", "a"]
-    assert [run.id for run in await world.a.runs(session=key, limit=1)] == ["c"]
-    assert [run.id for run in await world.a.runs(session=key, active=True)] == ["a"]
-    assert [run.id for run in await world.a.runs(active=True, limit=1)] == ["b"]
-
-
 async def test_a_run_is_found_by_a_prefix_of_its_id(world: World) -> None:
     for name in ("0190-aa", "0190-ab", "0190-ac", "0191%"):
         await world.a.begin_run(new_run(name), node=A)
@@ -266,19 +198,6 @@ async def test_a_run_is_found_by_a_prefix_of_its_id(world: World) -> None:
     assert len(await world.a.find_run("")) == 2
 
 
-async def test_sessions_are_listed_last_active_first(world: World) -> None:
-    await world.a.accept([inbox(1)], node=A, now=at(1))
-    await world.a.accept([inbox(1, BOB)], node=A, now=at(2))
-    await world.a.begin_run(new_run("r", started_at=at(3)), node=A)
-    assert [session.key for session in await world.b.sessions()] == [key_of(ANN), key_of(BOB)]
-    assert len(await world.b.sessions(limit=1)) == 1
-
-
-async def test_an_unknown_session_is_none_and_has_no_history(world: World) -> None:
-    assert await world.a.session(key_of(ANN)) is None
-    assert await world.a.history(key_of(ANN)) == []
-
-
 async def test_the_newest_entries_are_returned_oldest_first(world: World) -> None:
     await world.a.begin_run(new_run("r"), node=A)
     entries = tuple(entry(str(n)) for n in range(5))
@@ -286,58 +205,48 @@ async def test_the_newest_entries_are_returned_oldest_first(world: World) -> Non
     stored = await world.a.history(key_of(ANN), limit=2)
     assert [row.entry.text for row in stored] == ["3", "4"]
     assert await world.a.history(key_of(ANN), limit=0) == []
-    session = await world.a.session(key_of(ANN))
-    assert session is not None
+    session = await session_of(world.a, key_of(ANN))
     assert session.entries == 5
 
 
 async def test_a_reset_begins_a_fresh_history(world: World) -> None:
-    await world.a.begin_run(new_run("r1"), node=A)
-    await world.a.finish_run(replace(end("r1"), history=(entry("old"),)), node=A)
+    """CMD-5: the stopped run's last words belong to what was left behind."""
+    await world.a.reset_session(key_of(ANN), now=T0)
+    assert await world.a.sessions() == [], "an unknown one"
+    await ran(world, new_run("r1"), replace(end("r1"), history=(entry("old"),)))
+    await world.a.begin_run(new_run("stopped"), node=A)
     await world.b.reset_session(key_of(ANN), now=at(20))
+    last = replace(end("stopped", Outcome.CANCELLED), history=(entry("half a sent"),))
+    await world.a.finish_run(last, node=A)
     assert await world.a.history(key_of(ANN)) == []
     assert await world.a.begin_run(new_run("r2"), node=A) == RunStartResult()
-    session = await world.a.session(key_of(ANN))
-    assert session is not None
+    session = await session_of(world.a, key_of(ANN))
     assert (session.entries, session.last_active_at) == (0, at(20))
-
-
-async def test_a_run_that_began_before_the_reset_writes_no_fresh_history(world: World) -> None:
-    """CMD-5: the stopped run's last words belong to what was left behind."""
-    await world.a.begin_run(new_run("r"), node=A)
-    await world.a.reset_session(key_of(ANN), now=T0)
-    stopped = replace(end("r", Outcome.CANCELLED), history=(entry("half a sent"),))
-    await world.a.finish_run(stopped, node=A)
-    assert await world.a.history(key_of(ANN)) == []
-
-
-async def test_resetting_an_unknown_session_is_harmless(world: World) -> None:
-    await world.a.reset_session(key_of(ANN), now=T0)
-    assert await world.a.sessions() == []
+    await world.a.note(key_of(ANN), entry("new"), rows=(), now=at(2))
+    assert [stored.entry.text for stored in await world.a.history(key_of(ANN))] == ["new"]
 
 
 # ---------------------------------------------------------------------------- rows taken in
 
 
-async def test_rows_that_a_run_took_in_end_with_it(world: World) -> None:
-    """QUEUE-4."""
-    first, steered, waits = await world.accept(ANN, ANN, ANN)
+@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.CANCELLED])
+async def test_rows_that_a_run_took_in_end_with_it(world: World, outcome: Outcome) -> None:
+    """QUEUE-4, QUEUE-8: but for what another run works on, and what was settled before."""
+    first, steered, waits, others, settled = await world.accept(*[ANN] * 5)
     await world.a.begin_run(new_run("r", first), node=A)
-    await world.a.finish_run(replace(end("r"), taken_in=(steered.id,)), node=A)
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == [waits]
-
-
-async def test_a_stopped_run_takes_the_rows_that_it_took_in_along(world: World) -> None:
-    """QUEUE-4, QUEUE-8."""
-    first, steered = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r", first), node=A)
-    stopped = replace(end("r", Outcome.CANCELLED), reason=Reason.STOPPED, taken_in=(steered.id,))
-    await world.a.finish_run(stopped, node=A)
-    ended = await world.b.unanswered(key_of(ANN), ended=True)
-    assert [(row.id, row.run_id, row.outcome, row.reason) for row in ended] == [
-        (steered.id, "r", Outcome.CANCELLED, Reason.STOPPED),
-        (first.id, "r", Outcome.CANCELLED, Reason.STOPPED),
-    ]
+    await world.a.begin_run(new_run("another", others), node=A)
+    await world.a.settle([settled.id], Outcome.DROPPED, now=T0)
+    last = replace(end("r", outcome), taken_in=(steered.id, others.id, settled.id))
+    with pytest.raises(Fenced):
+        await world.b.finish_run(last, node=B)
+    assert len(await todo(world)) == 4
+    await world.a.finish_run(replace(last, reason=Reason.STOPPED), node=A)
+    assert [row.id for row in await todo(world)] == [waits.id, others.id]
+    ended = {row.id: row for row in await world.b.unanswered(key_of(ANN), ended=True)}
+    assert (ended[settled.id].outcome, ended[settled.id].run_id) == (Outcome.DROPPED, None)
+    if outcome is Outcome.CANCELLED:
+        for row in (ended[first.id], ended[steered.id]):
+            assert (row.run_id, row.outcome, row.reason) == ("r", outcome, Reason.STOPPED)
 
 
 async def test_an_interrupted_run_leaves_the_rows_that_it_took_in_as_they_were(
@@ -345,136 +254,63 @@ async def test_an_interrupted_run_leaves_the_rows_that_it_took_in_as_they_were(
 ) -> None:
     """QUEUE-4, QUEUE-11."""
     rows = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r", rows[0]), node=A)
     cut = replace(end("r", Outcome.INTERRUPTED), taken_in=(rows[1].id,))
-    await world.a.finish_run(cut, node=A)
-    assert await world.a.claim_pending(A, now=T0, places=PLACES) == rows
-
-
-async def test_a_crash_loses_no_row_that_was_taken_in_and_counts_no_attempt_for_it(
-    world: World,
-) -> None:
-    """QUEUE-4, IO-2: until the end is stored they are rows that wait."""
-    first, steered = await world.accept(ANN, ANN)
-    await world.crash("r", first)
-    pending = await world.b.claim_pending(B, now=at(0), places=PLACES)
-    assert [(row.id, row.attempts) for row in pending] == [(first.id, 1), (steered.id, 0)]
-
-
-async def test_a_row_of_another_run_is_not_taken_in(world: World) -> None:
-    first, second = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r1", first), node=A)
-    await world.a.begin_run(new_run("r2", second), node=A)
-    await world.a.finish_run(replace(end("r1"), taken_in=(second.id,)), node=A)
-    pending = await world.a.claim_pending(A, now=T0, places=PLACES)
-    assert [row.id for row in pending] == [second.id]
-
-
-async def test_a_row_that_was_settled_before_the_end_is_not_taken_in(world: World) -> None:
-    first, steered = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r", first), node=A)
-    await world.a.settle([steered.id], Outcome.DROPPED, now=T0)
-    await world.a.finish_run(replace(end("r"), taken_in=(steered.id,)), node=A)
-    (dropped,) = await world.b.unanswered(key_of(ANN), ended=True)
-    assert (dropped.outcome, dropped.run_id) == (Outcome.DROPPED, None)
-
-
-async def test_a_fenced_end_leaves_the_rows_that_were_taken_in(world: World) -> None:
-    """NODE-1."""
-    first, steered = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r", first), node=A)
-    with pytest.raises(Fenced):
-        await world.b.finish_run(replace(end("r"), taken_in=(steered.id,)), node=B)
-    assert len(await world.a.claim_pending(A, now=T0, places=PLACES)) == 2
+    await ran(world, new_run("r", rows[0]), cut)
+    assert await todo(world) == rows
 
 
 # ---------------------------------------------------------------------------- the queue mode
 
 
 async def test_a_chosen_mode_comes_with_the_rows_of_its_session(world: World) -> None:
-    """CMD-5: no question of its own is needed for it."""
-    (before,) = await world.accept(ANN)
-    await world.a.choose_mode(key_of(ANN), Mode.COLLECT)
-    after, other = await world.accept(ANN, BOB)
-    assert (before.mode, after.mode, other.mode) == (None, Mode.COLLECT, None)
-    pending = await world.a.claim_pending(A, now=T0, places=PLACES)
-    assert {(row.session, row.mode) for row in pending} == {
-        (key_of(ANN), Mode.COLLECT),
-        (key_of(BOB), None),
-    }
-
-
-async def test_every_mode_can_be_chosen_and_taken_back(world: World) -> None:
-    """CMD-5."""
-    await world.accept(ANN)
-    for mode in (*Mode, None):
-        await world.a.choose_mode(key_of(ANN), mode)
-        (row,) = await world.accept(ANN)
-        assert row.mode is mode
-
-
-async def test_a_chosen_mode_stays_through_a_reset_and_a_change_of_node(world: World) -> None:
-    """CMD-5: it belongs to the chat."""
-    await world.accept(ANN)
+    """CMD-5: it belongs to the chat, so it stays through a reset and a change of node."""
     await world.a.choose_mode(key_of(ANN), Mode.STEER)
+    assert await world.a.sessions() == [], "an unknown one"
+    assert [row.mode for row in await world.accept(ANN, BOB)] == [None, None]
+    for mode in (*Mode, None, Mode.STEER):
+        await world.a.choose_mode(key_of(ANN), mode)
+        assert [row.mode for row in await world.accept(ANN, BOB)] == [mode, None]
+    modes = {(key_of(ANN), Mode.STEER), (key_of(BOB), None)}
+    assert {(row.session, row.mode) for row in await todo(world)} == modes
     await world.a.reset_session(key_of(ANN), now=T0)
     await world.a.leave(A, now=T0)
-    (row,) = await world.b.claim_pending(B, now=T0, places=PLACES)
-    assert row.mode is Mode.STEER
-
-
-async def test_choosing_a_mode_for_an_unknown_session_is_harmless(world: World) -> None:
-    await world.a.choose_mode(key_of(ANN), Mode.STEER)
-    assert await world.a.sessions() == []
+    assert {(row.session, row.mode) for row in await todo(world, B)} == modes
 
 
 async def test_a_note_ends_its_rows_and_is_remembered_outside_of_any_run(world: World) -> None:
     """CHAN-6: an edit of a message that was answered already."""
-    await world.a.begin_run(new_run("r"), node=A)
-    await world.a.finish_run(replace(end("r"), history=(entry("before"),)), node=A)
+    await ran(world, new_run("r"), replace(end("r"), history=(entry("before"),)))
     first, second = await world.accept(ANN, ANN)
     await world.b.note(key_of(ANN), entry("it was edited"), rows=[first.id], now=at(20))
     assert await world.a.history(key_of(ANN)) == [
         StoredEntry(entry("before"), T0, RunId("r")),
         StoredEntry(entry("it was edited"), at(20), None),
     ]
-    assert [row.id for row in await world.a.claim_pending(A, now=T0, places=PLACES)] == [second.id]
-    letter = await world.a.dead_letter(first.id)
-    assert letter is not None
+    assert [row.id for row in await todo(world)] == [second.id]
+    letter = await letter_of(world.a, first.id)
     assert (letter.row.outcome, letter.row.finished_at) == (Outcome.COMPLETED, at(20))
 
 
 async def test_a_note_is_added_once_and_not_for_a_row_that_has_ended(world: World) -> None:
+    """Without rows it is always, unless nobody knows its session."""
     (row,) = await world.accept(ANN)
     for _ in range(2):
         await world.a.note(key_of(ANN), entry("noted"), rows=[row.id, 999], now=T0)
-    assert [stored.entry.text for stored in await world.a.history(key_of(ANN))] == ["noted"]
-
-
-async def test_a_note_without_rows_is_added(world: World) -> None:
-    await world.accept(ANN)
     await world.a.note(key_of(ANN), entry("by the way"), rows=(), now=T0)
-    assert [stored.entry.text for stored in await world.a.history(key_of(ANN))] == ["by the way"]
-
-
-async def test_a_note_for_a_session_that_does_not_exist_is_nowhere(world: World) -> None:
+    told = [stored.entry.text for stored in await world.a.history(key_of(ANN))]
+    assert told == ["noted", "by the way"]
     await world.a.note(key_of(BOB), entry("for nobody"), rows=(), now=T0)
     assert await world.a.session(key_of(BOB)) is None
 
 
-async def test_a_note_goes_to_the_present_history(world: World) -> None:
-    await world.accept(ANN)
-    await world.a.note(key_of(ANN), entry("old"), rows=(), now=T0)
-    await world.a.reset_session(key_of(ANN), now=at(1))
-    await world.a.note(key_of(ANN), entry("new"), rows=(), now=at(2))
-    assert [stored.entry.text for stored in await world.a.history(key_of(ANN))] == ["new"]
-
-
-async def test_a_run_that_was_recovered_is_fenced_though_its_node_has_come_back(
+async def test_a_crash_loses_no_row_that_was_taken_in_and_counts_no_attempt_for_it(
     world: World,
 ) -> None:
-    (row,) = await world.accept(ANN)
-    await world.crash("r", row)
+    """QUEUE-4, IO-2: until the end is stored they wait. Its end is fenced when its node is back."""
+    first, steered = await world.accept(ANN, ANN)
+    await world.crash("r", first)
     with pytest.raises(Fenced):
         await world.a.finish_run(end("r", Outcome.COMPLETED, "late words"), node=A)
     assert await world.a.outbox() == []
+    pending = await todo(world, B)
+    assert [(row.id, row.attempts) for row in pending] == [(first.id, 1), (steered.id, 0)]

@@ -12,21 +12,14 @@ from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.jobs.models import JobState
 from goclaw_py.model.ids import JobId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import (
-    InboxKind,
-    InboxRow,
-    OutboxRow,
-    OutboxState,
-    RetentionReport,
-)
+from goclaw_py.ports.store import InboxKind, InboxRow, OutboxRow, OutboxState, RetentionReport
 from goclaw_py.store import upkeep_rules
 from tests.support import store_heartbeats, store_jobs
 from tests.support.store_heartbeats import alert, alerted, manual, planned
-from tests.support.store_jobs import a_job, added, claim_one
+from tests.support.store_jobs import a_job, added, claimed_job
 from tests.support.stores import (
     ANN,
     BOB,
-    PLACES,
     T0,
     A,
     World,
@@ -38,7 +31,10 @@ from tests.support.stores import (
     key_of,
     new_run,
     pairing,
+    ran,
+    recovered,
     say,
+    todo,
 )
 
 pytestmark = pytest.mark.real_time
@@ -131,7 +127,7 @@ async def test_a_message_that_waits_is_kept_however_old_it_is(world: World) -> N
     tried_again = await letter(world, Outcome.FAILED)
     await world.a.retry_dead_letters([tried_again.id], now=T0)
     assert await world.a.sweep_inbox(now=YEARS) == RetentionReport(0, None)
-    pending = await world.a.claim_pending(A, now=YEARS, places=PLACES)
+    pending = await todo(world, now=YEARS)
     assert [one.id for one in pending] == [row.id, tried_again.id]
 
 
@@ -239,8 +235,7 @@ async def test_what_is_not_sent_is_kept_however_old_it_is(world: World, ending: 
 
 
 async def test_what_a_job_has_said_is_kept_as_long_as_its_log_tells_of_it(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     last = store_jobs.ended(claimed, now=T0)
     begun = store_jobs.run_for("r", claimed)
     await world.a.begin_run(begun, node=A)
@@ -339,16 +334,14 @@ async def test_runs_are_kept_for_ninety_days(world: World) -> None:
 
 
 async def test_what_a_forgotten_run_has_said_stays_in_its_chat(world: World) -> None:
-    await world.a.begin_run(new_run("r"), node=A)
-    await world.a.finish_run(replace(end("r"), history=(entry("hello"),)), node=A)
+    await ran(world, new_run("r"), replace(end("r"), history=(entry("hello"),)))
     await world.a.sweep_runs(now=YEARS)
     assert await world.b.find_run("r") == []
     assert [one.entry.text for one in await world.b.history(key_of(ANN))] == ["hello"]
 
 
 async def test_a_child_outlives_its_parent(world: World) -> None:
-    await world.a.begin_run(new_run("parent"), node=A)
-    await world.a.finish_run(replace(end("parent"), finished_at=T0), node=A)
+    await ran(world, new_run("parent"), replace(end("parent"), finished_at=T0))
     child = replace(new_run("child", started_at=at(1)), parent=RunId("parent"))
     await world.a.begin_run(child, node=A)
     assert await world.a.sweep_runs(now=YEARS) == 1
@@ -362,8 +355,7 @@ async def test_one_sweep_of_runs_deletes_only_so_many_the_first_ones_first(
 ) -> None:
     monkeypatch.setattr(upkeep_rules, "MOST_SWEPT", 2)
     for n in range(5):
-        await world.a.begin_run(new_run(f"r{n}", started_at=at(n)), node=A)
-        await world.a.finish_run(end(f"r{n}"), node=A)
+        await ran(world, new_run(f"r{n}", started_at=at(n)), end(f"r{n}"))
     assert await world.a.sweep_runs(now=YEARS) == 2
     assert [run.id for run in await world.b.runs()] == ["r4", "r3", "r2"]
     assert [await world.a.sweep_runs(now=YEARS) for _ in range(3)] == [2, 1, 0]
@@ -412,16 +404,18 @@ async def test_a_conversation_in_which_a_run_works_is_kept(world: World) -> None
     run = replace(new_run("r"), session=session, target=None)
     await world.a.begin_run(run, node=A)
     # Nobody owns it, as after a mistake of an operator.
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=3, apology="sorry")
+    now = await recovered(world)
     assert await world.b.sweep_sessions(now=T0 + 30 * DAY + timedelta(seconds=1)) == 0
     assert await world.b.sweep_sessions(now=now + 30 * DAY + TICK) == 1
 
 
 async def test_the_last_that_happens_in_a_conversation_is_the_end_of_its_run(world: World) -> None:
     session = SessionKey(OF_ONE_RUN[0])
-    await world.a.begin_run(replace(new_run("r"), session=session, target=None), node=A)
-    await world.a.finish_run(replace(end("r"), finished_at=T0 + 3 * DAY), node=A)
+    await ran(
+        world,
+        replace(new_run("r"), session=session, target=None),
+        replace(end("r"), finished_at=T0 + 3 * DAY),
+    )
     await world.a.release_sessions(A, [session])
     assert await world.a.sweep_sessions(now=T0 + 33 * DAY) == 0
     assert await world.a.sweep_sessions(now=T0 + 33 * DAY + TICK) == 1
@@ -430,8 +424,7 @@ async def test_the_last_that_happens_in_a_conversation_is_the_end_of_its_run(wor
 async def test_a_conversation_that_a_node_owns_is_kept(world: World) -> None:
     session = await a_session(world, OF_ONE_RUN[0])
     again = replace(new_run("again"), session=session, target=None)
-    await world.a.begin_run(again, node=A)
-    await world.a.finish_run(replace(end("again"), finished_at=T0), node=A)
+    await ran(world, again, replace(end("again"), finished_at=T0))
     assert await world.a.sweep_sessions(now=YEARS) == 0
     await world.a.release_sessions(A, [session])
     assert await world.a.sweep_sessions(now=YEARS) == 2
@@ -478,8 +471,7 @@ async def test_a_chat_may_move_after_a_conversation_with_its_subagent_is_forgott
     world: World,
 ) -> None:
     session = SessionKey(OF_ONE_RUN[1])
-    await world.a.begin_run(replace(new_run("r"), session=session), node=A)
-    await world.a.finish_run(replace(end("r"), finished_at=T0), node=A)
+    await ran(world, replace(new_run("r"), session=session), replace(end("r"), finished_at=T0))
     await world.a.release_sessions(A, [session])
     assert await world.a.sweep_sessions(now=YEARS) == 1
     await world.accept(ANN)

@@ -23,7 +23,15 @@ from goclaw_py.runs.usage_report import (
     Used,
     span_of,
 )
-from tests.support.store_jobs import a_job, added, claim_one, ended, kept, renamed, run_for
+from tests.support.store_jobs import (
+    a_job,
+    added,
+    claim_one,
+    ended,
+    kept,
+    renamed,
+    run_for,
+)
 from tests.support.stores import (
     AGENT,
     ANN,

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceClaim, OccurrenceStatus, Why
+from goclaw_py.jobs.execution_models import OccurrenceClaim, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import OccurrenceId, RunId, SessionKey
@@ -18,12 +18,15 @@ from goclaw_py.ports.store import Notice, RunEnd
 from tests.support.store_jobs import (
     a_job,
     added,
+    by_hand,
     claim,
     claim_manual,
     claim_one,
+    claimed_job,
     ended,
     kept,
     renamed,
+    row_of,
     run_end,
     run_for,
 )
@@ -39,7 +42,9 @@ from tests.support.stores import (
     at,
     end,
     key_of,
+    listen,
     new_run,
+    ran,
     until,
 )
 
@@ -59,17 +64,10 @@ async def wait(
 
 async def waiting(world: World) -> OccurrenceClaim:
     """A time of a job that waits for the session of a run on node B."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await world.b.begin_run(new_run("r"), node=B)
     assert await wait(world, claimed) == {claimed.id}
     return claimed
-
-
-async def row_of(world: World, claimed: OccurrenceClaim) -> LoggedOccurrence:
-    row = await world.b.logged(claimed.id)
-    assert row is not None
-    return row
 
 
 async def claimed_by(world: World, *, unheld: bool = True) -> dict[str, list[OccurrenceId]]:
@@ -86,7 +84,7 @@ async def claimed_by(world: World, *, unheld: bool = True) -> dict[str, list[Occ
 
 async def test_what_waits_is_nobodys_and_its_job_stays_marked(world: World) -> None:
     claimed = await waiting(world)
-    row = await row_of(world, claimed)
+    row = await row_of(world.b, claimed)
     assert (row.status, row.node, row.waits_for) == (OccurrenceStatus.WAITING, None, HERS)
     assert row.finished_at is None
     job = await kept(world.a, claimed.job)
@@ -97,12 +95,11 @@ async def test_what_waits_is_nobodys_and_its_job_stays_marked(world: World) -> N
 
 
 async def test_a_free_session_and_an_own_one_are_not_waited_for(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await world.a.begin_run(new_run("r"), node=A)
     assert await wait(world, claimed) == set()
     assert await wait(world, claimed, session=FREE) == set()
-    assert (await row_of(world, claimed)).node == A
+    assert (await row_of(world.b, claimed)).node == A
 
 
 async def test_only_those_wait_whose_session_is_held(world: World) -> None:
@@ -111,7 +108,7 @@ async def test_only_those_wait_whose_session_is_held(world: World) -> None:
     await world.b.begin_run(new_run("r"), node=B)
     asked = {one.id: HERS, other.id: key_of(BOB)}
     assert await world.a.wait_for_sessions(asked, node=A, now=at(3)) == {one.id}
-    assert (await row_of(world, other)).status is OccurrenceStatus.RUNNING
+    assert (await row_of(world.b, other)).status is OccurrenceStatus.RUNNING
 
 
 async def test_an_owner_whose_lease_has_ended_holds_it_by_its_run(world: World) -> None:
@@ -137,7 +134,7 @@ async def test_asked_again_after_a_lost_answer_it_waits_once(world: World) -> No
     claimed = await waiting(world)
     assert await wait(world, claimed) == {claimed.id}
     assert await wait(world, claimed, session=FREE) == {claimed.id}
-    assert (await row_of(world, claimed)).waits_for == HERS
+    assert (await row_of(world.b, claimed)).waits_for == HERS
 
 
 async def test_nothing_of_another_node_is_let_wait(world: World) -> None:
@@ -145,18 +142,17 @@ async def test_nothing_of_another_node_is_let_wait(world: World) -> None:
     claimed = await claim_one(world.b, node=B)
     await world.b.begin_run(new_run("r"), node=B)
     assert await wait(world, claimed) == {claimed.id}
-    assert (await row_of(world, claimed)).status is OccurrenceStatus.RUNNING
+    assert (await row_of(world.b, claimed)).status is OccurrenceStatus.RUNNING
 
 
 async def test_a_session_whose_chat_was_given_another_id_is_waited_for_by_its_new_one(
     world: World,
 ) -> None:
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await world.b.begin_run(new_run("r"), node=B)
     await world.a.move_chat("telegram", "default", old="100", new="300", now=at(2))
     assert await wait(world, claimed) == {claimed.id}
-    assert (await row_of(world, claimed)).waits_for == key_of(replace(ANN, chat="300"))
+    assert (await row_of(world.b, claimed)).waits_for == key_of(replace(ANN, chat="300"))
     await world.b.finish_run(end("r"), node=B)
     assert await claimed_by(world, unheld=False) == {B: [claimed.id]}
 
@@ -169,7 +165,7 @@ async def test_the_node_that_holds_the_session_claims_it_as_it_was(world: World)
     claimed = await waiting(world)
     (again,) = await world.b.claim_waiting(B, now=at(500), unheld=False)
     assert again == replace(claimed, waited=True)
-    row = await row_of(world, claimed)
+    row = await row_of(world.b, claimed)
     assert (row.status, row.node, row.waits_for) == (OccurrenceStatus.RUNNING, B, None)
     assert (row.claimed_at, row.claims) == (T0, 1)
     assert await world.a.waiting_occurrences() == []
@@ -205,10 +201,8 @@ async def test_of_two_nodes_at_once_one_claims_it(world: World) -> None:
 
 async def test_attempts_are_counted_on(world: World) -> None:
     """One that waits before its second attempt goes on with that."""
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    await world.a.begin_run(run_for("first", claimed), node=A)
-    await world.a.finish_run(run_end("first", outcome=Outcome.FAILED), node=A)
+    claimed = await claimed_job(world.a)
+    await ran(world, run_for("first", claimed), run_end("first", outcome=Outcome.FAILED))
     await world.b.begin_run(new_run("r"), node=B)
     await wait(world, claimed)
     (again,) = await world.b.claim_waiting(B, now=at(5))
@@ -245,8 +239,7 @@ async def test_all_are_told_when_a_session_that_is_waited_for_is_free(
     world: World, free: Callable[[World], Awaitable[None]]
 ) -> None:
     await waiting(world)
-    heard = Heard()
-    world.a.on_notice(heard.append)
+    heard = listen(world.a)
     await free(world)
     await until(heard.expect(Notice.CRON))
     assert len(await world.a.claim_waiting(A, now=at(20))) == 1
@@ -254,8 +247,7 @@ async def test_all_are_told_when_a_session_that_is_waited_for_is_free(
 
 async def test_the_owner_is_told_that_something_waits(world: World) -> None:
     heard = Heard()
-    await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await world.b.begin_run(new_run("r"), node=B)
     await asyncio.sleep(0.05)
     world.b.on_notice(heard.append)
@@ -270,8 +262,7 @@ async def test_a_release_at_the_same_time_loses_no_notice(world: World) -> None:
         claimed = await claim_one(world.a)
         await world.b.begin_run(new_run(f"r{number}"), node=B)
         await world.b.finish_run(end(f"r{number}"), node=B)
-        heard = Heard()
-        world.a.on_notice(heard.append)
+        heard = listen(world.a)
         gone, _ = await asyncio.gather(wait(world, claimed), world.b.release_sessions(B, [HERS]))
         if gone:
             await until(heard.expect(Notice.CRON))
@@ -301,7 +292,7 @@ async def test_what_is_not_wanted_any_more_ends(
     """SPEC CRON-11."""
     claimed = await waiting(world)
     assert await change(world, claimed.job)
-    row = await row_of(world, claimed)
+    row = await row_of(world.b, claimed)
     assert (row.status, row.why, row.waits_for) == (OccurrenceStatus.SKIPPED, Why.BUSY, None)
     assert row.finished_at is not None
     assert await claimed_by(world) == {}
@@ -312,7 +303,7 @@ async def test_what_is_not_wanted_any_more_ends(
 async def test_what_is_still_wanted_keeps_waiting(world: World) -> None:
     claimed = await waiting(world)
     assert await world.a.change_job(renamed(claimed.job, "coffee"))
-    assert (await row_of(world, claimed)).status is OccurrenceStatus.WAITING
+    assert (await row_of(world.b, claimed)).status is OccurrenceStatus.WAITING
     assert (await kept(world.a, claimed.job)).running == claimed.id
     assert await claimed_by(world) == {B: [claimed.id]}
 
@@ -330,7 +321,7 @@ async def test_one_that_waits_can_be_ended_by_any_node(world: World) -> None:
     with pytest.raises(Fenced):
         await world.a.end_occurrence(stop, node=A)
     await world.a.end_occurrence(stop, node=None)
-    assert (await row_of(world, claimed)).status is OccurrenceStatus.CANCELLED
+    assert (await row_of(world.b, claimed)).status is OccurrenceStatus.CANCELLED
     assert (await kept(world.a, claimed.job)).running is None
     assert await claimed_by(world) == {}
 
@@ -345,8 +336,7 @@ async def test_one_that_a_node_has_claimed_meanwhile_is_not_ended(world: World) 
 async def manual(world: World) -> OccurrenceClaim:
     """One by hand that waits for the session of a run on node B."""
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_manual(world.a, job)
-    assert claimed is not None
+    claimed = await by_hand(world.a, job)
     await world.b.begin_run(new_run("r"), node=B)
     await wait(world, claimed)
     return claimed
@@ -365,9 +355,9 @@ async def test_one_by_hand_that_is_not_known_waits_again(world: World) -> None:
     claimed = await manual(world)
     await world.b.claim_waiting(B, now=at(5))
     await world.b.release_unclaimed([claimed.id], node=B)
-    assert (await row_of(world, claimed)).node == B
+    assert (await row_of(world.b, claimed)).node == B
     await world.b.release_unclaimed([], node=B)
-    row = await row_of(world, claimed)
+    row = await row_of(world.b, claimed)
     assert (row.status, row.waits_for) == (OccurrenceStatus.WAITING, HERS)
     assert await claimed_by(world) == {B: [claimed.id]}
 
@@ -379,5 +369,5 @@ async def test_a_run_of_it_ends_it(world: World) -> None:
     await world.b.begin_run(run, node=B)
     last = RunEnd(RunId("again"), Outcome.COMPLETED, at(9), occurrence=ended(claimed))
     await world.b.finish_run(last, node=B)
-    row = await row_of(world, claimed)
+    row = await row_of(world.b, claimed)
     assert (row.status, row.runs, row.waits_for) == (OccurrenceStatus.OK, ("again",), None)

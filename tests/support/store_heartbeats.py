@@ -142,3 +142,9 @@ def run_end(
     name: str, last: HeartbeatRunEnd | None = None, outcome: Outcome = Outcome.COMPLETED
 ) -> RunEnd:
     return RunEnd(RunId(name), outcome, at(9), heartbeat_run=last)
+
+
+async def by_hand(store: Store, agent: AgentName = AGENT, *, now: datetime = T0) -> HeartbeatClaim:
+    claimed = await manual(store, agent, now=now)
+    assert claimed is not None
+    return claimed

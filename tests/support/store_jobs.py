@@ -9,6 +9,7 @@ from itertools import count
 
 from goclaw_py.jobs.execution_models import (
     JobUpdate,
+    LoggedOccurrence,
     OccurrenceClaim,
     OccurrenceEnd,
     OccurrenceStatus,
@@ -118,3 +119,21 @@ async def kept(store: Store, job: Job) -> Job:
 
 def renamed(job: Job, slug: str) -> Job:
     return replace(job, spec=replace(job.spec, slug=slug))
+
+
+async def by_hand(store: Store, job: Job, *, now: datetime = T0) -> OccurrenceClaim:
+    claimed = await claim_manual(store, job, now=now)
+    assert claimed is not None
+    return claimed
+
+
+async def claimed_job(store: Store, job: Job | None = None) -> OccurrenceClaim:
+    """One that is due, added and claimed by node A."""
+    await added(store, job or a_job("tea"))
+    return await claim_one(store)
+
+
+async def row_of(store: Store, claimed: OccurrenceClaim) -> LoggedOccurrence:
+    found = await store.logged(claimed.id)
+    assert found is not None
+    return found

@@ -19,6 +19,7 @@ from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.pairing_codes import about_request
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
+    DeadLetter,
     InboxKind,
     InboxRow,
     NewInbox,
@@ -29,6 +30,7 @@ from goclaw_py.ports.store import (
     OutboxRow,
     PairingRequest,
     RunEnd,
+    Session,
     Store,
 )
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
@@ -252,3 +254,41 @@ class Heard(list[Notice]):
 
     def expect(self, *notices: Notice) -> Callable[[], bool]:
         return lambda: set(notices) <= set(self)
+
+
+def listen(store: Store) -> Heard:
+    """What a process is told from now on."""
+    heard = Heard()
+    store.on_notice(heard.append)
+    return heard
+
+
+async def recovered(world: World) -> datetime:
+    """Node A dies and B takes back what it left; returns the new now."""
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
+    return now
+
+
+async def todo(world: World, node: NodeId = A, *, now: datetime = T0) -> list[InboxRow]:
+    """What a node has to work on."""
+    store = world.a if node == A else world.b
+    return await store.claim_pending(node, now=now, places=PLACES)
+
+
+async def ran(world: World, run: NewRun, last: RunEnd | None = None) -> None:
+    """A run on node A from its begin to its end."""
+    await world.a.begin_run(run, node=A)
+    await world.a.finish_run(last or end(run.id), node=A)
+
+
+async def session_of(store: Store, key: SessionKey) -> Session:
+    found = await store.session(key)
+    assert found is not None
+    return found
+
+
+async def letter_of(store: Store, row: int) -> DeadLetter:
+    found = await store.dead_letter(row)
+    assert found is not None
+    return found
