@@ -53,9 +53,7 @@ def texts(checklist: Checklist) -> list[str]:
 
 
 @given(files)
-def test_every_text_is_a_checklist_and_what_it_carries_is_empty_exactly_if_it_is(
-    file: str,
-) -> None:
+def test_every_text_is_a_checklist_and_what_it_carries_is_empty_exactly_if_it_is(file: str) -> None:
     checklist = parse(file)
     assert checklist.text == file
     assert [item.number for item in checklist.items] == [*range(1, len(checklist.items) + 1)]
@@ -186,10 +184,7 @@ def test_a_time_is_due_exactly_when_a_job_with_it_would_have_run(
         assert bool(due.text) is (max(now, noted) >= following)
 
 
-@given(
-    st.integers(1, 200),
-    st.lists(st.integers(0, 90), min_size=1, max_size=60),
-)
+@given(st.integers(1, 200), st.lists(st.integers(0, 90), min_size=1, max_size=60))
 def test_an_interval_is_kept_on_any_grid_of_heartbeat_runs(minutes: int, gaps: list[int]) -> None:
     """Never earlier than its tolerance allows, and never later than the first run after it."""
     checklist = parse(f"- every {minutes} minutes: look")

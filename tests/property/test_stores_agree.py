@@ -7,30 +7,25 @@ and all that is left are compared.
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, InboxRow, NewRun, RunEnd, Stops, Summary, ToolCall
 from goclaw_py.store import upkeep_rules
+from tests.property.players import Player, both_do_the_same
 from tests.support.postgres import Database
 from tests.support.stores import (
     AGENT,
-    APOLOGY,
     PLACES,
     A,
-    InMemory,
-    World,
-    a_node,
     an_id,
     at,
     end,
@@ -39,65 +34,26 @@ from tests.support.stores import (
     key_of,
     new_run,
     say,
-    world_on,
 )
 
 pytestmark = pytest.mark.real_time
 
-Item = TypeVar("Item")
-
 CHATS = [Target("telegram", "default", chat) for chat in ("100", "200", "300")]
-STEPS = 60
 OUTCOMES = [Outcome.COMPLETED, Outcome.INTERRUPTED, Outcome.CANCELLED, Outcome.FAILED]
 
 
 @dataclass(slots=True)
-class Player:
-    """Plays one history on one store, and keeps what that answered."""
-
-    world: World
-    chance: random.Random
-    told: list[object] = field(default_factory=list)
+class Chats(Player):
     rows: dict[str, InboxRow] = field(default_factory=dict)
     """All messages, by external id."""
-    runs: dict[RunId, tuple[Target, frozenset[int]]] = field(default_factory=dict)
-    """Runs that work, with the rows that they began with."""
     began: dict[RunId, tuple[SessionKey, tuple[int, ...]]] = field(default_factory=dict)
     """All runs, with the places of the entries that they were told."""
-    numbers: int = 0
-    second: int = 0
 
-    async def play(self) -> None:
-        moves: list[Callable[[], Awaitable[object]]] = [
-            self.accept,
-            self.accept,
-            self.stop,
-            self.begin,
-            self.begin,
-            self.draft,
-            self.draft,
-            self.finish,
-            self.finish,
-            self.settle,
-            self.retry,
-            self.crash,
-            self.leave,
-            self.look,
-            self.child,
-            self.pin,
-            self.reset,
-            self.count,
-            self.move,
-            self.sweep,
-        ]
-        for _ in range(STEPS):
-            self.second += 1
-            await self.world.stay_alive(at(self.second))
-            move = self.chance.choice(moves)
-            try:
-                self.told.append((move.__name__, await move()))
-            except StoreError as error:
-                self.told.append((move.__name__, type(error).__name__))
+    moves = (
+        "accept accept stop begin begin draft draft finish finish settle retry crash "
+        "leave look child pin reset count move sweep"
+    )
+    steps = 60
 
     async def accept(self) -> object:
         batch = [inbox(self.number(), self.chat()) for _ in range(self.chance.randint(1, 3))]
@@ -257,22 +213,6 @@ class Player:
         free = [row for row in rows if row not in busy]
         return await self.world.a.retry_dead_letters(free, now=at(self.second))
 
-    async def crash(self) -> object:
-        if self.chance.random() < 0.5:
-            return None
-        now = at(self.second)
-        await self.world.a.end_lease(A, now=now)
-        recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
-        await self._come_back()
-        return [(cut.run_id, cut.session, cut.outcome) for cut in recovery.cut_runs]
-
-    async def leave(self) -> object:
-        if self.chance.random() < 0.5:
-            return None
-        await self.world.a.leave(A, now=at(self.second))
-        await self._come_back()
-        return None
-
     async def sweep(self) -> object:
         """What ended some time ago is as old as can be; what waits for an operator too, or not."""
         then = at(self.second - self.chance.randint(0, 20))
@@ -318,21 +258,15 @@ class Player:
             ],
         }
 
-    async def _come_back(self) -> None:
-        self.runs.clear()
-        await self.world.a.join(a_node(A))
-        await self.world.stay_alive(at(self.second))
+    def refused(self, error: Exception) -> str:
+        return type(error).__name__
+
+    async def come_back(self) -> None:
+        await Player.come_back(self)
         await self.world.a.claim_pending(A, now=at(self.second), places=PLACES)
 
     def chat(self) -> Target:
         return self.chance.choice(CHATS)
-
-    def number(self) -> int:
-        self.numbers += 1
-        return self.numbers
-
-    def some(self, items: Iterable[Item]) -> list[Item]:
-        return [item for item in items if self.chance.random() < 0.4]
 
 
 async def _all(calls: Sequence[Coroutine[Any, Any, object]]) -> object:
@@ -342,13 +276,4 @@ async def _all(calls: Sequence[Coroutine[Any, Any, object]]) -> object:
 
 @pytest.mark.parametrize("seed", range(40))
 async def test_both_stores_tell_and_keep_the_same(postgres_database: Database, seed: int) -> None:
-    async with world_on(postgres_database) as real, world_on(InMemory()) as memory:
-        players = [Player(world, random.Random(seed)) for world in (real, memory)]
-        for player in players:
-            await player.play()
-        mine, theirs = players
-        for step, (one, other) in enumerate(zip(mine.told, theirs.told, strict=True)):
-            assert one == other, f"step {step} of {mine.told[: step + 1]}"
-        kept = await theirs.left()
-        for what, found in (await mine.left()).items():
-            assert found == kept[what], f"{what} after {mine.told}"
+    await both_do_the_same(Chats, postgres_database, seed)

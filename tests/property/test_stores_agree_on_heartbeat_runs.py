@@ -6,12 +6,9 @@ are compared.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import TypeVar
 
 import pytest
 
@@ -22,35 +19,21 @@ from goclaw_py.heartbeat.models import (
     HeartbeatRunStatus,
     Skip,
 )
-from goclaw_py.model.errors import HeartbeatError, StoreError
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, RunId
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import InboxKind, NewInbox
+from tests.property.players import Player, both_do_the_same
 from tests.support.postgres import Database
 from tests.support.store_heartbeats import run_end, run_for
-from tests.support.stores import (
-    APOLOGY,
-    T0,
-    A,
-    InMemory,
-    World,
-    a_node,
-    at,
-    inbox,
-    new_run,
-    world_on,
-)
+from tests.support.stores import T0, A, at, inbox, new_run
 
 pytestmark = pytest.mark.real_time
-
-Item = TypeVar("Item")
 
 AGENTS = [AgentName(name) for name in ("ann", "bob", "default")]
 CHATS = [Target("telegram", "default", chat) for chat in ("100", "200")]
 KEYS = ["", "pump", "tank"]
-STEPS = 90
 ENDS = [
     HeartbeatRunStatus.OK,
     HeartbeatRunStatus.ALERTED,
@@ -63,63 +46,23 @@ OUTCOMES = ["ok", "alerted", "delivery_failed", "skipped", "skipped:empty", "los
 
 
 @dataclass(slots=True)
-class Player:
-    """Plays one history on one store, and keeps what that answered."""
-
-    world: World
-    chance: random.Random
-    told: list[object] = field(default_factory=list)
+class Heartbeats(Player):
     claims: list[HeartbeatClaim] = field(default_factory=list)
     """All that was ever claimed."""
-    runs: dict[RunId, HeartbeatClaim | None] = field(default_factory=dict)
-    """Runs that work; those of chats for no heartbeat run."""
     events: list[int] = field(default_factory=list)
-    numbers: int = 0
-    second: int = 0
 
-    async def play(self) -> None:
-        moves: list[Callable[[], Awaitable[object]]] = [
-            self.plan,
-            self.plan,
-            self.switch,
-            self.wake,
-            self.wake,
-            self.claim,
-            self.claim,
-            self.claim,
-            self.claim_manual,
-            self.defer,
-            self.begin,
-            self.begin,
-            self.finish,
-            self.finish,
-            self.end,
-            self.end,
-            self.give_back,
-            self.crash,
-            self.leave,
-            self.move,
-            self.event,
-            self.talk,
-            self.send,
-            self.drop,
-            self.tell,
-            self.look,
-        ]
-        for _ in range(STEPS):
-            self.second += self.chance.randint(1, 9)
-            await self.world.stay_alive(at(self.second))
-            move = self.chance.choice(moves)
-            try:
-                self.told.append((move.__name__, await move()))
-            except (StoreError, HeartbeatError) as error:
-                self.told.append((move.__name__, str(error)))
-            self.told.append(await self.standing())
+    moves = (
+        "plan plan switch wake wake claim claim claim claim_manual defer begin begin "
+        "finish finish end end give_back crash leave move event talk send drop tell look"
+    )
+    steps = 90
+    pause_s = 9
+    likely = 0.5
 
-    async def standing(self) -> object:
-        store = self.world.a
-        wakes = self.chance.random() < 0.5
-        return await store.heartbeats(), await store.next_heartbeat_due(AGENTS, wakes=wakes)
+    async def after_a_move(self) -> None:
+        store, wakes = self.world.a, self.chance.random() < 0.5
+        due_at = await store.next_heartbeat_due(AGENTS, wakes=wakes)
+        self.told.append((await store.heartbeats(), due_at))
 
     async def plan(self) -> None:
         intervals = [
@@ -234,36 +177,6 @@ class Player:
         else:
             await self.world.a.release_unclaimed_heartbeats(ids, node=A)
 
-    async def crash(self) -> object:
-        if self.chance.random() < 0.5:
-            return None
-        now = at(self.second)
-        await self.world.a.end_lease(A, now=now)
-        recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
-        await self._come_back()
-        return [(cut.run_id, cut.outcome) for cut in recovery.cut_runs]
-
-    async def leave(self) -> object:
-        if self.chance.random() < 0.5:
-            return None
-        await self.world.a.leave(A, now=at(self.second))
-        await self._come_back()
-        return None
-
-    async def _come_back(self) -> None:
-        self.runs.clear()
-        await self.world.a.join(a_node(A))
-        await self.world.stay_alive(at(self.second))
-
-    async def move(self) -> object:
-        """A chat gets the id of the other one, or a new one. Its old id is used again."""
-        old, new = self.chance.choice([("100", "200"), ("200", "100"), ("100", "300")])
-        if self.chance.random() < 0.6:
-            return None
-        return await self.world.a.move_chat(
-            "telegram", "default", old=old, new=new, now=at(self.second)
-        )
-
     async def event(self) -> object:
         wake = self.chance.random() < 0.3
         event = await self.world.a.add_event(
@@ -350,25 +263,9 @@ class Player:
     def agent(self) -> AgentName:
         return self.chance.choice(AGENTS)
 
-    def number(self) -> int:
-        self.numbers += 1
-        return self.numbers
-
-    def some(self, items: Iterable[Item]) -> list[Item]:
-        return [item for item in items if self.chance.random() < 0.5]
-
 
 @pytest.mark.parametrize("seed", range(40))
 async def test_both_stores_do_the_same_with_heartbeats(
     postgres_database: Database, seed: int
 ) -> None:
-    async with world_on(postgres_database) as real, world_on(InMemory()) as memory:
-        players = [Player(world, random.Random(seed)) for world in (real, memory)]
-        for player in players:
-            await player.play()
-        mine, theirs = players
-        for step, (one, other) in enumerate(zip(mine.told, theirs.told, strict=True)):
-            assert one == other, f"step {step} of {mine.told[: step + 1]}"
-        kept = await theirs.left()
-        for what, found in (await mine.left()).items():
-            assert found == kept[what], f"{what} after {mine.told}"
+    await both_do_the_same(Heartbeats, postgres_database, seed)

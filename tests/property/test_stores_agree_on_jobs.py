@@ -7,11 +7,9 @@ and all that is left are compared.
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TypeVar
 
 import pytest
 
@@ -23,37 +21,23 @@ from goclaw_py.jobs.execution_models import (
     Why,
 )
 from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.errors import JobError, StoreError
+from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import JobId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import JobQuery
+from tests.property.players import Player, both_do_the_same
 from tests.support.postgres import Database
 from tests.support.store_jobs import a_spec, run_end, run_for
-from tests.support.stores import (
-    APOLOGY,
-    A,
-    B,
-    InMemory,
-    World,
-    a_node,
-    at,
-    key_of,
-    new_run,
-    say,
-    world_on,
-)
+from tests.support.stores import A, B, at, key_of, new_run, say
 
 pytestmark = pytest.mark.real_time
-
-Item = TypeVar("Item")
 
 CHATS = [Target("telegram", "default", chat) for chat in ("100", "200")]
 OWNERS = [Owner(f"telegram:direct:{chat.chat}") for chat in CHATS]
 SLUGS = ["tea", "coffee", "milk", "water"]
-STEPS = 80
 ENDS = [
     OccurrenceStatus.OK,
     OccurrenceStatus.FAILED,
@@ -63,60 +47,18 @@ ENDS = [
 
 
 @dataclass(slots=True)
-class Player:
-    """Plays one history on one store, and keeps what that answered."""
-
-    world: World
-    chance: random.Random
-    told: list[object] = field(default_factory=list)
+class Jobs(Player):
     claims: list[OccurrenceClaim] = field(default_factory=list)
     """All that was ever claimed."""
-    runs: dict[RunId, OccurrenceClaim] = field(default_factory=dict)
-    """Runs that work."""
     held: list[tuple[RunId, Target]] = field(default_factory=list)
     """Those of the other node, which hold the sessions of chats."""
-    numbers: int = 0
-    second: int = 0
 
-    async def play(self) -> None:
-        moves: list[Callable[[], Awaitable[object]]] = [
-            self.add,
-            self.add,
-            self.add,
-            self.change,
-            self.delete,
-            self.claim,
-            self.claim,
-            self.claim,
-            self.claim_manual,
-            self.begin,
-            self.begin,
-            self.finish,
-            self.finish,
-            self.end,
-            self.end,
-            self.give_back,
-            self.hold,
-            self.hold,
-            self.wait,
-            self.wait,
-            self.claim_waiting,
-            self.end_waiting,
-            self.crash,
-            self.leave,
-            self.move,
-            self.zone,
-            self.send,
-            self.look,
-        ]
-        for _ in range(STEPS):
-            self.second += 1
-            await self.world.stay_alive(at(self.second))
-            move = self.chance.choice(moves)
-            try:
-                self.told.append((move.__name__, await move()))
-            except (StoreError, JobError) as error:
-                self.told.append((move.__name__, str(error)))
+    moves = (
+        "add add add change delete claim claim claim claim_manual begin begin finish "
+        "finish end end give_back hold hold wait wait claim_waiting end_waiting crash "
+        "leave move zone send look"
+    )
+    steps = 80
 
     async def add(self) -> None:
         """Of one owner after the other: who comes first is chance where they come at once."""
@@ -278,36 +220,6 @@ class Player:
             await self.world.a.end_occurrence(self.an_end(one), node=None)
         return waiting
 
-    async def crash(self) -> object:
-        if self.chance.random() < 0.5:
-            return None
-        now = at(self.second)
-        await self.world.a.end_lease(A, now=now)
-        recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
-        await self._come_back()
-        return [(cut.run_id, cut.outcome) for cut in recovery.cut_runs]
-
-    async def leave(self) -> object:
-        if self.chance.random() < 0.5:
-            return None
-        await self.world.a.leave(A, now=at(self.second))
-        await self._come_back()
-        return None
-
-    async def _come_back(self) -> None:
-        self.runs.clear()
-        await self.world.a.join(a_node(A))
-        await self.world.stay_alive(at(self.second))
-
-    async def move(self) -> object:
-        """A chat gets the id of the other one, or a new one. Its old id is used again."""
-        old, new = self.chance.choice([("100", "200"), ("200", "100"), ("100", "300")])
-        if self.chance.random() < 0.6:
-            return None
-        return await self.world.a.move_chat(
-            "telegram", "default", old=old, new=new, now=at(self.second)
-        )
-
     async def zone(self) -> object:
         owner = self.chance.choice(OWNERS)
         await self.world.a.choose_zone(owner, self.chance.choice([None, "Asia/Tokyo", "UTC"]))
@@ -364,13 +276,6 @@ class Player:
         found = (await self.world.a.jobs(JobQuery(limit=1000))).jobs
         return self.chance.choice(found) if found else None
 
-    def number(self) -> int:
-        self.numbers += 1
-        return self.numbers
-
-    def some(self, items: Iterable[Item]) -> list[Item]:
-        return [item for item in items if self.chance.random() < 0.4]
-
 
 async def _quiet(call: Awaitable[object]) -> object:
     try:
@@ -385,13 +290,4 @@ async def _all(calls: Sequence[Awaitable[object]]) -> object:
 
 @pytest.mark.parametrize("seed", range(40))
 async def test_both_stores_do_the_same_with_jobs(postgres_database: Database, seed: int) -> None:
-    async with world_on(postgres_database) as real, world_on(InMemory()) as memory:
-        players = [Player(world, random.Random(seed)) for world in (real, memory)]
-        for player in players:
-            await player.play()
-        mine, theirs = players
-        for step, (one, other) in enumerate(zip(mine.told, theirs.told, strict=True)):
-            assert one == other, f"step {step} of {mine.told[: step + 1]}"
-        kept = await theirs.left()
-        for what, found in (await mine.left()).items():
-            assert found == kept[what], f"{what} after {mine.told}"
+    await both_do_the_same(Jobs, postgres_database, seed)

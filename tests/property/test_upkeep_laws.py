@@ -13,14 +13,14 @@ import pytest
 
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxState
-from tests.property.test_stores_agree import Player
-from tests.support.stores import PLACES, A, InMemory, at, end, world_on
+from tests.property.test_stores_agree import Chats
+from tests.support.stores import PLACES, A, InMemory, World, at, end, world_on
 
 LATER = at(0) + timedelta(days=1000)
 SEEDS = range(60)
 
 
-async def sweep(player: Player) -> None:
+async def sweep(player: Chats) -> None:
     """Forget everything that may go, as if it were years later."""
     store = player.world.a
     for stretch in (store.sweep_inbox, store.sweep_outbox):
@@ -33,7 +33,7 @@ async def sweep(player: Player) -> None:
             pass
 
 
-async def open_things(player: Player) -> dict[str, object]:
+async def open_things(player: Chats) -> dict[str, object]:
     """All that has not ended, and the conversations of chats."""
     store = player.world.a
     chats = [one for one in await store.sessions(limit=1000) if ":subagent:" not in one.key]
@@ -49,7 +49,7 @@ async def open_things(player: Player) -> dict[str, object]:
     }
 
 
-async def ends(player: Player) -> list[object]:
+async def ends(player: Chats) -> list[object]:
     """What is told when everything that is open comes to its end."""
     store, now = player.world.a, at(player.second + 1)
     for run in await store.runs(limit=1000, active=True):
@@ -59,40 +59,34 @@ async def ends(player: Player) -> list[object]:
     return [pending, await store.recover(now=LATER, max_attempts=2, apology="sorry")]
 
 
+async def played(world: World, seed: int) -> Chats:
+    player = Chats(world, random.Random(seed))
+    await player.play()
+    return player
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_nothing_that_has_not_ended_is_forgotten(seed: int) -> None:
+async def test_nothing_that_has_not_ended_is_forgotten_and_what_stays_is_still_needed(
+    seed: int,
+) -> None:
     async with world_on(InMemory()) as world:
-        player = Player(world, random.Random(seed))
-        await player.play()
+        player = await played(world, seed)
         before = await open_things(player)
         await sweep(player)
         assert await open_things(player) == before
+        active = {run.id for run in await world.a.runs(limit=1000, active=True)}
+        drafts = {draft.run_id for draft in await world.a.drafts()}
+        assert {run.id for run in await world.a.runs(limit=1000)} == active | drafts
+        if not drafts:
+            left = [await world.a.dead_letter(one.id) for one in player.rows.values()]
+            ended = [one.row for one in left if one and one.row.outcome is not None]
+            assert {row.run_id for row in ended} <= active
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_what_has_not_ended_ends_as_if_nothing_were_forgotten(seed: int) -> None:
     async with world_on(InMemory()) as swept, world_on(InMemory()) as whole:
-        players = [Player(world, random.Random(seed)) for world in (swept, whole)]
-        for player in players:
-            await player.play()
-        await sweep(players[0])
-        mine, theirs = [await ends(player) for player in players]
-        assert mine == theirs
-        assert await open_things(players[0]) == await open_things(players[1])
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-async def test_what_stays_though_it_has_ended_is_still_needed(seed: int) -> None:
-    async with world_on(InMemory()) as world:
-        player = Player(world, random.Random(seed))
-        await player.play()
-        await sweep(player)
-        active = {run.id for run in await world.a.runs(limit=1000, active=True)}
-        drafts = {draft.run_id for draft in await world.a.drafts()}
-        assert {run.id for run in await world.a.runs(limit=1000)} == active | drafts
-        if not drafts:
-            left = [
-                row for one in player.rows.values() if (row := await world.a.dead_letter(one.id))
-            ]
-            ended = [row.row for row in left if row.row.outcome is not None]
-            assert {row.run_id for row in ended} <= active
+        mine, theirs = await played(swept, seed), await played(whole, seed)
+        await sweep(mine)
+        assert await ends(mine) == await ends(theirs)
+        assert await open_things(mine) == await open_things(theirs)

@@ -26,10 +26,7 @@ def test_nodes_that_are_alike_are_not_worth_a_word() -> None:
 @pytest.mark.parametrize(
     ("there", "words"),
     [
-        (
-            replace(THERE, release="1.1"),
-            "node n2 (beta, pid 42) runs release 1.1, this one 1.0",
-        ),
+        (replace(THERE, release="1.1"), "node n2 (beta, pid 42) runs release 1.1, this one 1.0"),
         (
             replace(THERE, state=NodeState(settings={"lanes": "9", "queue": "2", "web": "4"})),
             "node n2 (beta, pid 42) has other settings here: [agents], [lanes], [web]",
@@ -57,12 +54,7 @@ async def test_only_live_others_count_and_only_as_long_as_they_differ(
     database = MemoryDatabase()
     store, clock = MemoryStore(database), LoopClock()
     cluster = Membership(
-        store,
-        clock,
-        "1.0",
-        on_recovery=lambda _: None,
-        on_lost=lambda: None,
-        state=lambda: HERE,
+        store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda: None, state=lambda: HERE
     )
     await cluster.join()
     assert (await store.nodes())[0].state == HERE

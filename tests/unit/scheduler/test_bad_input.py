@@ -69,15 +69,6 @@ def test_a_drop_policy_may_be_given_by_its_name(drop: Drop) -> None:
     assert QueuePolicy(drop=drop.value).drop is drop  # type: ignore[arg-type]  # a word on purpose
 
 
-def test_a_policy_with_huge_numbers_works() -> None:
-    """SPEC QUEUE-1, QUEUE-5."""
-    shell = Shell({"main": HUGE})
-    policy = QueuePolicy(capacity=HUGE, concurrency=HUGE)
-    for number in range(50):
-        shell.submit(str(number), policy=policy)
-    assert len(shell.working) == 50
-
-
 # ---------------------------------------------------------------------- lanes, agents, grace
 
 
@@ -132,13 +123,6 @@ def test_an_unknown_lane_cannot_be_closed_resized_or_looked_into() -> None:
         with pytest.raises(UnknownLane, match="there is no lane 'mian'; there are: main, subagent"):
             ask()
     assert not shell.lane("main").closed
-
-
-def test_a_lane_may_be_closed_twice() -> None:
-    """SPEC LANE-6."""
-    shell = Shell()
-    shell.close_lane("main")
-    assert shell.close_lane("main") == []
 
 
 # ---------------------------------------------------------------------- requests
@@ -245,15 +229,6 @@ def test_a_run_is_not_put_away_before_its_task_has_ended(state: str) -> None:
         with pytest.raises(IllegalTransition, match=f"a: {state} cannot become finishing"):
             shell.done("a")
     assert shell.state("a") == state
-
-
-def test_a_stopping_run_is_not_put_away_before_its_task_has_ended() -> None:
-    """SPEC QUEUE-2."""
-    shell = Shell()
-    shell.submit("a")
-    shell.stop()
-    with pytest.raises(IllegalTransition, match="a: stopping cannot become done"):
-        shell.release("a")
 
 
 def test_what_is_over_may_be_finished_and_released_again_without_effect() -> None:

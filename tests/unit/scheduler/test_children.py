@@ -6,7 +6,6 @@ import pytest
 
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
-from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import RunState, WaitsFor
 from tests.unit.scheduler.family import ask, one_slot
 from tests.unit.scheduler.shell import INTERRUPT, TYPING, Shell, told
@@ -40,54 +39,6 @@ def test_children_run_inside_a_slot_one_at_a_time_first_come_first_served() -> N
     assert told(shell.done("b")) == ["end b: completed", "start c"]
 
 
-def test_a_free_slot_of_the_lane_is_not_for_a_child_that_waits_for_its_turn() -> None:
-    """SPEC LANE-8: one at a time, whatever the lane has."""
-    shell = Shell({"main": 2})
-    shell.submit("run")
-    ask(shell, "a", "run")
-    ask(shell, "b", "run")
-    assert shell.started == ["run", "a"]
-    assert (shell.lane().active, shell.lane().waiting) == (1, 0)
-    shell.submit("other", "other")
-    assert shell.started == ["run", "a", "other"]
-
-
-def test_a_grandchild_runs_inside_the_same_slot() -> None:
-    """SPEC LANE-8."""
-    shell = one_slot()
-    ask(shell, "child", "run")
-    ask(shell, "grandchild", "child")
-    assert shell.occupants() == ["run", "child", "grandchild"]
-    assert shell.lane().active == 1
-    for name in ("grandchild", "child", "run"):
-        shell.done(name)
-    shell.assert_nothing_left()
-
-
-def test_a_second_child_waits_until_the_first_and_its_own_child_have_ended() -> None:
-    """SPEC LANE-8."""
-    shell = one_slot()
-    ask(shell, "a", "run")
-    ask(shell, "a1", "a")
-    ask(shell, "b", "run")
-    shell.done("a1")
-    assert shell.state("b") is RunState.READY
-    shell.done("a")
-    assert shell.state("b") is RunState.RUNNING
-
-
-def test_a_child_in_a_lane_that_no_ancestor_holds_takes_a_slot_of_that_lane() -> None:
-    """SPEC LANE-8."""
-    shell = Shell({"main": 1, "subagent": 1})
-    shell.submit("run")
-    ask(shell, "a", "run", lane="subagent")
-    ask(shell, "b", "run", lane="subagent")
-    assert shell.lane("subagent").active == 1
-    assert shell.view("b").waits_for is WaitsFor.LANE
-    shell.done("a")
-    assert shell.state("b") is RunState.RUNNING
-
-
 def test_a_grandchild_runs_inside_the_slot_of_the_nearest_ancestor_in_its_lane() -> None:
     """SPEC LANE-8: an ancestor, not only the parent."""
     shell = Shell({"main": 1, "subagent": 1})
@@ -109,25 +60,6 @@ def test_a_child_that_nobody_waits_for_queues_like_everybody() -> None:
     shell.assert_nothing_left()
 
 
-def test_who_does_not_wait_for_his_child_lends_no_slot_to_his_grandchild() -> None:
-    """SPEC LANE-8: the run above goes on working in its slot."""
-    shell = Shell({"main": 1, "subagent": 1})
-    shell.submit("run")
-    shell.submit("child", "sub", lane="subagent", parent="run")
-    ask(shell, "grandchild", "child", lane="main")
-    assert shell.view("grandchild").waits_for is WaitsFor.LANE
-
-
-def test_guests_count_in_the_statistics_of_the_lane_they_work_in() -> None:
-    """SPEC LANE-7, LANE-8."""
-    shell = one_slot()
-    ask(shell, "child", "run")
-    shell.done("child", Outcome.FAILED)
-    shell.done("run")
-    lane = shell.lane()
-    assert (lane.started, lane.finished, lane.failed, lane.active) == (2, 2, 1, 0)
-
-
 # ---------------------------------------------------------------------- limits
 
 
@@ -143,15 +75,6 @@ def test_a_run_has_at_most_three_ancestors() -> None:
     assert DEFAULT_NESTING.depth == 3
 
 
-def test_depth_is_limited_for_children_that_nobody_waits_for_too() -> None:
-    """SPEC LANE-8."""
-    shell = Shell({"main": 9})
-    shell.submit("0", "session 0")
-    for depth in range(1, 5):
-        shell.submit(str(depth), f"session {depth}", parent=str(depth - 1))
-    assert shell.ended == {"4": (Outcome.REJECTED, Reason.TOO_DEEP)}
-
-
 def test_a_run_has_at_most_eight_live_children() -> None:
     """SPEC LANE-8: waiting ones count, ended ones do not."""
     shell = one_slot()
@@ -162,16 +85,6 @@ def test_a_run_has_at_most_eight_live_children() -> None:
     shell.done("0")
     assert ask(shell, "another", "run") == []
     assert DEFAULT_NESTING.children == 8
-
-
-def test_grandchildren_do_not_count_as_children() -> None:
-    """SPEC LANE-8."""
-    shell = Shell({"main": 1})
-    shell.submit("run")
-    ask(shell, "child", "run")
-    for number in range(DEFAULT_NESTING.children):
-        ask(shell, f"grandchild {number}", "child")
-    assert ask(shell, "second", "run") == []
 
 
 def test_depth_and_number_of_children_are_settings() -> None:
@@ -205,40 +118,7 @@ def test_a_run_that_ends_or_has_ended_has_no_more_children(end: str) -> None:
     assert ask(shell, "child", parent) == ["end child: rejected, parent_ended"]
 
 
-def test_a_run_that_has_not_started_has_no_children() -> None:
-    """SPEC LANE-8."""
-    shell = one_slot()
-    shell.submit("waits")
-    assert ask(shell, "child", "waits") == ["end child: rejected, parent_ended"]
-
-
-def test_a_refused_child_leaves_nothing_behind() -> None:
-    """SPEC LANE-8, QUEUE-10: its id is free again."""
-    shell = Shell()
-    shell.submit("child", "sub", parent="nobody", deadline_s=5, awaited=True)
-    shell.assert_nothing_left()
-
-
-def test_a_child_for_a_closed_lane_is_rejected_although_its_parent_holds_a_slot() -> None:
-    """SPEC LANE-6, LANE-8."""
-    shell = one_slot()
-    ask(shell, "runs", "run")
-    ask(shell, "waits", "run")
-    shell.close_lane("main")
-    assert shell.ended == {"waits": (Outcome.REJECTED, Reason.LANE_CLOSED)}
-    assert ask(shell, "late", "run") == ["end late: rejected, lane_closed"]
-    assert shell.state("runs") is RunState.RUNNING
-
-
 # ---------------------------------------------------------------------- no messages
-
-
-def test_a_child_is_not_debounced() -> None:
-    """SPEC QUEUE-6: it is no message of somebody who types."""
-    shell = Shell()
-    shell.submit("run", "other")
-    shell.submit("child", sender="ann", policy=TYPING, parent="run", cut=True)
-    assert shell.state("child") is RunState.RUNNING
 
 
 def test_a_message_does_not_join_a_child_of_its_sender() -> None:
@@ -250,15 +130,6 @@ def test_a_message_does_not_join_a_child_of_its_sender() -> None:
     shell.submit("child", sender="ann", policy=TYPING, parent="run")
     shell.submit("more", sender="ann", policy=TYPING)
     assert shell.joined == {"more": "message"}
-
-
-def test_a_message_does_not_join_a_child_that_waits_for_its_lane() -> None:
-    """SPEC LANE-8, QUEUE-6."""
-    shell = one_slot()
-    shell.submit("child", "group", sender="ann", policy=TYPING, parent="run")
-    assert shell.state("child") is RunState.READY
-    shell.submit("message", "group", sender="ann", policy=TYPING)
-    assert shell.joined == {}
 
 
 def test_a_child_in_interrupt_mode_interrupts_nothing() -> None:
@@ -279,13 +150,3 @@ def test_a_rejected_child_leaves_its_senders_buffer_alone() -> None:
     assert shell.ended == {"child": CIRCLE}
     shell.submit("more", sender="ann", policy=TYPING)
     assert shell.joined == {"more": "typed"}
-
-
-def test_a_child_counts_as_one_that_waits_in_its_session() -> None:
-    """SPEC QUEUE-5, LANE-8."""
-    shell = Shell({"main": 9})
-    shell.submit("run", "one")
-    shell.submit("busy", "two")
-    ask(shell, "child", "run", session="two", policy=QueuePolicy(capacity=1))
-    shell.submit("new", "two", policy=QueuePolicy(capacity=1))
-    assert shell.ended == {"child": (Outcome.DROPPED, Reason.QUEUE_DROPPED)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState, WaitsFor
 from tests.unit.scheduler.family import ask
 from tests.unit.scheduler.shell import GROUP, Shell
@@ -42,19 +41,6 @@ def test_a_child_in_another_lane_queues_while_somebody_there_can_still_end() -> 
     assert shell.view("b").lane == "main"
 
 
-def test_a_circle_over_three_lanes_is_found() -> None:
-    """SPEC LANE-8."""
-    shell = Shell({"main": 1, "subagent": 1, "cron": 1})
-    for name, lane in (("a", "main"), ("b", "subagent"), ("c", "cron")):
-        shell.submit(name, name, lane=lane)
-    assert ask(shell, "a1", "a", lane="subagent") == []
-    assert ask(shell, "b1", "b", lane="cron") == []
-    assert ask(shell, "c1", "c", lane="main") == ["start c1"]
-    for name in ("c1", "c", "b1", "b", "a1", "a"):
-        shell.done(name)
-    shell.assert_nothing_left()
-
-
 def test_a_circle_through_a_guest_that_waits_is_found() -> None:
     """SPEC LANE-8: who waits for his turn in a slot waits for the guest who is in it."""
     shell = Shell({"main": 1, "subagent": 1})
@@ -87,26 +73,6 @@ def test_a_child_in_its_parents_own_session_starts_if_there_is_room() -> None:
     assert ask(shell, "child", "run", session="group", policy=GROUP) == ["start child"]
 
 
-def test_a_child_that_nobody_waits_for_may_queue_in_its_parents_session() -> None:
-    """SPEC LANE-8."""
-    shell = Shell()
-    shell.submit("run", "chat")
-    shell.submit("child", "chat", parent="run")
-    shell.done("run")
-    assert shell.started == ["run", "child"]
-
-
-def test_a_circle_through_two_sessions_is_rejected() -> None:
-    """SPEC LANE-8."""
-    shell = Shell({"main": 9})
-    shell.submit("a", "one")
-    shell.submit("b", "two")
-    assert ask(shell, "a child", "a", session="two") == []
-    assert ask(shell, "b child", "b", session="one") == ["end b child: rejected, waits_for_itself"]
-    shell.done("b")
-    assert shell.state("a child") is RunState.RUNNING
-
-
 def test_a_child_behind_a_message_that_waits_for_its_parents_session_is_rejected() -> None:
     """SPEC LANE-8: those before it in the line count too."""
     shell = Shell({"main": 1, "subagent": 9})
@@ -130,18 +96,6 @@ def test_a_child_behind_a_message_that_can_start_queues() -> None:
     assert shell.state("child") is RunState.RUNNING
 
 
-def test_a_child_behind_an_interrupting_message_waits_for_it() -> None:
-    """SPEC LANE-8, QUEUE-3: that one starts when those that it cancelled have ended."""
-    shell = Shell({"main": 9})
-    shell.submit("other", "one", policy=GROUP)
-    shell.submit("now", "one", policy=QueuePolicy(mode=Mode.INTERRUPT, concurrency=3))
-    shell.submit("run", "two")
-    assert ask(shell, "queued", "run", session="one", policy=GROUP) == []
-    shell.done("other")
-    shell.done("now")
-    assert shell.state("queued") is RunState.RUNNING
-
-
 def test_a_child_of_its_parents_agent_takes_no_slot_of_the_agent() -> None:
     """SPEC AGENT-3, LANE-8: one of the two works at a time."""
     shell = Shell({"main": 9}, agents={"main": 1})
@@ -157,17 +111,6 @@ def test_a_child_of_its_parents_agent_takes_no_slot_of_the_agent() -> None:
     shell.assert_nothing_left()
 
 
-def test_a_child_of_another_agent_waits_for_that_agent() -> None:
-    """SPEC AGENT-3, LANE-8."""
-    shell = Shell({"main": 9}, agents={"second": 1})
-    shell.submit("busy", "other", agent="second")
-    shell.submit("run")
-    assert ask(shell, "child", "run", agent="second") == []
-    assert shell.view("child").waits_for is WaitsFor.AGENT
-    shell.done("busy")
-    assert shell.state("child") is RunState.RUNNING
-
-
 def test_a_circle_through_two_agents_is_rejected() -> None:
     """SPEC AGENT-3, LANE-8."""
     shell = Shell({"main": 9}, agents={"a": 1, "b": 1})
@@ -178,24 +121,3 @@ def test_a_circle_through_two_agents_is_rejected() -> None:
     assert ask(shell, "b child", "b run", agent="a") == rejected
     shell.done("b run")
     assert shell.state("a child") is RunState.RUNNING
-
-
-def test_a_child_that_nobody_waits_for_takes_a_slot_of_the_agent() -> None:
-    """SPEC AGENT-3."""
-    shell = Shell({"main": 9}, agents={"main": 1})
-    shell.submit("run")
-    shell.submit("child", "sub", parent="run")
-    assert shell.state("child") is RunState.QUEUED
-
-
-def test_a_grandchild_of_an_agent_whose_run_above_has_ended_takes_a_slot_of_it() -> None:
-    """SPEC AGENT-3. It took none, and the agent worked on one run too many."""
-    shell = Shell({"main": 9}, agents={"a": 1})
-    shell.submit("top", "one", agent="a")
-    ask(shell, "middle", "top", agent="b")
-    shell.done("top")
-    shell.submit("other", "two", agent="a")
-    ask(shell, "bottom", "middle", agent="a")
-    assert shell.state("bottom") is RunState.QUEUED
-    shell.done("other")
-    assert shell.state("bottom") is RunState.RUNNING

@@ -8,7 +8,7 @@ from goclaw_py.model.ids import LaneName
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import RunState
-from tests.unit.scheduler.shell import GROUP, TYPING, Shell
+from tests.unit.scheduler.shell import TYPING, Shell
 
 
 def test_the_default_lanes_are_main_subagent_delegate_and_cron() -> None:
@@ -43,16 +43,6 @@ def test_a_request_for_an_unknown_lane_runs_in_main() -> None:
     assert shell.lane().active == 1
 
 
-def test_a_session_is_not_bound_to_the_lane_of_its_first_request() -> None:
-    """SPEC LANE-3."""
-    shell = Shell()
-    shell.submit("chat")
-    shell.submit("job", lane=LaneName("cron"))
-    shell.done("chat")
-    assert shell.lane("cron").active == 1
-    assert shell.lane("main").active == 0
-
-
 def test_a_lane_serves_in_the_order_of_readiness() -> None:
     """SPEC LANE-4."""
     shell = Shell({"main": 1})
@@ -74,16 +64,6 @@ def test_a_busy_session_takes_no_place_in_the_lanes_line() -> None:
     assert shell.state("behind 0") is RunState.QUEUED
 
 
-def test_the_next_message_of_a_session_goes_behind_those_who_wait_for_the_lane() -> None:
-    """SPEC LANE-4."""
-    shell = Shell({"main": 1})
-    shell.submit("first", "one")
-    shell.submit("next", "one")
-    shell.submit("other", "two")
-    shell.done("first")
-    assert shell.started == ["first", "other"]
-
-
 def test_sessions_are_taken_stopped_and_shown_while_every_lane_is_full() -> None:
     """SPEC LANE-5."""
     shell = Shell({"main": 1})
@@ -93,39 +73,6 @@ def test_sessions_are_taken_stopped_and_shown_while_every_lane_is_full() -> None
     assert shell.stop().dropped == ["a"]
     assert shell.stop().dropped == ["b"]
     assert [run.id for run in shell.scheduler.runs(shell.now)] == ["blocks"]
-
-
-def test_a_full_lane_does_not_hold_up_another_lane() -> None:
-    """SPEC LANE-5."""
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "one")
-    shell.submit("waits", "two")
-    shell.submit("job", "three", lane=LaneName("cron"))
-    assert shell.started == ["blocks", "job"]
-
-
-def test_a_stopped_waiter_never_runs() -> None:
-    """SPEC LANE-6."""
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    shell.submit("waits")
-    shell.stop()
-    assert shell.lane().waiting == 0
-    shell.done("blocks")
-    assert shell.started == ["blocks"]
-    shell.assert_nothing_left()
-
-
-def test_an_expired_waiter_leaves_at_once_and_never_runs() -> None:
-    """SPEC LANE-6, QUEUE-9."""
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    shell.submit("waits", deadline_s=5)
-    shell.submit("after", "third")
-    shell.wait(5)
-    assert shell.ended["waits"] == (Outcome.TIMED_OUT, Reason.DEADLINE)
-    shell.done("blocks")
-    assert shell.started == ["blocks", "after"]
 
 
 def test_a_closed_lane_rejects_who_waits_and_who_comes_and_lets_runs_go_on() -> None:
@@ -157,14 +104,3 @@ def test_the_documented_defaults_do_not_deadlock() -> None:
         assert len(working) == min(2, 9 - len(shell.ended))
         shell.done(working[0])
     shell.assert_nothing_left()
-
-
-def test_a_lane_shared_by_two_groups_serves_both_although_each_could_fill_it() -> None:
-    """SPEC LANE-4."""
-    shell = Shell({"main": 2})
-    for number in range(6):
-        shell.submit(f"one {number}", "one", policy=GROUP)
-    shell.submit("two", "two", policy=GROUP)
-    for number in range(3):
-        shell.done(f"one {number}")
-    assert "two" in shell.started

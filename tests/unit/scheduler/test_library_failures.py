@@ -91,9 +91,7 @@ async def test_a_failure_that_is_awaited_after_the_block_is_not_logged(
     assert library_logs(caplog) == []
 
 
-def test_a_failure_is_logged_when_the_program_ends(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_failure_is_logged_when_the_program_ends(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with Scheduler(fail) as scheduler:
             scheduler.submit("ann", "a")

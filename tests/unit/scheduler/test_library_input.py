@@ -50,11 +50,7 @@ async def test_a_wrong_setting_is_refused_when_it_is_made(
         ({"deadline_s": -1}, ValueError, "deadline_s is a number of seconds, at least 0: -1"),
         ({"deadline_s": NAN}, ValueError, "deadline_s is a number of seconds, at least 0: nan"),
         ({"run_timeout_s": float("inf")}, ValueError, "run_timeout_s is a number of seconds"),
-        (
-            {"policy": "collect"},
-            TypeError,
-            "policy must be of type QueuePolicy, not str",
-        ),
+        ({"policy": "collect"}, TypeError, "policy must be of type QueuePolicy, not str"),
         ({"prioriy": 3}, TypeError, "no such option: prioriy; there are agent, awaited, context"),
         ({"awaited": True}, ValueError, "awaited says that a parent waits: name it, parent=run"),
         ({"parent": "7"}, TypeError, r"parent must be of type .*Run"),

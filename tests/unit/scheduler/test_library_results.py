@@ -176,10 +176,7 @@ def test_an_exit_in_a_run_lets_the_block_be_left_at_once() -> None:
         return 0
 
     loop = VirtualLoop()
-    with (
-        pytest.raises(KeyboardInterrupt),
-        asyncio.Runner(loop_factory=lambda: loop) as runner,
-    ):
+    with pytest.raises(KeyboardInterrupt), asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(main())
     assert sorted(cleaned) == [1, 2, 3], "those that worked were cancelled, the others never began"
     assert loop.virtual_now < 2

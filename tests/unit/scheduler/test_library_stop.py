@@ -7,15 +7,7 @@ from typing import Any
 
 import pytest
 
-from goclaw_py import (
-    Lane,
-    NotCompleted,
-    Outcome,
-    Reason,
-    RunState,
-    Scheduler,
-    StopReport,
-)
+from goclaw_py import Lane, NotCompleted, Outcome, Reason, RunState, Scheduler, StopReport
 from tests.unit.scheduler.library_parts import (
     Gate,
     Text,

@@ -54,24 +54,6 @@ def test_a_steady_typist_is_collected_again_while_a_run_works() -> None:
     assert [name for name, into in shell.joined.items() if into == "6"] == ["7", "8", "9"]
 
 
-def test_a_window_of_zero_delays_nothing() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell()
-    shell.submit("a", sender="ann", policy=OFF)
-    shell.submit("b", sender="ann", policy=OFF)
-    assert shell.started == ["a"]
-    assert shell.joined == {}
-
-
-def test_a_session_that_is_no_chat_is_not_debounced() -> None:
-    """SPEC QUEUE-1."""
-    shell = Shell()
-    shell.submit("a", policy=TYPING)
-    shell.submit("b", policy=TYPING)
-    assert shell.started == ["a"]
-    assert shell.joined == {}
-
-
 def test_a_follow_up_to_a_running_session_queues_without_a_window() -> None:
     """SPEC QUEUE-6: only the first turn of a burst is delayed."""
     shell = Shell()
@@ -96,75 +78,6 @@ def test_a_queued_message_takes_what_its_sender_adds_within_the_window() -> None
     says(shell, "e")
     assert shell.joined == {"c": "b", "d": "b"}
     assert shell.state("e") is RunState.QUEUED
-
-
-def test_a_message_that_waits_for_its_lane_takes_what_its_sender_adds() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    says(shell, "a")
-    shell.wait(1)
-    assert shell.state("a") is RunState.READY
-    says(shell, "b")
-    shell.wait(0.5)
-    says(shell, "c")
-    assert shell.state("b") is RunState.QUEUED
-    assert shell.joined == {"c": "b"}
-
-
-def test_a_ready_message_is_joined_when_nothing_of_its_sender_waits_behind_it() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    says(shell, "a", sender="ann")
-    says(shell, "b", sender="bob")
-    shell.wait(0.8)
-    assert shell.state("a") is RunState.READY
-    shell.wait(0.1)
-    says(shell, "b2", sender="bob")
-    says(shell, "c", sender="cat")
-    assert shell.joined == {}
-    shell.submit("a2", sender="ann", policy=QueuePolicy(debounce_s=2))
-    assert shell.joined == {"a2": "a"}
-
-
-def test_messages_of_different_senders_never_join() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell()
-    shell.submit("runs")
-    says(shell, "a", sender="ann")
-    says(shell, "b", sender="bob")
-    says(shell, "a2", sender="ann")
-    assert shell.joined == {"a2": "a"}
-
-
-def test_a_message_for_another_lane_does_not_join() -> None:
-    """SPEC LANE-3."""
-    shell = Shell()
-    shell.submit("runs")
-    says(shell, "a")
-    shell.submit("job", sender="ann", policy=TYPING, lane="cron")
-    assert shell.joined == {}
-
-
-def test_a_message_joins_nobody_once_the_window_is_switched_off() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell()
-    shell.submit("runs")
-    says(shell, "a")
-    shell.submit("b", sender="ann", policy=OFF)
-    assert shell.joined == {}
-
-
-def test_joined_messages_share_one_outcome() -> None:
-    """SPEC QUEUE-10."""
-    shell = Shell()
-    says(shell, "a")
-    says(shell, "b")
-    shell.wait(1)
-    shell.done("a")
-    assert shell.ended == {"a": (Outcome.COMPLETED, None)}
-    shell.assert_nothing_left()
 
 
 # ---------------------------------------------------------------------- cut texts
@@ -195,19 +108,6 @@ def test_a_cut_text_whose_rest_never_comes_is_served_all_the_same() -> None:
     assert shell.started == ["1"]
 
 
-def test_a_text_of_many_pieces_is_not_bounded_like_a_steady_typist() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell()
-    for number in range(9):
-        cut(shell, str(number), more=True, policy=TYPING)
-        shell.wait(0.7)
-    assert shell.started == []
-    cut(shell, "end", more=False, policy=TYPING)
-    shell.wait(0.8)
-    assert shell.started == ["0"]
-    assert len(shell.joined) == 9
-
-
 def test_pieces_of_a_cut_text_join_while_the_session_is_busy() -> None:
     """SPEC QUEUE-6."""
     shell = Shell()
@@ -218,28 +118,6 @@ def test_pieces_of_a_cut_text_join_while_the_session_is_busy() -> None:
     assert shell.started == ["runs"]
     cut(shell, "2", more=False)
     assert shell.started == ["runs", "1"]
-
-
-def test_a_late_rest_of_a_cut_text_joins_while_its_beginning_still_waits() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell()
-    shell.submit("runs")
-    cut(shell, "1", more=True)
-    shell.wait(60)
-    assert shell.state("1") is RunState.QUEUED
-    cut(shell, "2", more=False)
-    assert shell.joined == {"2": "1"}
-
-
-def test_the_cut_end_of_a_text_closes_the_queued_message() -> None:
-    """SPEC QUEUE-6."""
-    shell = Shell()
-    shell.submit("runs")
-    cut(shell, "1", more=True)
-    shell.wait(60)
-    cut(shell, "2", more=False)
-    cut(shell, "new", more=False)
-    assert shell.joined == {"2": "1"}
 
 
 # ---------------------------------------------------------------------- stopped while collected
@@ -256,16 +134,3 @@ def test_a_stopped_burst_never_runs() -> None:
     assert shell.started == []
     assert shell.ended == {"a": (Outcome.CANCELLED, Reason.STOPPED)}
     shell.assert_nothing_left()
-
-
-def test_typing_again_after_a_stop_opens_a_new_burst() -> None:
-    """SPEC QUEUE-6, QUEUE-8."""
-    shell = Shell()
-    says(shell, "a")
-    shell.stop_all()
-    shell.wait(0.5)
-    says(shell, "b")
-    shell.wait(0.5)
-    assert shell.started == []
-    shell.wait(0.3)
-    assert shell.started == ["b"]

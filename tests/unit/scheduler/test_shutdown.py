@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goclaw_py.model.ids import LaneName, RunId
+from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome, Reason
 from tests.unit.scheduler.shell import GROUP, TYPING, Shell, told
 
@@ -77,51 +77,6 @@ def test_interrupt_all_cancels_runs_and_nothing_starts_any_more() -> None:
     assert shell.ended == dict.fromkeys(["typed", "ready", "queued", "runs"], INTERRUPTED)
     assert shell.started == ["runs"]
     shell.assert_nothing_left()
-
-
-def test_a_run_that_ignores_the_shutdown_is_given_up_after_the_grace_period() -> None:
-    """SPEC QUEUE-2, QUEUE-11: a shutdown has a time limit."""
-    shell = busy()
-    shell.scheduler.drain()
-    shell.interrupt_all()
-    shell.wait(10)
-    assert shell.ended["runs"] == (Outcome.ABANDONED, Reason.SHUTDOWN)
-    assert shell.lane().active == 0
-    shell.done("runs")
-    shell.assert_nothing_left()
-
-
-def test_a_run_that_was_stopped_before_the_shutdown_does_not_run_again() -> None:
-    """SPEC QUEUE-11: cancelled stays cancelled, only interrupted runs go back."""
-    shell = busy()
-    shell.stop()
-    shell.interrupt_all()
-    shell.done("runs")
-    assert shell.ended["runs"] == (Outcome.CANCELLED, Reason.STOPPED)
-
-
-def test_interrupting_twice_cancels_once() -> None:
-    """SPEC QUEUE-11: a second signal cuts the wait short."""
-    shell = busy()
-    shell.interrupt_all()
-    assert shell.interrupt_all() == []
-
-
-def test_interrupt_all_reaches_every_lane_and_session() -> None:
-    """SPEC QUEUE-11."""
-    shell = Shell()
-    for name in ("main", "subagent", "delegate", "cron"):
-        shell.submit(name, f"session {name}", lane=LaneName(name))
-    shell.interrupt_all()
-    assert set(shell.cancelled) == {"main", "subagent", "delegate", "cron"}
-
-
-def test_an_idle_scheduler_has_nothing_to_interrupt() -> None:
-    """SPEC QUEUE-11."""
-    shell = Shell()
-    assert shell.release_waiting() == []
-    assert shell.interrupt_all() == []
-    assert shell.scheduler.idle
 
 
 def test_a_run_may_still_ask_for_children_while_the_scheduler_drains() -> None:

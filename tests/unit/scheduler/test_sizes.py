@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.models import Mode, QueuePolicy
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import RunState
-from tests.unit.scheduler.shell import CHAT, GROUP, Shell, told
+from tests.unit.scheduler.shell import GROUP, Shell, told
 
 
 def full(size: int, waiting: int) -> Shell:
@@ -40,14 +39,6 @@ def test_a_second_call_with_another_size_keeps_the_first() -> None:
     assert shell.get_or_create("main", 9).concurrency == 2
 
 
-def test_a_lane_that_was_resized_keeps_its_new_size() -> None:
-    """SPEC LANE-2, LANE-9."""
-    shell = Shell()
-    shell.get_or_create("own", 3)
-    shell.resize("own", 5)
-    assert shell.get_or_create("own", 3).concurrency == 5
-
-
 def test_requests_that_came_before_their_lane_was_made_stay_in_main() -> None:
     """SPEC LANE-2, LANE-3."""
     shell = Shell({"main": 1})
@@ -68,13 +59,6 @@ def test_a_lane_that_grows_starts_those_who_wait_in_their_order() -> None:
     assert (shell.lane().concurrency, shell.lane().active, shell.lane().waiting) == (3, 3, 1)
 
 
-def test_a_lane_that_shrinks_cancels_nobody() -> None:
-    """SPEC LANE-9."""
-    shell = full(3, waiting=1)
-    assert shell.resize("main", 1) == []
-    assert (shell.lane().active, shell.working) == (3, ["0", "1", "2"])
-
-
 def test_a_lane_that_shrank_starts_nobody_until_it_is_below_its_size() -> None:
     """SPEC LANE-1, LANE-9."""
     shell = full(3, waiting=1)
@@ -84,68 +68,6 @@ def test_a_lane_that_shrank_starts_nobody_until_it_is_below_its_size() -> None:
     assert shell.working == ["2"]
     shell.done("2")
     assert shell.working == ["3"]
-
-
-def test_a_lane_that_shrank_takes_newcomers_into_its_line() -> None:
-    """SPEC LANE-9."""
-    shell = full(3, waiting=0)
-    shell.resize("main", 2)
-    shell.done("0")
-    shell.submit("new", "new")
-    assert shell.state("new") is RunState.READY
-
-
-def test_a_lane_resized_to_its_own_size_stays_as_it_is() -> None:
-    """SPEC LANE-9."""
-    shell = full(2, waiting=1)
-    assert shell.resize("main", 2) == []
-    assert shell.lane().waiting == 1
-
-
-def test_a_closed_lane_can_be_resized_and_stays_closed() -> None:
-    """SPEC LANE-6, LANE-9."""
-    shell = full(1, waiting=1)
-    shell.close_lane("main")
-    assert shell.resize("main", 9) == []
-    shell.submit("late", "late")
-    assert shell.ended["late"] == (Outcome.REJECTED, Reason.LANE_CLOSED)
-
-
-def test_a_lane_that_grows_does_not_help_a_child_that_waits_for_its_turn() -> None:
-    """SPEC LANE-8, LANE-9: one at a time inside a slot, whatever the lane has."""
-    shell = Shell({"main": 1})
-    shell.submit("run")
-    for name in ("a", "b"):
-        shell.submit(name, name, parent="run", awaited=True)
-    assert shell.resize("main", 5) == []
-    assert shell.state("b") is RunState.READY
-    shell.done("a")
-    assert shell.working == ["run", "b"]
-    assert shell.lane().active == 1
-
-
-def test_a_lane_that_shrinks_while_guests_wait_lets_them_go_on() -> None:
-    """SPEC LANE-8, LANE-9."""
-    shell = Shell({"main": 3})
-    shell.submit("run")
-    shell.submit("other", "other")
-    for name in ("a", "b"):
-        shell.submit(name, name, parent="run", awaited=True)
-    shell.resize("main", 1)
-    for name in ("a", "b", "run", "other"):
-        shell.done(name)
-    assert shell.started == ["run", "other", "a", "b"]
-    shell.assert_nothing_left()
-
-
-def test_a_lane_that_grows_serves_who_queued_for_an_agent_too() -> None:
-    """SPEC AGENT-3, LANE-9: only the lane has grown."""
-    shell = Shell({"main": 1}, agents={"main": 2})
-    for name in "abc":
-        shell.submit(name, name)
-    shell.resize("main", 3)
-    assert shell.working == ["a", "b"]
-    assert shell.state("c") is RunState.QUEUED
 
 
 # ---------------------------------------------------------------------- sessions
@@ -182,70 +104,6 @@ def test_the_next_request_of_a_session_says_its_concurrency_anew() -> None:
     assert shell.state("c") is RunState.QUEUED
     shell.submit("d", policy=GROUP)
     assert shell.working == ["a", "b", "c"]
-
-
-def test_a_message_that_joins_another_one_does_not_change_the_concurrency() -> None:
-    """SPEC QUEUE-6, QUEUE-7: it is no request of its own."""
-    shell = Shell({"main": 9})
-    shell.submit("runs", policy=GROUP)
-    shell.set_concurrency(1)
-    shell.submit("a", sender="ann", policy=QueuePolicy(debounce_s=1))
-    shell.submit("b", sender="ann", policy=QueuePolicy(debounce_s=1, concurrency=3))
-    assert (shell.working, shell.joined) == (["runs"], {"b": "a"})
-
-
-def test_an_idle_session_has_no_concurrency_to_set() -> None:
-    """SPEC QUEUE-7: it is forgotten, and its next request brings a policy."""
-    shell = Shell({"main": 9})
-    assert shell.set_concurrency(3) == []
-    shell.assert_nothing_left()
-    shell.submit("a")
-    shell.submit("b")
-    assert shell.working == ["a"]
-
-
-def test_a_burst_that_is_still_typed_is_no_queue_to_resize() -> None:
-    """SPEC QUEUE-6, QUEUE-7."""
-    shell = Shell()
-    shell.submit("typed", sender="ann", policy=QueuePolicy(debounce_s=1))
-    assert shell.set_concurrency(3) == []
-    assert shell.state("typed") is RunState.COLLECTING
-
-
-def test_more_room_does_not_help_an_interrupting_message_that_must_be_alone() -> None:
-    """SPEC QUEUE-3, QUEUE-7."""
-    shell = Shell({"main": 9})
-    shell.submit("a")
-    shell.submit("now", policy=QueuePolicy(mode=Mode.INTERRUPT))
-    assert shell.set_concurrency(5) == []
-    shell.done("a")
-    assert shell.working == ["now"]
-
-
-def test_more_room_in_a_session_is_still_bounded_by_agent_and_lane() -> None:
-    """SPEC AGENT-3, LANE-1, QUEUE-7."""
-    shell = Shell({"main": 2}, agents={"main": 3})
-    for number in range(5):
-        shell.submit(str(number))
-    shell.set_concurrency(9)
-    assert [shell.state(str(number)) for number in range(5)] == [
-        RunState.RUNNING,
-        RunState.RUNNING,
-        RunState.READY,
-        RunState.QUEUED,
-        RunState.QUEUED,
-    ]
-
-
-def test_one_session_being_throttled_leaves_others_alone() -> None:
-    """SPEC QUEUE-7."""
-    shell = Shell({"main": 9})
-    for name in "abc":
-        shell.submit(name, CHAT, policy=GROUP)
-    shell.submit("other", "other", policy=GROUP)
-    shell.set_concurrency(1, CHAT)
-    shell.submit("other too", "other", policy=GROUP)
-    assert "other too" in shell.working
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, 2.0, True, None, "3", float("nan")])

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.common.histogram import BOUNDS_S
-from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.scheduler.effects import LaneWaitExceeded
 from tests.unit.scheduler.shell import Shell
 
 # ---------------------------------------------------------------------- a lane's numbers
@@ -32,16 +30,6 @@ def test_each_outcome_is_counted_once_where_it_belongs() -> None:
     lane = shell.lane()
     assert (lane.started, lane.finished, lane.failed, lane.cancelled) == (6, 6, 1, 4)
     assert lane.run_times.count == 6
-
-
-def test_who_leaves_the_line_is_counted_neither_as_started_nor_as_cancelled() -> None:
-    """SPEC LANE-7."""
-    shell = Shell({"main": 1})
-    shell.submit("runs", "one")
-    shell.submit("waits", "two")
-    shell.stop("two")
-    lane = shell.lane()
-    assert (lane.started, lane.finished, lane.cancelled, lane.wait_times.count) == (1, 0, 0, 1)
 
 
 def test_a_wait_is_measured_from_the_place_in_the_line_to_the_start() -> None:
@@ -72,25 +60,6 @@ def test_a_run_is_measured_from_its_start_to_the_end_of_its_task() -> None:
     assert (shell.lane().run_times.count, shell.lane().run_times.total_s) == (1, 42)
 
 
-def test_an_abandoned_run_is_measured_until_it_was_given_up() -> None:
-    """SPEC LANE-7, QUEUE-2."""
-    shell = Shell()
-    shell.submit("deaf")
-    shell.wait(5)
-    shell.stop()
-    shell.wait(60)
-    shell.done("deaf")
-    assert (shell.lane().run_times.count, shell.lane().run_times.total_s) == (1, 15)
-
-
-def test_lanes_count_apart() -> None:
-    """SPEC LANE-7."""
-    shell = Shell()
-    shell.submit("a", lane="cron")
-    shell.done("a")
-    assert (shell.lane("cron").started, shell.lane("main").started) == (1, 0)
-
-
 # ---------------------------------------------------------------------- slow waits
 
 
@@ -110,43 +79,6 @@ def test_a_slow_wait_names_who_waits_and_who_occupies_the_lane() -> None:
     assert shell.slow == []
     shell.wait(0.1)
     assert shell.slow == [("wait 0", "main", ["run 0", "run 1"])]
-
-
-def test_a_slow_wait_carries_how_long_it_has_lasted() -> None:
-    """SPEC LANE-7."""
-    shell = crowd()
-    (effect,) = shell.scheduler.tick(3.5)
-    assert isinstance(effect, LaneWaitExceeded)
-    assert (effect.waited_s, effect.lane.name, effect.request.id) == (3.5, "main", "wait 0")
-
-
-def test_guests_and_stopping_runs_are_named_among_the_occupants() -> None:
-    """SPEC LANE-7, LANE-8: they are why the slot is not free."""
-    shell = Shell({"main": 2})
-    shell.submit("run", "one")
-    shell.submit("child", "sub", parent="run", awaited=True)
-    shell.submit("stopped", "two")
-    shell.stop("two")
-    shell.submit("waits", "three")
-    shell.wait(2)
-    assert shell.slow == [("waits", "main", ["run", "child", "stopped"])]
-
-
-def test_the_same_wait_is_told_once() -> None:
-    """SPEC LANE-7."""
-    shell = crowd()
-    shell.wait(600)
-    assert len(shell.slow) == 1
-
-
-def test_a_short_wait_is_not_told() -> None:
-    """SPEC LANE-7."""
-    shell = crowd(waiting=4)
-    for number in range(4):
-        shell.wait(1.9 if number == 0 else 0.01)
-        shell.done(f"run {number}" if number == 0 else f"wait {number - 1}")
-    shell.wait(60)
-    assert shell.slow == []
 
 
 def test_a_lane_is_told_about_at_most_every_ten_seconds() -> None:
@@ -174,30 +106,6 @@ def test_a_lane_that_was_empty_in_between_keeps_its_ten_seconds() -> None:
     assert [who for who, _, _ in shell.slow] == ["wait 0", "next"]
 
 
-def test_lanes_are_told_about_apart() -> None:
-    """SPEC LANE-7."""
-    shell = crowd()
-    shell.submit("job", "one", lane="cron")
-    shell.submit("job waits", "two", lane="cron")
-    shell.wait(2)
-    assert [(who, lane) for who, lane, _ in shell.slow] == [
-        ("wait 0", "main"),
-        ("job waits", "cron"),
-    ]
-
-
-def test_who_becomes_first_later_is_told_when_its_own_wait_is_slow() -> None:
-    """SPEC LANE-7."""
-    shell = crowd()
-    shell.wait(1.5)
-    shell.submit("later", "later")
-    shell.stop("session 0")
-    shell.wait(1.9)
-    assert shell.slow == []
-    shell.wait(0.1)
-    assert [who for who, _, _ in shell.slow] == ["later"]
-
-
 @pytest.mark.parametrize("how", ["start", "stop", "resize"])
 def test_no_timer_is_left_when_nobody_waits(how: str) -> None:
     """SPEC LANE-7, QUEUE-12."""
@@ -223,16 +131,3 @@ def test_memory_stays_flat_while_many_leave_a_long_line() -> None:
     assert len(line) < 100
     shell.done("run 0")
     assert shell.working == ["wait 0"]
-
-
-def test_who_waits_for_a_turn_in_a_parents_slot_is_not_told_as_waiting_for_the_lane() -> None:
-    """SPEC LANE-7, LANE-8."""
-    shell = Shell({"main": 1})
-    shell.submit("run")
-    for name in ("a", "b"):
-        shell.submit(name, name, parent="run", awaited=True)
-    shell.wait(60)
-    assert shell.slow == []
-    assert shell.scheduler.next_timer() is None
-    assert shell.state("b") == "ready"
-    assert RunId("b") not in shell.scheduler.occupants(shell.view("run").lane)

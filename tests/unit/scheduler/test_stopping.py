@@ -28,16 +28,6 @@ def test_stop_takes_the_run_that_started_first() -> None:
     assert shell.stop().stopped == ["chat"]
 
 
-def test_stop_goes_by_the_order_of_starts_not_of_submission() -> None:
-    """SPEC QUEUE-8."""
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    shell.submit("submitted first", policy=GROUP)
-    shell.submit("started first", lane=SUB, policy=GROUP)
-    shell.done("blocks")
-    assert shell.stop().stopped == ["started first"]
-
-
 def test_stop_takes_one_that_waits_for_its_lane_when_nothing_runs() -> None:
     """SPEC QUEUE-8."""
     shell = Shell({"main": 1})
@@ -48,15 +38,6 @@ def test_stop_takes_one_that_waits_for_its_lane_when_nothing_runs() -> None:
     assert (stop.stopped, stop.dropped) == ([], ["ready"])
     assert shell.ended == {"ready": STOPPED}
     assert shell.state("queued") is RunState.READY
-
-
-def test_stop_prefers_a_run_to_what_waits_although_that_is_older() -> None:
-    """SPEC QUEUE-8."""
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    shell.submit("ready", policy=GROUP)
-    shell.submit("runs", lane=SUB, policy=GROUP)
-    assert shell.stop().stopped == ["runs"]
 
 
 def test_stop_takes_the_oldest_of_queue_and_debounce_buffer_when_nothing_is_ready() -> None:
@@ -83,16 +64,6 @@ def test_stop_while_the_only_run_is_stopping_takes_nothing() -> None:
     assert shell.started == ["a", "next"]
 
 
-def test_stop_takes_the_next_run_while_another_is_stopping() -> None:
-    """SPEC QUEUE-8."""
-    shell = Shell()
-    shell.submit("a", policy=GROUP)
-    shell.submit("b", policy=GROUP)
-    assert shell.stop().stopped == ["a"]
-    assert shell.stop().stopped == ["b"]
-    assert shell.stop().already_stopping
-
-
 def test_stop_of_an_idle_session_takes_nothing() -> None:
     """SPEC QUEUE-8."""
     shell = Shell()
@@ -100,15 +71,6 @@ def test_stop_of_an_idle_session_takes_nothing() -> None:
     stop = shell.stop()
     assert (stop.stopped, stop.dropped, stop.already_stopping) == ([], [], False)
     assert shell.cancelled == {}
-
-
-def test_a_run_that_completes_although_it_was_stopped_counts_as_cancelled() -> None:
-    """SPEC QUEUE-2, QUEUE-10."""
-    shell = Shell()
-    shell.submit("a")
-    shell.stop()
-    shell.done("a", Outcome.COMPLETED)
-    assert shell.ended == {"a": STOPPED}
 
 
 def test_stop_includes_the_live_descendants_of_what_it_cancels() -> None:
@@ -146,45 +108,6 @@ def test_stopall_takes_runs_queue_and_debounce_buffer() -> None:
     assert shell.started == ["runs", "other"]
 
 
-def test_nothing_that_waits_moves_up_while_stopall_empties_the_session() -> None:
-    """SPEC QUEUE-8."""
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    for name in "abc":
-        shell.submit(name)
-    shell.stop_all()
-    shell.done("blocks")
-    assert shell.started == ["blocks"]
-    shell.assert_nothing_left()
-
-
-def test_stopall_before_the_debounce_fires_stops_what_was_typed() -> None:
-    """SPEC QUEUE-8."""
-    shell = Shell()
-    shell.submit("typed", sender="ann", policy=TYPING)
-    shell.submit("more", sender="bob", policy=TYPING)
-    assert shell.stop_all().dropped == ["typed", "more"]
-    shell.wait(5)
-    assert shell.started == []
-    shell.assert_nothing_left()
-
-
-def test_stopall_again_says_already_stopping() -> None:
-    """SPEC QUEUE-8."""
-    shell = Shell()
-    shell.submit("a")
-    assert not shell.stop_all().already_stopping
-    again = shell.stop_all()
-    assert again.already_stopping
-    assert again.stopped == []
-
-
-def test_stopall_of_an_idle_session_takes_nothing() -> None:
-    """SPEC QUEUE-8."""
-    stop = Shell().stop_all()
-    assert (stop.stopped, stop.dropped, stop.already_stopping) == ([], [], False)
-
-
 def test_stopall_includes_the_live_children_of_runs_that_have_ended() -> None:
     """SPEC QUEUE-8."""
     shell = Shell()
@@ -194,24 +117,6 @@ def test_stopall_includes_the_live_children_of_runs_that_have_ended() -> None:
     shell.done("run")
     assert shell.stop_all().stopped == ["child", "grandchild"]
     assert shell.cancelled == dict.fromkeys(["child", "grandchild"], Reason.STOPPED_ALL)
-
-
-def test_a_child_of_a_run_that_is_gone_belongs_to_nobody() -> None:
-    """SPEC QUEUE-8."""
-    shell = Shell()
-    shell.submit("orphan", "sub", lane=SUB, parent="gone")
-    assert shell.stop_all().stopped == []
-
-
-def test_what_a_stop_frees_goes_to_other_sessions_at_once() -> None:
-    """SPEC LANE-6."""
-    shell = Shell({"main": 1}, agents={"main": 2})
-    shell.submit("blocks", "one")
-    shell.submit("ready", "two")
-    shell.submit("queued", "three")
-    assert shell.state("queued") is RunState.QUEUED
-    shell.stop("two")
-    assert shell.state("queued") is RunState.READY
 
 
 # ---------------------------------------------------------------------- those who do not listen
@@ -230,54 +135,6 @@ def test_a_run_that_ignores_its_cancellation_is_abandoned_after_the_grace_period
     assert shell.started == ["deaf", "next"]
     assert shell.lane().active == 1
     assert shell.lane().cancelled == 1
-
-
-def test_an_abandoned_run_is_shown_until_its_task_ends_and_then_forgotten() -> None:
-    """SPEC QUEUE-2."""
-    shell = Shell()
-    shell.submit("deaf")
-    shell.stop()
-    shell.wait(60)
-    assert [run.state for run in shell.scheduler.runs(shell.now)] == [RunState.ABANDONED]
-    assert not shell.scheduler.idle
-    assert shell.done("deaf") == []
-    assert shell.ended == {"deaf": (Outcome.ABANDONED, Reason.STOPPED)}
-    shell.assert_nothing_left()
-
-
-def test_an_abandoned_run_cannot_be_stopped_again() -> None:
-    """SPEC QUEUE-8."""
-    shell = Shell()
-    shell.submit("deaf")
-    shell.stop()
-    shell.wait(60)
-    assert not shell.stop().already_stopping
-    assert shell.stop_all().stopped == []
-
-
-def test_the_grace_period_ends_with_the_task() -> None:
-    """SPEC QUEUE-2."""
-    shell = Shell()
-    shell.submit("a")
-    shell.stop()
-    shell.wait(9)
-    shell.finish("a")
-    shell.wait(9)
-    assert shell.ended == {"a": STOPPED}
-    shell.release("a")
-    shell.assert_nothing_left()
-
-
-def test_a_second_stop_does_not_prolong_the_grace_period() -> None:
-    """SPEC QUEUE-2."""
-    shell = Shell()
-    shell.submit("deaf")
-    shell.stop()
-    shell.wait(9)
-    shell.stop()
-    shell.stop_all()
-    shell.wait(1)
-    assert shell.state("deaf") is RunState.ABANDONED
 
 
 # ---------------------------------------------------------------------- whose

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, TYPING, Shell, told
 
@@ -23,16 +22,6 @@ def test_a_deadline_ends_a_request_that_waits_for_its_session() -> None:
     assert shell.ended == {"waits": DEADLINE}
     shell.done("runs")
     assert shell.started == ["runs"]
-
-
-def test_a_deadline_ends_a_request_whose_sender_still_types() -> None:
-    """SPEC QUEUE-9."""
-    shell = Shell()
-    shell.submit("typed", sender="ann", policy=TYPING, deadline_s=0.5)
-    shell.wait(1)
-    assert shell.ended == {"typed": DEADLINE}
-    assert shell.started == []
-    shell.assert_nothing_left()
 
 
 def test_a_deadline_counts_from_submission_and_cancels_a_run() -> None:
@@ -63,32 +52,12 @@ def test_a_run_timeout_counts_from_the_start() -> None:
     assert shell.cancelled == {"a": Reason.RUN_TIMEOUT}
 
 
-def test_a_timed_out_run_keeps_its_slot_until_it_has_unwound() -> None:
-    """SPEC QUEUE-2, QUEUE-9."""
-    shell = Shell()
-    shell.submit("a", run_timeout_s=5)
-    shell.submit("b")
-    shell.wait(6)
-    assert shell.started == ["a"]
-    shell.done("a")
-    assert shell.ended == {"a": (Outcome.TIMED_OUT, Reason.RUN_TIMEOUT)}
-    assert shell.started == ["a", "b"]
-
-
 def test_a_timed_out_run_that_does_not_end_is_abandoned() -> None:
     """SPEC QUEUE-2."""
     shell = Shell(grace_s=2)
     shell.submit("deaf", run_timeout_s=5)
     shell.wait(7)
     assert shell.ended == {"deaf": (Outcome.ABANDONED, Reason.RUN_TIMEOUT)}
-
-
-def test_without_limits_nothing_times_out() -> None:
-    """SPEC QUEUE-9."""
-    shell = Shell()
-    shell.submit("a")
-    shell.submit("b")
-    assert shell.scheduler.next_timer() is None
 
 
 def test_the_first_thing_that_stops_a_run_decides_its_outcome() -> None:
@@ -101,36 +70,6 @@ def test_the_first_thing_that_stops_a_run_decides_its_outcome() -> None:
     assert shell.ended == {"a": (Outcome.CANCELLED, Reason.STOPPED)}
 
 
-def test_limits_of_a_run_that_has_ended_ring_no_more() -> None:
-    """SPEC QUEUE-9."""
-    shell = Shell()
-    shell.submit("a", deadline_s=5, run_timeout_s=3)
-    shell.finish("a")
-    shell.wait(10)
-    shell.release("a")
-    assert shell.cancelled == {}
-    shell.assert_nothing_left()
-
-
-def test_a_request_that_expires_makes_room_in_its_session() -> None:
-    """SPEC LANE-6, QUEUE-9."""
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    shell.submit("ready", deadline_s=1)
-    shell.submit("queued")
-    shell.wait(1)
-    assert shell.state("queued") is RunState.READY
-
-
-def test_a_deadline_of_zero_ends_at_once_what_cannot_start() -> None:
-    """SPEC QUEUE-9."""
-    shell = Shell()
-    shell.submit("runs")
-    shell.submit("impatient", deadline_s=0)
-    shell.wait(0)
-    assert shell.ended == {"impatient": DEADLINE}
-
-
 def test_the_next_timer_is_the_earliest_of_windows_and_limits() -> None:
     """SPEC QUEUE-12."""
     shell = Shell()
@@ -140,14 +79,6 @@ def test_the_next_timer_is_the_earliest_of_windows_and_limits() -> None:
     assert shell.scheduler.next_timer() == pytest.approx(0.3)
     shell.submit("other", "two", policy=GROUP, run_timeout_s=0.1)
     assert shell.scheduler.next_timer() == pytest.approx(0.1)
-
-
-def test_a_tick_that_comes_too_early_does_nothing() -> None:
-    """SPEC QUEUE-12."""
-    shell = Shell()
-    shell.submit("typed", sender="ann", policy=QueuePolicy(debounce_s=5), deadline_s=9)
-    assert shell.scheduler.tick(4.9) == []
-    assert shell.state("typed") is RunState.COLLECTING
 
 
 def test_a_late_tick_lets_everything_pass_that_is_due() -> None:

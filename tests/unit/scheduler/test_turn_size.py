@@ -52,41 +52,6 @@ def test_what_is_collected_is_no_more_than_a_turn_takes() -> None:
     assert shell.joined == {"c": "b"}
 
 
-def test_nothing_overtakes_what_has_no_room_in_a_turn() -> None:
-    """SPEC QUEUE-4, QUEUE-6."""
-    shell = Shell()
-    policy = replace(TEN_CHARS, mode=Mode.COLLECT, debounce_s=0.0)
-    for name, chars in {"a": 1, "b": 6, "c": 6, "d": 1}.items():
-        shell.submit(name, sender=name, policy=policy, chars=chars)
-    shell.done("a")
-    shell.done("b")
-    assert shell.started == ["a", "b", "c"]
-    assert shell.joined == {"d": "c"}
-
-
-def test_a_run_takes_in_no_more_than_a_turn_takes() -> None:
-    """SPEC QUEUE-4, QUEUE-6."""
-    shell = Shell()
-    policy = replace(TWO, mode=Mode.STEER, debounce_s=0.0)
-    for name in "abc":
-        shell.submit(name, sender=name, policy=policy)
-    shell.take_in("b", "a")
-    shell.take_in("c", "a")
-    assert shell.joined == {"b": "a"}
-
-
-def test_the_rest_of_a_long_text_does_not_interrupt_its_beginning() -> None:
-    """SPEC QUEUE-3, QUEUE-6."""
-    shell = Shell()
-    policy = replace(TWO, mode=Mode.INTERRUPT)
-    for name in "abc":
-        shell.submit(name, sender="ann", policy=policy, cut=name != "c")
-    shell.wait(2)
-    shell.done("a")
-    assert shell.started == ["a", "c"]
-    assert shell.cancelled == {}
-
-
 def test_a_turn_takes_fifty_messages_unless_something_else_is_set() -> None:
     """SPEC QUEUE-6."""
     shell = Shell()

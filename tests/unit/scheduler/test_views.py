@@ -8,62 +8,8 @@ from typing import Any
 import pytest
 
 from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.scheduler.views import LaneView, RunState, WaitsFor
+from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, INTERRUPT, TYPING, Shell
-
-
-def test_who_types_is_waited_for() -> None:
-    """SPEC OPS-4, QUEUE-6."""
-    shell = Shell()
-    shell.submit("a", sender="ann", policy=TYPING)
-    assert shell.view("a").waits_for is WaitsFor.SENDER
-
-
-def test_who_waits_in_a_busy_session_waits_for_the_session() -> None:
-    """SPEC LANE-4, OPS-4."""
-    shell = Shell()
-    shell.submit("a")
-    shell.submit("b")
-    shell.submit("c")
-    assert [shell.view(name).waits_for for name in "bc"] == [WaitsFor.SESSION] * 2
-
-
-def test_an_interrupting_message_waits_for_what_it_stopped() -> None:
-    """SPEC OPS-4, QUEUE-3."""
-    shell = Shell({"main": 9})
-    shell.submit("a", policy=GROUP)
-    shell.submit("now", policy=QueuePolicy(mode=Mode.INTERRUPT, concurrency=3))
-    shell.submit("behind", policy=GROUP)
-    assert [shell.view(name).waits_for for name in ("now", "behind")] == [WaitsFor.SESSION] * 2
-
-
-def test_the_first_of_a_session_with_room_waits_for_the_agent() -> None:
-    """SPEC AGENT-3, OPS-4."""
-    shell = Shell(agents={"main": 1})
-    shell.submit("busy", "other")
-    shell.submit("first")
-    shell.submit("second")
-    assert shell.view("first").waits_for is WaitsFor.AGENT
-    assert shell.view("second").waits_for is WaitsFor.SESSION
-
-
-def test_who_is_ready_waits_for_the_lane() -> None:
-    """SPEC LANE-4, OPS-4."""
-    shell = Shell({"main": 1})
-    shell.submit("busy", "other")
-    shell.submit("a")
-    assert shell.view("a").waits_for is WaitsFor.LANE
-
-
-def test_a_child_waits_for_its_turn_in_the_slot_of_its_parent() -> None:
-    """SPEC LANE-8, OPS-4."""
-    shell = Shell({"main": 1})
-    shell.submit("run")
-    for name in ("a", "b"):
-        shell.submit(name, name, parent="run", awaited=True)
-    assert shell.view("b").waits_for is WaitsFor.PARENT
-    assert (shell.view("b").parent, shell.view("run").parent) == ("run", None)
 
 
 def test_who_has_started_waits_for_nothing() -> None:
@@ -78,18 +24,6 @@ def test_who_has_started_waits_for_nothing() -> None:
     runs = shell.scheduler.runs(shell.now)
     assert {run.id: run.state for run in runs} == {run.id: RunState(run.id) for run in runs}
     assert {run.waits_for for run in runs} == {None}
-
-
-def test_a_run_shows_how_many_messages_it_answers() -> None:
-    """SPEC OPS-4, QUEUE-6."""
-    shell = Shell()
-    for name in "abc":
-        shell.submit(name, sender="ann", policy=TYPING)
-    assert shell.view("a").messages == 3
-    shell.wait(1)
-    assert shell.view("a").messages == 3
-    shell.submit("job", "two")
-    assert shell.view("job").messages == 1
 
 
 def test_an_age_is_that_of_the_state_and_not_of_the_request() -> None:
@@ -123,41 +57,6 @@ def test_a_run_shows_its_session_agent_and_lane() -> None:
     shell.submit("a", "agent:bob:cron:job", agent="bob", lane="cron")
     view = shell.view("a")
     assert (view.session, view.agent, view.lane) == ("agent:bob:cron:job", "bob", "cron")
-
-
-def test_runs_are_shown_until_they_are_put_away_and_in_order_of_submission() -> None:
-    """SPEC OPS-4."""
-    shell = Shell({"main": 1})
-    shell.submit("c", "one")
-    shell.submit("a", "two")
-    shell.submit("b", "three")
-    shell.finish("c")
-    assert [run.id for run in shell.scheduler.runs(0)] == ["c", "a", "b"]
-    shell.release("c")
-    assert [run.id for run in shell.scheduler.runs(0)] == ["a", "b"]
-
-
-def test_a_lane_shows_its_numbers() -> None:
-    """SPEC LANE-7."""
-    shell = Shell({"main": 1})
-    shell.submit("a", "one")
-    shell.submit("b", "two")
-    lane = shell.lane()
-    assert isinstance(lane, LaneView)
-    assert (lane.name, lane.concurrency, lane.active, lane.waiting) == ("main", 1, 1, 1)
-    assert (lane.started, lane.finished, lane.closed) == (1, 0, False)
-    shell.close_lane("main")
-    assert (shell.lane().closed, shell.lane().waiting) == (True, 0)
-
-
-def test_who_waits_for_session_or_agent_is_not_counted_in_a_lanes_line() -> None:
-    """SPEC LANE-4, LANE-7."""
-    shell = Shell({"main": 1}, agents={"slow": 1})
-    shell.submit("a")
-    shell.submit("b")
-    shell.submit("c", "two", agent="slow", lane="cron")
-    shell.submit("d", "three", agent="slow")
-    assert (shell.lane().waiting, shell.lane("cron").waiting) == (0, 0)
 
 
 def test_lanes_are_shown_in_the_order_of_their_making() -> None:
