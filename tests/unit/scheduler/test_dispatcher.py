@@ -154,17 +154,6 @@ async def test_interrupt_cuts_everything_off_and_new_work_is_still_taken() -> No
     await asyncio.sleep(1)
 
 
-async def test_a_request_during_the_drain_is_rejected() -> None:
-    """SPEC QUEUE-11."""
-    host = Host()
-    dispatcher = made(host)
-    await dispatcher.drain(30, asyncio.Event())
-    assert dispatcher.draining
-    dispatcher.submit(ask("a"))
-    await asyncio.sleep(1)
-    assert host.ended == [Ending(RunId("a"), Outcome.REJECTED, Reason.DRAINING)]
-
-
 async def test_the_drain_ends_when_the_last_end_is_stored() -> None:
     """SPEC QUEUE-11."""
     host = Host()

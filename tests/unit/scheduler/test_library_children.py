@@ -20,7 +20,7 @@ from goclaw_py import (
     Scheduler,
     WouldDeadlock,
 )
-from tests.unit.scheduler.library_parts import Calls, Text, do, forever, lane, outcome_of, steps
+from tests.unit.scheduler.library_parts import Calls, Text, do, forever, outcome_of, steps
 
 Doing = Callable[[Text], Awaitable[Any]]
 
@@ -105,14 +105,6 @@ async def test_nesting_has_a_limit() -> None:
 # ---------------------------------------------------------------- what would wait for ever
 
 
-async def test_a_run_may_submit_to_its_own_session_without_awaiting() -> None:
-    async def work(_run: Text) -> Text:
-        return scheduler.submit("ann", says("later"))
-
-    async with Scheduler(do) as scheduler:
-        assert await (await scheduler.submit("ann", work)) == "later"
-
-
 @pytest.mark.parametrize("waited", [False, True])
 async def test_awaiting_a_run_of_its_own_session_is_refused_at_once(waited: bool) -> None:
     async def work(_run: Text) -> str:
@@ -151,17 +143,6 @@ async def test_a_run_that_awaits_what_it_has_taken_in_is_refused() -> None:
         run = scheduler.submit("ann", work)
         late = [scheduler.submit("ann", says("late"))]
         await run
-
-
-async def test_awaiting_a_run_that_needs_the_only_slot_of_a_lane_is_refused() -> None:
-    async def work(_run: Text) -> str:
-        inner = scheduler.submit("bob", says("inner"))
-        with pytest.raises(WouldDeadlock):
-            await inner
-        return "outer"
-
-    async with Scheduler(do, [Lane("main", 1)]) as scheduler:
-        assert await scheduler.submit("ann", work) == "outer"
 
 
 async def waiting_in_turn(scheduler: Calls, links: list[tuple[str, str, str]]) -> list[Text]:
@@ -245,32 +226,6 @@ async def test_who_gave_up_waiting_is_part_of_no_circle() -> None:
     async with Scheduler(do) as scheduler:
         runs = [scheduler.submit("a", impatient), scheduler.submit("b", patient)]
         assert await asyncio.gather(*runs) == ["gave up", "behind a"]
-
-
-async def test_four_awaited_children_cannot_block_each_other_over_two_lanes() -> None:
-    """SPEC LANE-8."""
-
-    def parent(delay_s: float, lane_name: str) -> Doing:
-        async def work(run: Text) -> Any:
-            await asyncio.sleep(delay_s)
-            child = scheduler.submit(
-                f"child of {run.id}", says("child"), lane_name, parent=run, awaited=True
-            )
-            return await child
-
-        return work
-
-    lanes = [Lane("one", 2), Lane("two", 2)]
-    async with Scheduler(do, lanes) as scheduler:
-        runs = [
-            scheduler.submit("a", parent(1, "two"), "one"),
-            scheduler.submit("p", parent(2, "one"), "two"),
-            scheduler.submit("q", parent(3, "one"), "two"),
-            scheduler.submit("b", parent(4, "two"), "one"),
-        ]
-        async with asyncio.timeout(100):
-            assert await asyncio.gather(*runs) == ["child"] * 4
-        assert lane(scheduler, "one") == (0, 0)
 
 
 async def test_a_message_can_be_awaited_from_outside_however_much_waits() -> None:

@@ -20,7 +20,6 @@ from goclaw_py import (
     WouldDeadlock,
 )
 from tests.unit.scheduler.library_parts import (
-    Gate,
     Text,
     do,
     forever,
@@ -176,23 +175,6 @@ def test_a_loop_that_ends_before_the_scheduler_tears_runs_down_and_begins_none(
     assert (begun, sorted(cleaned)) == ([0, 1, 2], [0, 1, 2])
     assert [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING] == []
     assert capsys.readouterr().err == ""
-
-
-async def test_who_cancels_all_other_tasks_only_delays_what_waits() -> None:
-    gate = Gate()
-    async with Scheduler(gate, [Lane("main", 2)]) as scheduler:
-        runs = [scheduler.submit(f"s{n}", n) for n in range(4)]
-        await steps()
-        later = scheduler.submit("s5", 5)
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-        await asyncio.sleep(1)
-        assert [run.outcome for run in runs[:2]] == [Outcome.CANCELLED] * 2
-        assert gate.entered == [0, 1, 2, 3]
-        for run in runs[2:]:
-            gate.open(run)
-        await steps()
-        gate.open(later)
 
 
 @pytest.mark.parametrize("after_steps", range(4))

@@ -8,7 +8,6 @@ import logging
 import pytest
 
 from goclaw_py import (
-    Drop,
     Lane,
     Mode,
     Outcome,
@@ -23,9 +22,7 @@ from tests.unit.scheduler.library_parts import (
     Gate,
     Text,
     forever,
-    lane,
     nothing,
-    outcome_of,
     states,
     steps,
 )
@@ -37,29 +34,6 @@ async def gated(gate: Gate, *runs: Text) -> None:
         await steps()
         gate.open(run)
     await steps()
-
-
-async def test_a_lane_lets_so_many_work_at_once_and_a_session_one() -> None:
-    """SPEC LANE-1, QUEUE-1."""
-    gate = Gate()
-    async with Scheduler(gate, [Lane("main", 2)]) as scheduler:
-        ann, ann2, bob, cat = [scheduler.submit(s, s) for s in ("ann", "ann", "bob", "cat")]
-        await steps()
-        assert gate.entered == ["ann", "bob"]
-        assert lane(scheduler) == (2, 1)
-        await gated(gate, bob)
-        assert gate.entered == ["ann", "bob", "cat"]
-        await gated(gate, cat, ann, ann2)
-
-
-async def test_lanes_are_independent_and_an_unknown_one_is_main() -> None:
-    """SPEC LANE-2, LANE-3."""
-    async with Scheduler(forever, [Lane("main", 1), Lane("slow", 1)]) as scheduler:
-        for n, name in enumerate(("main", "slow", "no such lane")):
-            scheduler.submit(f"s{n}", n, name)
-        assert (lane(scheduler), lane(scheduler, "slow")) == ((1, 1), (1, 0))
-        for n in range(3):
-            scheduler.stop_all(f"s{n}")
 
 
 async def test_lanes_can_be_added_resized_and_closed() -> None:
@@ -144,43 +118,6 @@ async def test_runs_and_lanes_can_be_looked_at() -> None:
 # ---------------------------------------------------------------- policies
 
 
-@pytest.mark.parametrize("mode", [Mode.QUEUE, Mode.FOLLOWUP])
-async def test_queue_runs_messages_one_after_the_other(mode: Mode) -> None:
-    """SPEC QUEUE-3."""
-    order = []
-
-    async def work(run: Text) -> None:
-        order.append(f"{run.message} begins")
-        await asyncio.sleep(1)
-        order.append(f"{run.message} ends")
-
-    async with Scheduler(work, policy=QueuePolicy(mode=mode)) as scheduler:
-        for message in "ab":
-            scheduler.submit("ann", message)
-    assert order == ["a begins", "a ends", "b begins", "b ends"]
-
-
-async def test_interrupt_waits_for_the_end_of_what_it_cancels() -> None:
-    """SPEC QUEUE-2, QUEUE-3."""
-    order = []
-
-    async def work(run: Text) -> None:
-        order.append(f"{run.message} begins")
-        try:
-            await asyncio.sleep(10)
-        finally:
-            await asyncio.sleep(1)
-            order.append(f"{run.message} ends")
-
-    async with Scheduler(work, policy=QueuePolicy(mode=Mode.INTERRUPT)) as scheduler:
-        first = scheduler.submit("ann", "a")
-        await asyncio.sleep(1)
-        second, third = scheduler.submit("ann", "b"), scheduler.submit("ann", "c")
-    assert order == ["a begins", "a ends", "c begins", "c ends"]
-    assert (first.outcome, first.reason) == (Outcome.CANCELLED, Reason.NEWER_MESSAGE)
-    assert (second.outcome, third.outcome) == (Outcome.DROPPED, Outcome.COMPLETED)
-
-
 async def test_collect_makes_one_run_of_all_that_waited() -> None:
     """SPEC QUEUE-4."""
     gate = Gate()
@@ -192,21 +129,6 @@ async def test_collect_makes_one_run_of_all_that_waited() -> None:
         assert (third.into, fourth.into) == (second, second)
         await gated(gate, second)
         assert await fourth == ["b", "c", "d"]
-
-
-async def test_bursts_that_wait_become_one_run_with_all_their_messages() -> None:
-    """SPEC QUEUE-4, QUEUE-6."""
-    gate = Gate()
-    policy = QueuePolicy(mode=Mode.COLLECT, debounce_s=0.8)
-    async with Scheduler(gate, policy=policy) as scheduler:
-        first = scheduler.submit("group", "first")
-        waiting = [
-            scheduler.submit("group", f"{sender} {n}", sender=sender)
-            for sender in ("ann", "bob")
-            for n in range(2)
-        ]
-        await gated(gate, first, waiting[0])
-        assert await waiting[3] == ["ann 0", "ann 1", "bob 0", "bob 1"]
 
 
 async def test_steer_gives_the_working_run_what_waits_if_it_asks() -> None:
@@ -232,36 +154,6 @@ async def test_steer_gives_the_working_run_what_waits_if_it_asks() -> None:
     assert taken == [[], ["b", "c"], []]
 
 
-async def test_steered_messages_that_are_not_taken_in_queue() -> None:
-    """SPEC QUEUE-4."""
-    gate = Gate()
-    async with Scheduler(gate, policy=QueuePolicy(mode=Mode.STEER)) as scheduler:
-        first, second = [scheduler.submit("ann", m) for m in "ab"]
-        await gated(gate, first, second)
-        assert gate.entered == ["a", "b"]
-        assert scheduler.take_in(second) == []
-
-
-async def test_a_run_that_was_stopped_can_take_in_nothing() -> None:
-    """SPEC QUEUE-2, QUEUE-4."""
-    taken = []
-
-    async def work(run: Text) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            taken.append(scheduler.take_in(run))
-
-    async with Scheduler(work, policy=QueuePolicy(mode=Mode.STEER)) as scheduler:
-        for message in "ab":
-            scheduler.submit("ann", message)
-        await steps()
-        scheduler.stop("ann")
-        await steps()
-        scheduler.stop("ann")
-    assert taken == [[], []]
-
-
 async def test_debounce_makes_one_run_of_a_burst_without_any_other_event() -> None:
     """SPEC QUEUE-6."""
     starts = []
@@ -277,37 +169,6 @@ async def test_debounce_makes_one_run_of_a_burst_without_any_other_event() -> No
             await asyncio.sleep(0.5)
         assert await runs[2] == ["a", "b", "c"]
     assert starts == [pytest.approx(1.8)]
-
-
-async def test_debounce_needs_a_sender() -> None:
-    async with Scheduler(nothing, policy=QueuePolicy(debounce_s=0.8)) as scheduler:
-        assert await scheduler.submit("ann", "a") == "a"
-        assert asyncio.get_running_loop().time() == 0
-
-
-@pytest.mark.parametrize(
-    ("drop", "outcomes"),
-    [
-        (Drop.OLD, ["completed", "dropped", "completed"]),
-        (Drop.NEW, ["completed"] * 2 + ["rejected"]),
-    ],
-)
-async def test_a_full_queue_drops_the_old_or_refuses_the_new(
-    drop: Drop, outcomes: list[str]
-) -> None:
-    """SPEC QUEUE-5."""
-    async with Scheduler(nothing, policy=QueuePolicy(capacity=1, drop=drop)) as scheduler:
-        runs = [scheduler.submit("ann", n) for n in range(3)]
-    assert [str(run.outcome) for run in runs] == outcomes
-
-
-async def test_a_submission_may_have_a_policy_of_its_own() -> None:
-    gate = Gate()
-    async with Scheduler(gate) as scheduler:
-        first = scheduler.submit("ann", "a")
-        urgent = scheduler.submit("ann", "b", policy=QueuePolicy(mode=Mode.INTERRUPT))
-        assert await outcome_of(first) is Outcome.CANCELLED
-        await gated(gate, urgent)
 
 
 async def test_messages_of_ten_thousand_in_one_burst_join_in_good_time() -> None:

@@ -25,9 +25,7 @@ from goclaw_py.testing.loop import VirtualLoop
 from tests.unit.scheduler.library_parts import (
     Gate,
     Text,
-    do,
     forever,
-    lane,
     nothing,
     outcome_of,
     steps,
@@ -79,21 +77,6 @@ async def test_a_failure_gets_no_longer_with_everyone_who_awaits_it() -> None:
                 await run
             lengths.append(length(caught.value))
     assert len(set(lengths)) == 1
-
-
-async def test_one_failed_run_does_not_disturb_the_next_of_its_session() -> None:
-    """SPEC QUEUE-10."""
-
-    async def fail_first(run: Text) -> str:
-        if run.message == "first":
-            await asyncio.sleep(1)
-            raise LookupError
-        return "fine"
-
-    async with Scheduler(fail_first) as scheduler:
-        first, second = scheduler.submit("ann", "first"), scheduler.submit("ann", "second")
-        assert await outcome_of(first) is Outcome.FAILED
-        assert await second == "fine"
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -307,20 +290,6 @@ async def test_the_repr_of_a_run_tells_where_it_is() -> None:
         assert repr(waiting) == "<Run 2 of 'ann': queued>"
         scheduler.stop_all("ann")
         assert repr(waiting) == "<Run 2 of 'ann': cancelled>"
-
-
-async def test_a_run_that_submits_and_awaits_in_another_session_gets_its_result() -> None:
-    async def outer(run: Text) -> str:
-        inner = scheduler.submit("bob", inner_work)
-        return f"outer {await inner}"
-
-    async def inner_work(_run: Text) -> str:
-        await asyncio.sleep(1)
-        return "inner"
-
-    async with Scheduler(do) as scheduler:
-        assert await scheduler.submit("ann", outer) == "outer inner"
-        assert lane(scheduler) == (0, 0)
 
 
 async def test_a_run_cannot_be_awaited_in_another_loop() -> None:

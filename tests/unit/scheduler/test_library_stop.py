@@ -15,7 +15,6 @@ from tests.unit.scheduler.library_parts import (
     lane,
     nothing,
     outcome_of,
-    states,
     steps,
     stubborn,
 )
@@ -37,18 +36,6 @@ async def test_stop_cancels_the_oldest_run_and_stop_all_everything() -> None:
         assert await outcome_of(second) is Outcome.CANCELLED
         assert (third.outcome, third.reason) == (Outcome.CANCELLED, Reason.STOPPED_ALL)
         assert scheduler.stop("ann") == StopReport()
-
-
-async def test_a_stopped_run_keeps_its_slot_until_it_has_really_ended() -> None:
-    """SPEC QUEUE-2."""
-    async with Scheduler(stubborn) as scheduler:
-        first, second = scheduler.submit("ann", 5), scheduler.submit("ann", 0)
-        await asyncio.sleep(1)
-        scheduler.stop("ann")
-        await asyncio.sleep(3.9)
-        assert states(scheduler) == {first.id: RunState.STOPPING, second.id: RunState.QUEUED}
-        await asyncio.sleep(0.2)
-        assert (first.outcome, second.outcome) == (Outcome.CANCELLED, Outcome.COMPLETED)
 
 
 async def test_a_run_that_is_stopped_before_its_first_step_never_makes_one() -> None:
@@ -204,21 +191,6 @@ async def test_a_deadline_ends_a_message_that_waits_and_nothing_else_happens() -
         gate.open(working)
 
 
-async def test_a_run_timeout_counts_from_the_start() -> None:
-    """SPEC QUEUE-9."""
-    async with Scheduler(stubborn) as scheduler:
-        scheduler.submit("ann", 7)
-        late = scheduler.submit("ann", 20, run_timeout_s=3)
-        await asyncio.sleep(9.9)
-        assert states(scheduler) == {late.id: RunState.RUNNING}
-        await asyncio.sleep(0.2)
-        assert states(scheduler) == {late.id: RunState.STOPPING}
-        assert await outcome_of(late) is Outcome.ABANDONED
-        assert late.reason is Reason.RUN_TIMEOUT
-        assert asyncio.get_running_loop().time() == 20
-        await asyncio.sleep(10)
-
-
 @pytest.mark.parametrize("limit_s", [1e12, 1e300])
 async def test_a_huge_time_limit_is_none(limit_s: float) -> None:
     async with Scheduler(nothing) as scheduler:
@@ -241,9 +213,3 @@ async def test_a_deadline_in_a_hundred_days_comes_in_a_hundred_days(
         run = scheduler.submit("ann", "a", deadline_s=100 * 86_400.0)
         assert await outcome_of(run) is Outcome.TIMED_OUT
         assert asyncio.get_running_loop().time() == 100 * 86_400.0
-
-
-async def test_a_deadline_of_zero_seconds_leaves_no_time_for_anything() -> None:
-    gate = Gate()
-    async with Scheduler(gate) as scheduler:
-        assert await outcome_of(scheduler.submit("ann", "a", deadline_s=0)) is Outcome.TIMED_OUT
