@@ -36,6 +36,10 @@ class Sink:
     stubborn_s: float = 0.0
     """How long a cancelled request goes on."""
 
+    def open(self) -> None:
+        assert self.gate is not None
+        self.gate.set()
+
     async def handle(self, request: WebRequest) -> WebAnswer:
         self.requests.append(request)
         self.working += 1

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from goclaw_py.web import server as web_server
 from goclaw_py.web.hooks import BODY_S
-from tests.unit.web.hooks_harness import GOOD, MOST_BYTES, Client, Sink, hook, serving, until
+from tests.unit.web.hooks_harness import (
+    GOOD,
+    MOST_BYTES,
+    Client,
+    Server,
+    Sink,
+    hook,
+    serving,
+    until,
+)
 
 CHUNKED = b"POST /hook HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+CHUNK = b"400\r\n" + b"x" * 1024 + b"\r\n"
 IN_FLIGHT = 1 << 20
 """More than what client, kernel and server hold between a send and the end of a connection."""
 
@@ -42,34 +51,24 @@ async def drip(client: Client, raw: bytes, *, every_s: float) -> None:
 @pytest.mark.parametrize("length", [MOST_BYTES + 1, 10**9, 10**17])
 @pytest.mark.parametrize("expect", [b"", b"expect: 100-continue\r\n"])
 async def test_an_announced_body_that_is_too_long_is_refused_before_it_comes(
-    tmp_path: Path, length: int, expect: bytes
+    sink: Sink, server: Server, client: Client, length: int, expect: bytes
 ) -> None:
-    sink = Sink()
-    async with serving(tmp_path, hook(sink)) as server, server.client() as client:
-        answer = await client.ask(announced(length).replace(b"content", expect + b"content"))
-        assert (answer.status, answer.body) == (413, b"the body is longer than 100000 bytes")
-        assert await client.closed()
-        assert now() < 1
-        assert (await server.ask(GOOD)).status == 200
+    answer = await client.ask(announced(length).replace(b"content", expect + b"content"))
+    assert (answer.status, answer.body) == (413, b"the body is longer than 100000 bytes")
+    assert await client.closed()
+    assert now() < 1
+    assert (await server.ask(GOOD)).status == 200
     assert len(sink.requests) == 1
 
 
-async def test_a_body_of_five_megabytes_is_not_read(tmp_path: Path) -> None:
-    sink = Sink()
-    async with serving(tmp_path, hook(sink)) as server, server.client() as client:
-        await client.send(announced(5 << 20))
-        assert await client.flood(b"x" * 4096, most=5 << 20) < IN_FLIGHT
-        assert (await server.ask(GOOD)).status == 200
-    assert len(sink.requests) == 1
-
-
-async def test_a_chunked_body_without_end_is_cut_off_at_the_limit(tmp_path: Path) -> None:
-    sink = Sink()
-    async with serving(tmp_path, hook(sink)) as server, server.client() as client:
-        await client.send(CHUNKED)
-        assert await client.flood(b"400\r\n" + b"x" * 1024 + b"\r\n", most=50 << 20) < IN_FLIGHT
-        assert now() < 1
-        assert (await server.ask(GOOD)).status == 200
+@pytest.mark.parametrize(("head", "piece"), [(announced(5 << 20), b"x" * 4096), (CHUNKED, CHUNK)])
+async def test_a_long_body_is_cut_off_at_the_limit(
+    sink: Sink, server: Server, client: Client, head: bytes, piece: bytes
+) -> None:
+    await client.send(head)
+    assert await client.flood(piece, most=5 << 20) < IN_FLIGHT
+    assert now() < 1
+    assert (await server.ask(GOOD)).status == 200
     assert len(sink.requests) == 1
 
 
@@ -82,24 +81,17 @@ async def test_a_body_that_turns_out_too_long_is_refused_in_words(tmp_path: Path
     assert sink.requests == []
 
 
-async def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
-    sink = Sink()
-    async with serving(tmp_path, hook(sink)) as server, server.client() as client:
-        answer = await client.ask(announced(10) + b"123")
-        assert (answer.status, answer.body) == (408, b"the request body did not arrive in time")
-        assert now() == pytest.approx(BODY_S, abs=0.5)
-        assert await client.closed()
-    assert sink.requests == []
-
-
-async def test_a_body_that_drips_in_gets_no_longer_time(tmp_path: Path) -> None:
-    sink = Sink()
-    async with serving(tmp_path, hook(sink)) as server, server.client() as client:
-        await client.send(announced(60))
-        dripping = asyncio.create_task(drip(client, b"x" * 60, every_s=1))
-        assert (await client.answer()).status == 408
-        assert now() == pytest.approx(BODY_S, abs=0.5)
-        await dripping
+@pytest.mark.parametrize("drips", [False, True])
+async def test_a_body_that_does_not_come_is_given_up(
+    sink: Sink, client: Client, *, drips: bool
+) -> None:
+    await client.send(announced(60))
+    dripping = asyncio.create_task(drip(client, b"x" * (60 if drips else 3), every_s=1))
+    answer = await client.answer()
+    assert (answer.status, answer.body) == (408, b"the request body did not arrive in time")
+    assert now() == pytest.approx(BODY_S, abs=0.5)
+    await dripping
+    assert await client.closed()
     assert sink.requests == []
 
 
@@ -107,7 +99,7 @@ async def test_a_body_nobody_asked_for_is_not_read(tmp_path: Path) -> None:
     """What follows a 404 is not even thrown away: the connection ends."""
     async with serving(tmp_path) as server, server.client() as client:
         await client.send(CHUNKED)
-        assert await client.flood(b"400\r\n" + b"x" * 1024 + b"\r\n", most=50 << 20) < IN_FLIGHT
+        assert await client.flood(CHUNK, most=50 << 20) < IN_FLIGHT
 
 
 async def test_a_client_that_leaves_amid_its_body_is_forgotten(
@@ -133,8 +125,7 @@ async def test_a_client_that_leaves_before_the_answer_does_no_harm(
         async with server.client() as client:
             await client.send(GOOD)
             await until(lambda: sink.working)
-        assert sink.gate is not None
-        sink.gate.set()
+        sink.open()
         await until(lambda: not sink.working)
         assert (await server.ask(GOOD)).status == 200
     assert caplog.records == []
@@ -145,39 +136,33 @@ async def test_a_client_that_leaves_before_the_answer_does_no_harm(
 
 @pytest.mark.parametrize("start", [b"", b"P", b"POST /hook HTTP/1.1\r\nhost: x\r\n", GOOD[:-5]])
 async def test_a_request_that_is_never_completed_ends_after_a_while(
-    tmp_path: Path, start: bytes
+    client: Client, start: bytes
 ) -> None:
-    async with serving(tmp_path, hook(Sink())) as server, server.client() as client:
-        await client.send(start)
-        assert await client.closed()
-        assert now() == pytest.approx(web_server.HEAD_S, abs=0.5)
+    await client.send(start)
+    assert await client.closed()
+    assert now() == pytest.approx(web_server.HEAD_S, abs=0.5)
 
 
-async def test_a_request_that_drips_in_gets_no_longer_time(tmp_path: Path) -> None:
-    async with serving(tmp_path, hook(Sink())) as server, server.client() as client:
-        dripping = asyncio.create_task(drip(client, GOOD, every_s=1))
-        assert await client.closed()
-        assert now() == pytest.approx(web_server.HEAD_S, abs=0.5)
-        await dripping
+async def test_a_request_that_drips_in_gets_no_longer_time(client: Client) -> None:
+    dripping = asyncio.create_task(drip(client, GOOD, every_s=1))
+    assert await client.closed()
+    assert now() == pytest.approx(web_server.HEAD_S, abs=0.5)
+    await dripping
 
 
-async def test_the_second_request_of_a_connection_has_no_longer_time_either(
-    tmp_path: Path,
-) -> None:
-    async with serving(tmp_path, hook(Sink())) as server, server.client() as client:
-        assert (await client.ask(GOOD)).status == 200
-        await asyncio.sleep(60)
-        await client.send(GOOD[:10])
-        assert await client.closed()
-        assert now() == pytest.approx(60 + web_server.HEAD_S, abs=0.5)
+async def test_the_second_request_of_a_connection_has_no_longer_time_either(client: Client) -> None:
+    assert (await client.ask(GOOD)).status == 200
+    await asyncio.sleep(60)
+    await client.send(GOOD[:10])
+    assert await client.closed()
+    assert now() == pytest.approx(60 + web_server.HEAD_S, abs=0.5)
 
 
-async def test_idle_noise_does_not_keep_a_connection(tmp_path: Path) -> None:
+async def test_idle_noise_does_not_keep_a_connection(client: Client) -> None:
     """Empty lines before a request are allowed, but not for ever."""
-    async with serving(tmp_path, hook(Sink())) as server, server.client() as client:
-        assert (await client.ask(GOOD)).status == 200
-        await drip(client, b"\r\n" * 100, every_s=1)
-        assert now() == pytest.approx(web_server.HEAD_S, abs=2)
+    assert (await client.ask(GOOD)).status == 200
+    await drip(client, b"\r\n" * 100, every_s=1)
+    assert now() == pytest.approx(web_server.HEAD_S, abs=2)
 
 
 @pytest.mark.parametrize(
@@ -192,21 +177,21 @@ async def test_idle_noise_does_not_keep_a_connection(tmp_path: Path) -> None:
         (GOOD, b"\r\n" * 512),
     ],
 )
-async def test_a_head_without_end_is_cut_off(tmp_path: Path, start: bytes, piece: bytes) -> None:
-    async with serving(tmp_path, hook(Sink())) as server, server.client() as client:
-        await client.send(start)
-        assert await client.flood(piece, most=50 << 20) < IN_FLIGHT
-        assert now() < 1
-        assert (await server.ask(GOOD)).status == 200
+async def test_a_head_without_end_is_cut_off(
+    server: Server, client: Client, start: bytes, piece: bytes
+) -> None:
+    await client.send(start)
+    assert await client.flood(piece, most=50 << 20) < IN_FLIGHT
+    assert now() < 1
+    assert (await server.ask(GOOD)).status == 200
 
 
-async def test_each_request_of_a_connection_has_the_limits_to_itself(tmp_path: Path) -> None:
+async def test_each_request_of_a_connection_has_the_limits_to_itself(client: Client) -> None:
     long = GOOD.replace(b"host: x\r\n", b"a: " + b"b" * 10_000 + b"\r\n")
-    async with serving(tmp_path, hook(Sink())) as server, server.client() as client:
-        for _ in range(10):
-            await client.send(long[:9_000])
-            await asyncio.sleep(web_server.HEAD_S - 1)
-            assert (await client.ask(long[9_000:])).status == 200
+    for _ in range(10):
+        await client.send(long[:9_000])
+        await asyncio.sleep(web_server.HEAD_S - 1)
+        assert (await client.ask(long[9_000:])).status == 200
 
 
 @pytest.mark.parametrize(
@@ -251,13 +236,13 @@ async def test_what_is_not_http_is_refused_quietly(
 
 
 @pytest.mark.parametrize("to", [b"websocket", b"h2c"])
-async def test_a_wish_for_another_protocol_is_not_heard(tmp_path: Path, to: bytes) -> None:
-    sink = Sink()
+async def test_a_wish_for_another_protocol_is_not_heard(
+    sink: Sink, server: Server, to: bytes
+) -> None:
     wish = b"connection: upgrade\r\nupgrade: " + to + b"\r\n"
-    async with serving(tmp_path, hook(sink)) as server:
-        answer = await server.ask(b"GET /hook HTTP/1.1\r\nhost: x\r\n" + wish + b"\r\n")
-        assert answer.status == 200
-        assert (await server.ask(GOOD)).status == 200
+    answer = await server.ask(b"GET /hook HTTP/1.1\r\nhost: x\r\n" + wish + b"\r\n")
+    assert answer.status == 200
+    assert (await server.ask(GOOD)).status == 200
     assert [request.method for request in sink.requests] == ["GET", "POST"]
 
 
@@ -276,6 +261,11 @@ async def test_connections_beyond_the_limit_are_told_to_come_again(
                 assert await three.closed()
             assert (await two.ask(GOOD)).status == 200
         assert (await server.ask(GOOD)).status == 200
+        # A crowd that says nothing keeps nobody out for long.
+        async with server.client(), server.client(), server.client():
+            assert (await server.ask(GOOD)).status == 503
+            await asyncio.sleep(web_server.HEAD_S + 1)
+            assert (await server.ask(GOOD)).status == 200
 
 
 async def test_far_more_connections_are_not_even_listened_to(
@@ -288,16 +278,3 @@ async def test_far_more_connections_are_not_even_listened_to(
         async with server.client() as two:
             assert await two.closed()
         assert (await one.ask(GOOD)).status == 200
-
-
-async def test_a_crowd_that_says_nothing_keeps_nobody_out_for_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(web_server, "MAX_CONNECTIONS", 3)
-    async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(serving(tmp_path, hook(Sink())))
-        for _ in range(3):
-            await stack.enter_async_context(server.client())
-        assert (await server.ask(GOOD)).status == 503
-        await asyncio.sleep(web_server.HEAD_S + 1)
-        assert (await server.ask(GOOD)).status == 200

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, get_args
 
-import httpx
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
@@ -17,18 +15,12 @@ from goclaw_py.model.errors import NoGateway, NotFound
 from goclaw_py.runs.live_events import LiveEvent, LiveText
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import Refused
-from goclaw_py.web.api.routes import make_api
+from tests.support.apps import lend_api
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
-from tests.unit.web.harness import Gateway, connected
+from tests.unit.web.harness import Gateway, app_client, connected, until
 
 pytestmark = pytest.mark.real_time
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def told(control: FakeControl) -> None:
@@ -66,9 +58,8 @@ async def test_other_programs_read_the_name_and_the_data_of_each_event(tmp_path:
             assert answer.headers["cache-control"] == "no-store"
             body = (await answer.aread()).decode()
     events = [part.split("\n") for part in body.split("\n\n") if part]
-    assert [name.removeprefix("event: ") for name, _ in events] == [
-        event.kind for event in fakes.FOLLOWED
-    ]
+    names = [name.removeprefix("event: ") for name, _ in events]
+    assert names == [event.kind for event in fakes.FOLLOWED]
     asked = json.loads(events[1][1].removeprefix("data: "))
     assert asked["kind"] == "asked"
     assert (asked["run"]["trigger"], asked["run"]["parent"]) == ("subagent", fakes.RUN_ID)
@@ -87,14 +78,11 @@ async def test_a_wrong_session_is_an_error_and_no_stream(
         assert made.control.following == 0
 
 
-async def test_a_gateway_that_has_none_says_so(tmp_path: Path) -> None:
+async def test_without_a_gateway_nothing_can_be_followed(tmp_path: Path) -> None:
     async with connected(tmp_path) as (made, remote):
         made.control.gateway = False
         with pytest.raises(NoGateway, match="no gateway is running here"):
             await anext(remote.follow())
-
-
-async def test_without_a_gateway_nothing_can_be_followed(tmp_path: Path) -> None:
     async with RemoteControl(tmp_path / "gateway.sock") as remote:
         with pytest.raises(NoGateway, match="goclaw run"):
             await anext(remote.follow())
@@ -112,7 +100,7 @@ async def test_whoever_hangs_up_is_forgotten(tmp_path: Path) -> None:
 async def test_whoever_hangs_up_without_having_read_is_forgotten() -> None:
     """Its answer may never have begun."""
     control = FakeControl()
-    app = make_api(control)
+    app = lend_api(control)
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.disconnect"}
@@ -120,15 +108,8 @@ async def test_whoever_hangs_up_without_having_read_is_forgotten() -> None:
     async def send(_message: object) -> None:
         raise OSError("gone")
 
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": "/api/runs/events",
-        "raw_path": b"/api/runs/events",
-        "query_string": b"",
-        "headers": [],
-        "http_version": "1.1",
-    }
+    path, rest = "/api/runs/events", {"query_string": b"", "headers": [], "http_version": "1.1"}
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), **rest}
     with pytest.raises(OSError, match="gone"):
         await app(scope, receive, send)
     assert control.calls == [("follow", None)]
@@ -182,8 +163,7 @@ async def test_a_reader_that_stands_still_stops_the_gateways_iterator_and_no_mor
 
 async def test_the_api_describes_the_stream() -> None:
     """SPEC OPS-2."""
-    transport = httpx.ASGITransport(make_api(FakeControl()))
-    async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+    async with app_client() as client:
         described = (await client.get("/openapi.json")).json()
     route = described["paths"]["/api/runs/events"]["get"]
     assert [parameter["name"] for parameter in route["parameters"]] == ["session", "Last-Event-ID"]
