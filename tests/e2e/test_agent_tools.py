@@ -46,64 +46,6 @@ def test_a_subagents_result_comes_into_the_chat(bot: Home, api: Control, model: 
     assert runs["subagent"]["model"]
 
 
-def test_a_model_that_never_stops_meets_its_budget(bot: Home, api: Control, model: Model) -> None:
-    """AGENT-5."""
-    use(bot, model)
-    bot.env["GOCLAW_AGENTS__MAIN__BUDGET__TURNS"] = "4"
-    bot.start()
-    api.say(ANN, "many list_files")
-    wait_for(lambda: "4 model requests" in "".join(api.texts(ANN)), "the end")
-    assert len(model.seen()) == 4
-    (run,) = bot.rows("runs", "list")
-    assert (run["outcome"], run["reason"]) == ("failed", "budget")
-    assert len(run["tools"]) == 3
-    api.say(ANN, "/usage")
-    wait_for(lambda: "4 model requests" in api.texts(ANN)[-1], "the usage")
-
-
-def test_a_run_that_was_stopped_or_killed_leaves_a_history_that_goes_on(
-    bot: Home, api: Control, model: Model
-) -> None:
-    """AGENT-4: the next request is one that the server accepts, calls with their results."""
-    use(bot, model)
-    gateway = bot.start()
-    api.say(ANN, tool("spawn_subagent", task="slow 600 0.1", wait=True))
-    wait_for(lambda: len(model.seen()) == 2, "the request of the subagent")
-    api.say(ANN, "/stop")
-    wait_for(lambda: "Stopped 2 tasks." in " ".join(api.texts(ANN)), "the answer to /stop")
-    wait_for(lambda: model.seen()[1]["hung_up_at"], "the end of the subagent")
-    api.say(ANN, "slow 600 0.1")
-    wait_for(lambda: len(model.seen()) == 3, "a request")
-    gateway.kill()
-    bot.start()
-    wait_for(lambda: len(model.seen()) == 4, "the same message again")
-    api.say(ANN, "/stop")
-    wait_for(lambda: model.seen()[3]["hung_up_at"], "its end")
-    api.say(ANN, "say all is well")
-    wait_for(lambda: api.texts(ANN)[-1] == "all is well", "an answer")
-    messages = model.seen()[-1]["body"]["messages"]
-    called = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
-    answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
-    assert called == answered
-    assert len(called) == 1
-
-
-def test_messages_wait_for_a_provider_that_is_down(bot: Home, api: Control, model: Model) -> None:
-    """AGENT-8: one sentence, and the answer when it is back."""
-    use(bot, model)
-    bot.env["GOCLAW_AGENTS__MAIN__BASE_URL"] = "http://127.0.0.1:9/v1"
-    gateway = bot.start()
-    api.say(ANN, "say at last")
-    wait_for(lambda: len(api.texts(ANN)) == 1, "one sentence")
-    assert "when the model is back" in api.texts(ANN)[0]
-    _, status = bot.goclaw("status")
-    assert "1 message kept" in status
-    gateway.end()
-    bot.env["GOCLAW_AGENTS__MAIN__BASE_URL"] = model.url
-    bot.start()
-    wait_for(lambda: api.texts(ANN)[-1] == "at last", "the answer")
-
-
 def test_after_a_crash_the_model_is_told_what_it_had_called(
     bot: Home, api: Control, model: Model
 ) -> None:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,22 +17,19 @@ from tests.e2e.heartbeat_gateway import (
     asked,
     begin,
     checklist,
-    configure,
     ended,
     exactly,
-    heartbeat_runs,
     leaked,
     outcome,
     run,
     say,
     shown,
     start,
-    with_heartbeat,
 )
 from tests.e2e.loopback_model import Model
 from tests.support.again import unmarked
 from tests.support.postgres import Server
-from tests.support.process import Home, home, telegram, wait_for
+from tests.support.process import Home, wait_for
 
 ALL_IS_WELL = [
     "HEARTBEAT_OK",
@@ -49,7 +42,6 @@ ALL_IS_WELL = [
     "",
 ]
 FULL = "say the disk is full"
-SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.smoke
@@ -149,44 +141,3 @@ def test_an_alert_comes_once_although_its_process_was_killed(
     assert (outcome(row), row["delivery"]) == ("alerted", "sent")
     assert outcome(run(heart, FULL)) == "duplicate"
     assert [unmarked(text) for text in api.texts(ANN)] == ["hello", "the disk is full"]
-
-
-def test_two_gateways_heartbeat_run_as_one(
-    tmp_path: Path, api: Control, model: Model, postgres_url: str
-) -> None:
-    """HB-12, HB-1: one row for a point of the grid, no two at once, one alert; one may die."""
-    settings = telegram(api, GOCLAW_CHANNELS__TELEGRAM__DIRECT="open")
-    with home(tmp_path / "one", **settings) as one, home(tmp_path / "two", **settings) as two:
-        for place in (one, two):
-            with_heartbeat(place, model, postgres_url)
-            configure(place, '[heartbeat]\ninterval = "1s"\n')
-        first = start(one, api)
-        say(api, "say hello", "hello")
-        two.start()
-        for place in (one, two):
-            checklist(place, "slow 3 0.1")
-        # The first one of each waits for the libraries of its model.
-        wait_for(lambda: len(told(two)) >= 8, "beats of both")
-        first.kill()
-        before = len(told(two))
-        wait_for(lambda: len(told(two)) >= before + 3, "beats of the other one")
-        rows = [row for row in heartbeat_runs(two) if row["finished_at"]]
-        grid = ask(two, "GET", "heartbeats/main")["heartbeat"]
-
-    anchor = instant(grid["anchor"])
-    due = [instant(row["due_at"]) for row in rows]
-    assert len(set(due)) == len(due)
-    assert all((point - anchor) % SECOND == timedelta() for point in due)
-    for earlier, later in pairwise(sorted(rows, key=lambda row: instant(row["claimed_at"]))):
-        assert instant(earlier["finished_at"]) <= instant(later["claimed_at"])
-    assert [outcome(row) for row in rows].count("alerted") == 1
-    assert api.texts(ANN) == ["hello", "w1 w2 w3"]
-
-
-def told(place: Home) -> list[dict[str, Any]]:
-    """The heartbeat runs that had something to say."""
-    return [row for row in heartbeat_runs(place) if outcome(row) in ("alerted", "duplicate")]
-
-
-def instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)

@@ -5,66 +5,16 @@ from __future__ import annotations
 from tests.botapi.control import Control
 from tests.e2e.heartbeat_gateway import (
     ANN,
-    BEN,
-    SETTINGS,
     asked,
-    configure,
     heartbeat_runs,
     outcome,
     say,
     start,
-    tell,
-    workspace,
 )
 from tests.e2e.loopback_model import Model
 from tests.support.process import Home, wait_for
 
 ITEM = "- [ ] is the tea ready?"
-
-
-def test_a_heartbeat_is_looked_after_in_its_chat(heart: Home, api: Control, model: Model) -> None:
-    """CMD-5, HB-11: owners say what it does, everybody may ask why."""
-
-    def heard(words: str) -> list[str]:
-        return [text for text in api.texts(ANN) if words in text]
-
-    configure(heart, f'{SETTINGS}allow = ["{ANN}"]\n')
-    start(heart, api)
-    say(api, "/heartbeat why", "There has been no heartbeat run yet.")
-    say(api, "/heartbeat add is the tea ready?", "On the checklist: “is the tea ready?”")
-    assert ITEM in (workspace(heart) / "HEARTBEAT.md").read_text()
-    say(api, "/mute 1h", "The heartbeat is muted until")
-    tell(heart, "the bell rings")
-    wait_for(
-        lambda: [outcome(row) for row in heartbeat_runs(heart)] == ["skipped:muted"],
-        "its heartbeat run",
-    )
-    assert "it is muted until" in say(api, "/heartbeat why", "Last heartbeat run")
-    assert model.seen() == []
-
-    api.say(ANN, "/heartbeat now")
-    wait_for(
-        lambda: heard("A heartbeat run has started."),
-        "a heartbeat run by hand, which heeds no silence",
-    )
-    (alert,) = wait_for(lambda: heard("you said:"), "its alert")
-    assert ITEM in alert
-    assert "the bell rings" in alert
-    say(api, "/mute off", "no longer muted")
-    why = say(api, "/heartbeat why", "Last heartbeat run")
-    assert len(why.splitlines()) == 2
-    assert f"It sent an alert to telegram:{ANN}" in why
-    assert "The next run is due" in why
-
-    say(api, "/heartbeat off", "Only an owner", BEN)
-    say(api, "/heartbeat show", "1. is the tea ready?", BEN)
-    say(api, "/heartbeat off", "The heartbeat is off.")
-    say(api, "/heartbeat now", "The heartbeat is off.")
-    say(api, "/heartbeat on", "The heartbeat is on. The next run is due")
-    say(api, "/heartbeat show", "1. is the tea ready?")
-    say(api, "/heartbeat done 1", "Ticked off: “is the tea ready?”")
-    say(api, "/heartbeat show", "has no open items")
-    assert len(model.seen()) == 1
 
 
 def test_a_heartbeat_is_looked_after_at_the_command_line(

@@ -11,7 +11,6 @@ from typing import Any
 from tests.botapi.control import Control
 from tests.e2e.heartbeat_gateway import (
     ANN,
-    BEN,
     SETTINGS,
     asked,
     begin,
@@ -30,7 +29,6 @@ from tests.e2e.heartbeat_gateway import (
 from tests.e2e.loopback_model import Model
 from tests.support.process import ROOT, Home, wait_for
 
-CAT = 1003
 FULL = "say the disk is full"
 
 
@@ -110,25 +108,6 @@ def test_no_model_is_asked_where_there_is_nothing_to_ask(
     assert "Traceback" not in gateway.output
 
 
-def test_a_heartbeat_run_of_a_busy_agent_runs_beside_its_chat_when_the_next_one_is_due(
-    heart: Home, api: Control, model: Model
-) -> None:
-    """HB-4: one row, which waits until then."""
-    configure(heart, '[heartbeat]\ninterval = "4s"\n')
-    start(heart, api)
-    api.say(ANN, "slow 600 0.1")
-    wait_for(model.seen, "the chat's run")
-    checklist(heart, "say HEARTBEAT_OK")
-    deferred = wait_for(lambda: only(heart, "deferred"), "a heartbeat run that waits")
-    row = ended(heart, deferred["id"])
-    assert outcome(row) == "ok"
-    assert seconds(row["due_at"], row["started_at"]) >= 4
-    assert model.seen()[0]["hung_up_at"] is None
-    due = [one["due_at"] for one in heartbeat_runs(heart)]
-    assert len(set(due)) == len(due)
-    stop(api)
-
-
 def test_a_heartbeat_run_of_a_busy_agent_comes_when_the_agent_is_idle(
     heart: Home, api: Control, model: Model
 ) -> None:
@@ -148,59 +127,9 @@ def test_a_heartbeat_run_of_a_busy_agent_comes_when_the_agent_is_idle(
     assert len(asked(model, "the build is red")) == 1
 
 
-def test_an_alert_that_a_chat_does_not_take_is_no_alert_that_was_told(
-    heart: Home, api: Control
-) -> None:
-    """HB-7, HB-8: it comes when it can, and who else there is hears of it, once."""
-    agents = f"""
-[channels.telegram.chats."{CAT}"]
-agent = "ops"
-
-[agents.ops.heartbeat]
-target = "telegram:{CAT}"
-"""
-    configure(heart, SETTINGS + agents)
-    heart.env |= {
-        key.replace("MAIN", "OPS"): value
-        for key, value in heart.env.items()
-        if "AGENTS__MAIN" in key
-    }
-    start(heart, api)
-    for who in (BEN, ANN, CAT):
-        say(api, "say hello", "hello", who)
-    api.deactivate(ANN)
-    lost = run(heart, FULL)
-    assert (outcome(lost), lost["delivery"]) == ("delivery_failed", "dead")
-    assert "deactivated" in lost["undelivered"]
-
-    api.block(CAT)
-    for _ in range(2):
-        row = run(heart, "say the cat is out", "ops")
-        assert outcome(row) == "delivery_failed"
-        assert "blocked" in row["undelivered"]
-    assert api.texts(CAT) == ["hello"]
-    api.unblock(CAT)
-    assert outcome(run(heart, "say the cat is out", "ops")) == "alerted"
-    assert outcome(run(heart, "say the cat is out", "ops")) == "duplicate"
-    assert api.texts(CAT) == ["hello", "the cat is out"]
-
-    wait_for(lambda: len(api.texts(BEN)) == 2, "the next chat to hear of it")
-    elsewhere = api.texts(BEN)[1]
-    assert "could not be delivered" in elsewhere
-    assert "deactivated" in elsewhere
-    assert "the disk is full" in elsewhere
-    assert outcome(run(heart, FULL)) == "duplicate"
-    assert len(api.texts(BEN)) == 2
-    assert api.texts(ANN) == ["hello"]
-
-
 def over(place: Home, agent: str) -> list[dict[str, Any]]:
     return [row for row in heartbeat_runs(place, agent) if row["finished_at"]]
 
 
 def only(place: Home, status: str) -> dict[str, Any] | None:
     return next((row for row in heartbeat_runs(place) if row["status"] == status), None)
-
-
-def seconds(earlier: str, later: str) -> float:
-    return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()

@@ -16,7 +16,6 @@ from tests.support.process import Home, wait_for
 
 ANN = 1001
 BOB = 1002
-SLOW = "slow 600"
 
 UNTIL_THERE = """
 import pathlib, sys, time
@@ -140,21 +139,6 @@ def test_operators_make_run_pause_and_delete_jobs(bot: Home, api: Control) -> No
     assert "news" in output
     assert answered(api, "good morning")
     assert sum("good morning" in text for text in api.texts(ANN)) == 1
-
-
-def test_a_run_is_stopped_from_its_chat(bot: Home, api: Control) -> None:
-    """CMD-1, CRON-8: and is no failure."""
-    bot.start()
-    say(api, f"every 1 hour {SLOW}", "I will do")
-    (job,) = bot.rows("cron", "list")
-    cron(bot, "run", job["id"])
-    until_running(bot, job["id"])
-    assert "already_running" in bot.goclaw("cron", "run", job["id"])[1]
-    say(api, "/stop", "Stopped 1 job.")
-    wait_for(lambda: log(bot, job["id"])[0]["status"] == "cancelled", "its row")
-    (after,) = bot.rows("cron", "list")
-    assert (after["state"], after["failures"]) == ("active", 0)
-    assert not answered(api, "That took")
 
 
 def test_a_killed_run_runs_again_once_and_the_log_shows_it(

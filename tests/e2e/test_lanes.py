@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.botapi.control import Control
-from tests.support.process import Home, Program, home, telegram, wait_for
+from tests.support.process import Home, Program, wait_for
 
 ANN, BOB = 1001, 1002
 
@@ -84,42 +82,6 @@ def test_a_full_lane_is_seen_and_resized_and_nobody_is_cancelled(
     assert "main, subagent, delegate, cron" in output
 
 
-def test_a_queue_tells_what_was_dropped_and_why(narrow: Home, api: Control) -> None:
-    """OPS-4, QUEUE-5."""
-    gateway = fill(narrow, api)
-    for text in ("echo too much", "echo waits"):
-        api.say(ANN, text)
-    dropped = until(narrow, str(ANN), lambda found: found["unanswered"])
-    (row,) = dropped["unanswered"]
-    assert (row["message"]["text"], row["reason"]) == ("echo too much", "queue_dropped")
-    (waiting,) = dropped["waiting"]
-    assert waiting["waits_for"] == "session"
-    code, output = narrow.goclaw("queue", str(ANN))
-    assert code == 0
-    assert "the queue was full, so the oldest message was dropped  echo too much" in output
-    assert "an earlier message of its session" in output
-    gateway.kill()
-    code, output = narrow.goclaw("runs", "--active")
-    assert code == 0
-    assert "no gateway is running here" in output
-    assert str(ANN) in output
-    assert str(BOB) not in output
-    code, output = narrow.goclaw("queue", str(ANN))
-    assert code == 0
-    assert "showing the state in the database" in output
-    assert "echo waits" in output
-
-
-def until(place: Home, session: str, reached: Callable[[Any], object]) -> Any:
-    """Look at a session's queue until something is so."""
-
-    def look() -> Any:
-        found = seen(place, "queue", session)
-        return found if reached(found) else None
-
-    return wait_for(look, f"the queue of {session}")
-
-
 def test_runs_are_followed_while_they_work_until_the_gateway_ends(bot: Home, api: Control) -> None:
     """OPS-1."""
     gateway = bot.start()
@@ -143,21 +105,3 @@ def test_runs_are_followed_while_they_work_until_the_gateway_ends(bot: Home, api
     ]
     assert (ended["outcome"], ended["run"]) == ("completed", asked["run"])
     assert f"telegram:direct:{ANN}" in ended["run"]["session"]
-
-
-def test_without_a_gateway_the_commands_say_so(tmp_path: Path, api: Control) -> None:
-    commands = (["lanes"], ["lanes", "set", "main", "2"], ["runs", "follow"])
-    with home(tmp_path / "home", **telegram(api)) as place:
-        for command in commands:
-            code, output = place.goclaw(*command)
-            assert code == 3
-            assert "there is no database" in output
-        place.start().end()
-        for command in commands:
-            code, output = place.goclaw(*command)
-            assert code == 3
-            assert "no gateway is running here" in output
-        code, output = place.goclaw("runs", "--active")
-        assert code == 0
-        assert "nothing is running or waiting\n" in output
-        assert place.goclaw("queue", "nobody")[0] == 1

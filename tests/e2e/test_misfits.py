@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from goclaw_py.store.embedded import EmbeddedPostgres
-from goclaw_py.store.postgres import Address
 from tests.botapi.control import Control
 from tests.support.pooler import pooler
-from tests.support.postgres import FAST_AND_FORGETFUL, Server, run_sql
+from tests.support.postgres import Server
 from tests.support.process import ROOT, Home, Program, home, telegram, wait_for
 from tests.tools.debian_tools import path_of
 
@@ -43,47 +36,6 @@ def test_a_pooler_in_transaction_mode_stops_the_start_and_every_command(
             "WRONG  database notices: a connection pooler in transaction mode" in said,
         ) == (1, True)
     assert api.pending() == 1
-
-
-@pytest.fixture
-def primary() -> Iterator[EmbeddedPostgres]:
-    """A server of its own, that may become a standby."""
-    with tempfile.TemporaryDirectory(prefix="goclaw-pg-", dir="/tmp") as folder:
-        settings = {**FAST_AND_FORGETFUL, "wal_level": "replica"}
-        server = EmbeddedPostgres(Path(folder) / "postgres", settings=settings)
-        try:
-            yield server
-        finally:
-            server.stop()
-
-
-def test_a_failover_is_named_and_outlived(
-    primary: EmbeddedPostgres, bot: Home, api: Control
-) -> None:
-    """SPEC DB-4: channels keep what they cannot hand over, health says so, work resumes."""
-    at = primary.start()
-    dsn = f"postgresql://{at.user}@/{at.database}?host={at.host}"
-    bot.env["GOCLAW_DATABASE_URL"] = dsn
-    gateway = bot.start()
-    api.say(ANN, "echo before")
-    wait_for(lambda: api.texts(ANN) == ["before"], "the first answer")
-
-    primary.stop()
-    (Path(at.host) / "data" / "standby.signal").touch()
-    primary.start()
-    said = (
-        "received messages cannot be stored and acknowledged: "
-        "the database cannot be used: this server is a read-only standby"
-    )
-    wait_for(lambda: said in bot.goclaw("status")[1], "a warning")
-    api.say(ANN, "echo kept")
-    wait_for(lambda: api.pending() == 1, "the message to be kept")
-
-    asyncio.run(run_sql(Address(dsn), "select pg_promote()"))
-    wait_for(lambda: api.texts(ANN) == ["before", "kept"], "the answer")
-    wait_for(lambda: said not in bot.goclaw("status")[1], "the end of the warning")
-    assert gateway.alive()
-    assert "Traceback" not in gateway.output
 
 
 def test_machines_whose_clocks_are_off_work_by_the_time_of_the_database(

@@ -35,13 +35,3 @@ def test_stop_closes_the_stream_to_the_model(bot: Home, api: Control, model: Mod
     api.say(ANN, "/stop")
     wait_for(lambda: any("Stopped." in text for text in api.texts(ANN)), "the answer to /stop")
     wait_for(lambda: model.seen()[0]["hung_up_at"], "the hang-up")
-
-
-def test_a_missing_key_is_one_clear_sentence(bot: Home, api: Control) -> None:
-    """AGENT-8."""
-    bot.env["GOCLAW_AGENTS__MAIN__MODEL"] = "openai:gpt-4o"
-    gateway = bot.start()
-    api.say(ANN, "hello?")
-    wait_for(lambda: api.texts(ANN), "a sentence")
-    assert "OPENAI_API_KEY" in api.texts(ANN)[0]
-    assert "Traceback" not in gateway.output

@@ -12,24 +12,6 @@ from tests.support.process import Home, wait_for
 ANN = 1001
 
 
-def test_a_wrong_setting_is_one_line_and_exit_code_2(place: Home) -> None:
-    place.env["GOCLAW_QUEU__CAPACITY"] = "3"
-    code, output = place.refused()
-    assert code == 2
-    assert len(output.strip().splitlines()) == 1, output
-    assert "GOCLAW_QUEU__CAPACITY" in output
-
-
-def test_a_wrong_key_in_the_file_is_named_with_file_and_path(place: Home) -> None:
-    file = place.folder / "goclaw.toml"
-    file.write_text("[lanes]\nmain = 3\n[queue]\ncapcity = 4\n")
-    code, output = place.refused()
-    assert code == 2
-    assert str(file) in output
-    assert "queue.capcity" in output
-    assert "capacity" in output
-
-
 def test_a_second_gateway_in_the_same_folder_is_refused(place: Home) -> None:
     place.start()
     code, output = place.refused()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -101,20 +100,6 @@ def test_an_orderly_shutdown_counts_no_attempt(bot: Home, api: Control) -> None:
     ]
 
 
-def test_the_commands_answer(bot: Home, api: Control) -> None:
-    """CMD-5."""
-    bot.start()
-    for command, words in (
-        ("/start", "Hello"),
-        ("/help", "/stopall"),
-        ("/status", "Running: 0"),
-        ("/new", "new conversation"),
-        ("/stop", "Nothing was running"),
-    ):
-        api.say(ANN, command)
-        wait_for(partial(answered, api, ANN, words), f"the answer to {command}")
-
-
 def test_a_wrong_token_is_one_clear_line_and_the_gateway_goes_on(
     tmp_path: Path, api: Control
 ) -> None:
@@ -151,3 +136,14 @@ def test_a_group_is_silent_until_it_is_allowed(bot: Home, api: Control) -> None:
     (first, *_) = [seen for seen in api.view(GROUP) if seen.mine]
     assert (first.text.partition("\n")[0], first.thread) == ("now?", 7)
     assert first.reply_to is not None
+
+
+def test_a_million_characters_come_back_whole(bot: Home, api: Control) -> None:
+    """IO-1, CHAN-3: one turn of 245 updates in, 245 messages out, in order."""
+    queue = {"DEBOUNCE_MS": "100", "TURN_MESSAGES": "1000", "TURN_CHARS": "2000000"}
+    bot.env |= {f"GOCLAW_QUEUE__{key}": value for key, value in queue.items()}
+    bot.start()
+    text = "".join(f"{number:07}" for number in range(100_000))
+    api.say(ANN, f"echo {text}")
+    wait_for(lambda: "".join(api.texts(ANN)).endswith("0099999"), "the end")
+    assert "".join(api.texts(ANN)) == text

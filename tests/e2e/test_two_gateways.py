@@ -113,42 +113,6 @@ def code_of(api: Control, user: int) -> str:
     return found.group()
 
 
-def test_a_job_waits_for_the_session_that_works_at_another_gateway(
-    tmp_path: Path, api: Control, postgres_url: str
-) -> None:
-    """SPEC CRON-10: it has one row, and whoever looks reads what it waits for."""
-    settings = telegram(
-        api, GOCLAW_CHANNELS__TELEGRAM__DIRECT="open", GOCLAW_DATABASE_URL=postgres_url
-    )
-    with home(tmp_path / "one", **settings) as one, home(tmp_path / "two", **settings) as two:
-        one.start()
-        api.say(ANN, "slow 300")
-        (talk,) = wait_for(lambda: one.rows("runs", "list", "--active"), "a run")
-        two.start()
-        chat = ("--to", f"telegram:{ANN}", "--session", "main")
-        for name, when in (("hand", "in 10h"), ("due", "in 1s")):
-            code, said = two.goclaw("cron", "add", name, "--at", when, *chat, "--", f"echo {name}")
-            assert code == 0, said
-        code, run = two.goclaw("cron", "run", "hand")
-        assert code == 0, run
-        wait_for(lambda: len(two.rows("cron", "runs")) == 2, "both to be claimed")
-        _, told = two.goclaw("cron", "runs")
-        reason = f"waits for session {talk['session']} (run {talk['id']} on node "
-        assert told.count(reason) == 2, told
-        api.say(ANN, "/stop")
-        wait_for(lambda: len(api.texts(ANN)) >= 3, "both results")
-        assert {"⏰ hand", "⏰ due"} <= set(api.texts(ANN)), api.texts(ANN)
-        rows = wait_for(
-            lambda: (
-                [row for row in two.rows("cron", "runs") if row["status"] == "ok"][1:]
-                and two.rows("cron", "runs")
-            ),
-            "both to end",
-        )
-        assert sorted(row["slug"] for row in rows) == ["due", "hand"]
-        assert [row["runs"] for row in rows if row["manual"]] == [[run.strip()]]
-
-
 def nodes_of(gateway: Home) -> list[dict[str, Any]]:
     """The nodes as a gateway tells them."""
     code, output = gateway.goclaw("nodes", "list", "--json")
