@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import islice
 
 import pytest
 
@@ -52,11 +53,6 @@ def utc(schedule: Schedule, **more: object) -> Timing:
     return replace(Timing(schedule, "UTC"), **more)  # type: ignore[arg-type]
 
 
-def ran(due: datetime, started: datetime | None, ended: datetime) -> Ran:
-    return Ran(due, started, ended)
-
-
-# ---------------------------------------------------------------------------- intervals
 @pytest.mark.parametrize(("text", "interval"), [
     ("1s", timedelta(seconds=1)),
     ("30s", timedelta(seconds=30)),
@@ -105,19 +101,16 @@ def test_nothing_else_is_an_interval(text: str, reason: str) -> None:
     assert len(str(refused.value)) < 200
 
 
-@pytest.mark.parametrize("text", ["1s", "90s", "90m", "25h", "14d"])
-def test_an_interval_is_shown_as_it_may_be_written(text: str) -> None:
-    assert interval_text(parse_interval(text)) == text
-
-
-def test_an_interval_is_shown_in_its_largest_unit() -> None:
+def test_an_interval_is_shown_in_its_largest_unit_as_it_may_be_written() -> None:
+    for text in ("1s", "90s", "90m", "25h", "14d"):
+        assert interval_text(parse_interval(text)) == text
     assert interval_text(timedelta(seconds=7200)) == "2h"
     assert interval_text(timedelta(milliseconds=1500)) == "1500ms"
 
 
-# ---------------------------------------------------------------------------- stored and shown
 @pytest.mark.parametrize(("schedule", "stored"), [
     (At(NOW), {"kind": "at", "at": "2026-01-05T08:00:00Z"}),
+    (At(NOW.astimezone(timezone(5.5 * HOUR))), {"kind": "at", "at": "2026-01-05T08:00:00Z"}),
     (HOURLY, {"kind": "every", "every_ms": 3_600_000}),
     (Every(timedelta(milliseconds=1), NOW),
      {"kind": "every", "every_ms": 1, "origin": "2026-01-05T08:00:00Z"}),
@@ -126,11 +119,6 @@ def test_an_interval_is_shown_in_its_largest_unit() -> None:
 def test_a_schedule_is_read_as_it_was_stored(schedule: Schedule, stored: dict[str, object]) -> None:
     assert schedule_json(schedule) == stored
     assert schedule_of(stored) == schedule
-
-
-def test_an_instant_is_stored_in_utc() -> None:
-    elsewhere = NOW.astimezone(timezone(timedelta(hours=5, minutes=30)))
-    assert schedule_json(At(elsewhere)) == {"kind": "at", "at": "2026-01-05T08:00:00Z"}
 
 
 @pytest.mark.parametrize(("stored", "error"), [
@@ -162,7 +150,6 @@ def test_what_is_no_schedule_is_refused(
     assert type(refused.value) is error
 
 
-# ---------------------------------------------------------------------------- what may be
 @pytest.mark.parametrize("timing", [
     utc(At(NOW + timedelta(microseconds=1))),
     utc(HOURLY),
@@ -193,11 +180,7 @@ def test_what_can_run_is_accepted(timing: Timing) -> None:
         (utc(DAILY, not_after=NOW), BadMoment, "not_after"),
         (utc(DAILY, not_after=datetime(2027, 1, 1)), BadMoment, "not_after"),  # noqa: DTZ001
         (utc(DAILY, not_after=NOW + 30 * MINUTE), NeverFires, "all its times are in the past"),
-        (
-            utc(At(NOW + 2 * HOUR), not_after=NOW + HOUR),
-            NeverFires,
-            "all its times are in the past",
-        ),
+        (utc(At(NOW + 2 * HOUR), not_after=NOW + HOUR), NeverFires, "all its times are in the"),
         (utc(HOURLY, not_after=NOW + MINUTE), NeverFires, "every hour: all its times"),
     ],
 )
@@ -207,14 +190,10 @@ def test_what_cannot_run_is_refused_with_the_reason(
     with pytest.raises(error) as refused:
         check(timing, now=NOW)
     assert said in str(refused.value)
-
-
-def test_seconds_may_be_forbidden() -> None:
     with pytest.raises(BadCron, match="seconds"):
         check(utc(Cron("0 0 9 * * *")), now=NOW, cron_fields=(5,))
 
 
-# ---------------------------------------------------------------------------- how often
 @pytest.mark.parametrize(("schedule", "minimum", "gap_s"), [
     (Every(timedelta(seconds=59)), MINUTE, 59),
     (Cron("0,30 9 * * *"), HOUR, 1800),
@@ -239,17 +218,14 @@ def test_what_is_spaced_stays_as_it_is(schedule: Schedule, on_short: OnShort) ->
     assert spaced(timing, MINUTE, on_short, now=NOW) == timing
 
 
-def test_an_interval_that_is_too_short_may_be_made_longer() -> None:
-    timing = utc(Every(timedelta(seconds=1), NOW), anchor=Anchor.GRID)
-    longer = spaced(timing, timedelta(seconds=10), OnShort.CLAMP, now=NOW)
-    assert longer == replace(timing, schedule=Every(timedelta(seconds=10), NOW))
+def test_an_interval_that_is_too_short_may_be_made_longer_but_no_cron_expression() -> None:
+    timing, ten_s = utc(Every(timedelta(seconds=1), NOW), anchor=Anchor.GRID), timedelta(seconds=10)
+    longer = spaced(timing, ten_s, OnShort.CLAMP, now=NOW)
+    assert longer == replace(timing, schedule=Every(ten_s, NOW))
     odd = spaced(timing, timedelta(microseconds=1_000_001), OnShort.CLAMP, now=NOW)
     assert odd.schedule == Every(timedelta(milliseconds=1001), NOW)
-
-
-def test_a_cron_expression_that_is_too_frequent_is_never_changed() -> None:
     with pytest.raises(TooFrequent):
-        spaced(utc(Cron("* * * * * *")), timedelta(seconds=10), OnShort.CLAMP, now=NOW)
+        spaced(utc(Cron("* * * * * *")), ten_s, OnShort.CLAMP, now=NOW)
 
 
 def test_the_hour_that_is_left_out_in_spring_makes_nothing_too_frequent() -> None:
@@ -261,43 +237,33 @@ def test_the_hour_that_is_left_out_in_spring_makes_nothing_too_frequent() -> Non
     assert spaced(timing, HOUR, OnShort.REJECT, now=eve) == timing
 
 
-# ---------------------------------------------------------------------------- the first run
-@pytest.mark.parametrize("anchor", [Anchor.COMPLETION, Anchor.START])
-def test_an_interval_begins_with_itself_or_at_once(anchor: Anchor) -> None:
-    assert first_run_at(utc(HOURLY, anchor=anchor), now=NOW) == NOW + HOUR
-    at_once = utc(HOURLY, anchor=anchor, first_run=FirstRun.IMMEDIATE)
-    assert first_run_at(at_once, now=NOW) == NOW
+AT_ONCE = {"first_run": FirstRun.IMMEDIATE}
+GRID = {"anchor": Anchor.GRID}
+START = {"anchor": Anchor.START}
 
 
-def test_only_intervals_begin_at_once() -> None:
-    cron = utc(DAILY, first_run=FirstRun.IMMEDIATE)
-    assert first_run_at(cron, now=NOW) == NOW + HOUR
-    once = utc(At(NOW + MINUTE), first_run=FirstRun.IMMEDIATE)
-    assert first_run_at(once, now=NOW) == NOW + MINUTE
-
-
-@pytest.mark.parametrize(("origin", "first"), [
-    (NOW - 90 * MINUTE, NOW + 30 * MINUTE),
-    (NOW, NOW + HOUR),
-    (NOW - 10_000 * HOUR, NOW + HOUR),
-    (NOW + 5 * HOUR, NOW + 5 * HOUR),
-    (None, NOW + HOUR),
+@pytest.mark.parametrize(("timing", "first"), [
+    (utc(HOURLY), NOW + HOUR),
+    (utc(HOURLY, **START), NOW + HOUR),
+    # Only intervals begin at once.
+    (utc(HOURLY, **AT_ONCE), NOW),
+    (utc(HOURLY, **AT_ONCE, **START), NOW),
+    (utc(DAILY, **AT_ONCE), NOW + HOUR),
+    (utc(At(NOW + MINUTE), **AT_ONCE), NOW + MINUTE),
+    # A grid goes through its origin and begins there, or follows the clock.
+    (utc(Every(HOUR, NOW - 90 * MINUTE), **GRID), NOW + 30 * MINUTE),
+    (utc(Every(HOUR, NOW), **GRID), NOW + HOUR),
+    (utc(Every(HOUR, NOW - 10_000 * HOUR), **GRID), NOW + HOUR),
+    (utc(Every(HOUR, NOW + 5 * HOUR), **GRID), NOW + 5 * HOUR),
+    (utc(Every(HOUR), **GRID), NOW + HOUR),
+    (utc(Every(7 * MINUTE), **GRID), datetime(2026, 1, 5, 8, 4, tzinfo=UTC)),
+    # Cron follows the clock of its zone.
+    (Timing(DAILY, "Asia/Kolkata"), datetime(2026, 1, 6, 3, 30, tzinfo=UTC)),
+    # The last instant is one at which it may run.
+    (utc(DAILY, not_after=NOW + HOUR), NOW + HOUR),
 ])  # fmt: skip
-def test_a_grid_goes_through_its_origin_and_begins_there(
-    origin: datetime | None, first: datetime
-) -> None:
-    """SPEC CRON-3: the next point of the grid, never a past one."""
-    assert first_run_at(utc(Every(HOUR, origin), anchor=Anchor.GRID), now=NOW) == first
-
-
-def test_a_grid_without_an_origin_follows_the_clock() -> None:
-    timing = utc(Every(10 * MINUTE), anchor=Anchor.GRID)
-    assert first_run_at(timing, now=NOW + 3 * MINUTE) == NOW + 10 * MINUTE
-
-
-def test_cron_follows_the_clock_of_its_zone() -> None:
-    timing = Timing(DAILY, "Asia/Kolkata")
-    assert first_run_at(timing, now=NOW) == datetime(2026, 1, 6, 3, 30, tzinfo=UTC)
+def test_when_a_job_runs_first(timing: Timing, first: datetime) -> None:
+    assert first_run_at(timing, now=NOW) == first
 
 
 @pytest.mark.parametrize("timing", [
@@ -312,83 +278,52 @@ def test_what_has_nothing_ahead_never_fires(timing: Timing) -> None:
         first_run_at(timing, now=NOW)
 
 
-def test_the_last_instant_is_one_at_which_it_may_run() -> None:
-    assert first_run_at(utc(DAILY, not_after=NOW + HOUR), now=NOW) == NOW + HOUR
+CALENDAR = Cron("0 * * * *")
+ON_GRID = utc(Every(HOUR, NOW), anchor=Anchor.GRID)
+ENDS = {"not_after": NOW + 30 * MINUTE}
 
 
-# ---------------------------------------------------------------------------- the next run
-def test_a_reminder_runs_once() -> None:
-    assert next_run_at(utc(At(NOW)), ran(NOW, NOW, NOW + MINUTE)) is None
-
-
-def test_an_interval_counts_from_the_end_of_a_run() -> None:
-    """SPEC CRON-3, the default."""
-    over = ran(NOW, NOW, NOW + 3 * HOUR)
-    assert next_run_at(utc(HOURLY), over) == NOW + 4 * HOUR
-
-
-def test_an_interval_may_count_from_the_start_of_a_run() -> None:
-    timing = utc(HOURLY, anchor=Anchor.START)
-    assert next_run_at(timing, ran(NOW, NOW + MINUTE, NOW + 5 * MINUTE)) == NOW + HOUR + MINUTE
-
-
-def test_after_a_run_that_was_longer_than_its_interval_the_next_is_due_at_once() -> None:
-    timing = utc(HOURLY, anchor=Anchor.START)
-    assert next_run_at(timing, ran(NOW, NOW, NOW + 3 * HOUR)) == NOW + 3 * HOUR
-
-
-@pytest.mark.parametrize("anchor", [Anchor.COMPLETION, Anchor.START])
-def test_a_run_that_never_began_counts_from_when_that_was_decided(anchor: Anchor) -> None:
-    skipped = ran(NOW - 5 * HOUR, None, NOW)
-    assert next_run_at(utc(HOURLY, anchor=anchor), skipped) == NOW + HOUR
-
-
-@pytest.mark.parametrize(("timing", "following"), [
-    (utc(Every(HOUR, NOW), anchor=Anchor.GRID), NOW + 4 * HOUR),
-    (utc(Cron("0 * * * *")), NOW + 4 * HOUR),
+@pytest.mark.parametrize(("timing", "over", "following"), [
+    (utc(At(NOW)), Ran(NOW, NOW, NOW + MINUTE), None),
+    # An interval counts from the end of a run, or from its start; then a longer run is
+    # followed by the next one at once.
+    (utc(HOURLY), Ran(NOW, NOW, NOW + 3 * HOUR), NOW + 4 * HOUR),
+    (utc(HOURLY, **START), Ran(NOW, NOW + MINUTE, NOW + 5 * MINUTE), NOW + HOUR + MINUTE),
+    (utc(HOURLY, **START), Ran(NOW, NOW, NOW + 3 * HOUR), NOW + 3 * HOUR),
+    # A run that never began counts from when that was decided.
+    (utc(HOURLY), Ran(NOW - 5 * HOUR, None, NOW), NOW + HOUR),
+    (utc(HOURLY, **START), Ran(NOW - 5 * HOUR, None, NOW), NOW + HOUR),
+    # What came due during a run is left out.
+    (ON_GRID, Ran(NOW, NOW, NOW + 3 * HOUR + MINUTE), NOW + 4 * HOUR),
+    (utc(CALENDAR), Ran(NOW, NOW, NOW + 3 * HOUR + MINUTE), NOW + 4 * HOUR),
+    # A clock that was set back brings no time again.
+    (ON_GRID, Ran(NOW, NOW, NOW - HOUR), NOW + HOUR),
+    (utc(CALENDAR), Ran(NOW, NOW, NOW - HOUR), NOW + HOUR),
+    # After its end a job does not run.
+    (utc(HOURLY, **ENDS), Ran(NOW, NOW, NOW + MINUTE), None),
+    (utc(HOURLY, **ENDS, **START), Ran(NOW, NOW, NOW + MINUTE), None),
+    (utc(DAILY, **ENDS), Ran(NOW, NOW, NOW + MINUTE), None),
 ])  # fmt: skip
-def test_what_came_due_during_a_run_is_left_out(timing: Timing, following: datetime) -> None:
-    over = ran(NOW, NOW, NOW + 3 * HOUR + MINUTE)
+def test_when_a_job_runs_next(timing: Timing, over: Ran, following: datetime | None) -> None:
     assert next_run_at(timing, over) == following
-    assert coalesced(timing, due_at=NOW, now=over.ended_at) == 3
 
 
-@pytest.mark.parametrize(
-    "timing", [utc(Every(HOUR, NOW), anchor=Anchor.GRID), utc(Cron("0 * * * *"))]
-)
-def test_a_clock_that_was_set_back_brings_no_time_again(timing: Timing) -> None:
-    """SPEC CRON-5: each occurrence once."""
-    over = ran(NOW, NOW, NOW - HOUR)
-    assert next_run_at(timing, over) == NOW + HOUR
-
-
-@pytest.mark.parametrize("timing", [utc(HOURLY), utc(HOURLY, anchor=Anchor.START), utc(DAILY)])
-def test_after_its_end_a_job_does_not_run(timing: Timing) -> None:
-    ended = replace(timing, not_after=NOW + 30 * MINUTE)
-    assert next_run_at(ended, ran(NOW, NOW, NOW + MINUTE)) is None
-
-
-# ---------------------------------------------------------------------------- all of them
-def test_the_next_times_are_those_that_people_are_told() -> None:
-    """SPEC CRON-2: creating echoes the next three."""
-    timing = Timing(Cron("30 2 * * *"), "Europe/Berlin")
-    found = upcoming(timing, after=datetime(2026, 3, 27, 12, tzinfo=UTC), count=3)
-    assert [f"{at:%d %H:%M}" for at in found] == ["28 01:30", "29 01:00", "30 00:30"]
-
-
-def test_a_reminder_has_one_time() -> None:
-    assert upcoming(utc(At(NOW + HOUR)), after=NOW, count=3) == [NOW + HOUR]
-    assert upcoming(utc(At(NOW)), after=NOW, count=3) == []
-
-
-def test_an_interval_is_counted_as_if_runs_took_no_time() -> None:
-    assert upcoming(utc(HOURLY), after=NOW, count=2) == [NOW + HOUR, NOW + 2 * HOUR]
-
-
-def test_times_end_where_the_job_does() -> None:
-    timing = utc(Cron("0 * * * *"), not_after=NOW + 2 * HOUR)
-    assert list(firings(timing, after=NOW)) == [NOW + HOUR, NOW + 2 * HOUR]
-    assert list(firings(utc(Cron("0 0 30 2 *")), after=NOW)) == []
+@pytest.mark.parametrize(("timing", "after", "found"), [
+    # As a job that is made is shown with its next three: 2:30 is left out on the 29th.
+    (Timing(Cron("30 2 * * *"), "Europe/Berlin"), datetime(2026, 3, 27, 12, tzinfo=UTC),
+     ["28 01:30", "29 01:00", "30 00:30"]),
+    (utc(At(NOW + HOUR)), NOW, ["05 09:00"]),
+    (utc(At(NOW)), NOW, []),
+    # As if runs took no time, and until the job ends.
+    (utc(HOURLY), NOW, ["05 09:00", "05 10:00", "05 11:00"]),
+    (utc(CALENDAR, not_after=NOW + 2 * HOUR), NOW, ["05 09:00", "05 10:00"]),
+    (utc(Cron("0 0 30 2 *")), NOW, []),
+])  # fmt: skip
+def test_the_next_times_are_those_that_people_are_told(
+    timing: Timing, after: datetime, found: list[str]
+) -> None:
+    assert [f"{at:%d %H:%M}" for at in upcoming(timing, after=after, count=3)] == found
+    assert [f"{at:%d %H:%M}" for at in islice(firings(timing, after=after), 3)] == found
 
 
 def test_the_longest_interval_ends_with_the_calendar() -> None:
@@ -396,50 +331,41 @@ def test_the_longest_interval_ends_with_the_calendar() -> None:
     assert 690 < len(found) < 700
 
 
-def test_firings_of_an_expression_are_counted_up_to_a_limit() -> None:
-    """SPEC CRON-10: each of them costs its time."""
-    timing = utc(Cron("* * * * *"))
-    year = NOW + timedelta(days=365)
-    assert coalesced(timing, due_at=NOW, now=year) == MOST_COUNTED
-    assert coalesced(timing, due_at=NOW, now=year, most=7) == 7
-    assert coalesced(timing, due_at=NOW, now=NOW + 7.5 * MINUTE) == 7
-    assert coalesced(timing, due_at=NOW, now=NOW) == 0
+DAY = 24 * HOUR
+LATER = utc(Every(HOUR, NOW + 100 * HOUR), anchor=Anchor.GRID)
+EACH_MS = utc(Every(timedelta(milliseconds=1), NOW), anchor=Anchor.GRID)
+STAGGERED = replace(ON_GRID, stagger=True, spread=JobId("j"))
 
 
-@pytest.mark.parametrize(("more", "after_due", "count"), [
-    ({}, timedelta(), 0),
-    ({}, HOUR - timedelta(microseconds=1), 0),
-    ({}, HOUR, 1),
-    ({}, 10_000.5 * HOUR, 10_000),
-    ({"not_after": NOW + 3 * HOUR}, 10_000 * HOUR, 3),
-    ({"not_after": NOW}, 10_000 * HOUR, 0),
-    ({"stagger": True, "spread": JobId("j")}, 10_000.5 * HOUR, 10_000),
+@pytest.mark.parametrize(("timing", "passed", "count"), [
+    # Each firing of an expression costs its time.
+    (utc(Cron("* * * * *")), 365 * DAY, MOST_COUNTED),
+    (utc(Cron("* * * * *")), 7.5 * MINUTE, 7),
+    (utc(Cron("* * * * *")), timedelta(), 0),
+    (utc(CALENDAR), 3 * HOUR + MINUTE, 3),
+    # On a grid they are counted however many they are, as far as they fit into a column.
+    (ON_GRID, timedelta(), 0),
+    (ON_GRID, HOUR - timedelta(microseconds=1), 0),
+    (ON_GRID, HOUR, 1),
+    (ON_GRID, 10_000.5 * HOUR, 10_000),
+    (replace(ON_GRID, not_after=NOW + 3 * HOUR), 10_000 * HOUR, 3),
+    (replace(ON_GRID, not_after=NOW), 10_000 * HOUR, 0),
+    (STAGGERED, 10_000.5 * HOUR, 10_000),
+    (LATER, 99 * HOUR, 0),
+    (LATER, 102 * HOUR, 3),
+    (EACH_MS, 300 * DAY, 10**9),
+    # Intervals that count from runs come one by one.
+    (utc(HOURLY), 10 * HOUR, 0),
+    (utc(HOURLY, **START), 10 * HOUR, 0),
 ])  # fmt: skip
-def test_firings_on_a_grid_are_counted_however_many_they_are(
-    more: dict[str, object], after_due: timedelta, count: int
-) -> None:
-    timing = utc(Every(HOUR, NOW), anchor=Anchor.GRID, **more)
+def test_firings_that_came_due_are_counted(timing: Timing, passed: timedelta, count: int) -> None:
     due_at = NOW + stagger_of(timing)
-    assert coalesced(timing, due_at=due_at, now=due_at + after_due) == count
+    assert coalesced(timing, due_at=due_at, now=due_at + passed) == count
 
 
-def test_a_grid_is_counted_from_its_origin_on() -> None:
-    timing = utc(Every(HOUR, NOW + 100 * HOUR), anchor=Anchor.GRID)
-    assert coalesced(timing, due_at=NOW, now=NOW + 99 * HOUR) == 0
-    assert coalesced(timing, due_at=NOW, now=NOW + 102 * HOUR) == 3
+def test_firings_are_counted_up_to_a_limit() -> None:
+    assert coalesced(utc(Cron("* * * * *")), due_at=NOW, now=NOW + 365 * DAY, most=7) == 7
 
-
-def test_the_number_of_firings_fits_into_a_column() -> None:
-    timing = utc(Every(timedelta(milliseconds=1), NOW), anchor=Anchor.GRID)
-    assert coalesced(timing, due_at=NOW, now=NOW + timedelta(days=300)) < 2**31
-
-
-@pytest.mark.parametrize("timing", [utc(HOURLY), utc(HOURLY, anchor=Anchor.START)])
-def test_intervals_that_count_from_runs_come_one_by_one(timing: Timing) -> None:
-    assert coalesced(timing, due_at=NOW, now=NOW + 10 * HOUR) == 0
-
-
-# ---------------------------------------------------------------------------- jitter and stagger
 
 JOBS = [JobId(f"job {number}") for number in range(200)]
 
@@ -458,44 +384,36 @@ def test_jitter_is_the_same_whenever_it_is_counted() -> None:
     """SPEC CRON-16: it comes from the job and the time alone."""
     timing = utc(HOURLY, jitter=0.1, spread=JobId("b"))
     at = first_run_at(timing, now=NOW)
-    assert (
-        at == first_run_at(timing, now=NOW) == NOW + timedelta(seconds=3696, microseconds=837_137)
-    )
-    over = ran(NOW, NOW, NOW)
+    assert at == NOW + timedelta(seconds=3696, microseconds=837_137)
+    over = Ran(NOW, NOW, NOW)
     assert next_run_at(timing, over) == at
     assert next_run_at(replace(timing, anchor=Anchor.START), over) == at
 
 
 def test_jitter_differs_from_time_to_time() -> None:
-    timing = utc(Every(HOUR, NOW), anchor=Anchor.GRID, jitter=0.1, spread=JobId("b"))
-    later = {
-        first_run_at(timing, now=NOW + number * HOUR) - NOW - (number + 1) * HOUR
-        for number in range(50)
-    }
+    timing = replace(ON_GRID, jitter=0.1, spread=JobId("b"))
+    starts = [NOW + number * HOUR for number in range(50)]
+    later = {first_run_at(timing, now=start) - start - HOUR for start in starts}
     assert len(later) == 50
     assert timedelta() <= min(later) < max(later) < 6 * MINUTE
 
 
-@pytest.mark.parametrize("jitter", [0.0, 0.1])
-def test_a_reminder_is_never_put_off(jitter: float) -> None:
-    timing = utc(At(NOW + HOUR), jitter=jitter, stagger=True, spread=JobId("a"))
-    assert first_run_at(timing, now=NOW) == NOW + HOUR
+JITTERED = {"jitter": 0.1, "spread": JobId("b")}
 
 
-def test_jitter_needs_a_job_to_count_from() -> None:
-    assert first_run_at(utc(HOURLY, jitter=0.1, stagger=True), now=NOW) == NOW + HOUR
-    assert first_run_at(utc(DAILY, jitter=0.1), now=NOW) == NOW + HOUR
-
-
-def test_jitter_never_passes_the_end_of_a_job() -> None:
-    end = NOW + HOUR + timedelta(seconds=1)
-    timing = utc(HOURLY, jitter=0.1, spread=JobId("b"), not_after=end)
-    assert first_run_at(timing, now=NOW) == end
-
-
-def test_the_last_firing_has_no_jitter() -> None:
-    timing = utc(DAILY, jitter=0.1, spread=JobId("b"), not_after=NOW + 3 * HOUR)
-    assert first_run_at(timing, now=NOW) == NOW + HOUR
+@pytest.mark.parametrize(("timing", "first"), [
+    # A reminder is never put off; jitter needs a job to count from.
+    (utc(At(NOW + HOUR), stagger=True, spread=JobId("a")), NOW + HOUR),
+    (utc(At(NOW + HOUR), stagger=True, jitter=0.1, spread=JobId("a")), NOW + HOUR),
+    (utc(HOURLY, jitter=0.1, stagger=True), NOW + HOUR),
+    (utc(DAILY, jitter=0.1), NOW + HOUR),
+    # It never passes the end of a job, and the last firing has none.
+    (utc(HOURLY, **JITTERED, not_after=NOW + HOUR + timedelta(seconds=1)),
+     NOW + HOUR + timedelta(seconds=1)),
+    (utc(DAILY, **JITTERED, not_after=NOW + 3 * HOUR), NOW + HOUR),
+])  # fmt: skip
+def test_what_is_not_put_off_or_not_by_all_of_it(timing: Timing, first: datetime) -> None:
+    assert first_run_at(timing, now=NOW) == first
 
 
 def test_a_jittered_run_is_followed_by_the_next_firing() -> None:
@@ -503,7 +421,7 @@ def test_a_jittered_run_is_followed_by_the_next_firing() -> None:
     timing = utc(Cron("0 * * * *"), jitter=0.1, spread=JobId("b"))
     at = first_run_at(timing, now=NOW)
     assert at > NOW + HOUR
-    following = next_run_at(timing, ran(at, at, at))
+    following = next_run_at(timing, Ran(at, at, at))
     assert following is not None
     assert NOW + 2 * HOUR <= following < NOW + 2 * HOUR + 6 * MINUTE
 
@@ -532,7 +450,7 @@ def test_an_interval_that_counts_from_runs_is_staggered_once() -> None:
     timing = utc(HOURLY, stagger=True, spread=JobId("a"))
     first = first_run_at(timing, now=NOW)
     assert first == NOW + HOUR + stagger_of(timing) > NOW + HOUR
-    assert next_run_at(timing, ran(first, first, first)) == first + HOUR
+    assert next_run_at(timing, Ran(first, first, first)) == first + HOUR
 
 
 def test_a_staggered_grid_begins_with_what_is_still_ahead() -> None:
