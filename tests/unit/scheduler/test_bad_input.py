@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
@@ -16,91 +19,64 @@ from tests.unit.scheduler.shell import TYPING, Shell, told
 NAN, INFINITE = float("nan"), float("inf")
 NO_COUNT = [0, -1, -(10**30), 1.0, 1.5, True, False, NAN, INFINITE, None, "1", "many"]
 NO_TIME = [-1, -0.001, NAN, INFINITE, -INFINITE, 10**400]
-HUGE = 10**30
+WRONG: list[tuple[Callable[[Any], object], list[Any], str]] = [
+    (lambda n: QueuePolicy(capacity=n), NO_COUNT, "capacity is a whole number, at least 1"),
+    (lambda n: QueuePolicy(concurrency=n), NO_COUNT, "concurrency is a whole number, at least 1"),
+    (lambda n: NestingLimits(depth=n), NO_COUNT, "depth is a whole number, at least 1"),
+    (lambda n: NestingLimits(children=n), NO_COUNT, "children is a whole number, at least 1"),
+    (
+        lambda n: LaneState(LaneName("own"), n),
+        NO_COUNT,
+        "lane own: concurrency is a whole number, at least 1",
+    ),
+    (lambda n: RunScheduler({LaneName("main"): n}), NO_COUNT, "lane main: concurrency"),
+    (
+        lambda n: RunScheduler(agents={AgentName("main"): n}),
+        [wrong for wrong in NO_COUNT if wrong is not None],
+        "max_concurrent is a whole number, at least 1",
+    ),
+    (lambda s: RunScheduler(cancel_grace_s=s), NO_TIME, "cancel_grace_s is a number of seconds"),
+    (
+        lambda s: QueuePolicy(debounce_s=s),
+        [*NO_TIME, MAX_DEBOUNCE_S + 0.1],
+        "debounce_s is from 0 to 3600",
+    ),
+    (
+        lambda word: QueuePolicy(mode=word),
+        ["", "queued", "INTERRUPT", "drop", None, 1],
+        "mode must be one of queue, followup, interrupt",
+    ),
+    (
+        lambda word: QueuePolicy(drop=word),
+        ["", "oldest", "NEW", None, 0],
+        "drop must be one of old, new, not ",
+    ),
+]
 
 
-# ---------------------------------------------------------------------- policies
+# ---------------------------------------------------------------------- sizes and policies
 
 
-@pytest.mark.parametrize("wrong", NO_COUNT)
-@pytest.mark.parametrize("name", ["capacity", "concurrency"])
-def test_a_policy_counts_in_whole_numbers_from_one(name: str, wrong: int) -> None:
-    """SPEC QUEUE-1, QUEUE-5."""
-    with pytest.raises(ValueError, match=f"{name} is a whole number, at least 1"):
-        QueuePolicy(**{name: wrong})  # type: ignore[arg-type]  # wrong on purpose
+@pytest.mark.parametrize(
+    ("make", "wrong", "says"),
+    [(make, wrong, says) for make, wrongs, says in WRONG for wrong in wrongs],
+)
+def test_a_wrong_size_time_or_word_is_refused(
+    make: Callable[[Any], object], wrong: Any, says: str
+) -> None:
+    """SPEC AGENT-3, LANE-1, LANE-8, QUEUE-1 to QUEUE-6: the message names what is wrong."""
+    with pytest.raises(ValueError, match=says):
+        make(wrong)
 
 
-@pytest.mark.parametrize("wrong", [*NO_TIME, MAX_DEBOUNCE_S + 0.1])
-def test_a_window_is_from_zero_to_an_hour(wrong: float) -> None:
-    """SPEC QUEUE-6."""
-    with pytest.raises(ValueError, match="debounce_s is from 0 to 3600"):
-        QueuePolicy(debounce_s=wrong)
-
-
-@pytest.mark.parametrize("window_s", [0, 0.0, 1, 0.001, MAX_DEBOUNCE_S])
-def test_windows_at_the_edges_are_taken(window_s: float) -> None:
-    """SPEC QUEUE-6."""
-    assert QueuePolicy(debounce_s=window_s).debounce_s == window_s
-
-
-@pytest.mark.parametrize("wrong", ["", "queued", "INTERRUPT", "drop", None, 1])
-def test_an_unknown_mode_is_refused(wrong: Mode) -> None:
-    """SPEC QUEUE-3."""
-    with pytest.raises(ValueError, match="mode must be one of queue, followup, interrupt"):
-        QueuePolicy(mode=wrong)
-
-
-@pytest.mark.parametrize("wrong", ["", "oldest", "NEW", None, 0])
-def test_an_unknown_drop_word_is_refused(wrong: Drop) -> None:
-    """SPEC QUEUE-5."""
-    with pytest.raises(ValueError, match="drop must be one of old, new, not "):
-        QueuePolicy(drop=wrong)
-
-
-@pytest.mark.parametrize("mode", Mode)
-def test_a_mode_may_be_given_by_its_name(mode: Mode) -> None:
-    """SPEC QUEUE-3: a plain word from a file works like the member."""
-    assert QueuePolicy(mode=mode.value).mode is mode  # type: ignore[arg-type]  # a word on purpose
-
-
-@pytest.mark.parametrize("drop", Drop)
-def test_a_drop_policy_may_be_given_by_its_name(drop: Drop) -> None:
-    """SPEC QUEUE-5."""
-    assert QueuePolicy(drop=drop.value).drop is drop  # type: ignore[arg-type]  # a word on purpose
-
-
-# ---------------------------------------------------------------------- lanes, agents, grace
-
-
-@pytest.mark.parametrize("wrong", NO_COUNT)
-def test_a_lane_has_a_whole_number_of_slots_from_one(wrong: int) -> None:
-    """SPEC LANE-1: the message names the lane."""
-    with pytest.raises(ValueError, match="lane own: concurrency is a whole number, at least 1"):
-        LaneState(LaneName("own"), wrong)
-    with pytest.raises(ValueError, match="lane main: concurrency"):
-        RunScheduler({LaneName("main"): wrong})
-
-
-@pytest.mark.parametrize("wrong", [wrong for wrong in NO_COUNT if wrong is not None])
-def test_an_agent_has_a_whole_number_of_slots_from_one(wrong: int) -> None:
-    """SPEC AGENT-3."""
-    with pytest.raises(ValueError, match="max_concurrent is a whole number, at least 1"):
-        RunScheduler(agents={AgentName("main"): wrong})
-
-
-@pytest.mark.parametrize("wrong", NO_COUNT)
-@pytest.mark.parametrize("name", ["depth", "children"])
-def test_the_limits_of_families_are_whole_numbers_from_one(name: str, wrong: int) -> None:
-    """SPEC LANE-8."""
-    with pytest.raises(ValueError, match=f"{name} is a whole number, at least 1"):
-        NestingLimits(**{name: wrong})
-
-
-@pytest.mark.parametrize("wrong", NO_TIME)
-def test_a_grace_period_is_a_number_of_seconds(wrong: float) -> None:
-    """SPEC QUEUE-2."""
-    with pytest.raises(ValueError, match="cancel_grace_s is a number of seconds"):
-        RunScheduler(cancel_grace_s=wrong)
+def test_windows_at_the_edges_and_plain_words_are_taken() -> None:
+    """SPEC QUEUE-3, QUEUE-5, QUEUE-6: a word from a file works like the member."""
+    for window_s in (0, 0.0, 1, 0.001, MAX_DEBOUNCE_S):
+        assert QueuePolicy(debounce_s=window_s).debounce_s == window_s
+    for mode in Mode:
+        assert QueuePolicy(mode=mode.value).mode is mode  # type: ignore[arg-type]
+    for drop in Drop:
+        assert QueuePolicy(drop=drop.value).drop is drop  # type: ignore[arg-type]
 
 
 def test_a_grace_period_of_zero_gives_up_at_once() -> None:
@@ -151,9 +127,7 @@ def test_time_limits_at_the_edges_are_taken(name: str, limit_s: float) -> None:
     assert (shell.cancelled == {}) is (limit_s > 0)
 
 
-@pytest.mark.parametrize("state", ["collecting", "queued", "ready", "running", "abandoned"])
-def test_an_id_is_taken_as_long_as_its_request_lives(state: str) -> None:
-    """SPEC QUEUE-10: an abandoned run can still be named."""
+def one_that_is(state: str) -> Shell:
     shell = Shell({"main": 1})
     if state in {"queued", "ready"}:
         shell.submit("blocks", "chat" if state == "queued" else "other")
@@ -162,6 +136,13 @@ def test_an_id_is_taken_as_long_as_its_request_lives(state: str) -> None:
         shell.stop()
         shell.wait(10)
     assert shell.state("a") == state
+    return shell
+
+
+@pytest.mark.parametrize("state", ["collecting", "queued", "ready", "running", "abandoned"])
+def test_an_id_is_taken_as_long_as_its_request_lives(state: str) -> None:
+    """SPEC QUEUE-10: an abandoned run can still be named."""
+    shell = one_that_is(state)
     with pytest.raises(DuplicateRequest, match="a was submitted before and is still live"):
         shell.submit("a", "elsewhere")
     assert shell.view("a").session == "chat"
@@ -219,10 +200,7 @@ def test_a_duplicate_is_refused_before_the_draining_scheduler_could_answer_for_i
 @pytest.mark.parametrize("state", ["collecting", "queued", "ready", "running"])
 def test_a_run_is_not_put_away_before_its_task_has_ended(state: str) -> None:
     """SPEC QUEUE-2."""
-    shell = Shell({"main": 1})
-    if state in {"queued", "ready"}:
-        shell.submit("blocks", "chat" if state == "queued" else "other")
-    shell.submit("a", sender="ann", policy=TYPING if state == "collecting" else QueuePolicy())
+    shell = one_that_is(state)
     with pytest.raises(IllegalTransition, match=f"a: {state} cannot become done"):
         shell.release("a")
     if state != "running":

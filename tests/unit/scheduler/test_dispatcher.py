@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
+import uvloop
 
+from goclaw_py import Run, Scheduler
 from goclaw_py.model.ids import MAIN_LANE, RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.scheduler.dispatcher import Dispatcher, RunExited
@@ -28,8 +31,6 @@ class Host:
         self.began: list[RunId] = []
         self.ended: list[Ending] = []
         self.errors: list[BaseException | None] = []
-        self.joins: list[tuple[RunId, RunId]] = []
-        self.offers: list[tuple[RunId, RunId]] = []
 
     async def work(self, run_id: RunId) -> None:
         self.began.append(run_id)
@@ -44,11 +45,9 @@ class Host:
         if self.bug is not None:
             raise self.bug
 
-    def joined(self, request_id: RunId, into: RunId) -> None:
-        self.joins.append((request_id, into))
+    def joined(self, request_id: RunId, into: RunId) -> None: ...
 
-    def offered(self, request_id: RunId, run_id: RunId) -> None:
-        self.offers.append((request_id, run_id))
+    def offered(self, request_id: RunId, run_id: RunId) -> None: ...
 
 
 def made(host: Host, *, main: int = 2) -> Dispatcher:
@@ -181,3 +180,76 @@ async def test_a_run_timeout_needs_no_further_input() -> None:
     await asyncio.sleep(5)
     assert [end.run_id for end in host.ended] == ["b", "a"]
     assert {end.outcome for end in host.ended} == {Outcome.TIMED_OUT}
+
+
+# ---------------------------------------------------------------------- slow waits
+
+
+async def warnings_of(
+    caplog: pytest.LogCaptureFixture, *, lane: int, runs: int
+) -> list[logging.LogRecord]:
+    """What is logged while so many wait for 60 s."""
+    dispatcher = made(Host(), main=lane)
+    for number in range(runs):
+        dispatcher.submit(ask(f"r{number}", SessionKey(f"s{number}")))
+    await asyncio.sleep(60)
+    dispatcher.interrupt()
+    await asyncio.sleep(1)
+    return [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_one_line_names_who_waits_and_who_is_in_the_lane(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (record,) = await warnings_of(caplog, lane=2, runs=3)
+    assert record.getMessage() == "lane_wait_slow"
+    facts = vars(record)
+    assert facts["waited_s"] == 2.0
+    assert (facts["run_id"], facts["session"], facts["lane"]) == ("r2", "s2", "main")
+    assert (facts["concurrency"], facts["active"], facts["waiting"]) == (2, 2, 1)
+    assert facts["occupants"] == ["r0 (s0)", "r1 (s1)"]
+
+
+async def test_a_line_stays_short_however_large_the_lane_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (record,) = await warnings_of(caplog, lane=200, runs=201)
+    facts = vars(record)
+    assert facts["active"] == 200
+    assert len(facts["occupants"]) == 10
+
+
+# ---------------------------------------------------------------------- timers that are due
+
+
+@pytest.mark.real_time
+def test_a_timer_that_is_due_keeps_nobody_from_submitting() -> None:
+    """What is due within half a millisecond is no timer for uvloop: it has no ``when``."""
+
+    async def main() -> list[Ending]:
+        host = Host()
+        host.gate.set()
+        dispatcher = made(host)
+        dispatcher.submit(Request(RunId("a"), S, deadline_s=0.0001))
+        dispatcher.submit(Request(RunId("b"), SessionKey("t"), deadline_s=60))
+        async with asyncio.timeout(5):
+            while len(host.ended) < 2:
+                await asyncio.sleep(0)
+        return host.ended
+
+    ended = {end.run_id: end.outcome for end in uvloop.run(main())}
+    assert ended.keys() == {"a", "b"}
+    assert ended[RunId("b")] is Outcome.COMPLETED
+
+
+@pytest.mark.real_time
+def test_a_timer_that_is_due_keeps_nobody_from_submitting_to_the_library() -> None:
+    async def work(run: Run[str, str]) -> str:
+        return f"{run.message} done"
+
+    async def main() -> str:
+        async with Scheduler(work) as scheduler:
+            scheduler.submit("ann", "hurried", deadline_s=0.0001)
+            return await scheduler.submit("bob", "calm", deadline_s=60)
+
+    assert uvloop.run(main()) == "calm done"
