@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,31 +13,23 @@ import pytest
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.store import OutboxState
-from tests.support.apps import lend_api
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
-from tests.unit.web.harness import connected
+from tests.unit.web.harness import Api, connected
 
 CURSOR = str(Cursor(fakes.NOW, ("x",)))
 
 
-def client(control: FakeControl) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(lend_api(control))
-    return httpx.AsyncClient(transport=transport, base_url="http://x")
-
-
-def full() -> FakeControl:
+@pytest.fixture
+def control(api: Api) -> FakeControl:
     """With several of everything."""
-    control = FakeControl()
+    control, numbers = api.control, (9, 7, 4)
     control.approved = [fakes.ANN, fakes.EVE]
-    control.rows = [replace(fakes.DEAD, id=number) for number in (9, 7, 4)]
-    control.mail = [
-        replace(fake_post.LOST, row=replace(fake_post.LOST.row, id=number)) for number in (9, 7, 4)
-    ]
-    control.spoke = [
-        fake_post.SPOKE,
-        replace(fake_post.SPOKE, at=fake_post.SPOKE.at - timedelta(seconds=1)),
-    ]
+    control.rows = [replace(fakes.DEAD, id=number) for number in numbers]
+    mail = [replace(fake_post.LOST.row, id=number) for number in numbers]
+    control.mail = [replace(fake_post.LOST, row=row) for row in mail]
+    before = replace(fake_post.SPOKE, at=fake_post.SPOKE.at - timedelta(seconds=1))
+    control.spoke = [fake_post.SPOKE, before]
     return control
 
 
@@ -60,68 +53,60 @@ async def walk(http: httpx.AsyncClient, path: str) -> list[object]:
 @pytest.mark.parametrize(
     "path",
     [
-        "/api/runs",
-        "/api/runs/timeline?since=2026-01-01T00:00:00Z&until=2027-01-01T00:00:00%2B02:00",
-        "/api/sessions",
-        "/api/inbox",
-        "/api/outbox",
-        "/api/outbox?state=dead&run=0190-aaaa",
-        "/api/people",
-        "/api/chats",
-        "/api/heard",
-        "/api/heartbeat-runs",
-        "/api/heartbeats/main/runs",
+        *("runs", "sessions", "inbox", "outbox", "outbox?state=dead&run=0190-aaaa", "people"),
+        *("chats", "heard", "heartbeat-runs", "heartbeats/main/runs"),
+        "runs/timeline?since=2026-01-01T00:00:00Z&until=2027-01-01T00:00:00%2B02:00",
     ],
 )
-async def test_pages_follow_each_other_to_the_end(path: str) -> None:
-    async with client(full()) as http:
-        whole = (await http.get(path)).json()
-        assert len(whole) > 1
-        mark = "&" if "?" in path else "?"
-        assert await walk(http, f"{path}{mark}limit=1") == whole
-        answer = await http.get(f"{path}{mark}limit={len(whole)}")
-        assert "link" not in answer.headers
+@pytest.mark.usefixtures("control")
+async def test_pages_follow_each_other_to_the_end(path: str, api: Api) -> None:
+    path = f"/api/{path}{'&' if '?' in path else '?'}"
+    whole = (await api.client.get(path)).json()
+    assert len(whole) > 1
+    assert await walk(api.client, f"{path}limit=1") == whole
+    assert "link" not in (await api.client.get(f"{path}limit={len(whole)}")).headers
 
 
-async def test_the_next_page_is_asked_for_as_the_first_was() -> None:
-    async with client(full()) as http:
-        answer = await http.get("/api/outbox?limit=1&state=dead&before=8")
+@pytest.mark.usefixtures("control")
+async def test_the_next_page_is_asked_for_as_the_first_was(api: Api) -> None:
+    answer = await api.client.get("/api/outbox?limit=1&state=dead&before=8")
     assert answer.headers["link"] == '<?limit=1&state=dead&before=7>; rel="next"'
+
+
+PLACE = "before: this is no place in this list"
 
 
 @pytest.mark.parametrize(
     ("path", "word"),
     [
-        ("/api/runs?before=", "before"),
-        ("/api/runs?before=%00", "before"),
-        ("/api/runs?before=x", "before: this is no place in this list"),
-        (f"/api/chats?before={CURSOR}", "before: this is no place in this list"),
-        (f"/api/runs?before={'A' * 9000}", "before"),
-        ("/api/outbox?before=-1", "before"),
-        ("/api/outbox?before=99999999999999999999", "before"),
-        (f"/api/inbox?before={CURSOR}", "before"),
-        ("/api/runs?trigger=x", "trigger"),
-        ("/api/runs?outcome=good", "outcome"),
-        ("/api/runs/timeline", "since"),
-        ("/api/runs/timeline?since=2026-01-01T00:00:00&until=2026-01-02T00:00:00Z", "since"),
-        ("/api/runs/timeline?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "until"),
-        (
-            "/api/runs/timeline?since=0001-01-01T00:00:00%2B14:00&until=2026-01-01T00:00:00Z",
-            "since",
-        ),
-        ("/api/runs/timeline?since=x&until=y", "since"),
+        ("/runs?before=", "before"),
+        ("/runs?before=%00", "before"),
+        ("/runs?before=x", PLACE),
+        (f"/chats?before={CURSOR}", PLACE),
+        (f"/runs?before={'A' * 9000}", "before"),
+        ("/outbox?before=-1", "before"),
+        ("/outbox?before=99999999999999999999", "before"),
+        (f"/inbox?before={CURSOR}", "before"),
+        ("/runs?trigger=x", "trigger"),
+        ("/runs?outcome=good", "outcome"),
+        ("/runs/timeline", "since"),
+        ("/runs/timeline?since=2026-01-01T00:00:00&until=2026-01-02T00:00:00Z", "since"),
+        ("/runs/timeline?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "until"),
+        ("/runs/timeline?since=0001-01-01T00:00:00%2B14:00&until=2026-01-01T00:00:00Z", "since"),
+        ("/runs/timeline?since=x&until=y", "since"),
     ],
 )
-async def test_what_cannot_be_meant_is_refused_in_words(path: str, word: str) -> None:
-    async with client(full()) as http:
-        answer = await http.get(path)
-    assert answer.status_code == 422
-    assert answer.json()["error"].startswith(word)
+@pytest.mark.usefixtures("control")
+async def test_what_cannot_be_meant_is_refused_in_words(path: str, word: str, api: Api) -> None:
+    status, answer = await api("GET", path)
+    assert (status, answer["error"].startswith(word)) == (422, True)
 
 
-async def test_the_client_over_the_socket_reads_on_too(tmp_path) -> None:  # type: ignore[no-untyped-def]
+async def test_the_client_over_the_socket_reads_on_too(
+    tmp_path: Path, control: FakeControl
+) -> None:
     async with connected(tmp_path) as (made, remote):
-        made.control.rows = full().rows
+        made.control.rows = control.rows
         assert await remote.runs(before=fakes.ACTIVE.cursor) == [fakes.ENDED]
         assert await remote.sessions(before=fakes.FULL.cursor) == [fakes.BARE]
         assert [row.id for row in await remote.outbox(before=7)] == [4]

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import httpx
-import pytest
 
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind, Target
@@ -35,26 +34,19 @@ class Used(FakeControl):
     def __init__(self) -> None:
         super().__init__()
         self.is_away = False
-        self.snapshot = replace(
-            fakes.STATUS,
-            channels=(
-                ChannelView("telegram", "default", ChannelState.CONNECTED, ""),
-                ChannelView("telegram", "work", ChannelState.STOPPED, "wrong token"),
-                ChannelView("console", "default", ChannelState.CONNECTED, ""),
-            ),
+        views = (
+            ChannelView("telegram", "default", ChannelState.CONNECTED, ""),
+            ChannelView("telegram", "work", ChannelState.STOPPED, "wrong token"),
+            ChannelView("console", "default", ChannelState.CONNECTED, ""),
         )
+        self.snapshot = replace(fakes.STATUS, channels=views)
 
     async def heard(self, **_asked: Any) -> list[LastActivity]:
         if self.is_away:
             raise fakes.unavailable()
+        who = PeerKind.DIRECT, AgentName("main"), "7"
         return [
-            LastActivity(
-                target,
-                PeerKind.DIRECT,
-                AgentName("main"),
-                "7",
-                fakes.NOW - timedelta(seconds=ago),
-            )
+            LastActivity(target, *who, fakes.NOW - timedelta(seconds=ago))
             for target, ago in ((HOME, 5), (WORK, 9), (HOME, 3))
         ]
 
@@ -76,74 +68,36 @@ async def test_settings_come_with_their_origin_and_without_secrets() -> None:
     async with http(FakeControl()) as client:
         found = (await client.get("/api/config")).json()
     assert [one["path"] for one in found] == [one.path for one in SETTINGS]
-    assert found[0] == {
-        "path": "lanes.main",
-        "value": 3,
-        "kind": "file",
-        "origin": "/etc/goclaw.toml:2",
-        "secret": False,
-        "about": "",
-    }
+    about = {"kind": "file", "origin": "/etc/goclaw.toml:2", "secret": False, "about": ""}
+    assert found[0] == {"path": "lanes.main", "value": 3, **about}
     assert found[2]["value"] == ["30s", "5m"]
     assert (found[3]["value"], found[3]["origin"]) == (MASK, "file /run/token")
     assert found[4]["value"] is None
 
 
-@pytest.mark.parametrize(
-    ("below", "paths"),
-    [
-        ("lanes", ["lanes.main", "lanes.cron"]),
-        ("lanes.main", ["lanes.main"]),
-        ("nothing", []),
-        ("lanes.", []),
-    ],
-)
-async def test_one_section_of_the_settings_can_be_asked_for(below: str, paths: list[str]) -> None:
+async def test_one_section_of_the_settings_can_be_asked_for() -> None:
+    sections = {"lanes": ["lanes.main", "lanes.cron"], "lanes.main": ["lanes.main"]}
     async with http(FakeControl()) as client:
-        found = (await client.get("/api/config", params={"below": below})).json()
-    assert [one["path"] for one in found] == paths
-
-
-@pytest.mark.parametrize("below", ["", "x" * 513])
-async def test_a_section_that_cannot_be_is_refused(below: str) -> None:
-    async with http(FakeControl()) as client:
-        answer = await client.get("/api/config", params={"below": below})
-    assert answer.status_code == 422
-    assert "below" in answer.json()["error"]
+        for below, paths in (sections | {"nothing": [], "lanes.": []}).items():
+            found = (await client.get("/api/config", params={"below": below})).json()
+            assert [one["path"] for one in found] == paths
+        for below in ("", "x" * 513):
+            answer = await client.get("/api/config", params={"below": below})
+            assert (answer.status_code, "below" in answer.json()["error"]) == (422, True)
 
 
 async def test_channels_come_with_when_they_were_last_used() -> None:
-    async with http(Used()) as client:
-        first, second, third = (await client.get("/api/channels")).json()
-    assert first == {
-        "name": "telegram",
-        "account": "default",
-        "state": "connected",
-        "detail": "",
-        "last_received_at": "2026-01-02T03:04:02Z",
-        "last_sent_at": None,
-    }
-    assert (second["account"], second["state"], second["detail"]) == (
-        "work",
-        "stopped",
-        "wrong token",
-    )
-    assert second["last_sent_at"] == "2026-01-02T03:04:05Z"
-    assert third["last_received_at"] is None
-
-
-async def test_channels_are_told_while_the_database_is_away() -> None:
     control = Used()
-    control.is_away = True
     async with http(control) as client:
-        answer = await client.get("/api/channels")
-    assert answer.status_code == 200
-    assert [one["last_sent_at"] for one in answer.json()] == [None] * 3
-
-
-async def test_without_a_gateway_there_are_no_channels() -> None:
-    control = FakeControl()
-    control.gateway = False
-    async with http(control) as client:
-        answer = await client.get("/api/channels")
-    assert (answer.status_code, list(answer.json())) == (409, ["error"])
+        first, second, third = (await client.get("/api/channels")).json()
+        control.is_away = True
+        without_database = await client.get("/api/channels")
+    assert first == {
+        "name": "telegram", "account": "default", "state": "connected", "detail": "",
+        "last_received_at": "2026-01-02T03:04:02Z", "last_sent_at": None,
+    }
+    assert (second["account"], second["state"]) == ("work", "stopped")
+    assert (second["detail"], second["last_sent_at"]) == ("wrong token", "2026-01-02T03:04:05Z")
+    assert third["last_received_at"] is None
+    assert without_database.status_code == 200
+    assert [one["last_sent_at"] for one in without_database.json()] == [None] * 3

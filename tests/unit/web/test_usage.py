@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-import httpx
 import pytest
 
 from goclaw_py.model.errors import BadUsageQuery, NoGateway, StoreUnavailable
 from goclaw_py.runs.usage_report import MAX_DAYS, Grouping, UsageQuery, UsageReport, UsageRow, Used
 from goclaw_py.web.api import wire
 from tests.unit.web import fake_usage
-from tests.unit.web.fakes import FakeControl
-from tests.unit.web.harness import connected
-from tests.unit.web.test_api import http
+from tests.unit.web.harness import Api, connected
 
 pytestmark = pytest.mark.real_time
-
-
-async def get(params: dict[str, str], control: FakeControl | None = None) -> httpx.Response:
-    async with http(control) as client:
-        return await client.get("/api/usage", params=params)
 
 
 @pytest.mark.parametrize(
@@ -44,9 +37,7 @@ async def test_a_question_arrives_as_it_was_and_so_does_its_answer(
 
 async def test_an_answer_without_rows_or_money_comes_back_too(tmp_path: Path) -> None:
     empty = UsageReport((), date(2026, 1, 1), date(2026, 1, 1), "UTC", (), Used())
-    sum_alone = UsageReport(
-        *((), date(2026, 1, 1), date(2026, 1, 1), "UTC"), (UsageRow({}, Used(1)),), Used(1)
-    )
+    sum_alone = replace(empty, rows=(UsageRow({}, Used(1)),), total=Used(1))
     async with connected(tmp_path) as (made, remote):
         for report in (empty, sum_alone):
             made.control.report = report
@@ -74,21 +65,16 @@ async def test_trouble_of_the_gateway_is_told_as_such(tmp_path: Path) -> None:
         made.start()
 
 
-async def test_without_a_word_the_agents_of_the_last_days_are_told() -> None:
-    control = FakeControl()
-    got = await get({}, control)
+async def test_without_a_word_the_agents_of_the_last_days_are_told(api: Api) -> None:
+    got = await api.client.get("/api/usage")
     assert (got.status_code, got.headers["content-type"]) == (200, "application/json")
-    assert control.calls == [("usage", UsageQuery((Grouping.AGENT,)))]
+    assert (await api("GET", "/usage?by="))[0] == 200
+    asked = UsageQuery((Grouping.AGENT,)), UsageQuery()
+    assert api.control.calls == [("usage", query) for query in asked]
 
 
-async def test_the_sum_alone_can_be_asked_for() -> None:
-    control = FakeControl()
-    assert (await get({"by": ""}, control)).status_code == 200
-    assert control.calls == [("usage", UsageQuery())]
-
-
-async def test_the_json_is_made_for_programs() -> None:
-    found = (await get({"by": "day,sender"})).json()
+async def test_the_json_is_made_for_programs(api: Api) -> None:
+    _, found = await api("GET", "/usage?by=day,sender")
     assert found["by"] == ["day", "sender"]
     assert (found["since"], found["until"], found["zone"]) == ("2026-01-01", "2026-01-02", "UTC")
     first, second = found["rows"]
@@ -116,26 +102,20 @@ async def test_the_json_is_made_for_programs() -> None:
         ({"since": "yesterday"}, "since: "),
         ({"since": "1767225600"}, "since: "),
         ({"since": "2026-01-01", "days": "3"}, "days: give days or since, not both"),
-        ({"days": "0"}, "days: "),
-        ({"days": "3650"}, "days: "),
-        ({"days": "many"}, "days: "),
-        ({"days": "9" * 5000}, "days: "),
-        ({"tz": "Nowhere"}, "tz: "),
-        ({"tz": "CET"}, "tz: "),
-        ({"tz": ""}, "tz: "),
-        ({"tz": "../../etc/passwd"}, "tz: "),
+        *(({"days": days}, "days: ") for days in ("0", "3650", "many", "9" * 5000)),
+        *(({"tz": tz}, "tz: ") for tz in ("Nowhere", "CET", "", "../../etc/passwd", "\x00")),
         ({"tz": "x" * 65}, "tz: "),
-        ({"tz": "\x00"}, "tz: "),
     ],
 )
-async def test_a_question_that_makes_no_sense_is_refused(params: dict[str, str], says: str) -> None:
-    got = await get(params)
+async def test_a_question_that_makes_no_sense_is_refused(
+    params: dict[str, str], says: str, api: Api
+) -> None:
+    got = await api.client.get("/api/usage", params=params)
     assert got.status_code == 422
     assert says in wire.read(wire.ApiError, got.content).error
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-async def test_nothing_can_be_done_with_usage_but_to_read_it(method: str) -> None:
-    async with http() as client:
-        got = await client.request(method, "/api/usage")
-    assert (got.status_code, got.headers["allow"]) == (405, "GET")
+async def test_nothing_can_be_done_with_usage_but_to_read_it(api: Api) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        got = await api.client.request(method, "/api/usage")
+        assert (got.status_code, got.headers["allow"]) == (405, "GET")
