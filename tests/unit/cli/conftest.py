@@ -135,7 +135,7 @@ def gateway(home: Path) -> Iterator[ThreadGateway]:
         yield made
 
 
-def _open(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
+def give(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
     """Where no gateway runs, commands get this one."""
 
     @asynccontextmanager
@@ -150,7 +150,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
     """No gateway: what commands get instead."""
     control = FakeControl()
     control.gateway = False
-    _open(monkeypatch, control)
+    give(monkeypatch, control)
     return control
 
 
@@ -158,5 +158,5 @@ def database(monkeypatch: pytest.MonkeyPatch) -> FakeControl:
 def cron(monkeypatch: pytest.MonkeyPatch) -> JobControl:
     """No gateway, and a database with jobs."""
     control = JobControl()
-    _open(monkeypatch, control)
+    give(monkeypatch, control)
     return control

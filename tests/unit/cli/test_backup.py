@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +20,7 @@ from goclaw_py.cli import composition
 from goclaw_py.cli.system.backup import shown_progress
 from goclaw_py.model.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
-from tests.unit.cli.conftest import Shell
+from tests.unit.cli.conftest import Done, Shell
 
 FILE = Path("/b/backup.tar.gz")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -90,24 +88,18 @@ def test_a_backup_says_what_is_in_it_and_what_is_not(goclaw: Shell, work: Work) 
     assert work.asked == [("backup", None, True), ("backup", Path("there"), False)]
 
 
-def test_a_program_reads_json(goclaw: Shell, work: Work) -> None:
-    for command in (["backup"], ["restore", "x", "--check"]):
-        found = json.loads(goclaw(*command, "--json").out)
-        assert found["file"] == str(FILE)
-    assert json.loads(goclaw("restore", "x", "--json").out)["migrated"] == ["0002_x.up.sql"]
-
-
-def test_check_only_reads(goclaw: Shell, work: Work) -> None:
-    got = goclaw("restore", "x", "--check")
+def test_a_restore_is_told(goclaw: Shell, work: Work) -> None:
+    got = goclaw("restore", "x", "--check")  # which only reads
     assert (got.code, work.asked) == (0, [("examine", Path("x"))])
-
-
-def test_into_an_empty_place_it_is_restored_without_a_question(goclaw: Shell, work: Work) -> None:
+    work.asked.clear()
     got = goclaw("restore", "x", "--no-files")
     assert (got.code, got.err) == (0, "")
     assert "restored 1,001 rows from" in got.out
     assert "applied migration 0002_x.up.sql" in got.out
     assert work.asked[1:] == [("look", False), ("restore", False, False)]
+    for command in (["backup"], ["restore", "x", "--check"]):
+        assert goclaw.data(*command)["file"] == str(FILE)
+    assert goclaw.data("restore", "x")["migrated"] == ["0002_x.up.sql"]
 
 
 @pytest.mark.parametrize(
@@ -142,23 +134,17 @@ def test_a_person_at_a_terminal_is_asked_before_anything_is_replaced(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr("typer.confirm", confirm)
     assert (goclaw("restore", "x", "--replace").code, restored(work)) == (1, False)
-    assert asked[0].startswith(
-        "Overwrite 2 tables with rows and the files in /w with the backup of 20"
-    )
+    said = "Overwrite 2 tables with rows and the files in /w with the backup of 20"
+    assert asked[0].startswith(said)
     assert goclaw("restore", "x", "--replace").code == 0
     assert goclaw("restore", "x", "--replace", "--yes").code == 0
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    assert goclaw("restore", "x", "--replace").code == 0  # a program has made up its mind
+    assert sum(step[0] == "restore" for step in work.asked) == 3
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     work.there = replace(work.there, tables=(), folders=())
     assert goclaw("restore", "x", "--replace").code == 0
     assert len(asked) == 2
-
-
-def test_a_program_has_made_up_its_mind(
-    goclaw: Shell, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work.there = InTheWay(("inbox",), ())
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
-    assert goclaw("restore", "x", "--replace").code == 0
-    assert restored(work)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +154,7 @@ def test_a_program_has_made_up_its_mind(
 def test_an_error_is_one_line(goclaw: Shell, work: Work, failure: Exception, code: int) -> None:
     work.failure = failure
     for command in (["backup"], ["restore", "x"]):
-        got = goclaw(*command)
-        assert (got.code, got.out, got.err) == (code, "", f"goclaw: {failure}\n")
+        assert goclaw(*command) == Done(code, "", f"goclaw: {failure}\n")
 
 
 @pytest.mark.parametrize("arguments", [["restore"], ["restore", "a", "b"], ["backup", "a", "b"]])
@@ -206,7 +191,10 @@ print("done")
 """
 
 
-def test_progress_is_shown_on_a_terminal_only() -> None:
+def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown_progress() as tell:
+        tell(ProgressStep("x", 1))
+    assert capsys.readouterr() == ("", "")
     ours, theirs = pty.openpty()
     env = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
     code = [sys.executable, "-c", SHOWING]
@@ -219,10 +207,3 @@ def test_progress_is_shown_on_a_terminal_only() -> None:
     assert out == b"done\n"
     piped = subprocess.run(code, capture_output=True, env=env, check=True)
     assert (piped.stdout, piped.stderr) == (b"done\n", b"")
-
-
-def test_the_same_holds_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
-    used: Callable[[ProgressStep], None]
-    with shown_progress() as used:
-        used(ProgressStep("x", 1))
-    assert capsys.readouterr() == ("", "")

@@ -16,7 +16,7 @@ from goclaw_py.model.errors import NoGateway
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunText
-from goclaw_py.ports.control import TerminalMessage
+from goclaw_py.ports.control import ChatEvent, TerminalMessage
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.web.api.wire import MAX_LIMIT
 from tests.unit.web import fakes
@@ -53,6 +53,11 @@ class Desk:
         return "".join(self.screen)
 
 
+class Gone(FakeTerminals):
+    async def say(self, chat: str, message_id: str, text: str) -> None:
+        raise NoGateway("the gateway has shut down or closed the connection")
+
+
 async def yes() -> bool:
     return True
 
@@ -76,6 +81,10 @@ class Talk:
         async with asyncio.timeout(1000):
             while not condition():
                 await asyncio.sleep(0.01)
+
+    def hears(self, *events: ChatEvent | None) -> None:
+        for event in events:
+            self.terminals.events.put_nowait(event)
 
     async def end(self) -> bool:
         self.service.type(None)
@@ -104,7 +113,7 @@ async def test_a_message_is_confirmed_only_after_it_was_written() -> None:
     """SPEC IO-6."""
     talk = Talk()
     talk.service.slow = asyncio.Event()
-    talk.terminals.events.put_nowait(TerminalMessage("r1", "slow", None))
+    talk.hears(TerminalMessage("r1", "slow", None))
     await asyncio.sleep(1)
     assert talk.terminals.confirmed == []
     talk.service.slow.set()
@@ -115,11 +124,13 @@ async def test_a_message_is_confirmed_only_after_it_was_written() -> None:
 
 async def test_a_reply_grows_on_the_screen() -> None:
     talk = Talk()
-    for words in ("Hel", "lo"):
-        talk.terminals.events.put_nowait(RunText(fakes.RUN_ID, fakes.LOCAL, words))
-    talk.terminals.events.put_nowait(TerminalMessage("r1", "Hello", fakes.RUN_ID))
+    talk.hears(*(RunText(fakes.RUN_ID, fakes.LOCAL, words) for words in ("Hel", "lo")))
+    talk.hears(TerminalMessage("r1", "Hello", fakes.RUN_ID))
     await talk.until(lambda: talk.terminals.confirmed)
     assert talk.service.screen == [PROMPT, "\r\x1b[KHel", "lo", "\n" + PROMPT]
+    talk.hears(RunText(fakes.RUN_ID, fakes.LOCAL, "Hel"))
+    talk.hears(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.CANCELLED))
+    await talk.until(lambda: "cancelled" in talk.service.text)
     await talk.end()
 
 
@@ -171,7 +182,7 @@ async def test_the_end_of_a_pipe_waits_for_the_answers() -> None:
     talk.busy = 20
     talk.service.type("hello", None)
     await talk.until(lambda: talk.looks > 10)
-    talk.terminals.events.put_nowait(TerminalMessage("r1", "Hi", None))
+    talk.hears(TerminalMessage("r1", "Hi", None))
     assert await talk.task
     assert talk.service.text == "Hi\n"
     assert talk.looks == 22
@@ -186,10 +197,6 @@ async def test_the_end_of_a_pipe_waits_in_bounded_time() -> None:
 
 
 async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
-    class Gone(FakeTerminals):
-        async def say(self, chat: str, message_id: str, text: str) -> None:
-            raise NoGateway("the gateway has shut down or closed the connection")
-
     service = Desk()
     service.type("hello")
     with pytest.raises(NoGateway):
@@ -197,10 +204,6 @@ async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
 
 
 async def test_ctrl_c_without_a_gateway_leaves() -> None:
-    class Gone(FakeTerminals):
-        async def say(self, chat: str, message_id: str, text: str) -> None:
-            raise NoGateway("the gateway has shut down or closed the connection")
-
     conversation = TerminalConversation(Gone(), Desk(), "local")
     task = asyncio.ensure_future(conversation.run(yes, 60))
     await asyncio.sleep(0.01)
@@ -210,24 +213,16 @@ async def test_ctrl_c_without_a_gateway_leaves() -> None:
 
 async def test_events_that_end_end_the_conversation() -> None:
     talk = Talk()
-    talk.terminals.events.put_nowait(None)
+    talk.hears(None)
     assert await talk.task
 
 
 async def test_a_screen_that_nobody_reads_ends_the_conversation() -> None:
     talk = Talk(interactive=False)
     talk.service.broken = True
-    talk.terminals.events.put_nowait(TerminalMessage("r1", "Hi", None))
+    talk.hears(TerminalMessage("r1", "Hi", None))
     assert await talk.task
     assert talk.terminals.confirmed == []
-
-
-async def test_how_a_run_ended_is_shown() -> None:
-    talk = Talk()
-    talk.terminals.events.put_nowait(RunText(fakes.RUN_ID, fakes.LOCAL, "Hel"))
-    talk.terminals.events.put_nowait(RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.CANCELLED))
-    await talk.until(lambda: "cancelled" in talk.service.text)
-    await talk.end()
 
 
 @pytest.mark.real_time
@@ -246,6 +241,7 @@ async def test_in_another_thread_the_signals_stay_where_they_are() -> None:
 
 
 async def test_a_chat_is_settled_when_nothing_runs_and_nothing_waits_to_be_shown() -> None:
+    assert SEEN_ROWS == MAX_LIMIT  # as many as the gateway gives at once
     control = FakeControl()
     control.rows = []
     assert not await settled(control, "local")
@@ -261,7 +257,3 @@ async def test_a_chat_is_settled_when_nothing_runs_and_nothing_waits_to_be_shown
     assert await settled(control, "local")
     control.rows = [*[replace(pending, message=elsewhere)] * (SEEN_ROWS - 1), pending]
     assert not await settled(control, "local")
-
-
-def test_as_many_messages_are_looked_through_as_the_gateway_gives_at_once() -> None:
-    assert SEEN_ROWS == MAX_LIMIT

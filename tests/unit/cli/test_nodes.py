@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -25,9 +24,8 @@ def test_nodes_are_listed_with_how_they_are(goclaw: Shell, gateway: ThreadGatewa
     assert words[0][-4:] == ["live", "2", "5", "telegram/default"]
     assert words[1][-4:] == ["draining", "1", "0", "nothing"]
     assert words[2][-4:] == ["dead", "0", "0", "nothing"]
-
-
-def test_nobody_there_is_told(goclaw: Shell, gateway: ThreadGateway) -> None:
+    found = goclaw.data("nodes", "list")
+    assert (found["here"], len(found["nodes"])) == (fake_nodes.HERE.id, 3)
     gateway.control.cluster.found.clear()
     assert "goclaw run" in goclaw("nodes", "list").out
 
@@ -39,6 +37,7 @@ def test_a_node_is_shown_with_its_lease_and_its_clock(
     assert "expires in 5.0s" in out
     assert "5m 0s ahead of the database" in " ".join(out.split())
     assert "expired" in goclaw("nodes", "show", "dead").out
+    assert goclaw.data("nodes", "show", "here")["state"]["places"] == ["telegram/default"]
 
 
 def test_what_a_node_has_otherwise_than_the_one_that_is_asked_is_shown(
@@ -53,19 +52,15 @@ def test_what_a_node_has_otherwise_than_the_one_that_is_asked_is_shown(
     assert "differs" not in goclaw("nodes", "show", "here").out
 
 
-def test_programs_read_the_same(goclaw: Shell, gateway: ThreadGateway) -> None:
-    found = json.loads(goclaw("nodes", "list", "--json").out)
-    assert (found["here"], len(found["nodes"])) == (fake_nodes.HERE.id, 3)
-    one = json.loads(goclaw("nodes", "show", "here", "--json").out)
-    assert one["state"]["places"] == ["telegram/default"]
-    assert json.loads(goclaw("nodes", "drain", "here", "--json").out)["id"] == fake_nodes.HERE.id
-
-
 def test_a_node_is_drained_by_a_part_of_its_id(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("nodes", "drain", "here")
-    assert got.code == 0
-    assert "pid 41" in got.out
+    assert (got.code, "pid 41" in got.out) == (0, True)
     assert gateway.control.calls[-1] == ("drain", "here")
+    assert goclaw.data("nodes", "drain", "here")["id"] == fake_nodes.HERE.id
+    gateway.control.failure = NodeSilent("node 0190-here does not answer; it may still do it")
+    got = goclaw("nodes", "drain", "here")
+    assert got.code != 0
+    assert "does not answer" in got.err
 
 
 @pytest.mark.parametrize(
@@ -78,10 +73,3 @@ def test_a_node_that_is_not_clear_or_dead_is_refused(
     assert got.code != 0
     assert words in got.err
     assert got.err.count("\n") == 1
-
-
-def test_a_silent_node_is_named(goclaw: Shell, gateway: ThreadGateway) -> None:
-    gateway.control.failure = NodeSilent("node 0190-here does not answer; it may still do it")
-    got = goclaw("nodes", "drain", "here")
-    assert got.code != 0
-    assert "does not answer" in got.err

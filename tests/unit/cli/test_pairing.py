@@ -18,29 +18,35 @@ from tests.unit.web.fakes import FakeControl
 GUEST = Person("telegram", "work", Sender("7", fake_post.FOOL, "x\ny"), Standing.GUEST, fakes.NOW)
 
 
-def known(database: FakeControl, monkeypatch: pytest.MonkeyPatch, *found: Person) -> None:
+def known(
+    control: FakeControl, monkeypatch: pytest.MonkeyPatch, *found: Person, asking: bool = True
+) -> None:
     async def people() -> list[Person]:
         return list(found)
 
-    monkeypatch.setattr(database, "people", people)
+    async def asked() -> list[PairingApplicant]:
+        return []
+
+    monkeypatch.setattr(control, "people", people)
+    if not asking:
+        monkeypatch.setattr(control, "pairing_requests", asked)
 
 
-def test_who_may_talk_and_who_asked_is_listed(goclaw: Shell, database: FakeControl) -> None:
+def test_who_may_talk_and_who_asked_is_listed(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("pairing", "list")
     assert got.code == 0
     _, ann, bob = got.out.splitlines()
     assert ann.split() == ["42", "(Ann,", "@ann)", "telegram/default", "owner"]
     assert bob.startswith("43 (Bob)  ")
     assert "pending" in bob
-
-
-def test_nobody_sees_the_hash_of_a_code(goclaw: Shell, gateway: ThreadGateway) -> None:
-    """SPEC SEC-2."""
     got = goclaw("pairing", "list", "--json")
     people, (asking,) = json.loads(got.out)
     assert people[0]["standing"] == "owner"
     assert asking["sender"]["name"] == "Bob"
-    assert "hash" not in got.out
+    assert "hash" not in got.out  # SPEC SEC-2: of a code
+    (person,), unapproved = goclaw.data("pairing", "people")
+    assert [one["chat"] for one in unapproved] == ["50"]  # the other direct chat is hers
+    assert (person["sender"]["id"], person["standing"]) == ("42", "owner")
 
 
 def test_people_are_owners_or_guests_and_spoke_last_somewhere(
@@ -48,11 +54,8 @@ def test_people_are_owners_or_guests_and_spoke_last_somewhere(
 ) -> None:
     known(database, monkeypatch, fakes.ANN, GUEST)
     recent = datetime.now(UTC) - timedelta(hours=3, minutes=5)
-    database.spoke = [
-        replace(fake_post.SPOKE, at=recent),
-        fake_post.SPOKE,
-        replace(fake_post.SPOKE, sender_id="7"),
-    ]
+    spoke = fake_post.SPOKE
+    database.spoke = [replace(spoke, at=recent), spoke, replace(spoke, sender_id="7")]
     _, ann, guest, _ = goclaw("pairing", "people").out.splitlines()
     assert "owner" in ann
     assert ann.endswith("3h 5m ago in telegram/default/42")
@@ -60,41 +63,19 @@ def test_people_are_owners_or_guests_and_spoke_last_somewhere(
     assert "ago" not in guest  # the 7 who spoke is somebody else: on another account
 
 
-def test_people_are_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
-    (ann,), unapproved = json.loads(goclaw("pairing", "people", "--json").out)
-    assert [one["chat"] for one in unapproved] == ["50"]  # the other direct chat is hers
-    assert ann["sender"]["id"] == "42"
-    assert ann["standing"] == "owner"
-
-
 @pytest.mark.parametrize("command", ["list", "people"])
 def test_a_name_cannot_add_a_row_or_take_over_the_terminal(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     """SPEC SEC-1."""
-    known(database, monkeypatch, GUEST)
-
-    async def asked() -> list[PairingApplicant]:
-        return []
-
-    monkeypatch.setattr(database, "pairing_requests", asked)
+    known(database, monkeypatch, GUEST, asking=False)
     out = goclaw("pairing", command).out
     row = out.splitlines()[1]
     assert row.startswith("7 (Ann 2 telegram/default/1 9 (Owner)[2Jdn…, @x y)  telegram/work  ")
     assert not {"\x1b", "\u202e", "\u202d"} & set(out)
-
-
-@pytest.mark.parametrize("command", ["list", "people"])
-def test_where_nobody_is_known_the_way_in_is_told(
-    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    known(database, monkeypatch)
+    # Where nobody is known, the way in is told.
+    known(database, monkeypatch, asking=False)
     database.known_chats = []
-
-    async def asked() -> list[PairingApplicant]:
-        return []
-
-    monkeypatch.setattr(database, "pairing_requests", asked)
     assert "goclaw pairing approve CODE" in goclaw("pairing", command).out
 
 
@@ -125,15 +106,12 @@ def test_whom_to_forget_must_be_clear(
 
 def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeControl) -> None:
     """SPEC CHAN-5: under open policies nobody is approved, and people talk all the same."""
-    gone = replace(fake_post.EVE, chat="52", gone="blocked")
-    database.known_chats = [
-        fake_post.EVE,
-        replace(fake_post.EVE, chat="51", name="", allowed=False),
-        gone,
-    ]
-    _, ann, eve, denied = goclaw("pairing", "people").out.splitlines()
+    eve = fake_post.EVE
+    denied_one = replace(eve, chat="51", name="", allowed=False)
+    database.known_chats = [eve, denied_one, replace(eve, chat="52", gone="blocked")]
+    _, ann, row, denied = goclaw("pairing", "people").out.splitlines()
     assert "owner" in ann
-    assert eve.startswith("50 (Eve (@eve))  telegram/default  not approved  2026-01-02")
+    assert row.startswith("50 (Eve (@eve))  telegram/default  not approved  2026-01-02")
     assert denied.startswith("51  ")
     assert "denied" in denied
 
@@ -147,7 +125,7 @@ def test_who_talks_without_an_approval_can_be_denied(
     done = "allowed" if allowed else "denied"
     assert goclaw("pairing", command, who).out == f"50 (Eve (@eve)) on telegram/default is {done}\n"
     assert database.calls[-1] == ("allow_chat", "telegram", "default", "50", allowed)
-    assert json.loads(goclaw("pairing", command, who, "--json").out)["allowed"] is allowed
+    assert goclaw.data("pairing", command, who)["allowed"] is allowed
 
 
 def test_whom_to_deny_must_be_clear(goclaw: Shell, database: FakeControl) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 
@@ -22,10 +21,8 @@ from tests.unit.web.fakes import FakeControl
         ("", ALL_RUNS),
         ("--agent main", RunFilter(agent=AgentName("main"))),
         ("--trigger cron", RunFilter(trigger=Trigger.CRON)),
-        (
-            "--outcome timed_out --trigger api",
-            RunFilter(trigger=Trigger.API, outcome=Outcome.TIMED_OUT),
-        ),
+        ("--outcome timed_out", RunFilter(outcome=Outcome.TIMED_OUT)),
+        ("--trigger api --agent x", RunFilter(trigger=Trigger.API, agent=AgentName("x"))),
     ],
 )
 def test_the_gateway_is_asked_for_the_runs_that_are_meant(
@@ -61,7 +58,7 @@ def test_a_terminal_gets_as_much_of_an_id_as_names_the_run(
 
 
 def test_the_document_of_a_run_is_its_record(goclaw: Shell, gateway: ThreadGateway) -> None:
-    found = json.loads(goclaw("runs", "show", "0190-a", "--json").out)
+    found = goclaw.data("runs", "show", "0190-a")
     assert found["run"]["id"] == fakes.RUN_ID
     assert [each["entry"]["text"] for each in found["entries"]] == ["Grüße \x1b[2J", "yes"]
     assert found["said"][0]["error"] == "chat not found"

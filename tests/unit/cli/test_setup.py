@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,10 +28,9 @@ from goclaw_py.model.errors import (
     StoreUnavailable,
 )
 from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.ports.control import Control
 from goclaw_py.store.postgres.checkup import Checkup
 from tests.support.doctor import CHECKUP, Place
-from tests.unit.cli.conftest import Shell
+from tests.unit.cli.conftest import Shell, give
 from tests.unit.cli.cron_desk import JobControl
 
 # ---------------------------------------------------------------------------- doctor
@@ -48,12 +45,7 @@ def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     monkeypatch.setattr(composition, "check_up", check_up)
-
-    @asynccontextmanager
-    async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
-        yield JobControl()
-
-    monkeypatch.setattr(composition, "open_control", open_control)
+    give(monkeypatch, JobControl())
 
     async def probe(settings: Settings, limit_s: float) -> list[tuple[str, str | ChannelError]]:
         return [("telegram/default", "@GoclawBot")]

@@ -6,8 +6,6 @@ It is a Friday, 12:00 UTC.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -15,14 +13,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from goclaw_py.app.simulation import heartbeats as simulated_heartbeats
-from goclaw_py.cli import composition
-from goclaw_py.config import Settings
 from goclaw_py.jobs.models import Prompt
 from goclaw_py.jobs.schedule import Every
 from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import JobDraft
-from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.conftest import Shell, ThreadGateway, give, lines
 from tests.unit.cli.heart_control import HeartControl
 
 POLL = JobDraft(Every(timedelta(hours=6)), Prompt("poll"), slug="poll")
@@ -34,17 +29,8 @@ def hearts(home: Path, monkeypatch: pytest.MonkeyPatch) -> HeartControl:
     """No gateway, and a database with jobs and heartbeats."""
     monkeypatch.setenv("TZ", "UTC")
     control = HeartControl(home)
-
-    @asynccontextmanager
-    async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
-        yield control
-
-    monkeypatch.setattr(composition, "open_control", open_control)
+    give(monkeypatch, control)
     return control
-
-
-def lines(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def of_main(goclaw: Shell, *options: str) -> dict[str, object]:
@@ -106,19 +92,13 @@ def test_heartbeats_take_and_cost_what_they_did_so_far(goclaw: Shell, hearts: He
     # 4 of the 100 cents of the first day are spent; 24 heartbeat runs of that day cost 48.
     assert (found["model_calls"], found["usd"]) == (48, "0.960000")
     assert found["worked_s"] == 48 * 60
-
-
-def test_what_was_long_ago_counts_no_more(goclaw: Shell, hearts: HeartControl) -> None:
-    hearts.checklist(ITEM)
-    hearts.heartbeat_run(50, "0.01")
-    hearts.clock.at += timedelta(days=31)
+    hearts.clock.at += timedelta(days=31)  # that counts no more
     found = of_main(goclaw, "--days", "1", "--seconds", "5")
     assert (found["worked_s"], found["usd"]) == (found["model_calls"] * 5, None)  # type: ignore[operator]
 
 
 def test_for_programs_there_is_json(goclaw: Shell, hearts: HeartControl) -> None:
-    found = of_main(goclaw, "--days", "2")
-    assert found == {
+    assert of_main(goclaw, "--days", "2") == {
         "agent": "main",
         "on": True,
         "heartbeat_runs": 96,
@@ -141,16 +121,14 @@ def test_what_people_have_chosen_holds(goclaw: Shell, hearts: HeartControl) -> N
     assert (found["on"], found["heartbeat_runs"]) == (False, 0)
 
 
-def test_events_that_wait_are_told_first(goclaw: Shell, hearts: HeartControl) -> None:
-    hearts.tell("The build is red.")
-    found = of_main(goclaw, "--days", "1")
-    assert (found["model_calls"], found["skipped"]) == (1, {"no_file": 47})
-
-
-def test_it_changes_nothing(goclaw: Shell, hearts: HeartControl) -> None:
-    hearts.checklist(ITEM)
+def test_events_that_wait_are_told_first_and_nothing_is_changed(
+    goclaw: Shell, hearts: HeartControl
+) -> None:
     hearts.tell("The build is red.")
     before = hearts.heart_rows()
+    found = of_main(goclaw, "--days", "1")
+    assert (found["model_calls"], found["skipped"]) == (1, {"no_file": 47})
+    hearts.checklist(ITEM)
     assert goclaw("simulate", "--days", "2").code == 0
     assert hearts.heart_rows() == before
 
@@ -160,14 +138,10 @@ def test_that_it_ended_early_is_said(
 ) -> None:
     monkeypatch.setattr(simulated_heartbeats, "MOST_HEARTBEAT_RUNS", 20)
     hearts.make(POLL)
-    got = goclaw("simulate", "--html", str(tmp_path / "page.html"))
-    assert got.err.startswith(
-        "stopped at the limit of the simulation, after 1 job runs and 20 heartbeat runs\n"
-    )
-    assert (
-        "Stopped at the limit of the simulation, after 1 job runs and 20 heartbeat runs."
-        in (tmp_path / "page.html").read_text()
-    )
+    page = tmp_path / "page.html"
+    said = "topped at the limit of the simulation, after 1 job runs and 20 heartbeat runs"
+    assert goclaw("simulate", "--html", str(page)).err.startswith(f"s{said}\n")
+    assert f"S{said}." in page.read_text()
 
 
 def test_a_gateway_that_does_not_know_an_agent_yet_is_no_hindrance(

@@ -37,42 +37,42 @@ def piped(*events: ChatEvent) -> str:
     return "".join(transcript.show(event) for event in events) + transcript.leave()
 
 
-def test_a_streamed_reply_is_written_once() -> None:
-    got = piped(started(), text("Hel"), text("lo"), ended(), said("Hello"))
-    assert got == "Hello\n"
-
-
-def test_blanks_around_a_streamed_reply_do_not_make_it_another() -> None:
-    assert piped(started(), text("Hello\n"), ended(), said("Hello")) == "Hello\n\n"
-
-
-def test_the_rest_of_a_reply_that_was_not_streamed_is_added() -> None:
-    assert piped(started(), text("Hel"), said("Hello, world"), ended()) == "Hello, world\n"
-
-
-def test_a_reply_that_was_streamed_otherwise_is_written_whole() -> None:
-    assert piped(started(), text("draft"), ended(), said("final")) == "draft\nfinal\n"
-
-
-def test_a_reply_that_was_not_streamed_is_written_whole() -> None:
-    assert piped(started(), ended(), said("Hello")) == "Hello\n"
-
-
-def test_the_message_of_a_failed_run_follows_what_it_had_streamed() -> None:
-    got = piped(started(), text("Hel"), ended(A, Outcome.FAILED), said("Sorry."))
-    assert got == "Hel\nSorry.\n"
-
-
-def test_a_message_between_two_pieces_of_a_stream_has_its_own_line() -> None:
-    got = piped(text("one "), said("stopped nothing", None), text("two"), ended(), said("one two"))
-    assert got == "one \nstopped nothing\ntwo\n"
-
-
-def test_of_two_runs_at_once_one_streams_and_the_other_is_written_at_its_end() -> None:
-    got = piped(text("a1"), text("b1", B), text("a2"), ended(), said("a1a2"), text("b2", B))
-    assert got == "a1a2\n"
-    got = piped(text("a1"), text("b1", B), ended(B), said("b1b2", B), text("a2"), said("a1a2"))
-    assert got == "a1\nb1b2\na2\n"
+@pytest.mark.parametrize(
+    ("events", "shown"),
+    [
+        ([started(), text("Hel"), text("lo"), ended(), said("Hello")], "Hello\n"),
+        # Blanks around it do not make it another one.
+        ([started(), text("Hello\n"), ended(), said("Hello")], "Hello\n\n"),
+        # The rest that was not streamed is added.
+        ([started(), text("Hel"), said("Hello, world"), ended()], "Hello, world\n"),
+        # What was streamed otherwise, or not at all, is written whole.
+        ([started(), text("draft"), ended(), said("final")], "draft\nfinal\n"),
+        ([started(), ended(), said("Hello")], "Hello\n"),
+        # The message of a failed run follows what it had streamed.
+        ([started(), text("Hel"), ended(A, Outcome.FAILED), said("Sorry.")], "Hel\nSorry.\n"),
+        # A message between two pieces of a stream has its own line.
+        (
+            [text("one "), said("stopped", None), text("two"), ended(), said("one two")],
+            "one \nstopped\ntwo\n",
+        ),
+        # Of two runs at once one streams, and the other one is written at its end.
+        (
+            [text("a1"), text("b1", B), text("a2"), ended(), said("a1a2"), text("b2", B)],
+            "a1a2\n",
+        ),
+        (
+            [text("a1"), text("b1", B), ended(B), said("b1b2", B), text("a2"), said("a1a2")],
+            "a1\nb1b2\na2\n",
+        ),
+        # Leaving ends the line of an open stream.
+        ([text("Hel")], "Hel\n"),
+        # SPEC SEC-1: a chat cannot take over the terminal.
+        ([text("a\x1b[2J\x07b"), said("a\x1b[2J\x07b")], "a[2Jb\n"),
+        ([said("\x9b31mred\r\x08\ttab", None)], "31mred\ttab\n"),
+    ],
+)
+def test_each_reply_is_written_once(events: list[ChatEvent], shown: str) -> None:
+    assert piped(*events) == shown
 
 
 def test_a_run_that_streams_on_behind_another_one_is_not_written_twice() -> None:
@@ -83,16 +83,6 @@ def test_a_run_that_streams_on_behind_another_one_is_not_written_twice() -> None
     )
     assert shown == "a1\nx\nb1\n"
     assert transcript.show(said("a1a2")) == ""
-
-
-def test_leaving_ends_the_line_of_an_open_stream() -> None:
-    assert piped(text("Hel")) == "Hel\n"
-
-
-def test_a_chat_cannot_take_over_the_terminal() -> None:
-    """SPEC SEC-1."""
-    assert piped(text("a\x1b[2J\x07b"), said("a\x1b[2J\x07b")) == "a[2Jb\n"
-    assert piped(said("\x9b31mred\r\x08\ttab", None)) == "31mred\ttab\n"
 
 
 def test_a_person_is_prompted_again_after_each_reply() -> None:
@@ -107,13 +97,11 @@ def test_a_person_is_prompted_again_after_each_reply() -> None:
     assert transcript.leave() == "\n"
 
 
-def test_a_reply_that_comes_at_the_prompt_takes_its_line() -> None:
+def test_what_comes_at_the_prompt_takes_its_line() -> None:
     transcript = Transcript(interactive=True)
     transcript.prompt()
     assert transcript.show(said("Ding", None)) == f"\r\x1b[KDing\n{PROMPT}"
-
-
-def test_a_note_is_for_people_only() -> None:
+    # A note is for people only.
     assert Transcript(interactive=False).note("x") == ""
     assert Transcript(interactive=True).note("x") == f"\x1b[2mx\x1b[0m\n{PROMPT}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -38,13 +37,12 @@ def test_groups_have_a_line_each_and_the_total_is_the_last(
     assert total == ["total", "6", "15", "16,000", "4,000", "1,100", "1.56", "+", "?"]
 
 
-def test_prices_that_are_not_known_and_groups_left_out_are_told(
+def test_prices_not_known_and_groups_left_out_are_told(
     goclaw: Shell, database: FakeControl
 ) -> None:
+    unknown = "2 of 6 runs used tokens of unknown price (?), so their cost is missing in the sums."
     out = goclaw("usage").out
-    assert (
-        "2 of 6 runs used tokens of unknown price (?), so their cost is missing in the sums." in out
-    )
+    assert unknown in out
     assert "Only the most expensive groups are shown" in out
     database.report = replace(fake_usage.BY_DAY, total=fake_usage.PRICED, left_out=0, others=None)
     out = goclaw("usage").out
@@ -79,9 +77,8 @@ def test_a_job_is_shown_by_its_slug_and_by_its_id_when_that_is_forgotten(
 
 
 def test_the_sum_alone_is_one_line(goclaw: Shell, database: FakeControl) -> None:
-    database.report = replace(
-        A_DAY, by=(), rows=(UsageRow({}, fake_usage.PRICED),), total=fake_usage.PRICED
-    )
+    row = UsageRow({}, fake_usage.PRICED)
+    database.report = replace(A_DAY, by=(), rows=(row,), total=fake_usage.PRICED)
     head, total = rows_of(goclaw("usage", "--by", "").out)
     assert head[0] == "RUNS"
     assert total == ["total", "3", "9", "12,000", "4,000", "800", "0.0605"]
@@ -91,19 +88,14 @@ def test_where_nothing_was_used_it_says_what_to_do(goclaw: Shell, database: Fake
     database.report = A_DAY
     got = goclaw("usage")
     assert got.code == 0
-    assert "2026-01-02 to 2026-01-02, days in Europe/Berlin" in got.out
-    assert "--days 90" in got.out
-    assert "goclaw chat" in got.out
-
-
-def test_usage_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
-    found = json.loads(goclaw("usage", "--json").out)
-    assert found["rows"][0]["group"]["day"] == "2026-01-01"
-    assert found["total"]["unpriced"] == 2
+    for words in ("2026-01-02 to 2026-01-02, days in Europe/Berlin", "--days 90", "goclaw chat"):
+        assert words in got.out
 
 
 def test_options_become_the_question(goclaw: Shell, gateway: ThreadGateway) -> None:
-    goclaw("usage")
+    found = goclaw.data("usage")
+    assert found["rows"][0]["group"]["day"] == "2026-01-01"
+    assert found["total"]["unpriced"] == 2
     goclaw("usage", "--by", "Agent, day", "--days", "90", "--tz", "Europe/Berlin")
     goclaw("usage", "--since", "2025-12-01", "--until", "2026-01-01")
     assert gateway.control.calls == [
@@ -114,10 +106,7 @@ def test_options_become_the_question(goclaw: Shell, gateway: ThreadGateway) -> N
 
 
 BAD = [
-    (
-        ["--by", "person"],
-        "by: 'person' is not one of agent, job, sender, day, model, trigger, lane",
-    ),
+    (["--by", "person"], "'person' is not one of agent, job, sender, day, model, trigger, lane"),
     (["--by", "day,day"], "by: day is given twice"),
     (["--since", "2026-02-01", "--until", "2026-01-31"], "since: 2026-02-01 is after the last day"),
     (["--since", "2030-01-01"], "since: 2030-01-01 is after the last day"),
@@ -132,19 +121,12 @@ BAD = [
 ]
 
 
+@pytest.mark.parametrize("place", ["gateway", "database"])
 @pytest.mark.parametrize(("options", "says"), BAD)
-def test_options_that_make_no_sense_are_refused_with_a_gateway(
-    goclaw: Shell, gateway: ThreadGateway, options: list[str], says: str
+def test_options_that_make_no_sense_are_refused(
+    goclaw: Shell, request: pytest.FixtureRequest, place: str, options: list[str], says: str
 ) -> None:
-    got = goclaw("usage", *options)
-    assert (got.code, got.out) == (2, "")
-    assert says in got.err
-
-
-@pytest.mark.parametrize(("options", "says"), BAD)
-def test_options_that_make_no_sense_are_refused_without_one(
-    goclaw: Shell, database: FakeControl, options: list[str], says: str
-) -> None:
+    request.getfixturevalue(place)
     got = goclaw("usage", *options)
     assert (got.code, got.out) == (2, "")
     assert says in got.err

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from goclaw_py.cli.doctor.checks import DoctorReport
 from goclaw_py.cli.doctor.finding import Level
-from goclaw_py.cli.runs import why
-from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
@@ -31,6 +28,12 @@ def test_the_answer_comes_first_then_the_way_to_it_then_the_cures(
         "  - Send it again",
     ]
     assert gateway.control.calls[-1] == ("why", "0190-aaaa")
+    assert "\x1b" not in got.out  # SPEC SEC-1
+    found = goclaw.data("why", "0190-aaaa")
+    assert found["code"] == "ended.failed"
+    assert found["subject"] == {"kind": "run", "id": "0190-aaaa", "name": "run 0190-aaaa"}
+    assert [step["code"] for step in found["chain"]] == ["received", "next_try"]
+    assert found["cures"][0]["command"] == "goclaw inbox retry 7"
 
 
 def test_it_asks_the_database_where_no_gateway_runs(goclaw: Shell, database: FakeControl) -> None:
@@ -38,36 +41,20 @@ def test_it_asks_the_database_where_no_gateway_runs(goclaw: Shell, database: Fak
     assert database.calls[-1] == ("why", "-1001")
 
 
-def test_it_is_json_for_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
-    found = json.loads(goclaw("why", "0190-aaaa", "--json").out)
-    assert found["code"] == "ended.failed"
-    assert found["subject"] == {"kind": "run", "id": "0190-aaaa", "name": "run 0190-aaaa"}
-    assert [step["code"] for step in found["chain"]] == ["received", "next_try"]
-    assert found["cures"][0]["command"] == "goclaw inbox retry 7"
-
-
 def test_what_nobody_knows_is_an_error(goclaw: Shell, gateway: ThreadGateway) -> None:
-    got = goclaw("why", "nobody")
-    assert (got.code, got.err) == (1, "goclaw: nothing is called 'nobody'\n")
+    assert goclaw("why", "nobody") == Done(1, "", "goclaw: nothing is called 'nobody'\n")
     assert goclaw("why", " ").code == 2
-
-
-def test_it_cannot_take_over_the_terminal(goclaw: Shell, gateway: ThreadGateway) -> None:
-    """SPEC SEC-1."""
-    assert "\x1b" not in goclaw("why", "0190-aaaa").out
 
 
 def test_without_a_name_the_checks_of_the_doctor_come_first(
     goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = DoctorReport(
-        "models", Level.WRONG, "agent main", "no key for anthropic", "set an API key"
-    )
+    problem = ("agent main", "no key for anthropic", "set an API key")
+    wrong = DoctorReport("models", Level.WRONG, *problem)
     fine = DoctorReport("disk", Level.OK, "disk", "10 GB free", "")
     monkeypatch.setattr("goclaw_py.cli.doctor.checks.examine", lambda _: [fine, wrong])
     got = goclaw("why")
     assert got.out.startswith("Agent main: no key for anthropic.\n")
     assert "  - agent main: set an API key" in got.out
     assert "goclaw inbox retry 7" in got.out
-    assert json.loads(goclaw("why", "--json").out)["code"] == "check.models"
-    assert why.__doc__
+    assert goclaw.data("why")["code"] == "check.models"
