@@ -12,7 +12,7 @@ def one_slot(**fields: object) -> Shell:
     return shell
 
 
-def ask(shell: Shell, run_id: str, parent: str, **fields: object) -> list[str]:
-    """A run asks for another one, in a session of its own, and waits for it."""
-    session = str(fields.pop("session", f"session of {run_id}"))
+def ask(shell: Shell, run_id: str, parent: str, session: str = "", **fields: object) -> list[str]:
+    """A run asks for another one and waits for it, in a session of its own if none is named."""
+    session = session or f"session of {run_id}"
     return told(shell.submit(run_id, session, parent=parent, awaited=True, **fields))

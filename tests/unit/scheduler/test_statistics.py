@@ -6,7 +6,7 @@ import pytest
 
 from goclaw_py.common.histogram import BOUNDS_S
 from goclaw_py.model.outcomes import Outcome
-from tests.unit.scheduler.shell import Shell
+from tests.unit.scheduler.shell import TYPING, Shell
 
 # ---------------------------------------------------------------------- a lane's numbers
 
@@ -131,3 +131,19 @@ def test_memory_stays_flat_while_many_leave_a_long_line() -> None:
     assert len(line) < 100
     shell.done("run 0")
     assert shell.working == ["wait 0"]
+
+
+def test_sessions_and_all_that_belongs_to_them_are_evicted() -> None:
+    """SPEC QUEUE-1. Elsewhere the map of sessions only grew."""
+    shell = Shell({"main": 2}, agents={"main": 2})
+    for number in range(1000):
+        session = f"session {number}"
+        shell.submit(f"{number} typed", session, sender="ann", policy=TYPING, deadline_s=60)
+        shell.wait(0.8)
+        shell.submit(f"{number} child", f"sub {number}", parent=f"{number} typed", awaited=True)
+        shell.done(f"{number} child")
+        shell.done(f"{number} typed")
+    machine = shell.scheduler._machine
+    assert (machine.sessions, machine.kin, machine.requests, machine.aliases) == ({}, {}, {}, {})
+    assert len(machine.timers) < 200
+    assert len(machine.collector.timers) < 200
