@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Self
 
 from goclaw_py.delivery.rate_limit import UNPACED, RateLimit
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxRow
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.testing.agents import ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
-from tests.support.harness import GatewayProcess
+from tests.support.harness import GatewayProcess, Ways, a_process
 
 
 class DraftingChannel(RecordingChannel):
@@ -82,3 +85,24 @@ def drafting(process: GatewayProcess) -> DraftingChannel:
 async def outbox(process: GatewayProcess) -> list[OutboxRow]:
     """All rows, the oldest first."""
     return (await process.store.outbox(limit=1000))[::-1]
+
+
+@asynccontextmanager
+async def replying(
+    agent: Step | ScriptedAgent, channel: DraftingChannel | None = None, **trouble: object
+) -> AsyncIterator[tuple[GatewayProcess, DraftingChannel]]:
+    """Ann has just said hello to this agent; ``trouble`` are attributes of the channel."""
+    shown = channel or DraftingChannel()
+    for name, value in trouble.items():
+        setattr(shown, name, value)
+    loop = agent if isinstance(agent, ScriptedAgent) else ScriptedAgent(agent)
+    ways = Ways(QueuePolicy(), QueuePolicy(concurrency=3))
+    async with a_process(loop, ways, channels=(shown,)) as gateway:
+        await gateway.say("hello")
+        yield gateway, shown
+
+
+async def only_row(process: GatewayProcess) -> tuple[str | None, bool]:
+    """The draft of the only row of the outbox, and whether it may be there twice."""
+    (row,) = await outbox(process)
+    return row.message.draft, row.possible_duplicate

@@ -17,7 +17,7 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, ScriptedAgent, Stream
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.again import unmarked
-from tests.support.drafting import DraftingChannel, drafting, outbox
+from tests.support.drafting import DraftingChannel, outbox, replying
 from tests.support.harness import Ways, a_process, until
 
 AT_ONCE = Ways(QueuePolicy())
@@ -47,6 +47,16 @@ class Aftermath:
     pending: list[str]
 
 
+async def aftermath(database: MemoryDatabase, before: DraftingChannel) -> Aftermath:
+    """Let the next process answer."""
+    channel = again(before)
+    async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as process:
+        await until(lambda: not database.pending and not database.unsent)
+        await asyncio.sleep(60)
+        marked = any(row.possible_duplicate for row in await outbox(process))
+        return Aftermath(channel.visible(), marked, len(database.drafts), process.pending)
+
+
 async def after_a_crash(kill_at_s: float, **slow: float) -> Aftermath:
     """Let a process die that long after the question, and the next one answer it.
 
@@ -57,58 +67,45 @@ async def after_a_crash(kill_at_s: float, **slow: float) -> Aftermath:
     channel.answer_slow_s = slow.pop("answer", 0.0)
     async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as first:
         first.store.slow_before_s.update(slow)
-        await first.say("hello")
-        await asyncio.sleep(kill_at_s)
+        await first.say("hello", apart_s=kill_at_s)
         first.kill()
     await asyncio.sleep(BURIED_S)
-    next_channel = again(channel)
-    async with a_process(slowly(), AT_ONCE, database=database, channels=(next_channel,)) as second:
-        await until(lambda: not database.pending and not database.unsent)
-        await asyncio.sleep(60)
-        rows = await outbox(second)
-        return Aftermath(
-            next_channel.visible(),
-            any(row.possible_duplicate for row in rows),
-            len(database.drafts),
-            second.pending,
-        )
+    return await aftermath(database, channel)
 
 
-@pytest.mark.parametrize(
-    ("kill_at_s", "slow", "copies", "marked"),
-    [
-        pytest.param(0.5, {}, 1, False, id="before the draft is noted"),
-        pytest.param(1.0, {"request": 1.0}, 1, True, id="before the post arrives"),
-        pytest.param(1.0, {"answer": 1.0}, 1, False, id="posted, the answer is under way"),
-        pytest.param(1.0, {"draft_posted": 1.0}, 1, False, id="posted, the id is not kept"),
-        pytest.param(1.0, {}, 1, False, id="the id is kept"),
-        pytest.param(2.1, {"request": 0.4}, 1, False, id="before an edit arrives"),
-        pytest.param(2.1, {"answer": 0.4}, 1, False, id="edited, the answer is under way"),
-        pytest.param(6.0, {"finish_run": 5.0}, 1, False, id="before the end is stored"),
-        pytest.param(6.0, {"claim_next": 5.0}, 1, False, id="before the reply is claimed"),
-        pytest.param(6.0, {"mark_sent": 5.0}, 1, True, id="the reply is sent, not marked"),
-    ],
-)
-async def test_after_a_crash_one_reply_is_visible_or_a_second_one_is_recorded(
-    kill_at_s: float, slow: dict[str, float], copies: int, marked: bool
-) -> None:
-    """SPEC IO-5: a final edit that is repeated is marked too, though nobody sees it twice."""
-    seen = await after_a_crash(kill_at_s, **slow)
-    assert len(seen.visible) == copies
-    assert seen.visible.count(REPLY) == 1
-    assert seen.marked is marked
+def assert_told_once(seen: Aftermath) -> None:
+    """The reply is there, and twice only with a line that says so; nothing is left open."""
+    assert {unmarked(text) for text in seen.visible} == {REPLY}
+    assert seen.visible.count(REPLY) <= 1
+    assert len(seen.visible) == 1 or seen.marked
     assert (seen.drafts, seen.pending) == (0, [])
 
 
+@pytest.mark.parametrize(
+    ("kill_at_s", "slow", "marked"),
+    [
+        pytest.param(0.5, {}, False, id="before the draft is noted"),
+        pytest.param(1.0, {"request": 1.0}, True, id="before the post arrives"),
+        pytest.param(1.0, {"answer": 1.0}, False, id="posted, the answer is under way"),
+        pytest.param(1.0, {"draft_posted": 1.0}, False, id="posted, the id is not kept"),
+        pytest.param(1.0, {}, False, id="the id is kept"),
+        pytest.param(2.1, {"request": 0.4}, False, id="before an edit arrives"),
+        pytest.param(2.1, {"answer": 0.4}, False, id="edited, the answer is under way"),
+        pytest.param(6.0, {"finish_run": 5.0}, False, id="before the end is stored"),
+        pytest.param(6.0, {"claim_next": 5.0}, False, id="before the reply is claimed"),
+        pytest.param(6.0, {"mark_sent": 5.0}, True, id="the reply is sent, not marked"),
+    ],
+)
+async def test_after_a_crash_one_reply_is_visible_or_a_second_one_is_recorded(
+    kill_at_s: float, slow: dict[str, float], marked: bool
+) -> None:
+    """SPEC IO-5: a final edit that is repeated is marked too, though nobody sees it twice."""
+    assert await after_a_crash(kill_at_s, **slow) == Aftermath([REPLY], marked, 0, [])
+
+
 CALLS = (
-    "request",
-    "answer",
-    "begin_run",
-    "open_draft",
-    "draft_posted",
-    "finish_run",
-    "claim_next",
-    "mark_sent",
+    *("request", "answer", "begin_run", "open_draft", "draft_posted", "finish_run"),
+    *("claim_next", "mark_sent"),
 )
 SLOWNESS = st.sampled_from([0.0, 0.0, 0.3, 1.0, 3.0])
 
@@ -124,11 +121,7 @@ def test_no_reply_is_ever_visible_twice_without_a_line_that_says_so(
 ) -> None:
     """SPEC IO-2, IO-5: and none is lost, and no beginning of one stays."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        seen = runner.run(after_a_crash(kill_at_s, **slow))
-    assert {unmarked(text) for text in seen.visible} == {REPLY}
-    assert seen.visible.count(REPLY) <= 1
-    assert len(seen.visible) == 1 or seen.marked
-    assert (seen.drafts, seen.pending) == (0, [])
+        assert_told_once(runner.run(after_a_crash(kill_at_s, **slow)))
 
 
 @settings(max_examples=50, deadline=None)
@@ -143,30 +136,18 @@ def test_nor_after_a_shutdown(
         channel.draft_slow_s, channel.answer_slow_s = request_s, answer_s
         async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as first:
             first.store.slow_before_s["draft_posted"] = store_s
-            await first.say("hello")
-            await asyncio.sleep(at_s)
+            await first.say("hello", apart_s=at_s)
             await first.shut_down(wait_s=0)
-        next_channel = again(channel)
-        async with a_process(
-            slowly(), AT_ONCE, database=database, channels=(next_channel,)
-        ) as second:
-            await until(lambda: not database.pending and not database.unsent)
-            marked = any(row.possible_duplicate for row in await outbox(second))
-            visible = next_channel.visible()
-            return Aftermath(visible, marked, len(database.drafts), second.pending)
+        return await aftermath(database, channel)
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        seen = runner.run(shut_down())
-    assert {unmarked(text) for text in seen.visible} == {REPLY}
-    assert seen.visible.count(REPLY) <= 1
-    assert len(seen.visible) == 1 or seen.marked
-    assert (seen.drafts, seen.pending) == (0, [])
+        assert_told_once(runner.run(shut_down()))
 
 
 async def test_a_run_that_is_given_up_closes_its_draft() -> None:
     """SPEC CMD-3, IO-2."""
     database, channel = MemoryDatabase(), DraftingChannel()
-    blocked = ScriptedAgent(otherwise=lambda _: Emitting((TextDelta("so far"),), Block()))
+    blocked = ScriptedAgent(otherwise=lambda _: BLOCKED)
     for attempt in range(3):
         async with a_process(blocked, AT_ONCE, database=database, channels=(channel,)) as process:
             if not attempt:
@@ -185,47 +166,37 @@ async def test_a_run_that_is_given_up_closes_its_draft() -> None:
 
 async def test_a_draft_of_a_run_that_will_be_tried_again_stays_open() -> None:
     """SPEC CMD-3: the channel hears of the end of the run, not of the end of its draft."""
-    database = MemoryDatabase()
-    blocked = ScriptedAgent(Emitting((TextDelta("so far"),), Block()))
-    async with a_process(
-        blocked, AT_ONCE, database=database, channels=(DraftingChannel(),)
-    ) as first:
-        await first.say("hello", apart_s=5)
-        channel = again(drafting(first))
+    async with replying(BLOCKED) as (first, shown):
+        await asyncio.sleep(5)
+        channel = again(shown)
         first.kill()
     await asyncio.sleep(BURIED_S)
-    async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)):
+    async with a_process(slowly(), AT_ONCE, database=first.database, channels=(channel,)):
         await until(lambda: bool(channel.ended()))
         assert [(end.outcome, end.draft) for end in channel.ended()] == [(Outcome.LOST, None)]
         await until(lambda: channel.visible() == [REPLY])
 
 
 async def test_two_questions_of_which_one_was_being_answered_keep_their_replies_apart() -> None:
-    database = MemoryDatabase()
-    async with a_process(
-        slowly(), AT_ONCE, database=database, channels=(DraftingChannel(),)
-    ) as first:
-        await first.say("one", "two", apart_s=1.5)
-        channel = again(drafting(first))
+    async with replying(slowly()) as (first, channel):
+        await asyncio.sleep(1.5)
+        await first.say("two", apart_s=1.5)
         first.kill()
     await asyncio.sleep(BURIED_S)
-    async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as second:
-        await until(lambda: not database.pending and not database.unsent)
-        assert sorted(channel.visible()) == [REPLY, REPLY]
-        assert not any(row.possible_duplicate for row in await outbox(second))
+    seen = await aftermath(first.database, channel)
+    assert (seen.visible, seen.marked) == ([REPLY, REPLY], False)
 
 
 async def test_a_kill_does_not_undo_a_stop_whose_draft_is_still_being_edited() -> None:
     """SPEC CMD-3: people have read "Stopped."; the message is not answered after a restart."""
-    database, channel = MemoryDatabase(), DraftingChannel()
-    async with a_process(slowly(), AT_ONCE, database=database, channels=(channel,)) as gateway:
-        await gateway.say("hello", apart_s=2)
+    async with replying(slowly()) as (gateway, channel):
+        await asyncio.sleep(2)
         channel.answer_slow_s = 4.0
         await until(lambda: len(channel.asked) == 3)  # an edit is under way now
         await gateway.say("/stop", apart_s=0.5)
         assert any("Stopped." in text for text in channel.texts())
         gateway.kill()
-    async with a_process(ScriptedAgent(), AT_ONCE, database=database) as gateway:
+    async with a_process(ways=AT_ONCE, database=gateway.database) as gateway:
         await asyncio.sleep(60)
         assert gateway.scripted.prompts == []
         assert await gateway.outcomes() == [Outcome.CANCELLED]
@@ -233,14 +204,12 @@ async def test_a_kill_does_not_undo_a_stop_whose_draft_is_still_being_edited() -
 
 async def test_a_kill_does_not_leave_the_draft_of_a_stopped_run_open() -> None:
     """SPEC CMD-3: what closes it is stored with the end of the run."""
-    database, channel, after = MemoryDatabase(), DraftingChannel(), DraftingChannel()
-    async with a_process(
-        ScriptedAgent(BLOCKED), AT_ONCE, database=database, channels=(channel,)
-    ) as gateway:
-        await gateway.say("hello", apart_s=5)
+    after = DraftingChannel()
+    async with replying(BLOCKED) as (gateway, channel):
+        await asyncio.sleep(5)
         channel.block("ann")
         await gateway.say("/stop", apart_s=0.1)
         gateway.kill()
-    async with a_process(ways=AT_ONCE, database=database, channels=(after,)):
+    async with a_process(ways=AT_ONCE, database=gateway.database, channels=(after,)):
         await until(lambda: bool(after.sent))
         assert (after.sent[0].draft, after.sent[0].text) == ("draft-1", "so far\n\n⏹ Stopped.")

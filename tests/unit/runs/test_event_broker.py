@@ -245,9 +245,6 @@ async def test_a_run_that_another_node_took_over_is_lost() -> None:
     assert reader.ends == [(lost.outcome, lost.reason)] == [(Outcome.LOST, Reason.CRASHED)]
 
 
-# ---------------------------------------------------------------------------- whose runs
-
-
 async def ask(request: RunRequest, emit: Emit) -> str:
     return f"it says {await here(request).children.subagent('work hard')}"
 
@@ -314,9 +311,6 @@ async def test_without_a_gateway_there_is_nothing_to_follow() -> None:
     async with a_process() as gateway:
         with pytest.raises(NoGateway):
             await anext(StoreControl(gateway.store, gateway.clock).follow())
-
-
-# ---------------------------------------------------------------------------- readers
 
 
 class CountingClock(LoopClock):
@@ -452,9 +446,6 @@ async def test_what_cannot_be_written_as_json_is_mended() -> None:
     assert isinstance(called, LiveTool)
     assert isinstance(used, LiveUsage)
     assert (called.name, called.call_id, used.model) == ("t\ufffd", "c\ufffd", "m\ufffd")
-
-
-# ---------------------------------------------------------------------------- coming back
 
 
 def texts(events: Sequence[LiveEvent]) -> str:

@@ -9,9 +9,7 @@ import pytest
 
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.rate_limit import RateLimit
-from goclaw_py.model.errors import (
-    AgentError,
-)
+from goclaw_py.model.errors import AgentError
 from goclaw_py.model.messages import FileKind, OutFile, PeerKind
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
@@ -27,82 +25,69 @@ from goclaw_py.testing.agents import (
     Return,
     Say,
     ScriptedAgent,
+    Step,
     Stream,
 )
-from tests.support.drafting import DraftingChannel, drafting, outbox
+from tests.support.drafting import DraftingChannel, only_row, outbox, replying
 from tests.support.harness import Ways, a_process, message, until
 
-AT_ONCE = Ways(QueuePolicy(), QueuePolicy(concurrency=3))
+AT_ONCE = Ways(QueuePolicy(), QueuePolicy(concurrency=3), main_lane=3)
 SLOW = Stream(tuple(f"{number}," for number in range(10)), every_s=0.5)
 SLOW_TEXT = "".join(SLOW.pieces)
 JITTER_S = 1e-6
 BLOCKED = Emitting((TextDelta("so far"),), Block("the end"))
 
 
-# ---------------------------------------------------------------------------- growing
-
-
 @pytest.mark.parametrize(
-    "step", [Say("at once"), Stream(("not ", "long"), every_s=FIRST_AFTER_S - 0.1)]
+    "step",
+    [
+        Say("at once"),
+        Stream(("not ", "long"), every_s=FIRST_AFTER_S - 0.1),
+        Say("silence", after_s=60),
+    ],
 )
-async def test_a_reply_that_is_complete_soon_needs_no_draft(step: Say | Stream) -> None:
-    async with a_process(ScriptedAgent(step), AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        await gateway.say("hello")
-        await gateway.channel.until_sent(1)
+async def test_a_reply_that_is_complete_soon_or_comes_after_silence_needs_no_draft(
+    step: Step,
+) -> None:
+    async with replying(step) as (gateway, channel):
+        await channel.until_sent(1)
         await asyncio.sleep(60)
-        assert drafting(gateway).asked == []
+        assert channel.asked == []
         assert gateway.store.calls["open_draft"] == 0
-        assert gateway.channel.sent[0].draft is None
-
-
-async def test_silence_shows_no_draft_however_long_the_agent_thinks() -> None:
-    agent = ScriptedAgent(Say("done", after_s=60))
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        assert await gateway.ask("hello") == "done"
-        assert drafting(gateway).asked == []
+        assert channel.sent[0].draft is None
 
 
 async def test_a_slow_reply_grows_in_one_draft_and_ends_in_it() -> None:
-    """SPEC CHAN-4, IO-5."""
-    async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        channel = drafting(gateway)
-        await gateway.say("hello")
+    async with replying(SLOW) as (gateway, channel):
         await channel.until_sent(1)
         assert list(channel.drafted) == ["draft-1"]
         shown = channel.drafted["draft-1"]
         assert shown[-1] == SLOW_TEXT
         assert len(shown) >= 4
         assert all(later.startswith(earlier) for earlier, later in pairwise(shown))
-        (row,) = await outbox(gateway)
-        assert (row.message.draft, row.possible_duplicate) == ("draft-1", False)
+        assert await only_row(gateway) == ("draft-1", False)
         assert channel.visible() == [SLOW_TEXT]
         assert channel.closed_drafts() == []
         assert await gateway.store.drafts() == []
 
 
 async def test_edits_are_at_least_a_second_apart() -> None:
-    """SPEC CHAN-4."""
-    agent = ScriptedAgent(Stream(("x",) * 300, every_s=0.07))
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        await gateway.say("hello")
-        await gateway.channel.until_sent(1)
-        edits = drafting(gateway).edits
+    async with replying(Stream(("x",) * 300, every_s=0.07)) as (_, channel):
+        await channel.until_sent(1)
+        edits = channel.edits
         assert len(edits) > 10
         assert all(later - earlier > EDIT_EVERY_S - JITTER_S for earlier, later in pairwise(edits))
 
 
 async def test_nothing_is_edited_while_nothing_new_is_said() -> None:
-    agent = ScriptedAgent(Stream(("one ", "two"), every_s=60))
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        await gateway.say("hello", apart_s=59)
-        assert [text.text for _, text in drafting(gateway).asked] == ["one "]
+    async with replying(Stream(("one ", "two"), every_s=60)) as (_, channel):
+        await asyncio.sleep(59)
+        assert [text.text for _, text in channel.asked] == ["one "]
 
 
 async def test_a_draft_is_noted_before_it_is_posted_and_its_id_before_it_is_edited() -> None:
-    """SPEC IO-5."""
     seen: list[str | None] = []
-    channel = DraftingChannel()
-    async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(channel,)) as gateway:
+    async with replying(SLOW) as (gateway, channel):
         gateway.store.slow_before_s["draft_posted"] = 2.0
 
         def note() -> None:
@@ -110,7 +95,6 @@ async def test_a_draft_is_noted_before_it_is_posted_and_its_id_before_it_is_edit
             seen.append(draft.external_id)
 
         channel.before_post = channel.before_edit = note
-        await gateway.say("hello")
         await channel.until_sent(1)
         assert seen[:2] == [None, "draft-1"]
 
@@ -135,28 +119,23 @@ async def test_a_channel_without_drafts_is_never_asked_for_one() -> None:
         assert gateway.channel.drafted == {}
 
 
-# ---------------------------------------------------------------------------- ends
-
-
 async def test_a_stop_marks_the_draft_below_what_it_shows() -> None:
-    """SPEC CMD-3: by a message, so that no crash leaves it open."""
-    agent = ScriptedAgent(BLOCKED)
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        await gateway.say("hello", apart_s=5)
+    """By a message, so that no crash leaves it open."""
+    async with replying(BLOCKED) as (gateway, channel):
+        await asyncio.sleep(5)
         await gateway.say("/stop", apart_s=5)
-        assert drafting(gateway).closed_drafts() == []
-        assert drafting(gateway).visible() == ["so far\n\n⏹ Stopped."]
+        assert channel.closed_drafts() == []
+        assert channel.visible() == ["so far\n\n⏹ Stopped."]
         assert [row.message.draft for row in await outbox(gateway)] == ["draft-1"]
         assert await gateway.store.drafts() == []
 
 
 async def test_a_stop_is_answered_where_the_run_does_not_end_soon() -> None:
     """SPEC CMD-1: its growing reply cannot say so yet."""
-    agent = ScriptedAgent(Emitting((TextDelta("so far"),), Ignore(5.0)))
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        await gateway.say("hello", apart_s=3)
+    async with replying(Emitting((TextDelta("so far"),), Ignore(5.0))) as (gateway, channel):
+        await asyncio.sleep(3)
         await gateway.say("/stop", apart_s=1.5)
-        assert "Stopped." in drafting(gateway).visible()
+        assert "Stopped." in channel.visible()
 
 
 @pytest.mark.parametrize(
@@ -167,40 +146,23 @@ async def test_a_stop_is_answered_where_the_run_does_not_end_soon() -> None:
     ],
 )
 async def test_a_failure_comes_below_what_was_said(error: Exception, words: str) -> None:
-    agent = ScriptedAgent(Emitting((TextDelta("I begin"),), Fail(error, after_s=5)))
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        await gateway.say("hello")
-        await gateway.channel.until_sent(1)
-        assert drafting(gateway).visible() == [f"I begin\n\n{words}"]
-        assert gateway.channel.sent[0].draft == "draft-1"
-
-
-async def test_a_failure_without_a_draft_is_told_alone() -> None:
-    agent = ScriptedAgent(Emitting((TextDelta("I begin"),), Fail(AgentError("No.", "x"))))
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        assert await gateway.ask("hello") == "No."
+    """Alone where there is no draft."""
+    for after_s, visible in ((5, f"I begin\n\n{words}"), (0, words)):
+        step = Emitting((TextDelta("I begin"),), Fail(error, after_s=after_s))
+        async with replying(step) as (_, channel):
+            await channel.until_sent(1)
+            assert channel.visible() == [visible]
+            assert channel.sent[0].draft == ("draft-1" if after_s else None)
 
 
 async def test_a_run_that_took_too_long_says_so_below_what_was_said() -> None:
     """SPEC QUEUE-9."""
-    ways = Ways(QueuePolicy(), run_timeout_s=20)
-    async with a_process(ScriptedAgent(BLOCKED), ways, channels=(DraftingChannel(),)) as gateway:
+    ways, channel = Ways(QueuePolicy(), run_timeout_s=20), DraftingChannel()
+    async with a_process(ScriptedAgent(BLOCKED), ways, channels=(channel,)) as gateway:
         await gateway.say("hello")
-        await gateway.channel.until_sent(1)
+        await channel.until_sent(1)
         words = texts.timed_out(Reason.RUN_TIMEOUT)
-        assert drafting(gateway).visible() == [f"so far\n\n{words}"]
-
-
-async def test_a_draft_whose_run_says_nothing_in_the_end_is_removed() -> None:
-    """SPEC CMD-3."""
-    agent = ScriptedAgent(Emitting((TextDelta("hm"),), Block("")))
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        await gateway.say("hello", apart_s=5)
-        agent.release()
-        await until(lambda: bool(gateway.channel.ended()))
-        await until(lambda: gateway.channel.deleted == {"draft-1"})
-        await asyncio.sleep(60)
-        assert gateway.channel.sent == []
+        assert channel.visible() == [f"so far\n\n{words}"]
 
 
 class Blank(DraftingChannel):
@@ -210,19 +172,22 @@ class Blank(DraftingChannel):
         return [] if text.startswith("<!--") else super().parts(text)
 
 
-async def test_a_draft_is_removed_if_the_channel_finds_nothing_in_the_reply() -> None:
+@pytest.mark.parametrize(("begins", "ends"), [("hm", ""), ("<!-- ", "<!-- hidden -->")])
+async def test_a_draft_is_removed_if_there_is_nothing_in_the_reply(begins: str, ends: str) -> None:
     """A reply of nothing but a comment is no message, and no draft may stay open."""
-    agent = ScriptedAgent(Emitting((TextDelta("<!-- "),), Block("<!-- hidden -->")))
-    async with a_process(agent, AT_ONCE, channels=(Blank(),)) as gateway:
-        await gateway.say("hello", apart_s=5)
-        agent.release()
-        await until(lambda: gateway.channel.deleted == {"draft-1"})
+    step = Emitting((TextDelta(begins),), Block(ends))
+    async with replying(step, Blank()) as (gateway, channel):
+        await asyncio.sleep(5)
+        gateway.scripted.release()
+        await until(lambda: bool(channel.ended()))
+        await until(lambda: channel.deleted == {"draft-1"})
+        await asyncio.sleep(60)
+        assert channel.sent == []
 
 
 async def test_a_line_about_a_file_finishes_the_draft_though_the_reply_is_empty() -> None:
     """One of the two may have the draft: the signal or the message."""
     missing = OutFile(FileKind.DOCUMENT, "/nowhere/x.txt", "x.txt")
-    step = Return(AgentResult("", files=(missing,)))
 
     class Thinking(ScriptedAgent):
         async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
@@ -230,12 +195,11 @@ async def test_a_line_about_a_file_finishes_the_draft_though_the_reply_is_empty(
             await asyncio.sleep(5)
             return await super().run(request, emit)
 
-    async with a_process(Thinking(step), AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        await gateway.say("hello")
-        await gateway.channel.until_sent(1)
-        assert drafting(gateway).closed_drafts() == []
-        assert gateway.channel.sent[0].draft == "draft-1"
-        assert "x.txt" in gateway.channel.sent[0].text
+    async with replying(Thinking(Return(AgentResult("", files=(missing,))))) as (_, channel):
+        await channel.until_sent(1)
+        assert channel.closed_drafts() == []
+        assert channel.sent[0].draft == "draft-1"
+        assert "x.txt" in channel.sent[0].text
 
 
 class Uncuttable(DraftingChannel):
@@ -246,25 +210,24 @@ class Uncuttable(DraftingChannel):
 
 
 async def test_a_reply_that_meets_a_bug_still_ends_its_draft() -> None:
-    async with a_process(ScriptedAgent(SLOW), AT_ONCE, channels=(Uncuttable(),)) as gateway:
-        await gateway.say("hello")
-        await gateway.channel.until_sent(1)
-        assert gateway.channel.sent[0].draft == "draft-1"
-        assert drafting(gateway).visible() == [texts.FAILED]
-        assert drafting(gateway).closed_drafts() == []
-        assert [end.outcome for end in gateway.channel.ended()] == [Outcome.FAILED]
+    async with replying(SLOW, Uncuttable()) as (gateway, channel):
+        await channel.until_sent(1)
+        assert channel.sent[0].draft == "draft-1"
+        assert channel.visible() == [texts.FAILED]
+        assert channel.closed_drafts() == []
+        assert [end.outcome for end in channel.ended()] == [Outcome.FAILED]
         assert await gateway.outcomes() == [Outcome.FAILED]
 
 
 async def test_a_stop_whose_words_meet_a_bug_still_closes_its_draft() -> None:
-    async with a_process(ScriptedAgent(BLOCKED), AT_ONCE, channels=(Uncuttable(),)) as gateway:
-        await gateway.say("hello", apart_s=5)
+    async with replying(BLOCKED, Uncuttable()) as (gateway, channel):
+        await asyncio.sleep(5)
         await gateway.say("/stop", apart_s=5)
-        assert [draft for draft, *_ in drafting(gateway).closed_drafts()] == ["draft-1"]
+        assert [draft for draft, *_ in channel.closed_drafts()] == ["draft-1"]
         assert await gateway.outcomes() == [Outcome.CANCELLED]
 
 
-# ---------------------------------------------------------------------------- groups
+THREE = [message(f"m{n}", peer=PeerKind.GROUP, sender=f"p{n}") for n in range(3)]
 
 
 async def test_drafts_of_a_group_take_half_of_its_pace_at_most() -> None:
@@ -272,8 +235,7 @@ async def test_drafts_of_a_group_take_half_of_its_pace_at_most() -> None:
     channel = DraftingChannel(RateLimit(gap_s=1.0, per_minute=20, account_per_s=30))
     agent = ScriptedAgent(otherwise=lambda _: Stream(("x",) * 120, every_s=0.5))
     async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
-        batch = [message(f"m{n}", peer=PeerKind.GROUP, sender=f"p{n}") for n in range(3)]
-        await gateway.gateway.accept(batch)
+        await gateway.gateway.accept(THREE)
         await asyncio.sleep(59)
         assert 8 <= len(channel.edits) <= 10
 
@@ -283,41 +245,29 @@ async def test_a_final_goes_before_the_drafts_of_other_runs_in_its_chat() -> Non
     channel = DraftingChannel(RateLimit(gap_s=1.0))
     talking = Stream(("x",) * 400, every_s=0.1)
     agent = ScriptedAgent(talking, talking, Say("quick", after_s=3.3))
-    async with a_process(
-        agent, Ways(group=QueuePolicy(concurrency=3), main_lane=3), channels=(channel,)
-    ) as gateway:
-        batch = [message(f"m{n}", peer=PeerKind.GROUP, sender=f"p{n}") for n in range(3)]
-        await gateway.gateway.accept(batch)
+    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
+        await gateway.gateway.accept(THREE)
         await channel.until_sent(1)
         assert channel.texts() == ["quick"]
         assert asyncio.get_running_loop().time() <= 4.4
 
 
-async def test_people_see_which_tools_are_in_use() -> None:
+@pytest.mark.parametrize(("works_s", "waits_s"), [(5, 0), (0, 5)])
+async def test_people_see_which_tools_are_in_use_unless_for_a_moment(
+    works_s: float, waits_s: float
+) -> None:
     """SPEC AGENT-1: what happens to tools reaches the chat."""
 
     async def look_up(request: RunRequest, emit: Emit) -> str:
         emit(ToolStarted("1", "web_search", "{}"))
-        await asyncio.sleep(5)
+        await asyncio.sleep(works_s)
         emit(ToolEnded("1", "web_search", ok=True))
+        await asyncio.sleep(waits_s)
         return "found"
 
-    agent = ScriptedAgent(Do(look_up))
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        await gateway.say("go")
-        await gateway.channel.until_sent(1)
-        shown = drafting(gateway).drafted["draft-1"]
-        assert (shown[0], shown[-1]) == ("⚙ web_search …", "found")
-
-
-async def test_a_tool_that_was_used_for_a_moment_opens_no_draft() -> None:
-    async def look_up(request: RunRequest, emit: Emit) -> str:
-        emit(ToolStarted("1", "web_search", "{}"))
-        emit(ToolEnded("1", "web_search", ok=True))
-        await asyncio.sleep(5)
-        return "found"
-
-    agent = ScriptedAgent(Do(look_up))
-    async with a_process(agent, AT_ONCE, channels=(DraftingChannel(),)) as gateway:
-        assert await gateway.ask("go") == "found"
-        assert drafting(gateway).drafted == {}
+    async with replying(Do(look_up)) as (_, channel):
+        await channel.until_sent(1)
+        assert channel.sent[0].text == "found"
+        assert list(channel.drafted) == (["draft-1"] if works_s else [])
+        for shown in channel.drafted.values():
+            assert (shown[0], shown[-1]) == ("⚙ web_search …", "found")

@@ -42,9 +42,6 @@ def refused(**question: object) -> str:
     return str(error.value)
 
 
-# ---------------------------------------------------------------------------- groupings
-
-
 def test_groupings_are_named_with_commas_between_them_in_any_case() -> None:
     assert groupings("agent,day") == (Grouping.AGENT, DAY)
     assert groupings(" Day , JOB ") == (DAY, Grouping.JOB)
@@ -60,9 +57,6 @@ def test_a_grouping_that_is_not_known_is_refused_with_those_that_are(text: str) 
 
 def test_a_grouping_that_is_named_twice_is_refused() -> None:
     assert refused(by=(DAY, Grouping.JOB, DAY)) == "by: day is given twice"
-
-
-# ---------------------------------------------------------------------------- days
 
 
 def test_without_a_word_the_last_seven_days_are_meant_today_included() -> None:
@@ -159,9 +153,6 @@ def test_a_date_is_read_in_one_form_only() -> None:
             read_day("since", text)
     with pytest.raises(BadUsageQuery):
         read_day("since", "２０２６-02-28")  # noqa: RUF001  # digits of another script
-
-
-# ---------------------------------------------------------------------------- sums
 
 
 def test_a_run_without_a_price_is_counted_as_such_only_if_it_used_tokens() -> None:
