@@ -27,6 +27,7 @@ from tests.support.stores import (
     new_run,
     ran,
     say,
+    todo,
 )
 
 pytestmark = pytest.mark.real_time
@@ -39,6 +40,17 @@ async def draft_of(world: World, run: RunId, external_id: str | None = None) -> 
     await world.a.open_draft(run, ANN, now=at(1))
     if external_id is not None:
         assert await world.a.draft_posted(run, external_id)
+
+
+async def cut_with(
+    world: World, *rows: InboxRow, run: str = "r1", draft: str | None = "55", second: float = 0
+) -> None:
+    """A run was cut and has left its draft."""
+    await world.a.begin_run(new_run(run, *rows, started_at=at(second)), node=A)
+    await world.a.open_draft(RunId(run), ANN, now=at(second))
+    if draft is not None:
+        assert await world.a.draft_posted(RunId(run), draft)
+    await world.a.finish_run(end(run, Outcome.INTERRUPTED), node=A)
 
 
 async def recovered(world: World, *, max_attempts: int = 3) -> dict[RunId, Outcome]:
@@ -54,20 +66,17 @@ async def closings(world: World) -> list[tuple[str, str | None, str | None, str]
     return [(one.target.chat, one.run_id, one.draft, one.text) for one in said if one.draft]
 
 
-async def test_a_draft_is_known_before_it_is_posted_and_by_its_id_after_that(world: World) -> None:
+async def test_a_draft_is_known_before_it_is_posted_and_by_its_id_after_that(
+    world: World,
+) -> None:
+    """Opening it again changes nothing."""
     target = Target("telegram", "default", "100", "4")
     await world.a.begin_run(new_run("r1"), node=A)
     await world.a.open_draft(R1, target, now=T0)
     assert await world.b.drafts() == [Draft(R1, target, None)]
     assert await world.a.draft_posted(R1, "55")
-    assert await world.b.drafts() == [Draft(R1, target, "55")]
-
-
-async def test_opening_a_draft_again_changes_nothing(world: World) -> None:
-    await world.a.begin_run(new_run("r1"), node=A)
-    await draft_of(world, R1, "55")
     await draft_of(world, R1)
-    assert await world.a.drafts() == [Draft(R1, ANN, "55")]
+    assert await world.b.drafts() == [Draft(R1, target, "55")]
 
 
 async def test_drafts_are_listed_the_oldest_first(world: World) -> None:
@@ -77,13 +86,10 @@ async def test_drafts_are_listed_the_oldest_first(world: World) -> None:
     assert [draft.run_id for draft in await world.a.drafts()] == [R2, R3, R1]
 
 
-async def test_a_run_that_never_began_has_no_draft(world: World) -> None:
+async def test_only_a_run_that_works_opens_a_draft(world: World) -> None:
     with pytest.raises(RunNotStarted):
         await world.a.open_draft(R1, ANN, now=T0)
     assert not await world.a.draft_posted(R1, "55")
-
-
-async def test_a_run_that_has_ended_opens_no_draft(world: World) -> None:
     await ran(world, new_run("r1"))
     with pytest.raises(RunNotStarted):
         await world.a.open_draft(R1, ANN, now=T0)
@@ -103,85 +109,51 @@ async def test_a_draft_ends_with_its_run(world: World, outcome: Outcome) -> None
 async def test_a_run_and_its_draft_never_end_apart(world: World) -> None:
     """A draft that is opened while its run ends is gone, or was never there."""
     for number in range(25):
-        run_id = RunId(f"r{number}")
-        await world.a.begin_run(new_run(run_id), node=A)
-        await asyncio.gather(
-            world.a.finish_run(end(run_id), node=A),
-            world.b.open_draft(run_id, ANN, now=T0),
-            return_exceptions=True,
-        )
+        run = RunId(f"r{number}")
+        await world.a.begin_run(new_run(run), node=A)
+        calls = world.a.finish_run(end(run), node=A), world.b.open_draft(run, ANN, now=T0)
+        await asyncio.gather(*calls, return_exceptions=True)
     assert await world.a.drafts() == []
 
 
 # -------------------------------------------------------------------------------- after a cut
 
 
-async def test_after_a_crash_the_next_run_goes_on_with_the_draft(world: World) -> None:
+@pytest.mark.parametrize("cut", ["crash", "shutdown", "leaving"])
+async def test_after_a_cut_the_next_run_goes_on_with_the_draft(world: World, cut: str) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1, "55")
-    assert await recovered(world) == {R1: Outcome.LOST}
-    await world.b.claim_pending(B, now=at(20), places=[("telegram", "default")])
+    if cut == "crash":
+        assert await recovered(world) == {R1: Outcome.LOST}
+    else:
+        if cut == "shutdown":
+            await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+        await world.a.leave(A, now=at(2))
+    await todo(world, B, now=at(20))
     assert await world.b.begin_run(new_run("r2", row), node=B) == RunStartResult(draft="55")
     assert await world.b.drafts() == [Draft(R2, ANN, "55")]
     await world.b.finish_run(end("r2"), node=B)
     assert await world.b.drafts() == []
 
 
-async def test_after_a_shutdown_the_next_run_goes_on_with_the_draft(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1, "55")
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    assert (await world.a.begin_run(new_run("r2", row), node=A)).draft == "55"
-
-
-async def test_a_node_that_leaves_leaves_its_drafts_to_the_next_runs(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1, "55")
-    await world.a.leave(A, now=at(2))
-    assert (await world.b.begin_run(new_run("r2", row), node=B)).draft == "55"
-
-
-async def test_the_next_run_is_told_how_a_draft_is_found_of_which_nobody_knows_the_id(
-    world: World,
-) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1)
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    assert await world.a.begin_run(new_run("r2", row), node=A) == RunStartResult(lost=LOST)
-
-
-async def test_so_is_the_run_after_one_that_is_cut_too(world: World) -> None:
-    """The draft of the first run may still be in the chat, with its button."""
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1)
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    await ran(world, new_run("r2", row), end("r2", Outcome.INTERRUPTED))
-    assert (await world.a.begin_run(new_run("r3", row), node=A)).lost == LOST
-
-
 @pytest.mark.parametrize("known", ["55", None])
-async def test_a_beginning_whose_answer_was_lost_can_be_repeated(
+async def test_the_next_run_is_told_the_draft_or_how_it_is_found(
     world: World, known: str | None
 ) -> None:
+    """Also again, when its answer was lost, and the run after one that is cut too."""
     (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1, known)
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    first = await world.a.begin_run(new_run("r2", row), node=A)
-    assert await world.a.begin_run(new_run("r2", row), node=A) == first
-    assert first == RunStartResult(draft=known, lost=None if known else LOST)
+    await cut_with(world, row, draft=known)
+    told = RunStartResult(draft=known, lost=None if known else LOST)
+    for _ in range(2):
+        assert await world.a.begin_run(new_run("r2", row), node=A) == told
+    await world.a.finish_run(end("r2", Outcome.INTERRUPTED), node=A)
+    assert await world.a.begin_run(new_run("r3", row), node=A) == told
 
 
 async def test_an_id_that_comes_late_is_kept_for_the_next_run(world: World) -> None:
     (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1)
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await cut_with(world, row, draft=None)
     assert await world.a.draft_posted(R1, "55")
     assert await world.a.begin_run(new_run("r2", row), node=A) == RunStartResult(draft="55")
     assert not await world.a.draft_posted(R1, "56")
@@ -190,24 +162,13 @@ async def test_an_id_that_comes_late_is_kept_for_the_next_run(world: World) -> N
 async def test_an_id_that_was_kept_is_known_to_whoever_tells_it_again(world: World) -> None:
     """The answer to the first call may be lost; what goes on with the draft is not disturbed."""
     (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1, "55")
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await cut_with(world, row)
     await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
     assert await world.a.draft_posted(R1, "55")
     answer = replace(end("r2"), say=(OutboundMessage(ANN, "hi", run_id=R2, draft="55"),))
     await world.a.finish_run(answer, node=A)
     assert await world.a.draft_posted(R1, "55")
     assert not await world.a.draft_posted(R1, "56")
-
-
-async def test_a_draft_that_a_message_closes_is_known(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1, "55")
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    await world.a.settle([row.id], Outcome.CANCELLED, now=at(1))
-    assert await world.a.draft_posted(R1, "55")
 
 
 async def test_a_draft_with_the_same_id_elsewhere_is_another_one(world: World) -> None:
@@ -226,9 +187,7 @@ async def test_a_draft_with_the_same_id_elsewhere_is_another_one(world: World) -
 
 async def test_a_run_for_other_messages_gets_no_draft(world: World) -> None:
     first, second = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r1", first), node=A)
-    await draft_of(world, R1, "55")
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await cut_with(world, first)
     assert await world.a.begin_run(new_run("r2", second), node=A) == RunStartResult()
     assert await world.a.begin_run(new_run("r3"), node=A) == RunStartResult()
     assert [draft.run_id for draft in await world.a.drafts()] == [R1]
@@ -236,51 +195,53 @@ async def test_a_run_for_other_messages_gets_no_draft(world: World) -> None:
 
 async def test_a_run_for_one_of_several_messages_gets_their_draft(world: World) -> None:
     first, second = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r1", first, second), node=A)
-    await draft_of(world, R1, "55")
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await cut_with(world, first, second)
     assert (await world.a.begin_run(new_run("r2", second), node=A)).draft == "55"
     assert (await world.a.begin_run(new_run("r3", first), node=A)).draft is None
 
 
 async def test_of_several_drafts_a_run_gets_the_newest_with_an_id(world: World) -> None:
+    """SPEC CMD-3: the older one is closed, and the one without an id looked for."""
     rows = await world.accept(ANN, ANN, ANN)
     for number, (row, known) in enumerate(zip(rows, ("51", "52", None), strict=True)):
-        run_id = RunId(f"r{number}")
-        await world.a.begin_run(new_run(run_id, row), node=A)
-        await world.a.open_draft(run_id, ANN, now=at(number))
-        if known is not None:
-            await world.a.draft_posted(run_id, known)
-        await world.a.finish_run(end(run_id, Outcome.INTERRUPTED), node=A)
+        await cut_with(world, row, run=f"r{number}", draft=known, second=number)
     begun = await world.a.begin_run(new_run("all", *rows), node=A)
     assert begun == RunStartResult(draft="52")
     assert await world.a.drafts() == [Draft(RunId("all"), ANN, "52")]
     said = [row.message for row in await world.a.outbox()]
     assert [(one.text, one.lost) for one in said if one.lost] == [("", LostDraft(R2, "3"))]
+    assert await closings(world) == [("100", "r0", "51", texts.cut_draft(Outcome.INTERRUPTED))]
 
 
-async def test_a_draft_without_messages_that_wait_ends_with_a_cut_run(world: World) -> None:
+@pytest.mark.parametrize("by", ["its end", "leaving"])
+async def test_a_draft_without_messages_that_wait_ends_with_a_cut_run(
+    world: World, by: str
+) -> None:
     """Nobody would ever finish it: a job's, or one whose messages were stopped meanwhile."""
     (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await world.a.begin_run(new_run("r2"), node=A)
-    await draft_of(world, R1, "51")
-    await draft_of(world, R2, "52")
+    for run, rows in ((R1, [row]), (R2, [])):
+        await world.a.begin_run(new_run(run, *rows), node=A)
+        await draft_of(world, run, f"of {run}")
     await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
     assert len(await world.a.drafts()) == 2  # their runs still work
-    for name in ("r1", "r2"):
-        await world.a.finish_run(end(name, Outcome.INTERRUPTED), node=A)
-    assert await world.a.drafts() == []
+    if by == "leaving":
+        await world.a.leave(A, now=at(1))
+    else:
+        for run in (R1, R2):
+            await world.a.finish_run(end(run, Outcome.INTERRUPTED), node=A)
+    assert await world.b.drafts() == []
+    assert ("100", "r1", "of r1", texts.cut_draft(Outcome.CANCELLED)) in await closings(world)
 
 
-async def test_the_draft_of_messages_that_are_given_up_is_closed_by_a_message(world: World) -> None:
+async def test_the_draft_of_messages_that_are_given_up_is_closed_by_a_message(
+    world: World,
+) -> None:
     """SPEC CMD-3: a second crash cannot leave it open."""
     lost, stopped, job = await world.accept(ANN, ANN, BOB)
     await ran(world, new_run("r1", lost), end("r1", Outcome.INTERRUPTED))
-    for name, rows in (("r2", [lost]), ("r3", [stopped])):
-        await world.a.begin_run(replace(new_run(name, *rows), started_at=at(int(name[1]))), node=A)
-        await world.a.open_draft(RunId(name), ANN, now=T0)
-        await world.a.draft_posted(RunId(name), f"draft of {name}")
+    for name, row, second in (("r2", lost, 2), ("r3", stopped, 3)):
+        await world.a.begin_run(new_run(name, row, started_at=at(second)), node=A)
+        await draft_of(world, RunId(name), f"draft of {name}")
     await world.a.settle([stopped.id], Outcome.CANCELLED, now=T0, reason=Reason.STOPPED)
     await world.a.begin_run(new_run("r4", job, target=BOB, started_at=at(4)), node=A)
     ended = await recovered(world, max_attempts=1)
@@ -325,10 +286,9 @@ async def test_the_own_messages_of_a_chat_are_those_that_were_sent_and_drafts(wo
 async def test_a_draft_is_closed_when_what_waits_for_its_next_run_is_stopped(
     world: World, by: str
 ) -> None:
+    """It is known to whoever tells its id again."""
     (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1, "55")
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
+    await cut_with(world, row)
     if by == "settle":
         await world.a.settle([row.id], Outcome.CANCELLED, now=at(1))
     else:
@@ -337,38 +297,15 @@ async def test_a_draft_is_closed_when_what_waits_for_its_next_run_is_stopped(
         await world.a.accept([replace(stop, stops=stops)], node=A, now=at(1))
     assert await closings(world) == [("100", "r1", "55", texts.cut_draft(Outcome.CANCELLED))]
     assert await world.a.drafts() == []
-
-
-async def left(world: World, name: str, *rows: InboxRow, second: int) -> None:
-    """A run was cut and has left a draft for its messages."""
-    await world.a.begin_run(replace(new_run(name, *rows), started_at=at(second)), node=A)
-    await world.a.open_draft(RunId(name), ANN, now=at(second))
-    await world.a.draft_posted(RunId(name), f"draft of {name}")
-    await world.a.finish_run(end(name, Outcome.INTERRUPTED), node=A)
-
-
-async def test_of_two_drafts_for_the_messages_of_one_run_the_older_one_is_closed(
-    world: World,
-) -> None:
-    """SPEC CMD-3: the run goes on in the newer one."""
-    rows = await world.accept(ANN, ANN)
-    await left(world, "r1", rows[0], second=1)
-    await left(world, "r2", rows[1], second=2)
-    begun = await world.a.begin_run(new_run("r3", *rows), node=A)
-    assert begun == RunStartResult(draft="draft of r2")
-    assert await world.a.drafts() == [Draft(R3, ANN, "draft of r2")]
-    assert await closings(world) == [
-        ("100", "r1", "draft of r1", texts.cut_draft(Outcome.INTERRUPTED))
-    ]
+    assert await world.a.draft_posted(R1, "55")
 
 
 async def test_the_draft_of_a_message_that_another_run_takes_in_is_removed(world: World) -> None:
     taken, other = await world.accept(ANN, ANN)
-    await left(world, "r1", taken, second=1)
-    await world.a.begin_run(new_run("r2", other), node=A)
+    await cut_with(world, taken)
     answer = replace(end("r2", Outcome.COMPLETED, "to both"), taken_in=(taken.id,))
-    await world.a.finish_run(answer, node=A)
-    assert await closings(world) == [("100", "r1", "draft of r1", "")]
+    await ran(world, new_run("r2", other), answer)
+    assert await closings(world) == [("100", "r1", "55", "")]
     assert await world.a.drafts() == []
 
 
@@ -390,15 +327,6 @@ async def test_a_draft_that_no_message_of_its_run_finishes_is_closed(
     assert await world.a.drafts() == []
 
 
-async def test_the_draft_of_a_stopped_run_is_closed_if_the_shutdown_cuts_that(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await draft_of(world, R1, "55")
-    await world.a.settle([row.id], Outcome.CANCELLED, now=T0)
-    await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
-    assert await closings(world) == [("100", "r1", "55", texts.cut_draft(Outcome.CANCELLED))]
-
-
 async def test_the_draft_of_a_run_that_works_survives_the_recovery_of_another_node(
     world: World,
 ) -> None:
@@ -407,10 +335,3 @@ async def test_the_draft_of_a_run_that_works_survives_the_recovery_of_another_no
     await draft_of(world, R1, "55")
     assert await recovered(world) == {}
     assert [draft.external_id for draft in await world.b.drafts()] == ["55"]
-
-
-async def test_a_node_that_leaves_leaves_no_draft_that_nobody_would_finish(world: World) -> None:
-    await world.a.begin_run(new_run("r1"), node=A)
-    await draft_of(world, R1, "55")
-    await world.a.leave(A, now=at(1))
-    assert await world.b.drafts() == []

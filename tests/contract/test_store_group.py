@@ -74,14 +74,11 @@ async def test_messages_that_are_accepted_at_once_keep_the_order_of_the_calls(wo
 async def test_of_callers_with_the_same_message_one_gets_it_and_the_others_a_duplicate(
     world: World,
 ) -> None:
-    """IO-1."""
+    """IO-1: named as its own caller named it."""
     accepted = await accept_apart(world.a, [inbox(1)] * 5)
     assert sorted(len(one.rows) for one in accepted) == [0, 0, 0, 0, 1]
     assert sorted(len(one.duplicates) for one in accepted) == [0, 1, 1, 1, 1]
     assert len(await todo(world)) == 1
-
-
-async def test_a_duplicate_is_named_as_its_own_caller_named_it(world: World) -> None:
     nul, stored = inbox("x\0", text="a\0b"), inbox("x\ufffd", text="c")
     first, second = await accept_apart(world.a, [nul, stored])
     assert [row.message.text.replace("\0", "\ufffd") for row in first.rows] == ["a\ufffdb"]
@@ -91,59 +88,44 @@ async def test_a_duplicate_is_named_as_its_own_caller_named_it(world: World) -> 
 
 async def test_each_message_keeps_the_instant_of_its_own_call(world: World) -> None:
     assert await world.a.renew(A, until=at(MANY))
-    accepted = await asyncio.gather(
-        *(world.a.accept([inbox(n, chat(n))], node=A, now=at(n)) for n in range(MANY))
-    )
-    assert [one.rows[0].received_at for one in accepted] == [at(n) for n in range(MANY)]
-    pending = await todo(world)
-    assert {row.message.message_id: row.received_at for row in pending} == {
-        str(n): at(n) for n in range(MANY)
-    }
+    calls = (world.a.accept([inbox(n, chat(n))], node=A, now=at(n)) for n in range(MANY))
+    accepted = await asyncio.gather(*calls)
+    instants = [at(n) for n in range(MANY)]
+    assert [one.rows[0].received_at for one in accepted] == instants
+    stored = {row.message.message_id: row.received_at for row in await todo(world)}
+    assert [stored[str(n)] for n in range(MANY)] == instants
 
 
 async def test_a_session_of_another_node_disturbs_nobody(world: World) -> None:
-    """NODE-1."""
+    """NODE-1: and a free one is claimed along with new ones."""
     await world.b.accept([inbox(1, BOB)], node=B, now=T0)
     mine, others, again = await accept_apart(world.a, [inbox(2), inbox(3, BOB), inbox(4)])
     assert [len(one.rows) for one in (mine, others, again)] == [1, 0, 1]
-    pending = await todo(world, B)
-    assert [row.message.message_id for row in pending] == ["1", "3"]
-
-
-async def test_a_free_session_is_claimed_along_with_new_ones(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.settle([row.id], Outcome.DROPPED, now=T0)
+    assert [row.message.message_id for row in await todo(world, B)] == ["1", "3"]
+    await world.a.settle([row.id for row in await todo(world)], Outcome.DROPPED, now=T0)
     await world.a.release_sessions(A, [key_of(ANN)])
-    accepted = await accept_apart(world.b, [inbox(50), inbox(51, BOB)], node=B)
+    accepted = await accept_apart(world.b, [inbox(50), inbox(51, chat(1))], node=B)
     assert [len(one.rows) for one in accepted] == [1, 1]
 
 
 async def test_calls_for_different_nodes_are_kept_apart(world: World) -> None:
-    accepted = await asyncio.gather(
-        *(world.a.accept([inbox(n, chat(n))], node=A if n % 2 else B, now=T0) for n in range(MANY))
-    )
-    assert all(len(one.rows) == 1 for one in accepted)
+    nodes = [A if n % 2 else B for n in range(MANY)]
+    calls = (world.a.accept([inbox(n, chat(n))], node=node, now=T0) for n, node in enumerate(nodes))
+    assert all(len(one.rows) == 1 for one in await asyncio.gather(*calls))
     for node, odd in ((A, 1), (B, 0)):
-        pending = await world.a.claim_pending(node, now=T0, places=PLACES)
-        assert {int(row.message.message_id or "") % 2 for row in pending} == {odd}
+        assert {int(row.message.message_id or "") % 2 for row in await todo(world, node)} == {odd}
 
 
 async def test_strangers_who_write_at_once_are_greeted_once_each(world: World) -> None:
-    await asyncio.gather(
-        *(
-            world.a.accept([], node=A, now=T0, pairings=[pairing(str(n % 3), f"code {n}")])
-            for n in range(12)
-        )
-    )
+    asks = [pairing(str(n % 3), f"code {n}") for n in range(12)]
+    await asyncio.gather(*(world.a.accept([], node=A, now=T0, pairings=[ask]) for ask in asks))
     greeted = [row.message.target.chat for row in await world.a.outbox()]
     assert sorted(greeted) == ["0", "1", "2"]
 
 
 async def test_a_caller_that_is_cancelled_takes_nobody_along(world: World) -> None:
-    tasks = [
-        asyncio.create_task(world.a.accept([inbox(n, chat(n))], node=A, now=T0))
-        for n in range(MANY)
-    ]
+    calls = [world.a.accept([inbox(n, chat(n))], node=A, now=T0) for n in range(MANY)]
+    tasks = [asyncio.create_task(call) for call in calls]
     await asyncio.sleep(0)
     for task in tasks[::2]:
         task.cancel()
@@ -163,8 +145,7 @@ async def test_runs_begin_and_end_at_once_each_with_its_own_result(world: World)
     assert begun == [RunStartResult()] * MANY
     await outcomes(*(world.a.finish_run(end(run.id), node=A) for run in runs))
     stored = await world.a.runs(limit=100)
-    assert {run.outcome for run in stored} == {Outcome.COMPLETED}
-    assert len(stored) == MANY
+    assert [run.outcome for run in stored] == [Outcome.COMPLETED] * MANY
     assert await todo(world) == []
 
 
@@ -181,24 +162,17 @@ async def test_sessions_with_keys_that_cannot_be_stored_do_not_disturb_others(wo
     assert await world.a.runs(active=True) == []
 
 
-async def test_a_run_that_may_not_begin_fails_alone(world: World) -> None:
+async def test_a_run_that_may_not_begin_or_end_fails_alone(world: World) -> None:
     mine, his = await world.accept(ANN), await world.b.accept([inbox(9, BOB)], node=B, now=T0)
-    results = await outcomes(
+    began = await outcomes(
         world.a.begin_run(new_run("mine", *mine), node=A),
         world.a.begin_run(new_run("his", *his.rows, target=BOB), node=A),
     )
-    assert results[0] == RunStartResult()
-    assert isinstance(results[1], Fenced)
-
-
-async def test_a_run_that_may_not_end_fails_alone(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("real", row), node=A)
-    results = await outcomes(
-        world.a.finish_run(end("never"), node=A), world.a.finish_run(end("real"), node=A)
-    )
-    assert isinstance(results[0], RunNotStarted)
-    assert results[1] is None
+    assert began[0] == RunStartResult()
+    assert isinstance(began[1], Fenced)
+    ended = await outcomes(*(world.a.finish_run(end(name), node=A) for name in ("his", "mine")))
+    assert isinstance(ended[0], RunNotStarted)
+    assert ended[1] is None
 
 
 async def test_runs_of_one_session_that_end_at_once_write_one_history(world: World) -> None:
@@ -246,15 +220,10 @@ async def test_runs_that_begin_at_once_read_their_own_histories(world: World) ->
     rows = await world.accept(*(chat(n) for n in range(3)))
     for n in range(3):
         told = tuple(entry(f"{n}.{number}") for number in range(n))
-        await ran(
-            world, new_run(f"before {n}", target=chat(n)), replace(end(f"before {n}"), history=told)
-        )
-    begun = await asyncio.gather(
-        *(
-            world.a.begin_run(new_run(f"now {n}", row, target=chat(n)), node=A)
-            for n, row in enumerate(rows)
-        )
-    )
+        before = new_run(f"before {n}", target=chat(n))
+        await ran(world, before, replace(end(before.id), history=told))
+    runs = [new_run(f"now {n}", row, target=chat(n)) for n, row in enumerate(rows)]
+    begun = await asyncio.gather(*(world.a.begin_run(run, node=A) for run in runs))
     assert [[one.text for one in run.history] for run in begun] == [[], ["1.0"], ["2.0", "2.1"]]
 
 
@@ -277,37 +246,27 @@ async def test_runs_that_end_at_once_end_each_in_its_own_way(world: World) -> No
         await world.a.open_draft(run.id, chat(n), now=T0)
     usage = Usage(2, 30, 40, 5, Decimal("0.25"))
     native = HistoryEntry(Role.ASSISTANT, "hi", native=b"\0\xff", format="x")
-    await asyncio.gather(
-        world.a.finish_run(
-            replace(end("completed"), usage=usage, history=(entry("q"), native)), node=A
-        ),
-        world.a.finish_run(
-            replace(
-                end("failed", Outcome.FAILED, "sorry \0 \ud83d"),
-                error="failed: \0 \ud83d",
-                reason=Reason.RUN_TIMEOUT,
-            ),
-            node=A,
-        ),
-        world.a.finish_run(end("interrupted", Outcome.INTERRUPTED), node=A),
-        world.a.finish_run(
-            replace(end("steered", Outcome.COMPLETED, "one", "two"), taken_in=(taken.id,)), node=A
-        ),
-    )
+    failed = end("failed", Outcome.FAILED, "sorry \0 \ud83d")
+    ends = [
+        replace(end("completed"), usage=usage, history=(entry("q"), native)),
+        replace(failed, error="failed: \0 \ud83d", reason=Reason.RUN_TIMEOUT),
+        end("interrupted", Outcome.INTERRUPTED),
+        replace(end("steered", Outcome.COMPLETED, "one", "two"), taken_in=(taken.id,)),
+    ]
+    await asyncio.gather(*(world.a.finish_run(one, node=A) for one in ends))
     runs = {run.id: run for run in await world.a.runs()}
-    assert {run.id: run.outcome for run in runs.values()} == {
-        "completed": Outcome.COMPLETED,
-        "failed": Outcome.FAILED,
-        "interrupted": Outcome.INTERRUPTED,
-        "steered": Outcome.COMPLETED,
+    assert {name: run.outcome for name, run in runs.items()} == {
+        one.id: one.outcome for one in ends
     }
     assert runs[RunId("completed")].usage == usage
-    assert runs[RunId("failed")].usage is None
-    assert runs[RunId("failed")].error == "failed: \ufffd \ufffd"
-    assert runs[RunId("failed")].reason is Reason.RUN_TIMEOUT
+    of_failed = runs[RunId("failed")]
+    assert (of_failed.usage, of_failed.reason) == (None, Reason.RUN_TIMEOUT)
+    assert of_failed.error == "failed: \ufffd \ufffd"
     told = await world.a.history(key_of(chat(0)))
-    assert [stored.entry for stored in told] == [entry("q"), native]
-    assert [stored.run_id for stored in told] == ["completed"] * 2
+    assert [(one.entry, one.run_id) for one in told] == [
+        (entry("q"), "completed"),
+        (native, "completed"),
+    ]
     said = [row.message.text for row in (await world.a.outbox())[::-1]]
     assert said.index("one") < said.index("two")
     assert sorted(said) == ["one", "sorry \ufffd \ufffd", "two"]
@@ -337,36 +296,26 @@ async def test_chats_that_are_claimed_at_once_get_their_own_rows(world: World) -
 
 
 async def test_a_chat_that_is_claimed_twice_at_once_gives_its_row_anew(world: World) -> None:
-    """The answer to the first claim may have been lost."""
-    await world.put(say("x"))
-    first, second = await asyncio.gather(
-        world.a.claim_next(ANN, node=A, now=T0), world.a.claim_next(ANN, node=A, now=T0)
+    """The answer to the first claim may have been lost. Each claim counts by its own instant."""
+    await world.put(say("now"), say("later", BOB), now=at(5))
+    claims = ((BOB, T0), (ANN, at(5)), (ANN, at(5)))
+    early, first, second = await asyncio.gather(
+        *(world.a.claim_next(target, node=A, now=now) for target, now in claims)
     )
-    assert first is not None
-    assert second is not None
+    assert early is None
+    assert first
+    assert second
     assert (first.id, first.fence + 1) == (second.id, second.fence)
 
 
 async def test_a_row_is_claimed_by_one_of_two_nodes(world: World) -> None:
     await world.put(*(say("x", chat(n)) for n in range(MANY)))
+    nodes = ((world.a, A), (world.b, B))
     rows = await asyncio.gather(
-        *(
-            store.claim_next(chat(n), node=node, now=T0)
-            for n in range(MANY)
-            for store, node in ((world.a, A), (world.b, B))
-        )
+        *(one.claim_next(chat(n), node=node, now=T0) for n in range(MANY) for one, node in nodes)
     )
-    pairs = list(zip(rows[::2], rows[1::2], strict=True))
+    pairs = zip(rows[::2], rows[1::2], strict=True)
     assert all((mine is None) != (his is None) for mine, his in pairs)
-
-
-async def test_each_claim_counts_by_the_instant_of_its_own_call(world: World) -> None:
-    await world.put(say("now"), say("later", BOB), now=at(5))
-    early, late = await asyncio.gather(
-        world.a.claim_next(BOB, node=A, now=T0), world.a.claim_next(ANN, node=A, now=at(5))
-    )
-    assert early is None
-    assert late is not None
 
 
 async def test_a_mark_that_comes_too_late_fails_alone(world: World) -> None:

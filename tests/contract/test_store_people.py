@@ -21,7 +21,6 @@ from tests.support.stores import (
     T0,
     A,
     B,
-    Heard,
     World,
     at,
     end,
@@ -31,6 +30,7 @@ from tests.support.stores import (
     listen,
     new_run,
     pairing,
+    ran,
     say,
     todo,
     until,
@@ -48,52 +48,31 @@ async def ask(world: World, *senders: str) -> None:
 
 
 async def test_the_first_person_becomes_owner_even_as_guest(world: World) -> None:
-    """CHAN-5."""
-    await ask(world, "1")
-    person = await world.a.approve("code 1", guest=True, now=at(5))
-    assert person == Person("telegram", "default", Sender("1", "name 1"), Standing.OWNER, at(5))
-    assert await world.b.people() == [person]
-
-
-async def test_a_later_person_is_guest_only_if_asked(world: World) -> None:
+    """CHAN-5: of each account. A later one is guest only if asked. A code works once."""
     await ask(world, "1", "2", "3")
-    standings = [
-        await world.a.approve(f"code {n}", guest=guest, now=at(int(n)))
-        for n, guest in (("1", False), ("2", True), ("3", False))
-    ]
-    assert [person and person.standing for person in standings] == [
-        Standing.OWNER,
-        Standing.GUEST,
-        Standing.OWNER,
-    ]
-    assert [person.sender.id for person in await world.a.people()] == ["3", "2", "1"]
-
-
-async def test_each_account_has_its_own_first_person(world: World) -> None:
-    await ask(world, "1")
-    await world.a.approve("code 1", guest=False, now=T0)
-    other = pairing("2", "code 2")
+    person = await world.a.approve("code 1", guest=True, now=at(1))
+    assert person == Person("telegram", "default", Sender("1", "name 1"), Standing.OWNER, at(1))
+    assert await world.b.people() == [person]
+    assert await world.a.approve("code 1", guest=False, now=T0) is None
+    for number, guest in (("2", True), ("3", False)):
+        assert await world.a.approve(f"code {number}", guest=guest, now=at(int(number)))
+    standings = [(person.sender.id, person.standing) for person in await world.a.people()]
+    assert standings == [("3", Standing.OWNER), ("2", Standing.GUEST), ("1", Standing.OWNER)]
+    assert await world.a.pairing_requests(now=T0) == []
+    other = pairing("4", "code 4")
     other = replace(other, request=replace(other.request, account="second"))
     await world.a.accept([], node=A, now=T0, pairings=[other])
-    person = await world.a.approve("code 2", guest=True, now=T0)
+    person = await world.a.approve("code 4", guest=True, now=T0)
     assert person is not None
     assert person.standing is Standing.OWNER
 
 
 async def test_only_one_of_two_guests_approved_at_once_becomes_owner(world: World) -> None:
     await ask(world, "1", "2")
-    await asyncio.gather(
-        world.a.approve("code 1", guest=True, now=T0), world.b.approve("code 2", guest=True, now=T0)
-    )
+    stores = (("1", world.a), ("2", world.b))
+    await asyncio.gather(*(one.approve(f"code {n}", guest=True, now=T0) for n, one in stores))
     standings = [person.standing for person in await world.a.people()]
     assert sorted(standings) == [Standing.GUEST, Standing.OWNER]
-
-
-async def test_a_code_works_once(world: World) -> None:
-    await ask(world, "1")
-    assert await world.a.approve("code 1", guest=False, now=T0) is not None
-    assert await world.a.approve("code 1", guest=False, now=T0) is None
-    assert await world.a.pairing_requests(now=T0) == []
 
 
 async def test_an_unknown_or_expired_code_approves_nobody(world: World) -> None:
@@ -104,26 +83,26 @@ async def test_an_unknown_or_expired_code_approves_nobody(world: World) -> None:
     assert await world.a.people() == []
 
 
-async def test_requests_are_listed_oldest_first(world: World) -> None:
-    await ask(world, "9", "5")
-    requests = await world.a.pairing_requests(now=T0)
-    assert [request.sender.id for request in requests] == ["9", "5"]
-
-
 async def test_of_two_requests_with_one_code_the_older_is_approved(world: World) -> None:
+    """They are listed the oldest first."""
     twins = [pairing("2", "same", now=at(1)), pairing("1", "same", now=at(2))]
     await world.a.accept([], node=A, now=at(2), pairings=twins)
+    requests = await world.a.pairing_requests(now=T0)
+    assert [request.sender.id for request in requests] == ["2", "1"]
     person = await world.a.approve("same", guest=False, now=at(3))
     assert person is not None
     assert person.sender.id == "2"
     assert len(await world.a.pairing_requests(now=at(3))) == 1
 
 
-async def test_who_is_revoked_and_approved_again_gets_the_new_standing(world: World) -> None:
+async def test_a_revoked_person_is_forgotten_and_may_be_approved_again(world: World) -> None:
     await ask(world, "1", "2")
     await world.a.approve("code 1", guest=False, now=T0)
     await world.a.approve("code 2", guest=True, now=T0)
-    await world.a.revoke("telegram", "default", "2")
+    assert not await world.a.revoke("telegram", "other", "2")
+    assert await world.a.revoke("telegram", "default", "2")
+    assert not await world.a.revoke("telegram", "default", "2")
+    assert [person.sender.id for person in await world.b.people()] == ["1"]
     await ask(world, "2")
     person = await world.a.approve("code 2", guest=False, now=at(5))
     assert person is not None
@@ -143,14 +122,15 @@ async def test_what_an_approved_person_wrote_is_in_the_inbox(world: World) -> No
         await world.a.accept([], node=A, now=at(1), pairings=[one])
     assert await todo(world, now=at(2)) == []
     await world.b.approve("code", guest=False, now=at(3))
-    rows = await todo(world, now=at(4))
-    assert [row.message.text for row in rows] == [f"text {n}" for n in range(4, 9)]
-    assert [row.message.external_id for row in rows] == [f"1:{n}" for n in range(4, 9)]
-    assert len({row.message.album for row in rows[:-1]}) == 1
-    assert rows[-1].message.album is None
+    said = [row.message for row in await todo(world, now=at(4))]
+    assert [(one.text, one.external_id) for one in said] == [
+        (f"text {n}", f"1:{n}") for n in range(4, 9)
+    ]
+    assert len({one.album for one in said[:-1]}) == 1
+    assert said[-1].album is None
     texts = [row.message.text for row in await world.a.outbox()]
     assert texts == [access_texts.WELCOME, "your code: code"]
-    await until(lambda: Notice.INBOX in heard)
+    await until(heard.expect(Notice.INBOX))
 
 
 async def test_what_comes_in_twice_is_answered_once(world: World) -> None:
@@ -215,8 +195,7 @@ async def test_a_guest_by_a_decision_is_no_owner_though_nobody_else_is_there(wor
     request = await decide(world, "code 1-1", AccessVerdict.GUEST)
     assert request is not None
     assert request.sender.id == "1"
-    (person,) = await world.a.people()
-    assert person.standing is Standing.GUEST
+    assert [person.standing for person in await world.a.people()] == [Standing.GUEST]
 
 
 async def test_a_denied_person_is_told_nothing_and_kept_as_denied(world: World) -> None:
@@ -243,11 +222,17 @@ async def test_only_a_denial_of_a_direct_chat_ends_its_request(
 async def test_nothing_is_decided_about_what_is_over_or_of_another_account(world: World) -> None:
     """CHAN-5."""
     await ask(world, "1")
-    place, other = PLACES[0], ("telegram", "second")
-    verdict, now = AccessVerdict.APPROVE, at(5)
-    assert await world.a.decide("code 1-1", verdict, place=other, by="", now=now) is None
-    assert await world.a.decide("code 1", verdict, place=place, by="", now=now) is None
-    late = await world.a.decide("code 1-1", verdict, place=place, by="", now=at(3600))
+
+    async def decided(
+        request: str, place: tuple[str, str] = PLACES[0], second: float = 5
+    ) -> PairingRequest | None:
+        return await world.a.decide(
+            request, AccessVerdict.APPROVE, place=place, by="", now=at(second)
+        )
+
+    assert await decided("code 1-1", ("telegram", "second")) is None
+    assert await decided("code 1") is None
+    late = await decided("code 1-1", second=3600)
     assert late is not None
     assert late.expires_at == at(3600)
     assert await world.a.people() == []
@@ -269,23 +254,17 @@ async def test_owners_who_were_asked_see_what_was_decided(world: World) -> None:
     assert (dropped.message.target, dropped.error) == (BOB, "decided")
 
 
-async def test_a_revoked_person_is_forgotten(world: World) -> None:
-    await ask(world, "1")
-    await world.a.approve("code 1", guest=False, now=T0)
-    assert not await world.a.revoke("telegram", "other", "1")
-    assert await world.a.revoke("telegram", "default", "1")
-    assert not await world.a.revoke("telegram", "default", "1")
-    assert await world.b.people() == []
-
-
 async def test_changes_of_people_are_noticed(world: World) -> None:
     heard = listen(world.b)
-    await ask(world, "1")
-    await until(lambda: heard.count(Notice.PEOPLE) == 1)
-    await world.a.approve("code 1", guest=False, now=T0)
-    await until(lambda: heard.count(Notice.PEOPLE) == 2)
-    await world.a.revoke("telegram", "default", "1")
-    await until(lambda: heard.count(Notice.PEOPLE) == 3)
+    for number, change in enumerate(
+        (
+            ask(world, "1"),
+            world.a.approve("code 1", guest=False, now=T0),
+            world.a.revoke("telegram", "default", "1"),
+        )
+    ):
+        await change
+        await until(lambda told=number + 1: heard.count(Notice.PEOPLE) == told)  # type: ignore[misc]
 
 
 # ---------------------------------------------------------------------------- texts
@@ -308,19 +287,17 @@ async def test_characters_that_cannot_be_stored_are_replaced_everywhere(world: W
     assert (await world.a.outbox())[0].error == CLEAN
 
 
-async def test_a_message_with_such_an_id_is_known_when_it_comes_again(world: World) -> None:
+async def test_what_has_such_an_id_is_found_by_it(world: World) -> None:
+    """A message that comes again, and a session."""
     await world.a.accept([inbox(UGLY)], node=A, now=T0)
     accepted = await world.a.accept([inbox(UGLY)], node=A, now=T0)
     assert accepted.rows == ()
     assert accepted.duplicates == {inbox(UGLY).message.external_id}
-
-
-async def test_a_session_with_such_a_key_is_found_by_it(world: World) -> None:
     key = SessionKey(f"agent:default:api:{UGLY}")
     await world.a.begin_run(replace(new_run("r"), session=key), node=A)
     assert await world.a.session(key) is not None
-    assert len(await world.a.runs(session=key)) == 1
-    assert await world.a.runs(session=key, active=True) != []
+    for active in (False, True):
+        assert len(await world.a.runs(session=key, active=active)) == 1
     await world.a.release_sessions(A, [key])
     await world.a.reset_session(key, now=T0)
     assert await world.a.history(key) == []
@@ -330,10 +307,8 @@ async def test_a_text_of_a_million_characters_is_stored_whole(world: World) -> N
     text = "\u00e9\U0001f600" * 500_000
     await world.a.accept([inbox(1, text=text)], node=A, now=T0)
     (row,) = await todo(world)
-    await world.a.begin_run(new_run("r", row), node=A)
-    await world.a.finish_run(
-        replace(end("r", Outcome.COMPLETED, text), history=(entry(text),)), node=A
-    )
+    last = replace(end("r", Outcome.COMPLETED, text), history=(entry(text),))
+    await ran(world, new_run("r", row), last)
     assert row.message.text == text
     assert (await world.a.history(key_of(ANN)))[0].entry.text == text
     assert (await world.claimed(now=at(9))).message.text == text
@@ -354,15 +329,9 @@ async def test_the_backlog_counts_what_is_not_finished(world: World) -> None:
     assert await world.b.backlog() == Backlog(inbox=2, outbox=2, dead=1)
 
 
-async def test_the_database_answers(world: World) -> None:
-    await world.a.ping()
-
-
 async def test_a_closed_store_hears_nothing_more(world: World) -> None:
-    heard = Heard()
-    other = Heard()
-    world.a.on_notice(heard.append)
-    world.b.on_notice(other.append)
+    await world.a.ping()
+    heard, other = listen(world.a), listen(world.b)
     await world.a.close()
     await world.b.settle([], Outcome.COMPLETED, now=T0, say=[say("x")])
     await until(other.expect(Notice.OUTBOX))
