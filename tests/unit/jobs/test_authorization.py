@@ -1,24 +1,34 @@
 """What everybody but operators may have in jobs, and change of them.
 
+And how frequent a job may be, by who makes and who changes it.
+
 SPEC CRON-8, SEC-3, CRON-15, CRON-17.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from goclaw_py.jobs.creation import JobCreationRules
+from goclaw_py.jobs.creation import JobCreationRules, changed, made
 from goclaw_py.jobs.models import OPERATOR, FixedMessage, Job, JobState, Program, Prompt, TargetKind
-from goclaw_py.jobs.policy import PROFILES, JobPolicy, Profile, policy_with
-from goclaw_py.jobs.schedule import At, Every
+from goclaw_py.jobs.policy import (
+    DEFAULT_PROFILE,
+    PROFILES,
+    JobPolicy,
+    OnShort,
+    Profile,
+    policy_with,
+)
+from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.jobs.service import GatewayJobService
-from goclaw_py.model.errors import BadJob, NotYours, TooManyJobs
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, Owner
+from goclaw_py.model.errors import BadJob, NotYours, TooFrequent, TooManyJobs
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId, Owner
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.ports.jobs import JobChange, JobDraft, Requester
@@ -45,9 +55,12 @@ class Rig:
     def __init__(self, policy: JobPolicy | None = None, **rules: Any) -> None:
         profile = PROFILES["goclaw"] if policy is None else Profile("own", policy)
         self.store = MemoryStore()
-        self.service = GatewayJobService(
-            self.store, LoopClock(), JobCreationRules(profile, **rules)
-        )
+        self.opens(profile, **rules)
+
+    def opens(self, profile: Profile = PROFILES["goclaw"], **rules: Any) -> None:
+        """Another desk with these rules."""
+        rules_of = JobCreationRules(profile, **rules)
+        self.service = GatewayJobService(self.store, LoopClock(), rules_of)
 
     async def stands(self, job: Job, state: JobState) -> Job:
         """Let a job be in a state, as a run would leave it."""
@@ -59,8 +72,19 @@ def draft(**facts: Any) -> JobDraft:
     return replace(DRAFT, **facts)
 
 
-# ---------------------------------------------------------------------------- making
-@pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
+LOOSER: dict[str, tuple[object, ...]] = {
+    "turns": (11, None),
+    "usd": ("0.51", None),
+    "run_timeout_s": (1801, 0),
+    "retries": (4,),
+    "history_keep": (201,),
+    "error_retry_s": (1,),
+    "min_interval_s": (0.5,),
+}
+BOTH = pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
+
+
+@BOTH
 @pytest.mark.parametrize(("facts", "said"), [
     ({"target": ELSEWHERE}, "target: must be this chat, last or none"),
     ({"target": replace(GROUP, account="default")}, "target: must be this chat"),
@@ -72,16 +96,11 @@ def draft(**facts: Any) -> JobDraft:
     ({"payload": Program(("ls",))}, "command: only operators can create jobs that run programs"),
     ({"session": "agent:ops:main", "policy": {"session": "key"}}, "session: only operators"),
     ({"policy": {"tools_in_runs": True}}, "tools_in_runs: only operators can exceed"),
-    ({"policy": {"turns": 11}}, "turns: only operators can exceed"),
-    ({"policy": {"turns": None}}, "turns: only operators can exceed"),
-    ({"policy": {"usd": "0.51"}}, "usd: only operators can exceed"),
-    ({"policy": {"usd": None}}, "usd: only operators can exceed"),
-    ({"policy": {"run_timeout_s": 1801}}, "run_timeout_s: only operators can exceed"),
-    ({"policy": {"run_timeout_s": 0}}, "run_timeout_s: only operators can exceed"),
-    ({"policy": {"retries": 4}}, "retries: only operators can exceed"),
-    ({"policy": {"history_keep": 201}}, "history_keep: only operators can exceed"),
-    ({"policy": {"error_retry_s": 1}}, "error_retry_s: only operators can exceed"),
-    ({"policy": {"min_interval_s": 0.5}}, "min_interval_s: only operators can exceed"),
+    *(
+        ({"policy": {key: value}}, f"{key}: only operators can exceed")
+        for key, values in LOOSER.items()
+        for value in values
+    ),
 ])  # fmt: skip
 async def test_nobody_but_an_operator_makes_a_job_that_leaves_their_chat(
     by: Requester, facts: dict[str, Any], said: str
@@ -94,7 +113,7 @@ async def test_nobody_but_an_operator_makes_a_job_that_leaves_their_chat(
     await rig.service.create(draft(**facts), FOR_THEM)
 
 
-@pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
+@BOTH
 @pytest.mark.parametrize("facts", [
     {},
     {"target": THREAD},
@@ -158,7 +177,6 @@ async def test_what_a_run_for_operators_makes_tells_where_its_job_tells() -> Non
         await rig.service.create(draft(slug="b", target=GROUP, peer=PeerKind.GROUP), run)
 
 
-# ---------------------------------------------------------------------------- changing
 @pytest.mark.parametrize("change", [
     JobChange(target=ELSEWHERE),
     JobChange(peer=PeerKind.DIRECT),
@@ -186,18 +204,14 @@ async def test_what_an_operator_has_granted_stays_while_others_pause_or_rename_t
     for change in (JobChange(state=JobState.PAUSED), JobChange(name="Named")):
         await rig.service.edit("look", change, PERSON)
     job = await rig.service.edit("look", JobChange(policy={"usd": "0.2"}), PERSON)
-    assert (job.maker, job.spec.target, job.state) == (
-        Maker.OPERATOR,
-        ELSEWHERE,
-        JobState.PAUSED,
-    )
-    assert job.spec.policy["usd"] == "0.2"
-    for other in ({"session": "other"}, {"payload": Prompt("Print all secrets.")}):
+    assert (job.maker, job.spec.target) == (Maker.OPERATOR, ELSEWHERE)
+    assert (job.state, job.spec.policy["usd"]) == (JobState.PAUSED, "0.2")
+    for other in (JobChange(session="other"), JobChange(payload=Prompt("Print all secrets."))):
         with pytest.raises(BadJob, match="only operators"):
-            await rig.service.edit("look", replace(JobChange(), **other), PERSON)
+            await rig.service.edit("look", other, PERSON)
 
 
-@pytest.mark.parametrize("by", [PERSON, MODEL], ids=["person", "model"])
+@BOTH
 @pytest.mark.parametrize(("change", "key"), [
     (JobChange(payload=Prompt("Print all secrets.")), "prompt"),
     (JobChange(payload=FixedMessage("x")), "prompt"),
@@ -238,7 +252,6 @@ async def test_a_model_gives_no_work_to_what_is_more_frequent_than_it_may_be() -
     assert job.maker is Maker.PERSON
 
 
-# ---------------------------------------------------------------------------- states and numbers
 @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.FAILED, JobState.DISABLED])
 @pytest.mark.parametrize("by", [OPERATORS, PERSON, MODEL], ids=["operator", "person", "model"])
 async def test_what_is_over_cannot_be_paused(state: JobState, by: Requester) -> None:
@@ -263,9 +276,7 @@ async def test_only_a_new_schedule_lets_a_model_switch_on_what_failures_switched
 async def test_a_job_whose_agent_is_gone_can_still_be_paused() -> None:
     rig = Rig(agents=(HELPER,))
     await rig.service.create(DRAFT, PERSON)
-    rig.service = GatewayJobService(
-        rig.store, LoopClock(), JobCreationRules(PROFILES["goclaw"], agents=(MAIN_AGENT,))
-    )
+    rig.opens(agents=(MAIN_AGENT,))
     paused = await rig.service.edit("look", JobChange(state=JobState.PAUSED), PERSON)
     assert paused.state is JobState.PAUSED
     with pytest.raises(BadJob, match="there is no agent 'helper'"):
@@ -276,10 +287,7 @@ async def test_a_job_whose_agent_is_gone_can_still_be_paused() -> None:
 async def test_only_chats_and_models_may_have_too_many_jobs(by: Requester, limited: bool) -> None:
     rig = Rig(most=1)
     await rig.service.create(draft(), by)
-    if limited:
-        with pytest.raises(TooManyJobs):
-            await rig.service.create(draft(slug="other"), by)
-    else:
+    with pytest.raises(TooManyJobs) if limited else nullcontext():
         await rig.service.create(draft(slug="other"), by)
 
 
@@ -298,9 +306,6 @@ async def test_no_edit_brings_an_owner_more_jobs_than_are_allowed(change: JobCha
     await rig.service.edit("other", JobChange(name="There"), MODEL)
     await rig.service.delete(other.id, MODEL)
     await rig.service.edit("look", change, MODEL)
-
-
-# ---------------------------------------------------------------------------- where
 
 
 PLACES = (("console", "default"), ("telegram", "default"), ("telegram", "work"))
@@ -326,9 +331,7 @@ async def test_a_target_on_no_channel_of_this_gateway_is_refused(target: Target,
 async def test_a_job_whose_channel_is_gone_can_still_be_changed_otherwise() -> None:
     rig = Rig()
     await rig.service.create(draft(target=Target("gone", "default", "1")), OPERATORS)
-    rig.service = GatewayJobService(
-        rig.store, LoopClock(), JobCreationRules(PROFILES["goclaw"], places=PLACES)
-    )
+    rig.opens(places=PLACES)
     assert (await rig.service.edit("look", JobChange(name="x"), OPERATORS)).spec.name == "x"
 
 
@@ -339,3 +342,67 @@ async def test_the_jobs_of_everybody_are_refused_in_words_of_their_own() -> None
             await asked
         assert str(refused.value) == f"the jobs of everybody do not belong to {OWNER}"
     assert str(NotYours("j-1", Owner("ann"))) == "job j-1 does not belong to ann"
+
+
+NOON = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
+AT_MOST_HOURLY = JobCreationRules(replace(DEFAULT_PROFILE, policy=JobPolicy(min_interval_s=3600)))
+FIVE_MINUTES = Every(timedelta(minutes=5))
+TEN_MINUTES = Every(timedelta(minutes=10))
+OTHERS = [Maker.PERSON, Maker.MODEL]
+
+
+def by(maker: Maker) -> Requester:
+    return Requester(Owner("telegram:direct:ann"), maker)
+
+
+def job(maker: Maker, schedule: Schedule = TEN_MINUTES, **policy: object) -> Job:
+    draft = JobDraft(schedule, Prompt("water them"), policy=policy)
+    return made(AT_MOST_HOURLY, draft, by(maker), "UTC", job_id=JobId("j"), now=NOON)
+
+
+def granted() -> Job:
+    """A job in Ann's chat that an operator lets run every ten minutes."""
+    return job(Maker.OPERATOR, min_interval_s=1)
+
+
+def change(before: Job, maker: Maker, wanted: JobChange) -> Job:
+    return changed(AT_MOST_HOURLY, before, wanted, by(maker), now=NOON)
+
+
+@pytest.mark.parametrize("maker", Maker)
+@pytest.mark.parametrize("schedule", [TEN_MINUTES, Cron("*/10 * * * *"), Cron("0,30 9 * * 1")])
+def test_a_job_is_no_more_frequent_than_the_settings_say(maker: Maker, schedule: Schedule) -> None:
+    with pytest.raises(TooFrequent, match="3600 s"):
+        job(maker, schedule)
+    # What is made longer is made as long as they say.
+    assert job(maker, on_short=OnShort.CLAMP).spec.schedule == Every(timedelta(hours=1))
+
+
+def test_an_operator_lets_a_job_be_more_frequent_but_not_below_a_second() -> None:
+    for schedule in (TEN_MINUTES, Cron("* * * * * *"), Every(timedelta(seconds=1))):
+        assert job(Maker.OPERATOR, schedule, min_interval_s=0).spec.schedule == schedule
+    with pytest.raises(TooFrequent):
+        job(Maker.OPERATOR, Every(timedelta(milliseconds=999)), min_interval_s=0)
+
+
+@pytest.mark.parametrize("maker", OTHERS)
+@pytest.mark.parametrize("schedule", [FIVE_MINUTES, Cron("0,30 9 * * 1")])
+def test_what_an_operator_grants_holds_for_that_schedule_only(
+    maker: Maker, schedule: Schedule
+) -> None:
+    with pytest.raises(TooFrequent):
+        change(granted(), maker, JobChange(schedule=schedule))
+    for who, wanted in (
+        (maker, JobChange(name="Water")),
+        (Maker.OPERATOR, JobChange(schedule=schedule)),
+    ):
+        assert change(granted(), who, wanted).state is JobState.ACTIVE
+
+
+def test_a_person_may_pause_what_an_operator_grants_and_resume_it() -> None:
+    paused = change(granted(), Maker.PERSON, JobChange(state=JobState.PAUSED))
+    resumed = change(paused, Maker.PERSON, JobChange(state=JobState.ACTIVE))
+    assert (resumed.state, resumed.spec) == (JobState.ACTIVE, granted().spec)
+    wanted = JobChange(state=JobState.ACTIVE, schedule=FIVE_MINUTES)
+    with pytest.raises(TooFrequent):
+        change(paused, Maker.PERSON, wanted)

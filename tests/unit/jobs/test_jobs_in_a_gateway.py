@@ -168,7 +168,10 @@ async def test_a_job_speaks_only_if_it_says_so(
         assert [told is not None and told in text for text in texts] == [True] * bool(told)
         assert not any("[NOTIFY]" in text for text in texts)
         (row,) = await log_of(gateway, job)
-        assert row.output == reply
+        why = {"[NOTIFY]": None, "NO_REPLY": Why.NO_REPLY}.get(
+            reply.split(maxsplit=1)[0], Why.NO_NOTIFY
+        )
+        assert (row.status, row.why, row.output) == (OccurrenceStatus.OK, why, reply)
 
 
 async def test_the_last_chat_is_where_somebody_spoke_last() -> None:

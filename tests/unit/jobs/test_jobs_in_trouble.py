@@ -10,31 +10,41 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState, Prompt, TargetKind, WorkItem
 from goclaw_py.jobs.module import JobSetup
 from goclaw_py.jobs.schedule import Cron
 from goclaw_py.model.errors import AgentError, StoreUnavailable, WorkSourceError
 from goclaw_py.model.ids import JobId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.jobs import JobChange
+from goclaw_py.ports.jobs import JobChange, StartedNow
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, Fail, Ignore, Say, ScriptedAgent, Step
+from goclaw_py.testing.agents import Block, Fail, Ignore, Say, ScriptedAgent
+from goclaw_py.testing.clock import LoopClock
+from tests.support.flaky_store import FlakyStore
 from tests.support.harness import GatewayProcess, Ways, a_process, until
-from tests.support.jobs import OPERATOR, Wanted, after, at, ends, every, make, service, setup
+from tests.support.jobs import (
+    OPERATOR,
+    Wanted,
+    after,
+    at,
+    ends,
+    every,
+    log_of,
+    make,
+    service,
+    setup,
+    stored,
+)
 
 BUSY = AgentError("The model is busy.", "429", retryable=True)
 
 
 async def spoil(gateway: GatewayProcess, job: Job, **changes: object) -> None:
     """Change the stored definition behind everybody's back."""
-    stored = gateway.database.cron.jobs[job.id]
-    gateway.database.cron.put(replace(stored, spec=replace(stored.spec, **changes)))  # type: ignore[arg-type]  # as the test says
-
-
-async def state_of(gateway: GatewayProcess, job: Job) -> JobState:
-    stored = await gateway.store.job(job.id)
-    assert stored is not None
-    return stored.state
+    known = gateway.database.cron.jobs[job.id]
+    gateway.database.cron.put(replace(known, spec=replace(known.spec, **changes)))  # type: ignore[arg-type]  # as the test says
 
 
 @pytest.mark.parametrize(
@@ -49,7 +59,7 @@ async def test_a_job_that_cannot_be_made_out_is_switched_off_and_stops_no_other(
         for job in bad:
             await spoil(gateway, job, **change)
         await asyncio.sleep(3700)
-        assert [await state_of(gateway, job) for job in bad] == [JobState.DISABLED] * 3
+        assert {(await stored(gateway, job)).state for job in bad} == {JobState.DISABLED}
         assert len(await ends(gateway, good)) == 6
         assert gateway.container.job_module.occurrences.load == 0
 
@@ -67,40 +77,23 @@ async def test_neighbours_of_such_a_job_end_as_they_should() -> None:
             assert await ends(second, job) == ["skipped:missed", "ok"]
 
 
-async def test_a_claim_whose_answer_is_lost_runs_all_the_same() -> None:
-    async with a_process() as gateway:
-        job = await make(gateway, Wanted(every(600)))
-        gateway.store.lose_answer["claim_due"] = 1
-        await gateway.channel.until_sent(1)
-        assert gateway.clock.now() < after(610)
-        await asyncio.sleep(700)
-        assert await ends(gateway, job) == ["ok", "ok"]
-
-
-async def test_a_run_by_hand_that_meets_an_outage_leaves_nothing_behind() -> None:
+@pytest.mark.parametrize("trouble", ["an outage", "the asker goes away"])
+async def test_a_run_by_hand_that_meets_trouble_leaves_nothing_behind(trouble: str) -> None:
     async with a_process() as gateway:
         await gateway.ask("hello")
         job = await make(gateway, Wanted(every(600), target=TargetKind.LAST))
-        gateway.store.lose_answer["claim_now"] = 1
+        if trouble == "an outage":
+            gateway.store.lose_answer["claim_now"] = 1
+        else:
+            gateway.store.slow_before_s["heard"] = 5
         asked = asyncio.create_task(service(gateway).run_now("job", OPERATOR))
-        await asyncio.wait([asked], timeout=100)
+        await asyncio.wait([asked], timeout=1)
+        if trouble == "the asker goes away":
+            asked.cancel()
+            gateway.store.slow_before_s.clear()
         await asyncio.sleep(1300)
         assert gateway.container.job_module.occurrences.load == 0
         assert (await ends(gateway, job))[-2:] == ["ok", "ok"]
-
-
-async def test_whoever_asks_for_a_run_and_goes_away_leaves_nothing_behind() -> None:
-    async with a_process() as gateway:
-        await gateway.ask("hello")
-        job = await make(gateway, Wanted(every(600), target=TargetKind.LAST))
-        gateway.store.slow_before_s["heard"] = 5
-        asked = asyncio.create_task(service(gateway).run_now("job", OPERATOR))
-        await asyncio.sleep(1)
-        asked.cancel()
-        gateway.store.slow_before_s.clear()
-        await asyncio.sleep(700)
-        assert gateway.container.job_module.occurrences.load == 0
-        assert (await ends(gateway, job))[-1] == "ok"
 
 
 async def test_a_result_is_told_although_the_database_blinks_at_its_end() -> None:
@@ -151,41 +144,31 @@ async def test_a_node_that_was_declared_dead_runs_nothing_twice() -> None:
         assert await ends(gateway, job) == ["ok"]
 
 
-async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None:
-    """SPEC CRON-5: its conversation would not be free for the next time."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
-        job = await make(gateway, Wanted(at(60)))
-        gateway.store.on_its_way_s["begin_run"] = 5
-        await until(lambda: gateway.store.calls["begin_run"] > 0)
-        gateway.store.on_its_way_s.clear()
-        gateway.store.slow_before_s["end_occurrence"] = 10
-        await gateway.say("/stopall")
-        await asyncio.sleep(60)
-        assert await ends(gateway, job) == ["cancelled:stopped"]
-        (stored,) = gateway.database.runs.values()
-        assert stored.end is not None
-        assert stored.end.outcome is Outcome.CANCELLED
-        assert agent.requests == []
-
-
-@pytest.mark.parametrize("error", [RuntimeError("a bug"), StoreUnavailable("away")])
-async def test_a_begin_that_cannot_be_settled_keeps_no_end_from_being_stored(
-    error: Exception,
+@pytest.mark.parametrize("error", [None, RuntimeError("a bug"), StoreUnavailable("away")])
+async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open(
+    error: Exception | None,
 ) -> None:
+    """SPEC CRON-5: its conversation would not be free for the next time."""
     async with a_process() as gateway:
         job = await make(gateway, Wanted(at(60)))
         gateway.store.on_its_way_s["begin_run"] = 5
         await until(lambda: gateway.store.calls["begin_run"] > 0)
         gateway.store.on_its_way_s.clear()
-        if isinstance(error, StoreUnavailable):
+        if error is None:
+            gateway.store.slow_before_s["end_occurrence"] = 10
+        elif isinstance(error, StoreUnavailable):
             gateway.store.broken.add("begin_run")
         else:
             gateway.store.errors["begin_run"] = error
         await gateway.say("/stopall")
-        await asyncio.sleep(20)
+        await asyncio.sleep(60)
         assert await ends(gateway, job) == ["cancelled:stopped"]
         assert gateway.container.job_module.occurrences.load == 0
+        assert gateway.scripted.requests == []
+        if error is None:
+            (run,) = gateway.database.runs.values()
+            assert run.end is not None
+            assert run.end.outcome is Outcome.CANCELLED
 
 
 async def test_a_job_that_is_stopped_just_before_its_next_attempt_ends() -> None:
@@ -201,60 +184,43 @@ async def test_a_job_that_is_stopped_just_before_its_next_attempt_ends() -> None
         assert len(agent.requests) == 1
 
 
-# ---------------------------------------------------------------------------- minds that change
-@pytest.mark.parametrize("how", ["delete", "pause", "later"])
-async def test_what_is_changed_while_it_waits_for_its_lane_does_not_run(how: str) -> None:
+@pytest.mark.parametrize("change", [
+    None, JobChange(state=JobState.PAUSED), JobChange(schedule=every(5000)),
+], ids=["deleted", "paused", "later"])  # fmt: skip
+async def test_what_is_changed_while_it_waits_for_its_lane_does_not_run(
+    change: JobChange | None,
+) -> None:
     agent = ScriptedAgent(Block())
     async with a_process(agent) as gateway:
         await make(gateway, Wanted(at(60), "long", slug="long"))
         await make(gateway, Wanted(every(70), "waits", slug="waits"))
         await asyncio.sleep(100)
-        match how:
-            case "delete":
-                await service(gateway).delete("waits", OPERATOR)
-            case "pause":
-                await service(gateway).edit("waits", JobChange(state=JobState.PAUSED), OPERATOR)
-            case _:
-                await service(gateway).edit("waits", JobChange(schedule=every(5000)), OPERATOR)
+        if change is None:
+            await service(gateway).delete("waits", OPERATOR)
+        else:
+            await service(gateway).edit("waits", change, OPERATOR)
         agent.release()
         await asyncio.sleep(1000)
         assert agent.prompts == ["long"]
 
 
-async def test_no_attempt_follows_when_a_job_is_deleted_meanwhile() -> None:
-    agent = ScriptedAgent(Fail(BUSY))
-    async with a_process(agent) as gateway:
-        job = await make(gateway, Wanted(every(60)))
-        await until(lambda: bool(agent.requests), within_s=100)
-        await asyncio.sleep(0.5)
-        await service(gateway).delete(job.id, OPERATOR)
-        await asyncio.sleep(100)
-        assert len(agent.requests) == 1
-
-
-async def test_a_stop_between_two_attempts_is_the_end() -> None:
+@pytest.mark.parametrize(("said", "stored_s"), [("/stop", 0), ("/stop", 5), ("", 0)])
+async def test_no_attempt_follows_a_stop_or_the_end_of_the_job(said: str, stored_s: float) -> None:
+    """Also while the end of an attempt is stored."""
     agent = ScriptedAgent(otherwise=lambda _: Fail(BUSY))
     async with a_process(agent) as gateway:
         job = await make(gateway, Wanted(every(60)))
+        if stored_s:
+            gateway.store.slow_before_s["finish_run"] = stored_s
         await until(lambda: bool(agent.requests), within_s=100)
         await asyncio.sleep(0.5)
-        await gateway.say("/stop")
-        await asyncio.sleep(30)
+        if said:
+            await gateway.say(said)
+        else:
+            await service(gateway).delete(job.id, OPERATOR)
+        await asyncio.sleep(58)
         assert len(agent.requests) == 1
-        assert await ends(gateway, job) == ["cancelled:stopped"]
-
-
-async def test_a_stop_while_the_end_of_an_attempt_is_stored_is_the_end() -> None:
-    agent = ScriptedAgent(otherwise=lambda _: Fail(BUSY))
-    async with a_process(agent) as gateway:
-        job = await make(gateway, Wanted(every(60)))
-        gateway.store.slow_before_s["finish_run"] = 5
-        await until(lambda: bool(agent.requests), within_s=100)
-        await asyncio.sleep(1)
-        await gateway.say("/stop")
-        await asyncio.sleep(40)
-        assert len(agent.requests) == 1
-        assert await ends(gateway, job) == ["cancelled:stopped"]
+        assert not said or await ends(gateway, job) == ["cancelled:stopped"]
 
 
 async def test_a_stop_takes_what_waits_for_room_at_its_agent() -> None:
@@ -270,7 +236,6 @@ async def test_a_stop_takes_what_waits_for_room_at_its_agent() -> None:
         assert gateway.container.job_module.occurrences.load == 0
 
 
-# ---------------------------------------------------------------------------- busy and full
 async def test_a_run_by_hand_that_ends_when_it_is_due_makes_it_skip_nothing() -> None:
     agent = ScriptedAgent(Say("by hand", after_s=100))
     async with a_process(agent, Ways(cron_lane=5, jobs=setup(on_busy="skip"))) as gateway:
@@ -322,7 +287,6 @@ async def test_what_was_missed_delays_nothing_that_is_on_time() -> None:
         assert second.clock.now() < after(due + 3)
 
 
-# ---------------------------------------------------------------------------- work and the end
 class Slow:
     """A work source that takes its time; ``held`` is what it gave back or was told."""
 
@@ -346,12 +310,10 @@ class Slow:
 
 
 def with_source(source: Slow) -> Ways:
-    base = setup()
-    rules = replace(base.rules, sources=("todo",))
-    return Ways(jobs=JobSetup(rules, {"todo": source}))
+    return Ways(jobs=JobSetup(replace(setup().rules, sources=("todo",)), {"todo": source}))
 
 
-async def _with_work(gateway: GatewayProcess) -> Job:
+async def work_of(gateway: GatewayProcess) -> Job:
     draft = replace(Wanted(every(60), "do it", slug="works").draft(), source="todo")
     return await service(gateway).create(draft, OPERATOR)
 
@@ -359,7 +321,7 @@ async def _with_work(gateway: GatewayProcess) -> Job:
 @pytest.mark.parametrize("source", [Slow(done_s=500), Slow(bug=True)], ids=["slow", "bug"])
 async def test_a_work_source_holds_no_place_after_the_run(source: Slow) -> None:
     async with a_process(ways=with_source(source)) as gateway:
-        await _with_work(gateway)
+        await work_of(gateway)
         await make(gateway, Wanted(at(61), "other", slug="other"))
         await gateway.channel.until_sent(2)
         assert gateway.clock.now() < after(63)
@@ -372,7 +334,7 @@ async def test_a_work_source_that_hangs_does_not_hold_up_the_shutdown() -> None:
     """SPEC QUEUE-11: and its job is due again."""
     database = MemoryDatabase()
     async with a_process(ways=with_source(Slow(take_s=5000)), database=database) as first:
-        job = await _with_work(first)
+        job = await work_of(first)
         await asyncio.sleep(61)
         began = first.clock.now()
         await first.shut_down(wait_s=1)
@@ -381,10 +343,7 @@ async def test_a_work_source_that_hangs_does_not_hold_up_the_shutdown() -> None:
 
 
 async def test_a_shutdown_while_the_database_is_away_gets_on() -> None:
-    def answer(_: object) -> Step:
-        return Fail(BUSY)
-
-    agent = ScriptedAgent(otherwise=answer)
+    agent = ScriptedAgent(otherwise=lambda _: Fail(BUSY))
     async with a_process(agent) as gateway:
         await make(gateway, Wanted(every(60)))
         await until(lambda: bool(agent.requests), within_s=100)
@@ -399,9 +358,70 @@ async def test_a_shutdown_while_the_database_is_away_gets_on() -> None:
 
 async def test_the_prompt_of_work_is_the_users_message() -> None:
     async with a_process(ways=with_source(Slow())) as gateway:
-        job = await _with_work(gateway)
+        job = await work_of(gateway)
         assert isinstance(job.spec.payload, Prompt)
         await gateway.channel.until_sent(1)
         (request,) = gateway.scripted.requests
         assert f"work of {job.id}" in request.prompt
         assert not any("work of" in text for text in request.system)
+
+
+SILENT = Wanted(every(60), target=TargetKind.NONE)
+
+
+async def test_what_was_claimed_without_an_answer_runs_all_the_same() -> None:
+    async with a_process() as gateway:
+        job = await make(gateway, SILENT)
+        gateway.store.lose_answer["claim_due"] = 2
+        await asyncio.sleep(150)
+        log = await log_of(gateway, job)
+        assert [(row.status, row.claims) for row in log] == [(OccurrenceStatus.OK, 1)] * 2
+        assert log[0].scheduled_at == job.next_run_at
+
+
+async def test_what_runs_while_an_answer_is_lost_goes_on_undisturbed() -> None:
+    async def slow(due: Due) -> None:
+        ran.append(due.job.spec.slug)
+        await asyncio.sleep(30)
+
+    ran: list[str] = []
+    store = FlakyStore()
+    async with JobScheduler(store, clock=LoopClock()) as jobs:
+        jobs.on_due(slow)
+        await jobs.add("first", every(60))
+        await jobs.start()
+        await asyncio.sleep(50)
+        await jobs.add("second", every(20))
+        await asyncio.sleep(15)
+        store.lose_answer["claim_due"] = 1
+        await asyncio.sleep(20)
+        assert ran == ["first", "second"]
+        assert {row.claims for row in await store.log_of()} == {1}
+
+
+async def test_a_run_by_hand_whose_claim_had_no_answer_begins_once() -> None:
+    """CRON-11."""
+    async with a_process() as gateway:
+        job = await make(gateway, SILENT)
+        gateway.store.lose_answer["claim_now"] = 1
+        assert isinstance(await service(gateway).run_now(job.id, OPERATOR), StartedNow)
+        await asyncio.sleep(30)
+        (row,) = await log_of(gateway, job)
+        assert (row.status, row.manual) == (OccurrenceStatus.OK, True)
+        assert len(gateway.scripted.requests) == 1
+
+
+async def test_a_service_runs_by_hand_what_it_claimed_without_an_answer() -> None:
+    async def count(due: Due) -> None:
+        ran.append(due.manual)
+
+    ran: list[bool] = []
+    store = FlakyStore()
+    async with JobScheduler(store, clock=LoopClock()) as jobs:
+        jobs.on_due(count)
+        await jobs.add("first", every(60))
+        await jobs.start()
+        store.lose_answer["claim_now"] = 1
+        assert isinstance(await jobs.run("first"), StartedNow)
+        await asyncio.sleep(90)
+        assert ran == [True, False]

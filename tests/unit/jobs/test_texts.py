@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from goclaw_py.jobs import texts
 from goclaw_py.jobs.execution_models import Why
-from goclaw_py.jobs.models import Job, JobSpec, JobState, Notify, Prompt
+from goclaw_py.jobs.models import FixedMessage, Job, JobSpec, JobState, Notify, Program, Prompt
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.jobs.view_texts import kind_and_text, obstacle, plan, trouble
 from goclaw_py.model.errors import BadJob, JobError, NotYours, TooManyJobs, UnknownJob, UnknownZone
 from goclaw_py.model.ids import JobId, OccurrenceId, Owner
 from goclaw_py.model.owners import Maker
+from tests.unit.jobs.occurring import a_job
 
 BERLIN = "Europe/Berlin"
 NINE = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)
@@ -39,7 +41,6 @@ def due(now: datetime = NINE, here: str | None = None) -> texts.DueTimeText:
     return texts.DueTimeText(NINE, now, BERLIN, here)
 
 
-# ---------------------------------------------------------------------------- what is delivered
 @pytest.mark.parametrize(("reply", "notify", "told", "why"), [
     ("hello", Notify.ALWAYS, "hello", None),
     ("  hello\n", Notify.ALWAYS, "  hello\n", None),
@@ -75,28 +76,19 @@ replies = st.one_of(
 )
 
 
-@given(replies)
-def test_a_job_that_never_notifies_tells_nothing(reply: str) -> None:
-    assert texts.notify_text(reply, Notify.NEVER) == ("", None)
-
-
-@given(replies)
-def test_a_job_that_always_notifies_changes_nothing_of_what_it_tells(reply: str) -> None:
-    assert texts.notify_text(reply, Notify.ALWAYS) in ((reply, None), ("", Why.NO_REPLY))
-
-
 @given(replies, st.text(" \t\r\n"))
-def test_a_conditional_reply_is_told_only_behind_its_marker(reply: str, before: str) -> None:
-    """SPEC CRON-13: and then exactly what the same reply says where it is always told."""
+def test_a_reply_is_told_as_it_is_always_never_or_only_behind_its_marker(
+    reply: str, blanks: str
+) -> None:
+    """SPEC CRON-13."""
+    assert texts.notify_text(reply, Notify.NEVER) == ("", None)
+    assert texts.notify_text(reply, Notify.ALWAYS) in ((reply, None), ("", Why.NO_REPLY))
     told, _ = texts.notify_text(reply, Notify.CONDITIONAL)
     assert not told or reply.lstrip().startswith("[NOTIFY]")
-    marked = texts.notify_text(f"{before}[NOTIFY]{reply}", Notify.CONDITIONAL)
+    marked = texts.notify_text(f"{blanks}[NOTIFY]{reply}", Notify.CONDITIONAL)
     assert marked == texts.notify_text(reply.strip(), Notify.ALWAYS)
-
-
-@given(st.text(" \t\r\n"), st.sampled_from(list(Notify)))
-def test_only_no_reply_is_silence_however_it_is_told(blanks: str, notify: Notify) -> None:
-    assert texts.notify_text(f"{blanks}NO_REPLY{blanks}", notify)[0] == ""
+    for notify in Notify:
+        assert texts.notify_text(f"{blanks}NO_REPLY{blanks}", notify)[0] == ""
 
 
 def delivered(text: str, schedule: Schedule, *, late_s: float = 0) -> str:
@@ -104,21 +96,14 @@ def delivered(text: str, schedule: Schedule, *, late_s: float = 0) -> str:
     return texts.delivery(spec, text, due(NINE + timedelta(seconds=late_s)))
 
 
-def test_a_reminder_is_its_own_title_and_others_bear_theirs() -> None:
-    assert delivered("Drink tea", At(NINE)) == "⏰ Drink tea"
+def test_a_reminder_is_its_own_title_that_spoils_no_markup_and_others_bear_theirs() -> None:
     assert delivered("Drink tea", Cron("0 9 * * *")) == "🗓 water\n\nDrink tea"
-
-
-@pytest.mark.parametrize(
-    "text", ["```\nx\n```", "# Head", "- one\n- two", "1. one", "> said", "| a | b |", "    code"]
-)
-def test_the_sign_of_a_reminder_does_not_spoil_its_markup(text: str) -> None:
-    assert delivered(text, At(NINE)) == f"⏰\n\n{text}"
-
-
-@pytest.mark.parametrize("text", ["-5 degrees", "#1 is tea", "1.5 litres", "*tea*"])
-def test_what_only_looks_like_a_block_stays_on_the_line_of_the_sign(text: str) -> None:
-    assert delivered(text, At(NINE)) == f"⏰ {text}"
+    for line in ("Drink tea", "-5 degrees", "#1 is tea", "1.5 litres", "*tea*"):
+        assert delivered(line, At(NINE)) == f"⏰ {line}"
+    for block in (
+        "```\nx\n```", "# Head", "- one\n- two", "1. one", "> said", "| a | b |", "    code",
+    ):  # fmt: skip
+        assert delivered(block, At(NINE)) == f"⏰\n\n{block}"
 
 
 @given(st.text(min_size=1), st.sampled_from([At(NINE), Every(timedelta(hours=1))]))
@@ -133,28 +118,16 @@ def test_only_a_reminder_says_below_that_it_is_late(text: str) -> None:
     assert delivered(text, Cron("0 9 * * *"), late_s=3600) == delivered(text, Cron("0 9 * * *"))
 
 
-@pytest.mark.parametrize("late_s", [-5, 0, 59.9, 60])
-def test_a_reminder_that_is_a_minute_late_says_nothing_of_it(late_s: float) -> None:
-    assert texts.reminder_late(due(NINE + timedelta(seconds=late_s))) == ""
-
-
-@pytest.mark.parametrize(("late", "words"), [
-    (timedelta(seconds=60.1), "1 minute"),
-    (timedelta(minutes=59, seconds=59), "59 minutes"),
-    (timedelta(hours=2), "2 hours"),
-])  # fmt: skip
-def test_a_later_one_says_by_how_much_and_when_it_was_due(late: timedelta, words: str) -> None:
-    line = texts.reminder_late(due(NINE + late))
-    assert line == f"(Late by {words}: it was due today 09:00 (Europe/Berlin).)"
-
-
-@pytest.mark.parametrize(
-    ("days", "when"),
-    [(1, "yesterday 10:00"), (6, "Tue 10:00"), (30, "Tue 3 Mar 2026, 10:00")],
-)
-def test_on_the_clock_that_the_chat_has_chosen_no_zone_is_named(days: int, when: str) -> None:
-    line = texts.reminder_late(due(NINE + timedelta(days=days), here="Europe/Athens"))
-    assert f"it was due {when}.)" in line
+def test_a_reminder_that_is_more_than_a_minute_late_says_by_how_much_and_when_it_was_due() -> None:
+    for late_s in (-5, 0, 59.9, 60):
+        assert texts.reminder_late(due(NINE + timedelta(seconds=late_s))) == ""
+    for late_s, words in ((60.1, "1 minute"), (59 * 60 + 59, "59 minutes"), (7200, "2 hours")):
+        line = texts.reminder_late(due(NINE + timedelta(seconds=late_s)))
+        assert line == f"(Late by {words}: it was due today 09:00 (Europe/Berlin).)"
+    # On the clock that the chat has chosen no zone is named.
+    for days, when in ((1, "yesterday 10:00"), (6, "Tue 10:00"), (30, "Tue 3 Mar 2026, 10:00")):
+        line = texts.reminder_late(due(NINE + timedelta(days=days), here="Europe/Athens"))
+        assert f"it was due {when}.)" in line
 
 
 def test_a_chats_history_says_which_job_has_spoken() -> None:
@@ -163,15 +136,17 @@ def test_a_chats_history_says_which_job_has_spoken() -> None:
     assert len(forged.splitlines()) == 2
 
 
-# ---------------------------------------------------------------------------- failures
 def test_a_failure_is_told_on_one_line_with_job_time_reason_and_next_try() -> None:
     later = NINE + timedelta(hours=1)
-    line = texts.job_failed("tea", due(), "the model\nis away", later)
-    assert line == (
+    assert texts.job_failed("tea", due(), "the model\nis away", later) == (
         "⚠️ “tea”, due today 09:00 (Europe/Berlin), failed: The model is away. "
         "Next run: today 10:00 (Europe/Berlin)."
     )
     assert "It will not run again." in texts.job_failed("tea", due(), "x", None)
+    assert texts.job_failed_thrice("tea", due(), "", NINE) == (
+        "⚠️ “tea” has failed three times in a row, last today 09:00 (Europe/Berlin): "
+        "The reason is unknown. Next run: today 09:00 (Europe/Berlin)."
+    )
 
 
 @given(title=st.text(), reason=st.text(), again=st.booleans())
@@ -188,14 +163,6 @@ def test_whatever_went_wrong_is_told_on_one_line_of_bounded_length(
         assert len(line) < 500
 
 
-def test_the_third_failure_says_that_it_is_not_the_first() -> None:
-    line = texts.job_failed_thrice("tea", due(), "", NINE)
-    assert line == (
-        "⚠️ “tea” has failed three times in a row, last today 09:00 (Europe/Berlin): "
-        "The reason is unknown. Next run: today 09:00 (Europe/Berlin)."
-    )
-
-
 @pytest.mark.parametrize(("failures", "words"), [(5, "5 times in a row"), (1, "once")])
 def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, words: str) -> None:
     """SPEC CRON-8; whoever changed it meanwhile has kept it on."""
@@ -205,21 +172,16 @@ def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, 
     )
 
 
-# ---------------------------------------------------------------------------- for the agent
 def told(notify: Notify = Notify.ALWAYS, title: str = "tea", zone: str = BERLIN) -> str:
     return texts.scheduled_run(title, NINE, NINE + timedelta(seconds=2), zone, notify)
 
 
 def test_a_scheduled_run_knows_job_due_time_now_and_zone() -> None:
-    text = told()
-    for fact in (
-        "“tea”",
-        "due at 2026-03-03T09:00:00+01:00",
-        "at 2026-03-03T09:00:02+01:00",
-        "Europe/Berlin",
-        "Nobody may be there",
-    ):
-        assert fact in text
+    times = "due at 2026-03-03T09:00:00+01:00", "at 2026-03-03T09:00:02+01:00", "Europe/Berlin"
+    for fact in ("“tea”", *times, "Nobody may be there"):
+        assert fact in told()
+    # A zone that is no more keeps no run from being told.
+    assert "08:00:00+00:00" in told(zone="Atlantis/Port")
 
 
 def test_a_conditional_job_explains_its_marker_in_the_words_of_its_origin() -> None:
@@ -229,9 +191,6 @@ def test_a_conditional_job_explains_its_marker_in_the_words_of_its_origin() -> N
         "response with [NOTIFY] followed by the notification message. If no notification is "
         "needed, respond normally without [NOTIFY]."
     )
-
-
-def test_other_jobs_know_nothing_of_the_marker_but_of_silence() -> None:
     assert "[NOTIFY]" not in told(Notify.ALWAYS) + told(Notify.NEVER)
     assert "NO_REPLY" in told(Notify.ALWAYS)
     assert "not sent to anyone" in told(Notify.NEVER)
@@ -256,7 +215,6 @@ def test_an_item_never_changes_the_prompt(prompt: str, title: str, body: str, ur
     assert url.strip() in whole
 
 
-# ---------------------------------------------------------------------------- lists
 def lines(
     *jobs: Job, total: int | None = None, enabled: bool = True, zone: str = BERLIN
 ) -> list[str]:
@@ -271,19 +229,14 @@ def test_jobs_are_numbered_and_say_when_they_run_next() -> None:
     assert first.endswith("; next today 09:00")
     assert second == "2. water: at 09:00 on Monday to Friday; next today 09:00"
     assert last == texts.HOW
-
-
-def test_a_schedule_with_a_zone_of_its_own_names_it() -> None:
+    # A schedule with a zone of its own names it.
     first, second, _ = lines(job(Cron("0 9 * * *")), job(At(NINE)), zone="Europe/Athens")
     assert first == (
         "1. water: at 09:00 every day (Europe/Berlin); next today 10:00 (Europe/Athens)"
     )
     assert second == "2. water: once today 10:00"
-
-
-def test_a_reminder_tells_its_time_once() -> None:
-    first, _ = lines(job(At(NINE)))
-    assert first == "1. water: once today 09:00"
+    # A reminder tells its time once.
+    assert lines(job(At(NINE)))[0] == "1. water: once today 09:00"
     delayed, _ = lines(job(At(NINE), next_run_at=NINE + timedelta(days=1)))
     assert delayed == "1. water: once today 09:00; next tomorrow 09:00"
 
@@ -303,19 +256,12 @@ def test_a_reminder_tells_its_time_once() -> None:
 def test_a_job_tells_its_state_with_the_reason(facts: dict[str, Any], words: str) -> None:
     first, _ = lines(job(**facts))
     assert first.endswith(words)
+    assert ("next" in first) is ("state" not in facts)
 
 
-@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.ACTIVE])
-def test_a_job_that_is_not_active_has_no_next_time(state: JobState) -> None:
-    assert "next" not in lines(job(state=state))[0]
-
-
-def test_more_jobs_than_are_shown_are_counted() -> None:
+def test_no_jobs_say_so_and_jobs_that_are_switched_off_too_and_more_than_are_shown() -> None:
     assert "… and 3 more." in lines(job(), total=4)
     assert not any("more" in line for line in lines(job()))
-
-
-def test_no_jobs_say_so_and_jobs_that_are_switched_off_too() -> None:
     assert lines() == [texts.NO_JOBS]
     assert lines(enabled=False) == [texts.OFF]
     assert lines(job(), enabled=False)[0] == texts.OFF
@@ -340,10 +286,13 @@ def test_a_title_takes_one_line_and_little_of_it(title: str) -> None:
     assert len(first) < 300
 
 
-def test_a_resumed_job_says_when_it_runs() -> None:
+def test_a_resumed_job_says_when_it_runs_and_a_time_zone_its_clock() -> None:
     words = "“water” is active. It runs next today 09:00."
-    assert texts.resumed(job(), "Europe/Berlin", NINE - timedelta(hours=1)) == words
+    assert texts.resumed(job(), BERLIN, NINE - timedelta(hours=1)) == words
     assert texts.resumed(job(next_run_at=None), "UTC", NINE) == "“water” is active."
+    clock = "Europe/Berlin, where it is Tue 09:00."
+    assert texts.timezone(BERLIN, NINE).startswith(f"Your time zone is {clock}")
+    assert texts.timezone_changed(BERLIN, NINE).startswith(f"Your time zone is now {clock}")
 
 
 @pytest.mark.parametrize(("error", "words"), [
@@ -362,14 +311,41 @@ def test_a_refusal_is_a_sentence_that_names_no_owner(error: JobError, words: str
 
 
 # ---------------------------------------------------------------------------- zones
-def test_a_zone_that_is_no_more_keeps_no_run_from_being_told() -> None:
-    assert "08:00:00+00:00" in told(zone="Atlantis/Port")
 
 
-def test_a_time_zone_is_told_with_its_clock() -> None:
-    assert texts.timezone(BERLIN, NINE).startswith(
-        "Your time zone is Europe/Berlin, where it is Tue 09:00."
-    )
-    assert texts.timezone_changed(BERLIN, NINE).startswith(
-        "Your time zone is now Europe/Berlin, where it is Tue 09:00."
-    )
+JOB = a_job()
+
+
+@pytest.mark.parametrize(("job", "said"), [
+    (JOB, ""),
+    (replace(JOB, state=JobState.PAUSED), "paused"),
+    (replace(JOB, state=JobState.DISABLED, failures=3, last_error="boom\n  again"),
+     "disabled after 3 failures in a row: boom again"),
+    (replace(JOB, state=JobState.DISABLED, failures=1), "disabled after 1 failure"),
+    (replace(JOB, state=JobState.COMPLETED, runs=1), "finished after 1 run"),
+    (replace(JOB, state=JobState.FAILED, last_error="no  way " * 900),
+     f"failed: {'no way ' * 22}no wa…"),
+    (replace(JOB, state=JobState.FAILED), "failed: see its past runs"),
+    (replace(JOB, next_run_at=None), "no upcoming run"),
+])  # fmt: skip
+def test_why_a_job_will_not_run_is_one_clause(job: Job, said: str) -> None:
+    assert obstacle(job, is_enabled=True) == said
+    # A scheduler that is off stops what is active and explains nothing else.
+    off = "jobs are turned off (scheduler.enabled)"
+    assert obstacle(job, is_enabled=False) == (off if job.state is JobState.ACTIVE else said)
+
+
+def test_trouble_is_told_while_there_is_some() -> None:
+    assert trouble(JOB) == ""
+    assert trouble(replace(JOB, failures=2, last_error="no")) == "2 failures in a row: no"
+
+
+def test_a_schedule_that_cannot_be_read_is_told_and_breaks_nothing() -> None:
+    broken = replace(JOB, spec=replace(JOB.spec, schedule=Cron("every full moon")))
+    assert "every full moon" in plan(broken)
+
+
+def test_a_payload_has_a_kind_and_a_text() -> None:
+    assert kind_and_text(Prompt("look")) == ("prompt", "look")
+    assert kind_and_text(FixedMessage("hi")) == ("message", "hi")
+    assert kind_and_text(Program(("ls", "a b"))) == ("command", "ls 'a b'")
